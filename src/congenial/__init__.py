@@ -1,0 +1,77 @@
+"""Differentially private counts that obey mandates exactly.
+
+The names below are the public interface; each is loaded when first used, so that importing the
+package costs nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from congenial.accounting.guarantee import Guarantee
+    from congenial.conditioning.condition import condition
+    from congenial.errors import CongenialError
+    from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
+    from congenial.mechanisms.additive import Additive
+    from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
+    from congenial.mechanisms.discrete_laplace import DiscreteLaplace
+    from congenial.mechanisms.gaussian import Gaussian
+    from congenial.mechanisms.laplace import Laplace
+    from congenial.randomness import secure, seeded
+    from congenial.tree import Tree
+
+__version__ = "0.1.0"
+
+_HOME = {
+    "Additive": "mechanisms.additive",
+    "CongenialError": "errors",
+    "DiscreteGaussian": "mechanisms.discrete_gaussian",
+    "DiscreteLaplace": "mechanisms.discrete_laplace",
+    "Gaussian": "mechanisms.gaussian",
+    "Guarantee": "accounting.guarantee",
+    "Laplace": "mechanisms.laplace",
+    "Tree": "tree",
+    "at_least": "invariants",
+    "bounds": "invariants",
+    "condition": "conditioning.condition",
+    "consistent": "invariants",
+    "exactly": "invariants",
+    "linear": "invariants",
+    "nonnegative": "invariants",
+    "secure": "randomness",
+    "seeded": "randomness",
+}
+
+__all__ = [
+    "Additive",
+    "CongenialError",
+    "DiscreteGaussian",
+    "DiscreteLaplace",
+    "Gaussian",
+    "Guarantee",
+    "Laplace",
+    "Tree",
+    "at_least",
+    "bounds",
+    "condition",
+    "consistent",
+    "exactly",
+    "linear",
+    "nonnegative",
+    "secure",
+    "seeded",
+]
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOME:
+        raise AttributeError(f"module 'congenial' has no attribute {name!r}")
+    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return [*__all__, "__version__"]

@@ -1,0 +1,206 @@
+"""What a release guarantees, and how that follows from the noise and the invariants."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.accounting.neighbours import Neighbours, WorstMove, worst_move
+from congenial.errors import PrivacyError
+from congenial.invariants import Requirements
+from congenial.mechanisms.additive import Additive
+
+__all__ = ["Guarantee", "Neighbours", "conditioned_guarantee", "imaged_guarantee"]
+
+
+@dataclass(frozen=True)
+class Guarantee:
+    """A differential privacy guarantee and everything it depends on.
+
+    Attributes
+    ----------
+    epsilon, delta : float
+        Any event's probability changes by at most a factor exp(epsilon), plus delta, between
+        neighbouring datasets.
+    neighbours : {"substitute", "add-remove"}
+    gamma : float
+        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1).
+    gamma_source : str
+        How gamma was obtained.
+    base_epsilon : float
+        Loss of the worst neighbouring pair before gamma.
+    rho : float or None
+        The zCDP parameter, for Gaussian noise.
+    unprotected : tuple of str
+        What is published outside the guarantee.
+    covered : str
+        The datasets that the guarantee compares.
+    sampler_error : float
+        Total variation between a draw and its law, already inside delta.
+    ideal_only : bool
+        True where the claim holds for real-number noise and not for its floating-point draws.
+    """
+
+    epsilon: float
+    delta: float
+    neighbours: Neighbours
+    gamma: float
+    gamma_source: str
+    base_epsilon: float
+    rho: float | None
+    unprotected: tuple[str, ...]
+    covered: str
+    sampler_error: float
+    ideal_only: bool = False
+
+    @property
+    def sentence(self) -> str:
+        """The guarantee as a sentence."""
+        change = (
+            "replacing one record by another"
+            if self.neighbours == "substitute"
+            else "adding or removing one record"
+        )
+        text = (
+            f"({self.epsilon:.6g}, {self.delta:.2g})-differentially private: {change} changes the "
+            f"probability of any release by at most a factor exp({self.epsilon:.6g}), up to "
+            f"{self.delta:.2g}, among {self.covered}."
+        )
+        if self.unprotected:
+            text += f" Not protected: {'; '.join(self.unprotected)}."
+        if self.ideal_only:
+            text += " This holds for real-number noise only; its floating-point draws are for studies."
+        return text
+
+    def __str__(self) -> str:
+        """Return the sentence."""
+        return self.sentence
+
+
+def _unprotected(mechanism: Additive, need: Requirements) -> tuple[str, ...]:
+    """Name what is published exactly: whole levels by level, other nodes one by one."""
+    tree = mechanism.tree or need.tree
+    pinned = need.pinned
+    out: list[str] = []
+    if tree is None:
+        out += [f"the exact value of entry {i}" for i in np.flatnonzero(pinned)]
+    else:
+        rest = pinned.copy()
+        for depth in range(tree.depth):
+            here = tree.level == depth
+            if pinned[here].all() and here.any():
+                names = [tree.names[v] for v in np.flatnonzero(here)]
+                which = f"of {names[0]}" if len(names) == 1 else f"of all {len(names)} nodes of level {depth}"
+                out.append(f"the exact count {which}")
+                rest[here] = False
+        out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in np.flatnonzero(rest)]
+    if need.equalities[1].size:
+        out.append(f"{need.equalities[1].size} mandated linear totals")
+    return tuple(out)
+
+
+def _covered(need: Requirements) -> str:
+    if need.pinned.any() or need.equalities[1].size:
+        return "datasets that agree on everything that is published exactly"
+    return "all datasets"
+
+
+def _base(
+    mechanism: Additive, need: Requirements, neighbours: Neighbours, cost: np.ndarray
+) -> WorstMove:
+    # a pinned query never changes between neighbours, whatever its noise
+    cost = np.where(need.pinned, 0.0, cost)
+    return worst_move(cost, need, mechanism.tree or need.tree, neighbours)
+
+
+def _with_sampler_error(epsilon: float, delta: float, error: float) -> float:
+    """Add (1 + e^epsilon) * error to delta."""
+    return min(1.0, delta + (1.0 + math.exp(min(epsilon, 700.0))) * error)
+
+
+def conditioned_guarantee(
+    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, sampler_error: float
+) -> Guarantee:
+    """Guarantee of conditioning a mechanism on an invariant.
+
+    Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3); inequalities at most
+    double the loss (Gong and Meng, Theorem 2.1 with gamma = 1).
+
+    Raises
+    ------
+    PrivacyError
+        For Gaussian noise under inequalities, where nothing is proved.
+    EmptyNeighbourhoodError
+        If no neighbouring datasets remain.
+    """
+    inequalities = need.has_inequalities
+    if mechanism.noise.measure == "zcdp" and inequalities:
+        raise PrivacyError(
+            f"no bound is proved for {mechanism.noise.name} noise conditioned on inequalities; use "
+            "DiscreteLaplace, or leave out the bounds."
+        )
+    gamma = 1.0 if inequalities else 0.0
+    source = "trivial: gamma = 1" if inequalities else "equality: none"
+    return _guarantee(mechanism, need, neighbours, gamma, source, sampler_error)
+
+
+def imaged_guarantee(
+    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, sampler_error: float
+) -> Guarantee:
+    """Guarantee of projecting a mechanism's output onto an invariant.
+
+    Neighbouring datasets agree on the invariant's values, so the projection is post-processing
+    (Two Views, Lemma 3.7).
+
+    Raises
+    ------
+    EmptyNeighbourhoodError
+        If no neighbouring datasets remain.
+    """
+    source = "imaging: post-processing, none"
+    return _guarantee(mechanism, need, neighbours, 0.0, source, sampler_error)
+
+
+def _guarantee(
+    mechanism: Additive,
+    need: Requirements,
+    neighbours: Neighbours,
+    gamma: float,
+    source: str,
+    sampler_error: float,
+) -> Guarantee:
+    noise, scales = mechanism.noise, mechanism.scales
+    rho: float | None = None
+    if noise.measure == "pure":
+        base = _base(mechanism, need, neighbours, 1.0 / scales).cost
+        epsilon, delta = (1.0 + gamma) * base, 0.0
+    else:
+        rho = _base(mechanism, need, neighbours, 0.5 / scales**2).cost
+        delta = 1e-6
+        base = epsilon = zcdp_epsilon(rho, delta)
+    error = 0.0 if not noise.discrete else sampler_error
+    return Guarantee(
+        epsilon=epsilon,
+        delta=_with_sampler_error(epsilon, delta, error),
+        neighbours=neighbours,
+        gamma=gamma,
+        gamma_source=source,
+        base_epsilon=base,
+        rho=rho,
+        unprotected=_unprotected(mechanism, need),
+        covered=_covered(need),
+        sampler_error=error,
+        ideal_only=not noise.discrete,
+    )
+
+
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """Epsilon of rho-zCDP at a given delta: ``rho + 2 sqrt(rho log(1 / delta))``.
+
+    References
+    ----------
+    Bun and Steinke (2016), Proposition 1.3.
+    """
+    return rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))

@@ -1,0 +1,173 @@
+"""Neighbouring datasets that remain once values are pinned, and the change they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError
+from congenial.invariants import Requirements
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+Neighbours = Literal["substitute", "add-remove"]
+RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
+
+
+@dataclass(frozen=True)
+class WorstMove:
+    """The neighbouring pair of datasets with the largest summed cost.
+
+    Attributes
+    ----------
+    cost : float
+        Sum of the per-unit costs of all queries that change by one.
+    origin, destination : int or None
+        Entries that lose and gain a record; `origin` alone for add-remove.
+    """
+
+    cost: float
+    origin: int
+    destination: int | None
+
+
+def worst_move(
+    cost: FloatArray, need: Requirements, tree: Tree | None, neighbours: Neighbours
+) -> WorstMove:
+    """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+        Cost of a change by one at each query; additive over queries.
+    need : Requirements
+    tree : Tree or None
+        The tree of the queries; None for a plain vector, where a record counts in one entry.
+    neighbours : {"substitute", "add-remove"}
+
+    Returns
+    -------
+    WorstMove
+
+    Raises
+    ------
+    ArgumentError
+        If the relation is unknown.
+    EmptyNeighbourhoodError
+        If the pins leave no neighbouring pair, or under add-remove take away the neighbours of
+        some record.
+
+    Notes
+    -----
+    Substituting one record takes one unit from a leaf and adds one to another; ancestors that the
+    two leaves share keep their counts. The pair stays possible where every pinned node and every
+    linear condition keeps its value.
+    """
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    matrix, _ = need.equalities
+    if neighbours == "add-remove":
+        if need.pinned.any() or matrix.shape[0]:
+            what = "an exactly published count" if need.pinned.any() else "a mandated sum"
+            raise EmptyNeighbourhoodError(
+                f"add-remove neighbours do not exist together with {what}: nobody can be added to "
+                "or removed from it, so a guarantee would say nothing about its records; use "
+                "neighbours = 'substitute', or do not publish it exactly."
+            )
+        path = _path_cost(cost, tree)
+        entries = tree.leaves if tree is not None else np.arange(need.n)
+        at = int(entries[np.argmax(path[entries])])
+        return WorstMove(float(path[at]), at, None)
+    if tree is None or matrix.shape[0]:
+        return _worst_between_columns(cost, need, tree, matrix)
+    return _worst_in_tree(cost, need, tree)
+
+
+def _path_cost(cost: FloatArray, tree: Tree | None) -> FloatArray:
+    """Cost of one record in each entry: the entry and all its ancestors."""
+    total = cost.astype(np.float64).copy()
+    if tree is not None:
+        for depth in range(1, tree.depth):
+            nodes = np.flatnonzero(tree.level == depth)
+            total[nodes] += total[tree.parents[nodes]]
+    return total
+
+
+def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMove:
+    """Best pair of leaves by one pass from the leaves up.
+
+    ``reach[v]`` is the largest cost of a change by one that climbs from a leaf to `v` inclusive,
+    meeting no pinned node. Two such climbs meet below a common parent (or nowhere, in a forest of
+    several roots).
+    """
+    n = len(tree)
+    reach = np.full(n, -np.inf)
+    source = np.full(n, -1, dtype=np.int64)
+    first = np.full(n + 1, -np.inf)
+    first_at = np.full(n + 1, -1, dtype=np.int64)
+    second = np.full(n + 1, -np.inf)
+    second_at = np.full(n + 1, -1, dtype=np.int64)
+    for depth in range(tree.depth - 1, -1, -1):
+        nodes = np.flatnonzero(tree.level == depth)
+        leaf = tree.is_leaf[nodes]
+        best = np.where(leaf, 0.0, first[nodes])
+        origin = np.where(leaf, nodes, first_at[nodes])
+        reach[nodes] = np.where(need.pinned[nodes], -np.inf, best + cost[nodes])
+        source[nodes] = origin
+        order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
+        parents = tree.parents[order]
+        new = np.concatenate(([True], parents[1:] != parents[:-1]))
+        top = order[new]
+        first[parents[new]] = reach[top]
+        first_at[parents[new]] = source[top]
+        follows = np.concatenate(([False], new[:-1])) & ~new
+        runner = order[follows]
+        second[parents[follows]] = reach[runner]
+        second_at[parents[follows]] = source[runner]
+    pair = first + second
+    at = int(np.argmax(pair))
+    if not np.isfinite(pair[at]):
+        raise EmptyNeighbourhoodError(
+            "the exactly published nodes leave no two leaves between which a record could move, so "
+            "a guarantee would say nothing; publish fewer nodes exactly."
+        )
+    return WorstMove(float(pair[at]), int(first_at[at]), int(second_at[at]))
+
+
+def _worst_between_columns(
+    cost: FloatArray, need: Requirements, tree: Tree | None, matrix: FloatArray
+) -> WorstMove:
+    """Best pair of entries that enter every linear condition and every pin alike."""
+    incidence = _incidence(need.n, tree)
+    entries = tree.leaves if tree is not None else np.arange(need.n)
+    constant = np.vstack((matrix, np.eye(need.n)[need.pinned])) @ incidence[:, entries]
+    _, group = np.unique(constant, axis=1, return_inverse=True)
+    best: WorstMove | None = None
+    for g in range(int(group.max()) + 1):
+        members = entries[np.flatnonzero(group.ravel() == g)]
+        for a in range(members.size):
+            for b in range(a + 1, members.size):
+                change = np.abs(incidence[:, members[a]] - incidence[:, members[b]])
+                total = float(change @ np.where(change > 0, cost, 0.0))
+                if best is None or total > best.cost:
+                    best = WorstMove(total, int(members[a]), int(members[b]))
+    if best is None:
+        raise EmptyNeighbourhoodError(
+            "the mandated values leave no two entries between which a record could move, so a "
+            "guarantee would say nothing; mandate fewer values."
+        )
+    return best
+
+
+def _incidence(n: int, tree: Tree | None) -> FloatArray:
+    incidence = np.eye(n)
+    if tree is not None:
+        for depth in range(tree.depth - 1, 0, -1):
+            for v in np.flatnonzero(tree.level == depth):
+                incidence[tree.parents[v]] += incidence[v]
+        inner = ~tree.is_leaf
+        incidence[:, inner] = 0.0
+    return incidence

@@ -1,0 +1,297 @@
+"""The conditional mechanism K = M( . | C) and the questions it answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning import exact
+from congenial.conditioning.forest import SumForest
+from congenial.conditioning.network import Unary
+from congenial.conditioning.query import marginal_table
+from congenial.errors import ArgumentError, InvariantError, UnsupportedError
+from congenial.invariants import Requirements
+from congenial.kernels import laws
+from congenial.mechanisms.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """An additive mechanism conditioned on an invariant (belief revision), drawn exactly.
+
+    Made by `congenial.condition`.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    forest : SumForest
+    fixed : ndarray of bool, shape (n,)
+        Entries that keep their confidential value.
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+    forest: SumForest
+    fixed: npt.NDArray[np.bool_]
+
+    @property
+    def data_free(self) -> bool:
+        """Whether the law of the noise is the same for every dataset (equalities only)."""
+        return not self.requirements.has_inequalities
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases, each independent and within `exact.ERROR_LIMIT` of the law.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InfeasibleError
+            If `x` violates a bound.
+        """
+        counts = self._checked(x)
+        rows = checked_size(size)
+        source = resolve(rng)
+        tables = self._tables(counts)
+        choices = tables.network.choices
+        words = source.bits(rows * choices).reshape(rows, choices)
+        noise = exact.draw(tables, words, self.mechanism.n) * self.forest.orientation
+        out = counts + noise
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`.
+
+        Queries that are not measured count with weight 1 for every value. Invariants that pin a
+        value are taken at the values of `x`.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        """
+        counts = self._checked(x)
+        at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
+        return exact.log_sum(self._tables(counts)) + float(at_mode.sum())
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, normalised; -inf outside the invariant.
+
+        Parameters
+        ----------
+        z : array_like of int, shape (n,) or (size, n)
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        float or ndarray of float64, shape (size,)
+        """
+        counts = self._checked(x)
+        values = np.asarray(z)
+        if values.ndim not in (1, 2) or values.shape[-1] != self.mechanism.n:
+            raise ArgumentError(
+                f"z has shape {values.shape}; give ({self.mechanism.n},) or (size, {self.mechanism.n})."
+            )
+        inside = self._satisfied(np.atleast_2d(values), counts)
+        log_pmf = self.mechanism.log_prob(np.atleast_2d(values), counts)
+        out = np.where(inside, log_pmf - self.log_normalizer(counts), -np.inf)
+        return float(out[0]) if values.ndim == 1 else out
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value.
+
+        Parameters
+        ----------
+        node : int or str
+            Index, or name where the queries are a tree.
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        values : ndarray of int64, shape (k,)
+            Consecutive integers that carry all but 1e-12 of the mass.
+        probabilities : ndarray of float64, shape (k,)
+        """
+        counts = self._checked(x)
+        v = self._node(node)
+        noise, probabilities = marginal_table(self._tables(counts), v)
+        if self.forest.orientation[v] < 0:
+            noise, probabilities = -noise[::-1], probabilities[::-1]
+        return counts[v] + noise, probabilities
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        lo, hi : int
+            The true count lies in ``[released - hi, released - lo]`` with that probability.
+
+        Raises
+        ------
+        UnsupportedError
+            If inequalities make the law depend on the confidential counts.
+        """
+        if not 0.0 < alpha < 1.0:
+            raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+        if not self.data_free:
+            raise UnsupportedError(
+                "an interval that is the same for every dataset exists under equalities only; "
+                "use marginal() at a value of x, or drop the bounds."
+            )
+        values, probabilities = self.marginal(node, np.zeros(self.mechanism.n, dtype=np.int64))
+        by_size = np.bincount(np.abs(values), weights=probabilities)
+        reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha - 1e-12))
+        reach = min(reach, by_size.size - 1)
+        return -reach, reach
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is proved for the combination.
+        EmptyNeighbourhoodError
+            If the pinned values leave no neighbouring datasets.
+        """
+        return conditioned_guarantee(
+            self.mechanism, self.requirements, neighbours, sampler_error=self.error_bound
+        )
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        if self.data_free:
+            return self._free_tables.error
+        return exact.ERROR_LIMIT
+
+    def explain(self) -> str:
+        """Say which sampler draws, and why."""
+        n, free = self.mechanism.n, int((~self.fixed).sum())
+        shape = (
+            f"{n} queries joined by {self.forest.m} sums without a cycle, "
+            f"{n - free} of them published exactly"
+        )
+        why = (
+            "Equalities only: the noise has one law for every dataset."
+            if self.data_free
+            else "Bounds apply: the law depends on the confidential counts, which is charged for."
+        )
+        return (
+            f"exact sampler: {shape}. {why} Each draw is independent; its numerical error is at "
+            f"most {self.error_bound:.1e} in total variation."
+        )
+
+    @cached_property
+    def _free_tables(self) -> exact.Tables:
+        return self._prepare(np.zeros(self.mechanism.n, dtype=np.int64))
+
+    def _tables(self, counts: IntArray) -> exact.Tables:
+        return self._free_tables if self.data_free else self._prepare(counts)
+
+    def _prepare(self, counts: IntArray) -> exact.Tables:
+        need = self.requirements
+        scales = self.mechanism.scales
+        measured = np.isfinite(scales)
+        lo = np.where(self.fixed, 0.0, np.ceil(need.lo) - counts)
+        hi = np.where(self.fixed, 0.0, np.floor(need.hi) - counts)
+        lo, hi = self._implied(lo, hi)
+        flip = self.forest.orientation < 0
+        unary = Unary(
+            kind=np.where(measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64),
+            scale=np.ascontiguousarray(scales),
+            center=np.zeros(self.mechanism.n),
+            lo=np.where(flip, -hi, lo),
+            hi=np.where(flip, -lo, hi),
+        )
+        return exact.prepare(self.forest, unary)
+
+    def _implied(self, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
+        """Drop lower bounds that the children's bounds imply, so that fewer classes differ."""
+        tree = self.requirements.tree
+        if tree is None:
+            return lo, hi
+        starts, order = tree.children
+        below = np.zeros(len(tree))
+        inner = np.flatnonzero(~tree.is_leaf)
+        own = np.where(self.fixed, -np.inf, lo)
+        sums = np.add.reduceat(np.append(own[order], 0.0), np.minimum(starts[inner], order.size))
+        below[inner] = sums
+        redundant = ~tree.is_leaf & ~self.fixed & np.isfinite(lo) & (below >= lo)
+        return np.where(redundant, -np.inf, lo), hi
+
+    def _node(self, node: int | str) -> int:
+        tree = self.mechanism.tree or self.requirements.tree
+        if tree is not None:
+            return tree.find(node)
+        if not isinstance(node, int | np.integer) or not 0 <= node < self.mechanism.n:
+            raise ArgumentError(f"node is {node!r}; give 0 to {self.mechanism.n - 1}.")
+        return int(node)
+
+    def _checked(self, x: npt.ArrayLike) -> IntArray:
+        counts = self.mechanism.counts(x).astype(np.int64)
+        if self.data_free and not counts.any():
+            return counts
+        need = self.requirements
+        if need.tree is not None and not need.tree.is_consistent(counts):
+            raise ArgumentError(
+                "x does not add up along the tree; roll leaf counts up with tree.roll_up."
+            )
+        matrix, value = need.equalities
+        if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
+            raise InvariantError(
+                "x does not satisfy a linear condition; the condition's value must be that of the data."
+            )
+        outside = ((counts < need.lo) | (counts > need.hi)) & ~need.pinned
+        if outside.any():
+            node = int(np.flatnonzero(outside)[0])
+            raise InvariantError(
+                f"x violates the bounds of entry {node}; the data themselves must satisfy the invariant."
+            )
+        return counts
+
+    def _satisfied(self, values: npt.NDArray[np.generic], counts: IntArray) -> npt.NDArray[np.bool_]:
+        need = self.requirements
+        whole = np.asarray(values == np.rint(values.astype(np.float64))).all(axis=1)
+        v = np.rint(values.astype(np.float64)).astype(np.int64)
+        ok = whole & (v[:, need.pinned] == counts[need.pinned]).all(axis=1)
+        free = ~need.pinned
+        ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)
+        if need.tree is not None:
+            ok &= (need.tree.roll_up(v[:, need.tree.leaves]) == v).all(axis=1)
+        matrix, value = need.equalities
+        return np.asarray(ok & (v @ matrix.T == value).all(axis=1))

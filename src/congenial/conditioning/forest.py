@@ -1,0 +1,201 @@
+"""Sums without a cycle: variables and sum constraints arranged as a rooted forest.
+
+Every variable is a summand of at most one constraint above it and may equal, up to sign, the sum
+of several constraints below it. Equality constraints with entries -1, 0, 1 whose bipartite graph
+with the variables has no cycle can be arranged so; a tree of counts always can.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import UnsupportedError
+from congenial.invariants import Requirements
+from congenial.tree import Tree
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class SumForest:
+    """Variables 0..n-1 and constraints 0..m-1.
+
+    Attributes
+    ----------
+    above : ndarray of int64, shape (n,)
+        The constraint that each variable is a summand of, -1 for none.
+    owner : ndarray of int64, shape (m,)
+        The variable that each constraint's sum equals up to `sign`; -1 where the sum is fixed.
+    sign : ndarray of int64, shape (m,)
+        +1 or -1.
+    orientation : ndarray of int64, shape (n,)
+        The forest speaks of ``orientation * value``; +1 everywhere for a tree.
+    depth : ndarray of int64, shape (m,)
+        Number of constraints above each constraint.
+    order : ndarray of int64, shape (n + m,)
+        Variables v as v and constraints k as n + k, each after all that lie below it.
+    """
+
+    above: IntArray
+    owner: IntArray
+    sign: IntArray
+    orientation: IntArray
+    depth: IntArray
+    order: IntArray
+
+    @property
+    def n(self) -> int:
+        """Number of variables."""
+        return int(self.above.size)
+
+    @property
+    def m(self) -> int:
+        """Number of constraints."""
+        return int(self.owner.size)
+
+
+def of_tree(tree: Tree) -> SumForest:
+    """Arrange a tree: one constraint an inner node, owned by that node."""
+    n = len(tree)
+    inner = np.flatnonzero(~tree.is_leaf)
+    index = np.full(n + 1, -1, dtype=np.int64)
+    index[inner] = np.arange(inner.size)
+    depth = tree.level[inner]
+    # within a level constraints come before their owners, and both after all deeper levels
+    rank = np.concatenate((2 * tree.level + 1, 2 * depth))
+    order = np.argsort(-np.where(np.arange(rank.size) < n, rank - 1, rank + 1), kind="stable")
+    return SumForest(
+        above=index[tree.parents],
+        owner=inner.astype(np.int64),
+        sign=np.ones(inner.size, dtype=np.int64),
+        orientation=np.ones(n, dtype=np.int64),
+        depth=depth.astype(np.int64),
+        order=order.astype(np.int64),
+    )
+
+
+def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
+    """Arrange sparse rows (indices, signs), each a sum that must keep its value.
+
+    Raises
+    ------
+    UnsupportedError
+        If the rows and variables contain a cycle.
+    """
+    touching: list[list[int]] = [[] for _ in range(n)]
+    for k, (indices, _) in enumerate(rows):
+        for v in indices:
+            touching[int(v)].append(k)
+    m = len(rows)
+    above = np.full(n, -1, dtype=np.int64)
+    owner = np.full(m, -1, dtype=np.int64)
+    sign = np.ones(m, dtype=np.int64)
+    orientation = np.ones(n, dtype=np.int64)
+    depth = np.zeros(m, dtype=np.int64)
+    seen_row = np.zeros(m, dtype=np.bool_)
+    seen = np.zeros(n, dtype=np.bool_)
+    top_down: list[int] = []
+    for start in range(m):
+        if seen_row[start]:
+            continue
+        seen_row[start] = True
+        stack = [start]
+        while stack:
+            k = stack.pop()
+            top_down.append(n + k)
+            indices, signs = rows[k]
+            for v, a in zip(indices.tolist(), signs.tolist(), strict=True):
+                if v == owner[k]:
+                    continue
+                if seen[v]:
+                    raise UnsupportedError(
+                        f"the sums form a cycle through entry {v}; exact sampling needs sums that "
+                        "form a forest, so drop or merge one of them."
+                    )
+                seen[v] = True
+                above[v] = k
+                orientation[v] = a
+                top_down.append(v)
+                for below in touching[v]:
+                    if below == k:
+                        continue
+                    if seen_row[below]:
+                        raise UnsupportedError(
+                            f"the sums form a cycle through entry {v}; exact sampling needs sums "
+                            "that form a forest, so drop or merge one of them."
+                        )
+                    seen_row[below] = True
+                    owner[below] = v
+                    own = int(rows[below][1][list(rows[below][0]).index(v)])
+                    sign[below] = -own * a
+                    depth[below] = depth[k] + 1
+                    stack.append(below)
+    top_down.extend(int(v) for v in np.flatnonzero(~seen))
+    order = np.array(top_down[::-1], dtype=np.int64)
+    return SumForest(above, owner, sign, orientation, depth, order)
+
+
+def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
+    """Return the rows of a dense matrix as (indices, signs), rows of zeros left out.
+
+    Raises
+    ------
+    UnsupportedError
+        If an entry is not -1, 0 or 1.
+    """
+    if not np.isin(matrix, (-1.0, 0.0, 1.0)).all():
+        raise UnsupportedError(
+            "a linear condition has an entry other than -1, 0 and 1; exact sampling covers sums "
+            "and differences only."
+        )
+    rows = []
+    for row in matrix:
+        indices = np.flatnonzero(row)
+        if indices.size:
+            rows.append((indices.astype(np.int64), row[indices].astype(np.int64)))
+    return rows
+
+
+def tree_rows(tree: Tree) -> list[tuple[IntArray, IntArray]]:
+    """Return one row an inner node: the node less its children."""
+    starts, order = tree.children
+    rows = []
+    for v in np.flatnonzero(~tree.is_leaf):
+        children = order[starts[v] : starts[v + 1]]
+        indices = np.concatenate(([v], children)).astype(np.int64)
+        rows.append((indices, np.concatenate(([1], -np.ones(children.size))).astype(np.int64)))
+    return rows
+
+
+def arrange(requirements: Requirements) -> tuple[SumForest, npt.NDArray[np.bool_]]:
+    """Arrange all the equalities of an invariant.
+
+    Returns
+    -------
+    forest : SumForest
+    fixed : ndarray of bool, shape (n,)
+        Entries that keep the value of the data: those pinned, and those that a sum determines
+        because all its other entries are fixed.
+
+    Raises
+    ------
+    UnsupportedError
+        If the sums contain a cycle, or an entry other than -1, 0, 1.
+    """
+    matrix, _ = requirements.equalities
+    fixed = requirements.pinned.copy()
+    if not matrix.shape[0] and requirements.tree is not None:
+        return of_tree(requirements.tree), fixed
+    rows = sparse_rows(matrix)
+    if requirements.tree is not None:
+        rows += tree_rows(requirements.tree)
+    while True:
+        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
+        if not alone:
+            break
+        fixed[alone] = True
+    free = [(i[~fixed[i]], a[~fixed[i]]) for i, a in rows if not fixed[i].all()]
+    return of_rows(free, requirements.n), fixed

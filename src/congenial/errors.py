@@ -1,0 +1,70 @@
+"""Every exception that congenial raises on purpose.
+
+::
+
+    CongenialError
+    ├── ArgumentError          a Python argument that cannot be used
+    ├── PlanError              a plan file that cannot be understood
+    ├── DataError              rows, columns or files that do not fit the plan
+    ├── StructureError         a tree or table that is not one
+    ├── InvariantError         invariants that cannot be imposed
+    │   └── InfeasibleError    no value satisfies all of them
+    ├── PrivacyError           a guarantee that cannot be given
+    │   └── EmptyNeighbourhoodError
+    ├── UnsupportedError       a combination that no implemented method covers
+    ├── NumericalError         the arithmetic cannot meet its error bound
+    └── ReleaseError           a release that cannot be written or verified
+
+A message names the thing, the value and the remedy in one sentence. No message ever carries a
+confidential count.
+"""
+
+from __future__ import annotations
+
+
+class CongenialError(Exception):
+    """Base class of every error raised on purpose."""
+
+
+class ArgumentError(CongenialError, ValueError):
+    """A Python argument has the wrong type, shape or value."""
+
+
+class PlanError(CongenialError):
+    """A plan file has a mistake."""
+
+
+class DataError(CongenialError):
+    """The rows, the lookup or their columns do not fit the plan."""
+
+
+class StructureError(CongenialError, ValueError):
+    """The nodes given do not form a tree."""
+
+
+class InvariantError(CongenialError, ValueError):
+    """An invariant cannot be imposed as it was given."""
+
+
+class InfeasibleError(InvariantError):
+    """No value satisfies all the invariants together."""
+
+
+class PrivacyError(CongenialError):
+    """No privacy guarantee can be given for this combination."""
+
+
+class EmptyNeighbourhoodError(PrivacyError):
+    """The invariants leave no neighbouring datasets, so a guarantee would say nothing."""
+
+
+class UnsupportedError(CongenialError):
+    """No implemented method covers this combination."""
+
+
+class NumericalError(CongenialError):
+    """The arithmetic cannot meet its own error bound."""
+
+
+class ReleaseError(CongenialError):
+    """A release cannot be written, read or verified."""

@@ -1,0 +1,93 @@
+"""Draws from a sum network: one pass from the roots down, integer arithmetic in every choice."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+ROOT = 0
+LINK = 1
+SPLIT = 2
+
+_TOP = 4611686018427387904.0  # 2^62
+
+
+@njit(cache=True)
+def choose(a, lo_a, b, lo_b, s, total, word):
+    """Return l with probability a[l] * b[s - l] / total, within 2^-51 + width * 2^-62.
+
+    Weights become integers out of 2^62 and are compared with 62 random bits exactly; what rounding
+    leaves over goes to the largest weight. Every l is visited whatever the outcome.
+    """
+    first = max(lo_a, s - lo_b - b.size + 1)
+    last = min(lo_a + a.size - 1, s - lo_b)
+    unit = _TOP / total
+    target = np.int64(word >> np.uint64(2))
+    below = np.int64(0)
+    passed = np.int64(0)
+    best, best_weight = first, -1.0
+    j = s - lo_b
+    for l in range(first, last + 1):
+        w = a[l - lo_a] * b[j - l]
+        if w > best_weight:
+            best, best_weight = l, w
+        below += np.int64(w * unit)
+        passed += below <= target
+    chosen = first + passed
+    return chosen if chosen <= last else best
+
+
+@njit(cache=True)
+def draw(op, first, second, third, cls, left, right, lo, hi, offset, table, factor, words, values):
+    """Fill `values` (rows, slots) by running the program of a network once for each row.
+
+    The program's operations are ROOT (slot `first` from class `cls`), LINK (slot `first` is
+    `third` times slot `second`) and SPLIT (slot `first` into slots `second` and `third`, a merge
+    of class `cls`). `words` is uint64 (rows, roots + splits), used in order.
+    """
+    for r in range(values.shape[0]):
+        used = 0
+        row = values[r]
+        for i in range(op.size):
+            if op[i] == LINK:
+                row[first[i]] = third[i] * row[second[i]]
+                continue
+            c = cls[i]
+            word = words[r, used]
+            used += 1
+            if op[i] == ROOT:
+                t = table[offset[c] : offset[c] + hi[c] - lo[c] + 1]
+                total = 0.0
+                for k in range(t.size):
+                    total += t[k]
+                row[first[i]] = _choose_root(t, lo[c], total, word)
+                continue
+            a, b = left[c], right[c]
+            s = row[first[i]]
+            total = table[offset[c] + s - lo[c]] * factor[c]
+            l = choose(
+                table[offset[a] : offset[a] + hi[a] - lo[a] + 1],
+                lo[a],
+                table[offset[b] : offset[b] + hi[b] - lo[b] + 1],
+                lo[b],
+                s,
+                total,
+                word,
+            )
+            row[second[i]] = l
+            row[third[i]] = s - l
+
+
+@njit(cache=True)
+def _choose_root(t, lo, total, word):
+    unit = _TOP / total
+    target = np.int64(word >> np.uint64(2))
+    below = np.int64(0)
+    passed = 0
+    best = 0
+    for k in range(t.size):
+        if t[k] > t[best]:
+            best = k
+        below += np.int64(t[k] * unit)
+        passed += below <= target
+    return lo + (passed if passed < t.size else best)

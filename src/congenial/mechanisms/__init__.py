@@ -1,0 +1,1 @@
+"""Noise laws and the mechanisms that add them, one file a law."""

@@ -1,0 +1,143 @@
+"""The additive mechanism: confidential queries plus independent noise."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError
+from congenial.mechanisms.law import FloatArray, NoiseLaw, per_entry
+from congenial.randomness import Randomness, resolve
+from congenial.tree import Tree
+
+Values = npt.NDArray[np.int64 | np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """M(D) = f(D) + U with independent entries U (Gong and Meng, equation 1.2).
+
+    Parameters
+    ----------
+    noise : NoiseLaw
+        `DiscreteLaplace`, `DiscreteGaussian`, or for studies `Laplace`, `Gaussian`.
+    queries : Tree or int
+        The tree whose nodes are the queries, or the number of queries of a plain vector.
+    """
+
+    noise: NoiseLaw
+    queries: Tree | int
+
+    def __post_init__(self) -> None:
+        """Check the number of queries and of scales."""
+        if isinstance(self.queries, bool) or not isinstance(self.queries, Tree | int | np.integer):
+            raise ArgumentError(
+                f"queries is a {type(self.queries).__name__}; give a Tree or a number of queries."
+            )
+        if self.n < 1:
+            raise ArgumentError(f"queries is {self.queries}; give at least one query.")
+        per_entry(self.noise.spread, self.n)
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree of the queries, None for a plain vector."""
+        return self.queries if isinstance(self.queries, Tree) else None
+
+    @property
+    def n(self) -> int:
+        """Number of queries."""
+        return len(self.queries) if isinstance(self.queries, Tree) else int(self.queries)
+
+    @property
+    def scales(self) -> FloatArray:
+        """Scale of each query's noise, shape (n,); inf where it is not measured."""
+        return per_entry(self.noise.spread, self.n)
+
+    def counts(self, x: npt.ArrayLike) -> Values:
+        """Return `x` as a vector over the queries.
+
+        Raises
+        ------
+        ArgumentError
+            If its shape is not (n,), an entry is not finite, or the noise is discrete and an entry
+            is not an integer.
+        """
+        array = np.asarray(x)
+        if array.shape != (self.n,) or array.dtype.kind not in "iuf":
+            hint = "; roll leaf counts up with tree.roll_up" if self.tree is not None else ""
+            raise ArgumentError(
+                f"x has shape {array.shape} and dtype {array.dtype}; give {self.n} numbers, "
+                f"one for each query{hint}."
+            )
+        if not np.isfinite(array).all():
+            raise ArgumentError("x has an entry that is not finite; give finite counts.")
+        if not self.noise.discrete:
+            return array.astype(np.float64)
+        if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
+            raise ArgumentError("x has an entry that is not an integer; discrete noise needs counts.")
+        if (np.abs(array.astype(np.float64)) > 2.0**61).any():
+            raise ArgumentError("x has an entry beyond 2^61 in size; give smaller counts.")
+        return array.astype(np.int64)
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw noisy measurements.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of the queries.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for discrete noise. Where a query is not measured (scale inf) the entry carries
+            no information about `x`: it is 0 for discrete noise and NaN otherwise.
+        """
+        counts = self.counts(x)
+        rows = checked_size(size)
+        source = resolve(rng)
+        width = self.n * self.noise.words_per_entry
+        words = source.bits(rows * width).reshape(rows, width)
+        measured = np.isfinite(self.scales)
+        noise = self.noise.draw(words, self.scales)
+        empty = 0 if self.noise.discrete else np.nan
+        out: Values = np.where(measured, counts + noise, empty)
+        return out[0] if size is None else out
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> FloatArray:
+        """Log probability (or density) of measurements; queries that are not measured count 0.
+
+        Parameters
+        ----------
+        z : array_like, shape (..., n)
+        x : array_like, shape (n,)
+
+        Returns
+        -------
+        ndarray, shape (...)
+        """
+        noise = np.asarray(z) - self.counts(x)
+        return np.asarray(self.noise.log_pmf(noise, self.scales).sum(axis=-1))
+
+
+def checked_size(size: int | None) -> int:
+    """Return the number of draws asked for.
+
+    Raises
+    ------
+    ArgumentError
+        If `size` is not None and not a nonnegative integer.
+    """
+    if size is None:
+        return 1
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
+        raise ArgumentError(f"size is {size!r}; give a nonnegative number of draws, or None.")
+    return int(size)
