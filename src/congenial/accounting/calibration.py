@@ -1,0 +1,176 @@
+"""Calibration: ask for a final epsilon, get the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, conditioned_guarantee, imaged_guarantee
+from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants import Invariant, Requirements, requirements
+from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_laplace import DiscreteLaplace
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+Method = Literal["conditioning", "imaging"]
+METHODS: tuple[Method, ...] = ("conditioning", "imaging")
+# Agreement asked between the epsilon wanted and the one that the noise gives.
+TOLERANCE = 1e-9
+
+
+def calibrate(
+    tree: Tree,
+    invariant: Invariant,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[int, float] | None = None,
+    method: Method = "conditioning",
+) -> DiscreteLaplace:
+    """Noise at the nodes of a tree that ends in a given epsilon, inequalities charged.
+
+    Parameters
+    ----------
+    tree : Tree
+    invariant : Invariant
+        What the release must satisfy; nodes published exactly get no noise.
+    epsilon : float
+        The final guarantee.
+    neighbours : {"substitute", "add-remove"}
+    split : mapping of int to float, optional
+        Share of the budget for each level (0 is the root's), adding up to 1; a level without a
+        share is not measured. Equal shares over the levels that can change where not given.
+    method : {"conditioning", "imaging"}
+
+    Returns
+    -------
+    DiscreteLaplace
+        One scale a node; inf for nodes published exactly and levels without a share.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid.
+    EmptyNeighbourhoodError
+        If the invariant leaves no neighbouring datasets.
+    PrivacyError
+        If a level published exactly is given budget.
+
+    Notes
+    -----
+    Substituting one record moves one unit between two nodes of each level, so a level with budget
+    e has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
+    """
+    need = requirements(invariant, len(tree), tree)
+    if split is None:
+        levels = changing_levels(tree, need, neighbours)
+        split = {level: 1.0 / len(levels) for level in levels}
+    scales = level_scales(
+        tree, need, epsilon=epsilon, neighbours=neighbours, split=split, method=method
+    )
+    return DiscreteLaplace(scales)
+
+
+def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> list[int]:
+    """Levels where some node differs between some neighbouring datasets.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError
+        If there are no neighbouring datasets.
+    """
+    found = []
+    for level in range(tree.depth):
+        cost = np.where((tree.level == level) & ~need.pinned, 1.0, 0.0)
+        if worst_move(cost, need, tree, neighbours).cost > 0:
+            found.append(level)
+    if not found:
+        raise EmptyNeighbourhoodError(
+            "the exactly published nodes leave no node that could change, so a guarantee would say "
+            "nothing; publish fewer nodes exactly."
+        )
+    return found
+
+
+def level_scales(
+    tree: Tree,
+    need: Requirements,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[int, float],
+    method: Method,
+) -> FloatArray:
+    """Scale of discrete Laplace noise at each node, shape (n,); `calibrate` explains.
+
+    Raises
+    ------
+    ArgumentError, EmptyNeighbourhoodError, PrivacyError
+        As `calibrate`.
+    """
+    _check(tree, need, epsilon, neighbours, split, method)
+    share = np.zeros(tree.depth)
+    share[list(split)] = list(split.values())
+    units = 2.0 if neighbours == "substitute" else 1.0
+
+    def scales_for(base: float) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            by_level = units / (share * base)
+        return np.where(need.pinned, np.inf, by_level[tree.level])
+
+    gamma = _guarantee(tree, need, scales_for(epsilon), neighbours, method).gamma
+    scales = scales_for(epsilon / (1.0 + gamma))
+    reached = _guarantee(tree, need, scales, neighbours, method).epsilon
+    if reached > epsilon * (1.0 + TOLERANCE):
+        raise PrivacyError(
+            f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
+            "released. Please report this as a mistake of congenial."
+        )
+    while reached > epsilon:  # rounding alone
+        scales = scales * (1.0 + 2.0**-52)
+        reached = _guarantee(tree, need, scales, neighbours, method).epsilon
+    return scales
+
+
+def _guarantee(
+    tree: Tree, need: Requirements, scales: FloatArray, neighbours: Neighbours, method: Method
+) -> Guarantee:
+    state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
+    return state(Additive(DiscreteLaplace(scales), tree), need, neighbours, sampler_error=0.0)
+
+
+def _check(
+    tree: Tree,
+    need: Requirements,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[int, float],
+    method: Method,
+) -> None:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ArgumentError(f"epsilon is {epsilon!r}; give a positive, finite number.")
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    if method not in METHODS:
+        raise ArgumentError(f"method is {method!r}; give 'conditioning' or 'imaging'.")
+    for level, share in split.items():
+        if level not in range(tree.depth):
+            raise ArgumentError(f"split names level {level!r}; give 0 to {tree.depth - 1}.")
+        if not (math.isfinite(share) and share >= 0):
+            raise ArgumentError(f"split[{level}] is {share!r}; give a share between 0 and 1.")
+        if share > 0 and need.pinned[tree.level == level].all():
+            raise PrivacyError(
+                f"split gives {share:g} of epsilon to level {level}, which is published exactly "
+                "and needs none; give its share to the other levels."
+            )
+    total = math.fsum(split.values())
+    if abs(total - 1.0) > TOLERANCE:
+        raise ArgumentError(f"split adds up to {total:.12g}; its shares must add up to 1.")
