@@ -11,7 +11,7 @@ from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import Network, Unary, compile_network
 from congenial.conditioning.wide import DIRECT_LIMIT, TOLERANCE, convolve_wide
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels import descend, laws, messages, tilting
+from congenial.kernels import certify, descend, laws, messages, tilting
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
 FloatArray = npt.NDArray[np.float64]
@@ -180,78 +180,97 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
     theta = _tilts(forest, unary)
     tilt = np.empty(forest.n)
     tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
-    clip = 64.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 64.0
-    generous = 1.0
-    for _ in range(12):
+    reach = 64.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 64.0
+    for _ in range(24):
         clipped = Unary(
             unary.kind,
             unary.scale,
             unary.center,
-            np.where(unary.center - unary.lo > clip, -np.inf, unary.lo),
-            np.where(unary.hi - unary.center > clip, np.inf, unary.hi),
+            np.where(unary.center - unary.lo > reach, -np.inf, unary.lo),
+            np.where(unary.hi - unary.center > reach, np.inf, unary.hi),
         )
         network = compile_network(forest, clipped, tilt)
         place = _place(network, clipped, tilt)
-        lo, hi = _windows(network, place, generous)
-        v = network.variable
-        unaries = np.flatnonzero((network.ctype == UNARY) & (lo <= hi))
-        w = v[unaries]
-        beyond = (lo[unaries] < unary.lo[w]) | (hi[unaries] > unary.hi[w])
-        if beyond.any():
-            clip = clip * 4.0
-            continue
-        tables, cut = _fill(network, clipped, tilt, place, lo, hi)
-        if cut <= 100 * _CUT:
+        tables = _widen_until_certified(network, clipped, tilt, place)
+        # a bound left out as out of reach must lie outside every window
+        at = np.flatnonzero((network.ctype == UNARY) & (tables.lo <= tables.hi))
+        v = network.variable[at]
+        if (tables.lo[at] >= unary.lo[v]).all() and (tables.hi[at] <= unary.hi[v]).all():
             return tables
-        generous *= 1.4
+        reach = 4.0 * reach
+    raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+
+
+def _widen_until_certified(
+    network: Network, unary: Unary, tilt: FloatArray, place: _Placement
+) -> Tables:
+    generous = np.ones(network.ctype.size)
+    for _ in range(16):
+        lo, hi = _windows(network, place, generous)
+        tables, cut, tail = _fill(network, unary, tilt, place, lo, hi)
+        if cut <= _CUT:
+            if tables.error > ERROR_LIMIT:
+                raise NumericalError(
+                    f"the exact sampler's rounding error is within {ERROR_LIMIT:g} only for smaller "
+                    "trees or scales; use fewer queries or smaller noise scales."
+                )
+            return tables
+        short = tail > 0.1 * _CUT / (4.0 * network.choices + 4.0)
+        generous[short | (generous.size < 64)] *= 1.15
+        generous *= 1.05
     raise NumericalError(
         "the messages of the exact sampler do not reach their error bound; "
         "use noise scales that differ less, or fewer queries without noise."
     )
 
 
-def _windows(network: Network, place: _Placement, generous: float) -> tuple[IntArray, IntArray]:
+def _windows(
+    network: Network, place: _Placement, generous: FloatArray
+) -> tuple[IntArray, IntArray]:
+    """Place a window around the mean of each class, wide enough for its posterior tails."""
     count = network.ctype.size
-    lo, hi = np.full(count, np.inf), np.full(count, -np.inf)
-    expo = generous * (np.log(4.0 * network.choices + 4.0) - np.log(_CUT))
-    gauss = np.sqrt(2.0 * expo)
-    for c in np.unique(network.roots):
-        sd = np.sqrt(place.var[c])
-        below = gauss * sd + expo / max(place.rate_lo[c], 1e-12) + 2.0
-        above = gauss * sd + expo / max(place.rate_hi[c], 1e-12) + 2.0
-        lo[c] = min(max(np.floor(place.mean[c] - below), place.support_lo[c]), place.support_hi[c])
-        hi[c] = max(min(np.ceil(place.mean[c] + above), place.support_hi[c]), lo[c])
-    for c in np.unique(network.fixed):
-        if not place.support_lo[c] <= 0.0 <= place.support_hi[c]:
-            raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
-        lo[c], hi[c] = min(lo[c], 0.0), max(hi[c], 0.0)
-    messages.request_windows(
+    out_var = np.full(count, -1.0)
+    out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
+    out_var[network.fixed] = 0.0
+    out_var[network.roots] = 1e30
+    out_lo[network.roots] = out_hi[network.roots] = 0.0
+    messages.surround(
         network.ctype,
         network.left,
         network.right,
         network.sign,
-        place.mean,
         place.var,
-        place.support_lo,
-        place.support_hi,
         place.rate_lo,
         place.rate_hi,
-        lo,
-        hi,
-        gauss,
-        expo,
+        out_var,
+        out_lo,
+        out_hi,
     )
-    used = lo <= hi
+    expo = np.log(4.0 * network.choices + 4.0) - np.log(_CUT)
+    sd = np.sqrt(1.0 / (1.0 / np.maximum(place.var, 1e-9) + 1.0 / np.maximum(out_var, 1e-9)))
+    gauss = np.sqrt(2.0 * expo) * sd
+    below = expo / np.maximum(place.rate_lo + out_lo, 1e-12) + 3.0 * sd
+    above = expo / np.maximum(place.rate_hi + out_hi, 1e-12) + 3.0 * sd
+    lo = np.floor(place.mean - generous * np.maximum(below, gauss)) - 2.0
+    hi = np.ceil(place.mean + generous * np.maximum(above, gauss)) + 2.0
+    lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
+    lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
+    fixed = np.unique(network.fixed)
+    if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
+        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+    lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
+    messages.cover(network.ctype, network.left, network.right, network.sign, lo, hi)
+    used = out_var >= 0.0
     return (
-        np.where(used, lo, 1).astype(np.int64),
-        np.where(used, hi, 0).astype(np.int64),
+        np.where(used, lo, 1.0).astype(np.int64),
+        np.where(used, hi, 0.0).astype(np.int64),
     )
 
 
 def _fill(
     network: Network, unary: Unary, tilt: FloatArray, place: _Placement, lo: IntArray, hi: IntArray
-) -> tuple[Tables, float]:
-    """Fill all tables; return them with the share of the error that comes from cut tails."""
+) -> tuple[Tables, float, FloatArray]:
+    """Fill all tables; return them, the total variation lost to windows, and whose tails lose it."""
     width = hi - lo + 1
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
@@ -262,16 +281,13 @@ def _fill(
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
     v = np.maximum(network.variable, 0)
     gaussian = unary.kind[v] == laws.GAUSSIAN
-    with np.errstate(divide="ignore"):
-        inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
+    inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
     count = network.ctype.size
     table = np.empty(total)
     factor, log_scale = np.ones(count), np.zeros(count)
-    parts = np.where(network.ctype == MERGE, 1.0, 0.0)
-    terms = np.minimum(width[network.left], width[network.right]) * parts
-    wide = np.flatnonzero(
-        parts * width[network.left] * width[network.right] > DIRECT_LIMIT
-    )
+    is_merge = network.ctype == MERGE
+    left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
+    wide = np.flatnonzero(left_width * right_width > DIRECT_LIMIT)
     args = (
         network.ctype,
         network.left,
@@ -289,11 +305,9 @@ def _fill(
         log_scale,
     )
     begin = 0
-    for c in [*wide.tolist(), count]:
+    for c in wide.tolist():
         messages.fill(begin, c, *args)
         begin = c + 1
-        if c == count:
-            break
         a, b = network.left[c], network.right[c]
         ta = table[offset[a] : offset[a] + width[a]]
         tb = table[offset[b] : offset[b] + width[b]]
@@ -301,50 +315,26 @@ def _fill(
         table[offset[c] : offset[c] + width[c]] = out
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
-    cut = np.zeros(count)
-    messages.check_merges(
-        network.ctype,
-        network.left,
-        network.right,
-        lo,
-        hi,
-        place.support_lo,
-        place.support_hi,
-        offset,
-        table,
-        factor,
-        cut,
+    messages.fill(begin, count, *args)
+    losses = np.zeros((count, certify.GRID)), np.zeros((count, certify.GRID))
+    tail = np.zeros(count)
+    mid = np.clip(np.rint(place.mean).astype(np.int64), lo, hi)
+    shape = (lo, hi, mid, place.support_lo, place.support_hi, offset, table)
+    certify.certify(
+        network.ctype, network.left, network.right, network.sign, *shape, *losses, tail
     )
-    for c in np.unique(network.roots):
-        cut[c] += _root_cut(table[offset[c] : offset[c] + width[c]], lo[c], hi[c], place, int(c))
+    cut = 0.0
+    for c in network.roots:
+        cut += certify.root_loss(int(c), *shape, *losses)
+    for c in network.fixed:
+        cut += float(certify.loss_at(0, int(c), lo, hi, mid, *losses))
+    terms = np.minimum(left_width, right_width)
     rounding = (2.0 * (2.0 * np.sqrt(terms) + 3.0) + 24.0) * _UNIT + width * 2.0**-62
     rounding[wide] = 2.0 * TOLERANCE
     spent = network.cls[network.op != descend.LINK]
-    cut_error = float(cut[spent].sum())
     products = int((network.ctype[network.slot_class] == PRODUCT).sum())
-    error = cut_error + float(rounding[spent].sum()) + 8.0 * _UNIT * (network.slots + products)
-    if cut_error <= 100 * _CUT and error > ERROR_LIMIT:
-        raise NumericalError(
-            f"the exact sampler's rounding error is bounded by {ERROR_LIMIT:g} only for smaller "
-            "trees or scales; use fewer queries or smaller noise scales."
-        )
-    return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut_error
-
-
-def _root_cut(t: FloatArray, lo: int, hi: int, place: _Placement, c: int) -> float:
-    total = float(t.sum())
-    cut = 0.0
-    if hi < place.support_hi[c]:
-        cut += _beyond(t[-1], t[-2] if t.size > 1 else 0.0)
-    if lo > place.support_lo[c]:
-        cut += _beyond(t[0], t[1] if t.size > 1 else 0.0)
-    return 2.0 * cut / total if total > 0 else np.inf
-
-
-def _beyond(edge: float, inner: float) -> float:
-    if edge <= 0.0:
-        return 0.0
-    return float(edge * edge / (inner - edge)) if inner > edge else np.inf
+    error = cut + float(rounding[spent].sum()) + 8.0 * _UNIT * (network.slots + products)
+    return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut, tail
 
 
 def log_sum(tables: Tables) -> float:

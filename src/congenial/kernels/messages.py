@@ -23,42 +23,6 @@ PRODUCT = 2
 
 
 @njit(cache=True)
-def request_windows(
-    ctype, left, right, sign, mean, var, support_lo, support_hi, rate_lo, rate_hi, lo, hi, gauss, expo
-):
-    """Widen the windows `lo`, `hi` (float64, per class) to what every class above asks for.
-
-    Given that the sum of a merge lies at an end of its window, each part lies around its share of
-    the sum; `gauss` standard deviations and `expo` decay lengths are added on either side.
-    """
-    for c in range(ctype.size - 1, -1, -1):
-        if lo[c] > hi[c] or ctype[c] == UNARY:
-            continue
-        if ctype[c] == PRODUCT:
-            a, b = left[c], right[c]
-            lo[a], hi[a] = min(lo[a], lo[c]), max(hi[a], hi[c])
-            below_lo, below_hi = (lo[c], hi[c]) if sign[c] > 0 else (-hi[c], -lo[c])
-            lo[b], hi[b] = min(lo[b], below_lo), max(hi[b], below_hi)
-            continue
-        total = var[left[c]] + var[right[c]]
-        middle = mean[left[c]] + mean[right[c]]
-        for side in range(2):
-            a = left[c] if side == 0 else right[c]
-            b = right[c] if side == 0 else left[c]
-            share = var[a] / total if total > 0.0 else 0.0
-            sd = np.sqrt(share * var[b])
-            above = gauss * sd + expo / max(rate_hi[a] + rate_lo[b], 1e-12) + 2.0
-            below = gauss * sd + expo / max(rate_lo[a] + rate_hi[b], 1e-12) + 2.0
-            first = max(support_lo[a], lo[c] - support_hi[b])
-            last = min(support_hi[a], hi[c] - support_lo[b])
-            want_lo = np.floor(mean[a] + share * (lo[c] - middle) - below)
-            want_hi = np.ceil(mean[a] + share * (hi[c] - middle) + above)
-            want_lo = min(max(want_lo, first), last)
-            want_hi = max(min(want_hi, last), first)
-            lo[a], hi[a] = min(lo[a], want_lo), max(hi[a], want_hi)
-
-
-@njit(cache=True)
 def _split(x: float) -> tuple[float, float]:
     c = 134217729.0 * x
     high = c - (c - x)
@@ -181,81 +145,6 @@ def fill(
 
 
 @njit(cache=True)
-def _tail(edge: float, inner: float) -> float:
-    """Bound the sum beyond an edge of a log-concave sequence by a geometric series."""
-    if edge <= 0.0:
-        return 0.0
-    if edge >= inner:
-        return np.inf
-    return edge * edge / (inner - edge)
-
-
-@njit(cache=True)
-def _weight(a, lo_a, b, lo_b, s, l):
-    i, j = l - lo_a, s - l - lo_b
-    if i < 0 or j < 0 or i >= a.size or j >= b.size:
-        return 0.0
-    return a[i] * b[j]
-
-
-@njit(cache=True)
-def merge_tail(a, lo_a, support_a, b, lo_b, support_b, s, total, upper):
-    """Bound, relative to `total`, the mass that windows cut from one end of a split at sum s.
-
-    With `upper`, parts beyond the upper ends of both windows; otherwise beyond the lower ends.
-    `support_*` holds the two ends of the true supports, beyond which nothing is cut.
-    """
-    hi_a, hi_b = lo_a + a.size - 1, lo_b + b.size - 1
-    cut = 0.0
-    if upper:
-        edge = min(hi_a, s - lo_b)
-        if edge < support_a[1] and s - edge > support_b[0]:
-            cut += _tail(
-                _weight(a, lo_a, b, lo_b, s, edge), _weight(a, lo_a, b, lo_b, s, edge - 1)
-            )
-        edge = max(lo_a, s - hi_b)
-        if edge > support_a[0] and s - edge < support_b[1]:
-            cut += _tail(
-                _weight(a, lo_a, b, lo_b, s, edge), _weight(a, lo_a, b, lo_b, s, edge + 1)
-            )
-    else:
-        edge = max(lo_a, s - hi_b)
-        if edge > support_a[0] and s - edge < support_b[1]:
-            cut += _tail(
-                _weight(a, lo_a, b, lo_b, s, edge), _weight(a, lo_a, b, lo_b, s, edge + 1)
-            )
-        edge = min(hi_a, s - lo_b)
-        if edge < support_a[1] and s - edge > support_b[0]:
-            cut += _tail(
-                _weight(a, lo_a, b, lo_b, s, edge), _weight(a, lo_a, b, lo_b, s, edge - 1)
-            )
-    return cut / total if total > 0.0 else np.inf
-
-
-@njit(cache=True)
-def check_merges(ctype, left, right, lo, hi, support_lo, support_hi, offset, table, factor, cut):
-    """Fill `cut` (per class) with the relative mass lost at the worse end of each merge's window.
-
-    For log-concave parts the split given the sum increases with the sum (Efron 1965), so the ends
-    of the window bound every sum inside it.
-    """
-    for c in range(ctype.size):
-        cut[c] = 0.0
-        if ctype[c] != MERGE or lo[c] > hi[c]:
-            continue
-        a, b = left[c], right[c]
-        ta = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
-        tb = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-        sa = (support_lo[a], support_hi[a])
-        sb = (support_lo[b], support_hi[b])
-        low = table[offset[c]] * factor[c]
-        high = table[offset[c] + hi[c] - lo[c]] * factor[c]
-        at_low = merge_tail(ta, lo[a], sa, tb, lo[b], sb, lo[c], low, False)
-        at_high = merge_tail(ta, lo[a], sa, tb, lo[b], sb, hi[c], high, True)
-        cut[c] = 2.0 * (at_low + at_high)
-
-
-@njit(cache=True)
 def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_lo, rate_hi):
     """Fill moments, supports and decay rates of merges and products from their parts."""
     for c in range(ctype.size):
@@ -283,3 +172,53 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
                 precision = 1.0 / var[a] + 1.0 / var[b]
                 mean[c] = (mean[a] / var[a] + below / var[b]) / precision
                 var[c] = 1.0 / precision
+
+
+@njit(cache=True)
+def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, out_hi):
+    """Spread, from the top down, how tightly the rest of the network holds each class.
+
+    `out_var`, `out_lo` and `out_hi` are the variance and the decay rates of the message from
+    outside; on entry they hold those of the top classes and -1 or inf elsewhere.
+    """
+    for c in range(ctype.size - 1, -1, -1):
+        if out_var[c] < 0.0 or ctype[c] == UNARY:
+            continue
+        a, b = left[c], right[c]
+        if ctype[c] == MERGE:
+            for side in range(2):
+                i, j = (a, b) if side == 0 else (b, a)
+                out_var[i] = max(out_var[i], out_var[c] + var[j])
+                out_hi[i] = min(out_hi[i], out_hi[c], rate_lo[j])
+                out_lo[i] = min(out_lo[i], out_lo[c], rate_hi[j])
+        else:
+            own = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[a], 1e-9))
+            rest_lo, rest_hi = out_lo[c] + rate_lo[a], out_hi[c] + rate_hi[a]
+            out_var[b] = max(out_var[b], own)
+            out_lo[b] = min(out_lo[b], rest_lo if sign[c] > 0 else rest_hi)
+            out_hi[b] = min(out_hi[b], rest_hi if sign[c] > 0 else rest_lo)
+            below = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[b], 1e-9))
+            out_var[a] = max(out_var[a], below)
+            out_lo[a] = min(out_lo[a], out_lo[c])
+            out_hi[a] = min(out_hi[a], out_hi[c])
+
+
+@njit(cache=True)
+def cover(ctype, left, right, sign, lo, hi):
+    """Make every window reachable: parts of a product cover it, merges fit within their parts."""
+    for c in range(ctype.size - 1, -1, -1):
+        if ctype[c] == PRODUCT:
+            a, b = left[c], right[c]
+            lo[a], hi[a] = min(lo[a], lo[c]), max(hi[a], hi[c])
+            low, high = (lo[c], hi[c]) if sign[c] > 0 else (-hi[c], -lo[c])
+            lo[b], hi[b] = min(lo[b], low), max(hi[b], high)
+        elif ctype[c] == MERGE:
+            a, b = left[c], right[c]
+            short = lo[a] + lo[b] - lo[c]
+            if short > 0.0:
+                lo[a] -= np.ceil(short / 2)
+                lo[b] -= np.ceil(short / 2)
+            short = hi[c] - hi[a] - hi[b]
+            if short > 0.0:
+                hi[a] += np.ceil(short / 2)
+                hi[b] += np.ceil(short / 2)

@@ -1,0 +1,1 @@
+"""Belief update: projections of noisy counts onto the invariants, one file a projection."""
