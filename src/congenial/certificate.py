@@ -1,0 +1,223 @@
+"""The certificate of a release: what was promised, how it was kept, and what was not protected."""
+
+from __future__ import annotations
+
+import hashlib
+import platform
+from collections.abc import Mapping
+from datetime import UTC, datetime
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path, PurePosixPath, PureWindowsPath
+from typing import Any
+
+import msgspec
+
+from congenial import __version__
+from congenial.accounting.guarantee import Guarantee
+from congenial.errors import ReleaseError
+from congenial.files import STAMP
+from congenial.model import Model
+from congenial.plan import Plan
+
+FORMAT = 1
+ROWS_NOT_SHOWN = "number of rows excluded: not shown"
+
+
+class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The privacy guarantee; the fields are those of `Guarantee`."""
+
+    neighbours: str
+    epsilon: float
+    delta: float
+    gamma: float
+    gamma_source: str
+    base_epsilon: float
+    sampler_error: float
+    covered: str
+    unprotected: tuple[str, ...]
+
+
+class LevelNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The noise of one level; `scale` is None where it has none of its own."""
+
+    level: int
+    name: str
+    nodes: int
+    published_exactly: int
+    noise: str
+    scale: float | None
+
+
+class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How the release was drawn, and the bound on its distance from its law."""
+
+    method: str
+    route: str
+    numerical_error: float
+    randomness: str
+
+
+class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The rule that left rows out; their number is confidential."""
+
+    rule: str | None
+    rows: str
+
+
+class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Present where the release was drawn from a seed and protects nobody."""
+
+    seed: int
+    with_truth: bool
+
+
+class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Everything that a release claims; written beside it as JSON."""
+
+    format: int
+    stamp: str | None
+    sentence: str
+    made: str
+    guarantee: Claim
+    levels: tuple[LevelNoise, ...]
+    drawn: Drawn
+    left_out: LeftOut
+    simulation: Simulation | None
+    plan: dict[str, Any]
+    plan_sha256: str
+    files: dict[str, str]
+    versions: dict[str, str]
+
+
+def certify(
+    model: Model, files: Mapping[str, str], *, simulation: Simulation | None = None
+) -> Certificate:
+    """State what a release of `model` claims.
+
+    Parameters
+    ----------
+    model : Model
+    files : mapping of str to str
+        SHA-256 digest of each released file.
+    simulation : Simulation, optional
+    """
+    plan = plain_plan(model.plan)
+    guarantee = model.guarantee
+    return Certificate(
+        format=FORMAT,
+        stamp=STAMP if simulation else None,
+        sentence=sentence(guarantee, simulated=simulation is not None),
+        made=datetime.now(UTC).isoformat(timespec="seconds"),
+        guarantee=as_claim(guarantee),
+        levels=level_noise(model),
+        drawn=Drawn(
+            method=model.plan.method.name,
+            route=model.engine.explain(),
+            numerical_error=guarantee.sampler_error,
+            randomness="seeded" if simulation else "operating system",
+        ),
+        left_out=LeftOut(model.plan.data.where, ROWS_NOT_SHOWN),
+        simulation=simulation,
+        plan=plan,
+        plan_sha256=plan_digest(plan),
+        files=dict(files),
+        versions=versions(),
+    )
+
+
+def sentence(guarantee: Guarantee, *, simulated: bool) -> str:
+    """Return the guarantee as a sentence, taken back where the draw was seeded."""
+    if simulated:
+        return f"{STAMP}. Drawn from operating-system entropy, it would be {guarantee.sentence}"
+    return guarantee.sentence
+
+
+def as_claim(guarantee: Guarantee) -> Claim:
+    """Return a guarantee as the certificate states it."""
+    return Claim(
+        neighbours=guarantee.neighbours,
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        gamma=guarantee.gamma,
+        gamma_source=guarantee.gamma_source,
+        base_epsilon=guarantee.base_epsilon,
+        sampler_error=guarantee.sampler_error,
+        covered=guarantee.covered,
+        unprotected=guarantee.unprotected,
+    )
+
+
+def level_noise(model: Model) -> tuple[LevelNoise, ...]:
+    """Return the noise of each level as the certificate states it."""
+    return tuple(
+        LevelNoise(v.depth, v.name, v.nodes, v.exact, model.mechanism.noise.name, v.scale)
+        for v in model.levels
+    )
+
+
+def plain_plan(plan: Plan) -> dict[str, Any]:
+    """Return a plan as plain data; of a path from the file system's root only the name stays."""
+    found = msgspec.to_builtins(plan)
+    data, hierarchy = found["data"], found["hierarchy"]
+    data["source"] = _bare(data["source"])
+    if data.get("lookup") is not None:
+        data["lookup"]["source"] = _bare(data["lookup"]["source"])
+    hierarchy["domain"] = _bare(hierarchy["domain"])
+    plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
+    return plain
+
+
+def plan_digest(plan: Mapping[str, Any]) -> str:
+    """SHA-256 digest of a plan's plain data, keys sorted."""
+    return hashlib.sha256(msgspec.json.encode(plan, order="sorted")).hexdigest()
+
+
+def versions() -> dict[str, str]:
+    """Versions of everything that had a part in the numbers."""
+    found = {"congenial": __version__, "python": platform.python_version()}
+    for package in ("numpy", "numba", "duckdb"):
+        try:
+            found[package] = version(package)
+        except PackageNotFoundError:  # installed without its metadata
+            found[package] = "unknown"
+    return found
+
+
+def write_certificate(path: Path, certificate: Certificate) -> None:
+    """Write a certificate as indented JSON.
+
+    Raises
+    ------
+    OSError
+        If the file cannot be written.
+    """
+    path.write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
+
+
+def read_certificate(path: Path) -> Certificate:
+    """Read a certificate.
+
+    Raises
+    ------
+    ReleaseError
+        If there is none, or it is not one.
+    """
+    try:
+        return msgspec.json.decode(path.read_bytes(), type=Certificate)
+    except OSError as error:
+        reason = error.strerror or "unreadable"
+        raise ReleaseError(
+            f"the certificate {path.name} cannot be read ({reason.lower()}); make the release anew."
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ReleaseError(
+            f"the certificate {path.name} is not one ({error}); make the release anew."
+        ) from None
+
+
+def _bare(path: str) -> str:
+    if PurePosixPath(path).is_absolute() or path.startswith("~"):
+        return PurePosixPath(path).name
+    if PureWindowsPath(path).is_absolute():
+        return PureWindowsPath(path).name
+    return path

@@ -1,0 +1,297 @@
+"""A plan and a tree become a model: the mechanism, the invariant, the engine and the claim."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.calibration import METHODS, Method, changing_levels, level_scales
+from congenial.accounting.guarantee import Guarantee, conditioned_guarantee, imaged_guarantee
+from congenial.accounting.neighbours import RELATIONS, Neighbours
+from congenial.conditioning.condition import condition
+from congenial.errors import PlanError
+from congenial.imaging.image import image
+from congenial.invariants import (
+    Invariant,
+    Requirements,
+    consistent,
+    exactly,
+    nonnegative,
+    requirements,
+)
+from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_laplace import DiscreteLaplace
+from congenial.plan import Plan, exact_nodes
+from congenial.randomness import Randomness
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+
+# Columns of the released table that are not levels; no level may be called like one.
+OWN_COLUMNS = ("level", "level_name", "value", "truth", "note")
+DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
+
+
+class Engine(Protocol):
+    """What draws a release: a conditioned or an imaged mechanism."""
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> npt.NDArray[np.int64]:
+        """Draw releases of shape (n,) or (size, n) at confidential counts `x`, shape (n,)."""
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw."""
+
+    def explain(self) -> str:
+        """Say how a release is drawn, and why so."""
+
+
+@dataclass(frozen=True)
+class Level:
+    """How one level of the hierarchy is measured.
+
+    Attributes
+    ----------
+    depth : int
+        0 for the root's level.
+    name : str
+    nodes : int
+        Number of nodes.
+    exact : int
+        How many of them are published exactly.
+    scale : float or None
+        Scale of the noise at the others; None where they get none of their own.
+    """
+
+    depth: int
+    name: str
+    nodes: int
+    exact: int
+    scale: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Everything a release is drawn from, except the confidential counts.
+
+    Attributes
+    ----------
+    plan : Plan
+    tree : Tree
+    mechanism : Additive
+        Discrete Laplace noise, one scale a node.
+    invariant : Invariant
+    need : Requirements
+        The invariant resolved for the tree.
+    """
+
+    plan: Plan
+    tree: Tree
+    mechanism: Additive
+    invariant: Invariant
+    need: Requirements
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbouring relation of the plan."""
+        return _neighbours(self.plan)
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The conditioned or imaged mechanism that the plan asks for."""
+        if self.plan.method.name == "imaging":
+            return cast(Engine, image(self.mechanism, self.invariant, integer=True))
+        return cast(Engine, condition(self.mechanism, self.invariant, self.plan.method.sampler))
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The claim of one release, the engine's numerical error inside."""
+        return claim(self, self.engine.guarantee(self.neighbours).sampler_error)
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """How each level is measured, coarse to fine."""
+        out = []
+        for depth, name in enumerate(self.plan.level_names):
+            here = self.tree.level == depth
+            scales = self.mechanism.scales[here & ~self.need.pinned]
+            finite = scales[np.isfinite(scales)]
+            out.append(
+                Level(
+                    depth,
+                    name,
+                    int(here.sum()),
+                    int((here & self.need.pinned).sum()),
+                    float(finite[0]) if finite.size else None,
+                )
+            )
+        return tuple(out)
+
+
+def build_model(plan: Plan, tree: Tree) -> Model:
+    """Calibrate the noise that a plan asks for on the nodes of a tree.
+
+    Parameters
+    ----------
+    plan : Plan
+    tree : Tree
+        One root and a level for each of `plan.level_names`.
+
+    Returns
+    -------
+    Model
+        Its engine and claim are computed when first asked for.
+
+    Raises
+    ------
+    PlanError
+        If the plan names a level or node that the tree lacks, or a level is called like a column
+        of the released table.
+    EmptyNeighbourhoodError
+        If what is published exactly leaves no neighbouring datasets.
+    PrivacyError
+        If no guarantee can be given.
+    """
+    _check_names(plan, tree)
+    invariant = consistent(tree)
+    nodes = exact_nodes(plan, tree)
+    if nodes:
+        invariant = invariant & exactly(list(nodes))
+    if plan.invariants.nonnegative:
+        invariant = invariant & nonnegative()
+    need = requirements(invariant, len(tree), tree)
+    neighbours = _neighbours(plan)
+    scales = level_scales(
+        tree,
+        need,
+        epsilon=plan.privacy.epsilon,
+        neighbours=neighbours,
+        split=_split(plan, tree, need, neighbours),
+        method=_method(plan),
+    )
+    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need)
+
+
+def claim(model: Model, sampler_error: float) -> Guarantee:
+    """Guarantee of a release of `model` drawn with a given numerical error.
+
+    Parameters
+    ----------
+    model : Model
+    sampler_error : float
+        Bound on the total variation between a draw and its law.
+
+    Notes
+    -----
+    Under "substitute", a rule that leaves rows out also lets the substituted record enter or leave
+    the rows that are counted, which changes every node of one path by one; the claim covers both.
+    """
+    state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
+    found = state(model.mechanism, model.need, model.neighbours, sampler_error=0.0)
+    base = found.base_epsilon
+    if model.neighbours == "substitute" and model.plan.data.where is not None:
+        base = max(base, _one_sided(model))
+    epsilon = (1.0 + found.gamma) * base
+    delta = found.delta + (1.0 + math.exp(min(epsilon, 700.0))) * sampler_error
+    return dataclasses.replace(
+        found,
+        epsilon=epsilon,
+        base_epsilon=base,
+        delta=min(1.0, delta),
+        sampler_error=sampler_error,
+        unprotected=_unprotected(model),
+    )
+
+
+def _one_sided(model: Model) -> float:
+    """Largest cost of a record that enters or leaves the counted rows; 0 where pins forbid it."""
+    tree, pinned = model.tree, model.need.pinned
+    cost = np.where(pinned, -np.inf, 1.0 / model.mechanism.scales)
+    for depth in range(1, tree.depth):
+        nodes = np.flatnonzero(tree.level == depth)
+        cost[nodes] += cost[tree.parents[nodes]]
+    return float(max(0.0, cost[tree.leaves].max()))
+
+
+def _unprotected(model: Model) -> tuple[str, ...]:
+    """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
+    tree, pinned = model.tree, model.need.pinned
+    out: list[str] = []
+    for depth, name in enumerate(model.plan.level_names):
+        here = np.flatnonzero(tree.level == depth)
+        if pinned[here].all():
+            out.append(
+                f"the exact count of {tree.names[int(here[0])]}"
+                if here.size == 1
+                else f"the exact counts of all {here.size} nodes of level {name}"
+            )
+        else:
+            listed = here[pinned[here]]
+            out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in listed]
+    if model.plan.hierarchy.domain == "data":
+        out.append(DOMAIN_UNPROTECTED)
+    return tuple(out)
+
+
+def _split(
+    plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours
+) -> dict[int, float]:
+    """Shares keyed by depth; equal ones over the levels that can change where none are given."""
+    given = plan.privacy.split
+    if given is None:
+        levels = changing_levels(tree, need, neighbours)
+        return {level: 1.0 / len(levels) for level in levels}
+    split = {}
+    for name, share in given.items():
+        if name not in plan.level_names:
+            raise PlanError(
+                f"privacy.split names {name!r}, which is not a level; give levels among "
+                f"{', '.join(plan.level_names)}."
+            )
+        depth = plan.level_names.index(name)
+        if share > 0 and need.pinned[tree.level == depth].all():
+            raise PlanError(
+                f"privacy.split gives {share:g} to {name!r}, whose nodes are all published exactly "
+                "and need no noise; give its share to the other levels."
+            )
+        split[depth] = share
+    return split
+
+
+def _check_names(plan: Plan, tree: Tree) -> None:
+    for name in plan.hierarchy.levels:
+        if name.casefold() in OWN_COLUMNS:
+            raise PlanError(
+                f"hierarchy.levels names {name!r}, which the released table uses for a column of "
+                "its own; give the column another name in the source and in the plan."
+            )
+    if tree.depth != len(plan.level_names):
+        raise PlanError(
+            f"hierarchy.levels makes {len(plan.level_names)} levels with the root and the tree has "
+            f"{tree.depth}; name one column for each level below the root."
+        )
+
+
+def _neighbours(plan: Plan) -> Neighbours:
+    found = [relation for relation in RELATIONS if relation == plan.privacy.neighbours]
+    if not found:
+        raise PlanError(
+            f"privacy.neighbours is {plan.privacy.neighbours!r}; give 'substitute' or 'add-remove'."
+        )
+    return found[0]
+
+
+def _method(plan: Plan) -> Method:
+    found = [method for method in METHODS if method == plan.method.name]
+    if not found:
+        raise PlanError(
+            f"method.name is {plan.method.name!r}; give 'conditioning' or 'imaging'."
+        )
+    return found[0]

@@ -1,0 +1,314 @@
+"""Make a release: count, draw, and write the directory whole or not at all."""
+
+from __future__ import annotations
+
+import ctypes
+import logging
+import os
+import shutil
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+import numpy.typing as npt
+
+from congenial import files
+from congenial.certificate import Certificate, Simulation, certify, write_certificate
+from congenial.data import CountedTree, build_tree, count, count_frame
+from congenial.errors import NumericalError, ReleaseError
+from congenial.model import Model, build_model
+from congenial.plan import Plan
+from congenial.randomness import Randomness, secure, seeded
+from congenial.tree import Tree
+
+IntArray = npt.NDArray[np.int64]
+Notify = Callable[[str], None]
+
+log = logging.getLogger("congenial.release")
+
+# Linux: two directories change names in one step.
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+@dataclass(frozen=True)
+class Released:
+    """A release that has been written.
+
+    Attributes
+    ----------
+    directory : Path
+    nodes : int
+        Number of released counts.
+    certificate : Certificate
+    """
+
+    directory: Path
+    nodes: int
+    certificate: Certificate
+
+    @property
+    def simulated(self) -> bool:
+        """Whether it was drawn from a seed and protects nobody."""
+        return self.certificate.simulation is not None
+
+
+def release(
+    plan: Plan,
+    out: str | Path,
+    *,
+    base: str | Path = ".",
+    frame: object | None = None,
+    simulate: int | None = None,
+    with_truth: bool = False,
+    overwrite: bool = False,
+    notify: Notify | None = None,
+) -> Released:
+    """Count the rows of a plan, draw a private release and write it to a directory.
+
+    Parameters
+    ----------
+    plan : Plan
+    out : path
+        Directory to make; its parent exists. It appears whole or not at all.
+    base : path
+        Directory from which the plan's relative paths start.
+    frame : dataframe, optional
+        Rows to count instead of the plan's source: pandas, polars, Arrow, or what narwhals knows.
+    simulate : int, optional
+        Seed of a reproducible draw, which protects nobody and is stamped so.
+    with_truth : bool
+        Write the confidential counts beside the released ones; in simulations only.
+    overwrite : bool
+        Replace a release that is already there.
+    notify : callable, optional
+        Called with the name of each step as it begins.
+
+    Returns
+    -------
+    Released
+
+    Raises
+    ------
+    PlanError, DataError, StructureError
+        If the plan and the data do not fit.
+    PrivacyError, InvariantError
+        If no guarantee can be given or the invariants cannot be met.
+    ReleaseError
+        If the directory cannot be written.
+    """
+    source = _randomness(simulate, with_truth)
+    say = notify or _silent
+    with _aside(Path(out), overwrite) as place:
+        model, counts = _counted(plan, Path(base), frame, say)
+        say("preparing the sampler")
+        engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
+        say("drawing")
+        drawn = engine.sample(counts, rng=source)
+        _recheck(model, drawn, counts)
+        say("writing")
+        simulation = None if simulate is None else Simulation(int(simulate), with_truth)
+        certificate = _write(
+            place, model, drawn, counts if with_truth else None, simulation=simulation
+        )
+    log.info("released %d counts", len(model.tree))
+    return Released(Path(out), len(model.tree), certificate)
+
+
+def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
+    if simulate is None:
+        if with_truth:
+            raise ReleaseError(
+                "with_truth writes confidential counts, which only a simulation may do; give a "
+                "seed to simulate as well, or leave with_truth out."
+            )
+        return secure()
+    return seeded(simulate)
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _counted(
+    plan: Plan, base: Path, frame: object | None, say: Notify
+) -> tuple[Model, IntArray]:
+    """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
+    model: Model | None = None
+    if plan.hierarchy.domain != "data":
+        say("reading the domain")
+        model = build_model(plan, build_tree(plan, base=base))
+    say("counting rows")
+    counted = count(plan, base=base) if frame is None else count_frame(frame, plan, base=base)
+    if plan.data.where is not None:
+        log.info("rows excluded by rule (%s): number not shown", plan.data.where)
+    if model is None:
+        model = build_model(plan, counted.tree)
+    return model, _in_order(counted, model.tree)
+
+
+def _in_order(counted: CountedTree, tree: Tree) -> IntArray:
+    same = np.array_equal(counted.tree.parents, tree.parents) and counted.tree.names == tree.names
+    if not same:
+        raise ReleaseError(
+            "the domain changed while the rows were counted; make the release anew once its file "
+            "is still."
+        )
+    return np.asarray(counted.counts, dtype=np.int64)
+
+
+def _recheck(model: Model, drawn: IntArray, counts: IntArray) -> None:
+    """Hold back a release that breaks an invariant, whatever drew it."""
+    need = model.need
+    ok = (
+        drawn.dtype == np.int64
+        and drawn.shape == (len(model.tree),)
+        and model.tree.is_consistent(drawn)
+        and bool((drawn[need.pinned] == counts[need.pinned]).all())
+        and bool(((drawn >= need.lo) & (drawn <= need.hi))[~need.pinned].all())
+    )
+    if not ok:
+        raise NumericalError(
+            "the draw breaks an invariant of the plan, so nothing is released; please report this "
+            "as a mistake of congenial."
+        )
+
+
+def _write(
+    place: Path,
+    model: Model,
+    drawn: IntArray,
+    truth: IntArray | None,
+    *,
+    simulation: Simulation | None,
+) -> Certificate:
+    stamped = simulation is not None
+    files.write_tables(
+        place, model.plan.level_names, model.tree, drawn, truth=truth, stamped=stamped
+    )
+    names = [files.CSV, files.PARQUET]
+    if stamped:
+        (place / files.MARKER).write_text(f"{files.STAMP}\n", encoding="utf-8")
+        names.append(files.MARKER)
+    digests = {name: files.sha256(place / name) for name in names}
+    certificate = certify(model, digests, simulation=simulation)
+    write_certificate(place / files.CERTIFICATE, certificate)
+    return certificate
+
+
+@contextmanager
+def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
+    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure.
+
+    Raises
+    ------
+    ReleaseError
+        If `out` may not be written, cannot be, or a file in it could not be.
+    """
+    _check_target(out, overwrite)
+    place: Path | None = None
+    try:
+        place = _make_beside(out)
+        yield place
+        _settle(place)
+        _put(place, out)
+    except (OSError, duckdb.IOException) as error:
+        reason = getattr(error, "strerror", None) or "input or output failed"
+        raise ReleaseError(
+            f"the release cannot be written to {out} ({reason.lower()}); give a directory that can "
+            "be written, with room for it."
+        ) from error
+    finally:
+        if place is not None:
+            shutil.rmtree(place, ignore_errors=True)
+
+
+def _check_target(out: Path, overwrite: bool) -> None:
+    try:
+        if out.is_symlink() or (out.exists() and not out.is_dir()):
+            raise ReleaseError(
+                f"{out} is not a directory and stands where the release would go; give another "
+                "--out."
+            )
+        if not out.parent.is_dir():
+            raise ReleaseError(
+                f"the directory {out.parent} does not exist; make it first, or give another --out."
+            )
+        found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
+    except OSError as error:
+        raise ReleaseError(
+            f"{out} cannot be looked into ({(error.strerror or 'unreadable').lower()}); give "
+            "another --out."
+        ) from error
+    if not found:
+        return
+    strange = [name for name in found if name not in files.ALL]
+    if strange:
+        raise ReleaseError(
+            f"{out} holds {strange[0]}, which is no part of a release; give a directory that does "
+            "not exist yet."
+        )
+    if not overwrite:
+        raise ReleaseError(
+            f"{out} already holds a release; give --overwrite to replace it, or another --out."
+        )
+
+
+def _make_beside(out: Path) -> Path:
+    # the name need not be secret: what is written into it is already private
+    attempt = 0
+    while True:
+        place = out.parent / f".{out.name}.{os.getpid()}.{attempt}.partial"
+        try:
+            place.mkdir()
+        except FileExistsError:
+            attempt += 1
+        else:
+            return place
+
+
+def _settle(place: Path) -> None:
+    """Force a directory and its files to the disk, so that the rename never shows empty files."""
+    for path in (*place.iterdir(), place):
+        handle = os.open(path, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _put(place: Path, out: Path) -> None:
+    """Let `place` take the name `out`; an older release there ends up under the name `place`."""
+    if not out.exists() or not any(out.iterdir()):
+        os.rename(place, out)
+        return
+    if _exchange(place, out):
+        return
+    old = place.with_suffix(".old")
+    os.rename(out, old)
+    moved = False
+    try:
+        os.rename(place, out)
+        moved = True
+    finally:
+        if moved:
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, out)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step where the system can; False where it cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    done: int = rename(
+        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
+    )
+    return done == 0

@@ -1,0 +1,374 @@
+"""Check a release by its directory alone: files, numbers, and claims."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial import files
+from congenial.certificate import (
+    FORMAT,
+    ROWS_NOT_SHOWN,
+    Certificate,
+    as_claim,
+    level_noise,
+    plan_digest,
+    read_certificate,
+    sentence,
+)
+from congenial.errors import CongenialError, ReleaseError, StructureError
+from congenial.files import STAMP, Table
+from congenial.model import Model, build_model, claim
+from congenial.plan import Plan
+from congenial.tree import Tree
+
+# Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
+TOLERANCE = 1e-12
+# A certificate with a larger numerical error than this is not accepted as exact.
+ERROR_LIMIT = 1e-9
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was checked.
+
+    Attributes
+    ----------
+    name : str
+    passed : bool
+    detail : str
+        What was found, in a sentence.
+    """
+
+    name: str
+    passed: bool
+    detail: str
+
+
+@dataclass(frozen=True, eq=False)
+class _Contents:
+    """A release whose files could be read."""
+
+    certificate: Certificate
+    csv: Table
+    parquet: Table
+    plan: Plan
+    tree: Tree
+    value: npt.NDArray[np.int64]
+
+    def model(self) -> Model:
+        return build_model(self.plan, self.tree)
+
+
+def verify(directory: str | Path) -> tuple[Check, ...]:
+    """Check a release without the data that it was made from.
+
+    Parameters
+    ----------
+    directory : path
+        As `congenial.release.release` wrote it.
+
+    Returns
+    -------
+    tuple of Check
+        In the order made; where a file cannot be understood, what rests on it is not checked.
+
+    Raises
+    ------
+    ReleaseError
+        If there is no such directory.
+
+    Notes
+    -----
+    A certificate carries no signature: these checks find damage, mistakes and claims that do not
+    follow from the plan, and not a forger who makes everything anew. They cannot tell whether the
+    confidential rows were counted rightly.
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    return tuple(_checks(place))
+
+
+def _checks(place: Path) -> Iterator[Check]:
+    missing = [n for n in (files.CERTIFICATE, files.CSV, files.PARQUET) if not (place / n).is_file()]
+    yield Check(
+        "files",
+        not missing,
+        f"{', '.join(missing)} missing" if missing else "certificate, CSV and Parquet are there",
+    )
+    if missing:
+        return
+    try:
+        certificate = read_certificate(place / files.CERTIFICATE)
+    except ReleaseError as error:
+        yield Check("certificate", False, str(error))
+        return
+    yield Check(
+        "certificate",
+        certificate.format == FORMAT,
+        f"format {certificate.format}, made {certificate.made}",
+    )
+    yield _hashes(place, certificate)
+    yield _plan_hash(certificate)
+    try:
+        plan = msgspec.convert(certificate.plan, Plan)
+    except (CongenialError, msgspec.ValidationError) as error:
+        yield Check("plan", False, f"the plan in the certificate is not one: {error}")
+        return
+    yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
+    try:
+        contents = _contents(place, certificate, plan)
+    except (ReleaseError, StructureError) as error:
+        yield Check("table", False, str(error))
+        return
+    yield Check(
+        "table", True, f"{len(contents.tree)} nodes, each once, every one below its parent"
+    )
+    for check in _OF_CONTENTS:
+        yield check(contents)
+    yield from _claims(contents)
+    yield _simulation(place, contents)
+
+
+def _hashes(place: Path, certificate: Certificate) -> Check:
+    expected = {files.CSV, files.PARQUET}
+    if certificate.simulation is not None:
+        expected.add(files.MARKER)
+    if set(certificate.files) != expected:
+        return Check("hashes", False, f"the certificate does not list {', '.join(sorted(expected))}")
+    wrong = [
+        name
+        for name, digest in certificate.files.items()
+        if not (place / name).is_file() or files.sha256(place / name) != digest
+    ]
+    if wrong:
+        return Check("hashes", False, f"{', '.join(wrong)} changed since the release was made")
+    return Check("hashes", True, "SHA-256 of every file is as certified")
+
+
+def _plan_hash(certificate: Certificate) -> Check:
+    same = plan_digest(certificate.plan) == certificate.plan_sha256
+    return Check(
+        "plan hash",
+        same,
+        "SHA-256 of the plan is as certified" if same else "the plan changed since the release",
+    )
+
+
+def _contents(place: Path, certificate: Certificate, plan: Plan) -> _Contents:
+    csv, parquet = files.read_tables(place)
+    expected = files.table_columns(
+        plan.level_names,
+        truth=certificate.simulation is not None and certificate.simulation.with_truth,
+        stamped=certificate.simulation is not None,
+    )
+    if parquet.columns != expected:
+        raise ReleaseError(
+            f"{files.PARQUET} has the columns {_named(parquet.columns)}; the plan gives "
+            f"{_named(expected)}."
+        )
+    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
+        raise ReleaseError(f"{files.CSV} has other columns than {files.PARQUET}.")
+    tree = _tree(parquet, plan)
+    value = parquet.column("value")
+    if any(v is None for v in value):
+        raise ReleaseError(f"{files.PARQUET} has a row without a value.")
+    return _Contents(certificate, csv, parquet, plan, tree, np.array(value, dtype=np.int64))
+
+
+def _named(columns: tuple[tuple[str, str], ...]) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)
+
+
+def _tree(table: Table, plan: Plan) -> Tree:
+    """Rebuild the tree, nodes in the order of the rows."""
+    names = plan.level_names
+    index: dict[tuple[object, ...], int] = {}
+    parents: list[int] = []
+    for at, row in enumerate(table.rows):
+        path = row[2 : 2 + len(names)]
+        depth = next((i for i, part in enumerate(path) if part is None), len(path))
+        shown = "/".join(str(part) for part in path[:depth])
+        if depth == 0 or any(part is not None for part in path[depth:]):
+            raise ReleaseError(f"row {at + 1} of {files.PARQUET} has a gap in its path.")
+        if row[0] != depth - 1 or row[1] != names[depth - 1]:
+            raise ReleaseError(f"the row of {shown} names another level than its path has.")
+        if path[0] != plan.hierarchy.root:
+            raise ReleaseError(f"the row of {shown} does not start at the plan's root.")
+        if path[:depth] in index:
+            raise ReleaseError(f"the node {shown} has more than one row.")
+        parent = index.get(path[: depth - 1], -1)
+        if parent < 0 and depth > 1:
+            raise ReleaseError(f"the node {shown} comes without its parent, or before it.")
+        index[path[:depth]] = at
+        parents.append(parent)
+    labels = [str(row[1 + int(str(row[0])) + 1]) for row in table.rows]
+    return Tree.from_parents(np.array(parents, dtype=np.int64), labels)
+
+
+def _same(contents: _Contents) -> Check:
+    as_text = [
+        tuple("" if value is None else str(value) for value in row)
+        for row in contents.parquet.rows
+    ]
+    same = as_text == contents.csv.rows
+    return Check(
+        "CSV and Parquet",
+        same,
+        "hold the same rows" if same else "hold different rows, or a value that is not an integer",
+    )
+
+
+def _leaves(contents: _Contents) -> Check:
+    tree = contents.tree
+    short = int((tree.level[tree.leaves] != len(contents.plan.level_names) - 1).sum())
+    return Check(
+        "levels",
+        short == 0,
+        "every branch reaches the deepest level"
+        if short == 0
+        else f"{short} branches end before the deepest level, so rows are missing",
+    )
+
+
+def _integers(contents: _Contents) -> Check:
+    # the Parquet column is BIGINT, which was checked with the columns
+    at = [name for name, _ in contents.csv.columns].index("value")
+    bad = sum(1 for row in contents.csv.rows if not _is_integer(row[at]))
+    return Check(
+        "integers",
+        bad == 0,
+        "every value is an integer" if bad == 0 else f"{bad} values of the CSV are not integers",
+    )
+
+
+def _is_integer(text: object) -> bool:
+    digits = str(text).removeprefix("-")
+    return digits.isascii() and digits.isdigit()
+
+
+def _additive(contents: _Contents) -> Check:
+    # sums of Python integers cannot overflow, whatever the file says
+    tree, value = contents.tree, [int(v) for v in contents.value]
+    below = [0] * len(tree)
+    for v in range(len(tree)):
+        parent = int(tree.parents[v])
+        if parent >= 0:
+            below[parent] += value[v]
+    inner = np.flatnonzero(~tree.is_leaf)
+    wrong = [int(v) for v in inner if below[v] != value[v]]
+    if wrong:
+        shown = "/".join(tree.path(wrong[0]))
+        return Check("additivity", False, f"{shown} is not the sum of its children")
+    return Check("additivity", True, f"all {inner.size} inner nodes are the sums of their children")
+
+
+def _bounds(contents: _Contents) -> Check:
+    if not contents.plan.invariants.nonnegative:
+        return Check("bounds", True, "the plan asks for none")
+    below = np.flatnonzero(contents.value < 0)
+    if below.size:
+        shown = "/".join(contents.tree.path(int(below[0])))
+        return Check("bounds", False, f"{below.size} values are negative, the first at {shown}")
+    return Check("bounds", True, "no value is negative")
+
+
+_OF_CONTENTS: tuple[Callable[[_Contents], Check], ...] = (
+    _same,
+    _leaves,
+    _integers,
+    _additive,
+    _bounds,
+)
+
+
+def _claims(contents: _Contents) -> Iterator[Check]:
+    certificate, plan = contents.certificate, contents.plan
+    try:
+        model = contents.model()
+        stated, drawn = certificate.guarantee, certificate.drawn
+        found = claim(model, stated.sampler_error)
+    except CongenialError as error:
+        yield Check("guarantee", False, f"none follows from the plan: {error}")
+        return
+    yield _compare("noise", "scale of every level", level_noise(model), certificate.levels)
+    yield _compare("guarantee", "epsilon, delta, gamma and what they cover",
+                   msgspec.structs.replace(as_claim(found), unprotected=()),
+                   msgspec.structs.replace(stated, unprotected=()))
+    yield _compare("unprotected", "list of what is not protected", found.unprotected,
+                   stated.unprotected)
+    yield Check(
+        "budget",
+        found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE),
+        f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows",
+    )
+    exact = drawn.numerical_error == stated.sampler_error and 0 <= stated.sampler_error <= ERROR_LIMIT
+    yield Check(
+        "numerical error",
+        exact and drawn.method == plan.method.name,
+        f"{plan.method.name}, within {stated.sampler_error:.1e} of its law"
+        if exact
+        else f"the certificate states {drawn.numerical_error:.1e} and {stated.sampler_error:.1e}; "
+        f"both must be the same and at most {ERROR_LIMIT:.0e}",
+    )
+    expected = sentence(found, simulated=certificate.simulation is not None)
+    yield _compare("sentence", "sentence", expected, certificate.sentence)
+    yield _compare("rule", "rule that leaves rows out", (plan.data.where, ROWS_NOT_SHOWN),
+                   (certificate.left_out.rule, certificate.left_out.rows))
+
+
+def _compare(name: str, what: str, found: object, stated: object) -> Check:
+    same = _close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
+    text = f"the {what} follows from the plan" if same else (
+        f"the {what} in the certificate does not follow from the plan"
+    )
+    return Check(name, same, text)
+
+
+def _close(one: object, other: object) -> bool:
+    """Whether plain data agree, numbers up to rounding."""
+    if isinstance(one, dict) and isinstance(other, dict):
+        return one.keys() == other.keys() and all(_close(one[k], other[k]) for k in one)
+    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
+        return len(one) == len(other) and all(map(_close, one, other))
+    if isinstance(one, float) and isinstance(other, float):
+        return math.isclose(one, other, rel_tol=TOLERANCE)
+    return one == other
+
+
+def _simulation(place: Path, contents: _Contents) -> Check:
+    certificate = contents.certificate
+    marker = (place / files.MARKER).exists()
+    if certificate.simulation is None:
+        clean = certificate.stamp is None and not marker
+        clean &= certificate.drawn.randomness == "operating system"
+        return Check(
+            "simulation",
+            clean,
+            "drawn from the operating system's entropy"
+            if clean
+            else "some parts say that this is a simulation and the certificate does not",
+        )
+    pinned = contents.model().need.pinned if certificate.simulation.with_truth else None
+    stamped = (
+        certificate.stamp == STAMP
+        and certificate.drawn.randomness == "seeded"
+        and marker
+        and set(contents.parquet.column("note")) == {STAMP}
+    )
+    if stamped and pinned is not None:
+        truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
+        if not (truth[pinned] == contents.value[pinned]).all():
+            return Check("simulation", False, "a count to be published exactly is not its truth")
+    return Check(
+        "simulation",
+        stamped,
+        f"{STAMP}, and every part says so" if stamped else "a part of this simulation lacks its stamp",
+    )
