@@ -159,7 +159,9 @@ def _read_csv(path: Path) -> Table:
         with path.open(encoding="utf-8", newline="") as file:
             lines = [tuple(line) for line in csv.reader(file, strict=True)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
-        raise ReleaseError(f"{path.name} cannot be read as a table; make the release anew.") from error
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; make the release anew."
+        ) from error
     if not lines or any(len(line) != len(lines[0]) for line in lines):
         raise ReleaseError(
             f"{path.name} has lines of different lengths or none; make the release anew."
@@ -174,7 +176,9 @@ def _read_parquet(path: Path) -> Table:
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
             return Table(columns, found.fetchall())
     except duckdb.Error as error:
-        raise ReleaseError(f"{path.name} cannot be read as a table; make the release anew.") from error
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; make the release anew."
+        ) from error
 
 
 def _connect() -> duckdb.DuckDBPyConnection:

@@ -240,9 +240,7 @@ def _unprotected(model: Model) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _split(
-    plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours
-) -> dict[int, float]:
+def _split(plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours) -> dict[int, float]:
     """Shares keyed by depth; equal ones over the levels that can change where none are given."""
     given = plan.privacy.split
     if given is None:
@@ -291,7 +289,5 @@ def _neighbours(plan: Plan) -> Neighbours:
 def _method(plan: Plan) -> Method:
     found = [method for method in METHODS if method == plan.method.name]
     if not found:
-        raise PlanError(
-            f"method.name is {plan.method.name!r}; give 'conditioning' or 'imaging'."
-        )
+        raise PlanError(f"method.name is {plan.method.name!r}; give 'conditioning' or 'imaging'.")
     return found[0]

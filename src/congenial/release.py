@@ -134,9 +134,7 @@ def _silent(_: str) -> None:
     pass
 
 
-def _counted(
-    plan: Plan, base: Path, frame: object | None, say: Notify
-) -> tuple[Model, IntArray]:
+def _counted(plan: Plan, base: Path, frame: object | None, say: Notify) -> tuple[Model, IntArray]:
     """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
     model: Model | None = None
     if plan.hierarchy.domain != "data":
@@ -308,7 +306,5 @@ def _exchange(one: Path, other: Path) -> bool:
     rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
     if rename is None:
         return False
-    done: int = rename(
-        _AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE
-    )
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
     return done == 0

@@ -1,0 +1,174 @@
+"""The command line: parses, calls, prints.
+
+Exit codes: 0 done, 1 a check failed, 2 the input cannot be used, 130 interrupted.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from congenial import __version__
+from congenial.errors import CongenialError
+
+if TYPE_CHECKING:
+    from types import FrameType
+
+    from congenial.release import Released
+
+FAILED, UNUSABLE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+PLAN = click.argument("plan", type=click.Path(path_type=Path))
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="congenial")
+def cli() -> None:
+    """Release counts with differential privacy that add up and obey mandates exactly."""
+
+
+@cli.command("release")
+@PLAN
+@click.option(
+    "--out", required=True, type=click.Path(path_type=Path), help="Directory to make; required."
+)
+@click.option(
+    "--simulate",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Draw reproducibly from a seed. The result protects nobody and is stamped so.",
+)
+@click.option(
+    "--with-truth",
+    is_flag=True,
+    help="Write the confidential counts beside the released ones; with --simulate only.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def release_command(
+    plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
+) -> None:
+    """Make a release of PLAN, a TOML file."""
+    if with_truth and simulate is None:
+        raise click.UsageError(
+            "--with-truth writes confidential counts, which only a simulation may do; give "
+            "--simulate SEED as well, or leave --with-truth out."
+        )
+    from congenial.plan import read_plan
+
+    read = read_plan(plan)
+    _announce_compilation(quiet)
+    from congenial.progress import progress
+    from congenial.release import release
+
+    with progress(quiet=quiet) as notify:
+        made = release(
+            read,
+            out,
+            base=plan.parent,
+            simulate=simulate,
+            with_truth=with_truth,
+            overwrite=overwrite,
+            notify=notify,
+        )
+    _summarise(made, quiet)
+
+
+def _summarise(made: Released, quiet: bool) -> None:
+    certificate = made.certificate
+    if certificate.stamp is not None:
+        click.echo(certificate.stamp, err=quiet)
+    if quiet:
+        return
+    click.echo(
+        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet and "
+        "certificate.json."
+    )
+    click.echo(certificate.sentence)
+    if certificate.left_out.rule is not None:
+        click.echo(
+            f"Rows for which {certificate.left_out.rule} does not hold were left out; "
+            f"{certificate.left_out.rows}."
+        )
+    click.echo(f"Next: congenial verify {made.directory}")
+
+
+@cli.command("verify")
+@click.argument("directory", type=click.Path(path_type=Path))
+def verify_command(directory: Path) -> int:
+    """Check the release in DIRECTORY: files, numbers and claims."""
+    from congenial.verify import verify
+
+    checks = verify(directory)
+    width = max(len(check.name) for check in checks)
+    for check in checks:
+        click.echo(
+            f"{'ok    ' if check.passed else 'FAILED'}  {check.name:{width}}  {check.detail}"
+        )
+    failed = sum(not check.passed for check in checks)
+    if failed:
+        click.echo(f"{failed} of {len(checks)} checks failed; do not use this release.")
+        return FAILED
+    click.echo(f"All {len(checks)} checks passed.")
+    return 0
+
+
+@cli.command("explain")
+@PLAN
+def explain_command(plan: Path) -> None:
+    """Say what a release of PLAN will do, before anything is spent."""
+    from congenial.plan import read_plan
+
+    read = read_plan(plan)
+    _announce_compilation(quiet=False)
+    from congenial.explain import as_text, explain
+
+    click.echo(as_text(explain(read, plan.parent)))
+
+
+def _announce_compilation(quiet: bool) -> None:
+    """Say so where the kernels are not compiled for this machine yet, since it takes a while."""
+    place = os.environ.get("NUMBA_CACHE_DIR")
+    kernels = Path(__file__).parent / "kernels"
+    known = kernels.rglob("*.nbi") if place is None else Path(place).rglob("*.nbi")
+    if not quiet and next(iter(known), None) is None:
+        click.echo("Compiling kernels for this machine, once; this takes about a minute.", err=True)
+
+
+def main() -> NoReturn:
+    """Run the command line; the entry point of the `congenial` script."""
+    signal.signal(signal.SIGTERM, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; errors become one sentence on stderr."""
+    try:
+        outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
+    except click.ClickException as error:
+        error.show()
+        return error.exit_code
+    except CongenialError as error:
+        click.echo(f"Error: {error}", err=True)
+        return UNUSABLE
+    except (KeyboardInterrupt, click.Abort):
+        click.echo("Interrupted: no partial release is left behind.", err=True)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # the reader of our output went away; Python would complain again while it closes stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    return outcome if isinstance(outcome, int) else 0
+
+
+def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
+    # unwinding the stack takes away what was written aside
+    raise SystemExit(TERMINATED)
+
+
+if __name__ == "__main__":
+    main()

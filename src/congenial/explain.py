@@ -1,0 +1,212 @@
+"""Say what a release will do before anything is spent: from the plan and its domain alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee
+from congenial.data import build_tree
+from congenial.model import Level, Model, build_model
+from congenial.plan import Plan
+from congenial.randomness import seeded
+
+FloatArray = npt.NDArray[np.float64]
+
+# Made-up rows for the expected error: this many in every leaf, the same for every plan.
+SYNTHETIC_COUNT = 100
+# Draws of the simulation, and the largest number of released values drawn for it.
+DRAWS = 200
+VALUES = 2_000_000
+_SEED = 20_220_201
+
+
+@dataclass(frozen=True)
+class LevelForecast:
+    """What one level of the release will look like.
+
+    Attributes
+    ----------
+    level : Level
+    noise_error : float or None
+        Expected absolute value of the noise alone, in counts; None where there is none.
+    release_error : float
+        Expected absolute error of a released count, averaged over the level's nodes, in counts.
+    """
+
+    level: Level
+    noise_error: float | None
+    release_error: float
+
+
+@dataclass(frozen=True)
+class Explanation:
+    """What a plan will do.
+
+    Attributes
+    ----------
+    plan : Plan
+    nodes : int
+    forecasts : tuple of LevelForecast
+        Coarse to fine.
+    basis : str
+        What the expected errors rest on.
+    route : str
+        Which sampler draws, and why.
+    guarantee : Guarantee
+    """
+
+    plan: Plan
+    nodes: int
+    forecasts: tuple[LevelForecast, ...]
+    basis: str
+    route: str
+    guarantee: Guarantee
+
+
+def explain(plan: Plan, base: str | Path = ".") -> Explanation:
+    """Work out what a plan will do, without counting a row.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : path
+        Directory from which the plan's relative paths start.
+
+    Returns
+    -------
+    Explanation
+
+    Raises
+    ------
+    PlanError, DataError, StructureError, PrivacyError, InvariantError
+        As a release with this plan would.
+
+    Notes
+    -----
+    Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
+    declares unprotected.
+    """
+    model = build_model(plan, build_tree(plan, base=base))
+    errors = simulated_errors(model)
+    forecasts = tuple(
+        LevelForecast(
+            level,
+            None if level.scale is None else expected_noise(level.scale),
+            float(errors[model.tree.level == level.depth].mean()),
+        )
+        for level in model.levels
+    )
+    return Explanation(
+        plan, len(model.tree), forecasts, _basis(model), model.engine.explain(), model.guarantee
+    )
+
+
+def expected_noise(scale: float) -> float:
+    """Mean absolute value of discrete Laplace noise, ``1 / sinh(1 / scale)``.
+
+    The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2)``.
+
+    Parameters
+    ----------
+    scale : float
+        Positive; in counts.
+    """
+    rate = 1.0 / scale
+    return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
+
+
+def simulated_errors(model: Model) -> FloatArray:
+    """Mean absolute error of each node's released count on made-up rows.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        In counts; a mean over a fixed number of seeded draws at `SYNTHETIC_COUNT` rows a leaf.
+    """
+    tree = model.tree
+    counts = tree.roll_up(np.full(tree.leaves.size, SYNTHETIC_COUNT, dtype=np.int64))
+    draws = max(1, min(DRAWS, VALUES // len(tree)))
+    drawn = model.engine.sample(counts, size=draws, rng=seeded(_SEED))
+    error: FloatArray = np.abs(drawn - counts).mean(axis=0)
+    return error
+
+
+def _basis(model: Model) -> str:
+    draws = max(1, min(DRAWS, VALUES // len(model.tree)))
+    text = (
+        f"Errors of the release are means over {draws} simulated releases of made-up rows, "
+        f"{SYNTHETIC_COUNT} in every leaf; your rows were not read"
+    )
+    if model.plan.method.name == "conditioning" and not model.need.has_inequalities:
+        return f"{text}, and under equalities alone the errors are the same for all rows."
+    return f"{text}, and the errors at other counts differ, most so near zero."
+
+
+def as_text(explanation: Explanation) -> str:
+    """Write an explanation as lines of plain text.
+
+    Parameters
+    ----------
+    explanation : Explanation
+    """
+    plan, guarantee = explanation.plan, explanation.guarantee
+    lines = [f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:", ""]
+    lines += _table(explanation.forecasts)
+    lines += ["", explanation.basis]
+    if plan.data.where is not None:
+        lines += [
+            "",
+            f"Left out by the plan's rule: rows for which {plan.data.where} does not hold; their "
+            "number is never shown.",
+        ]
+    lines += [
+        "",
+        f"Method: {plan.method.name}. {explanation.route}",
+        "",
+        f"Guarantee: {guarantee.sentence}",
+    ]
+    if not guarantee.unprotected:
+        lines.append("Not protected: nothing is published outside the guarantee.")
+    lines += [
+        f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
+        f"multiply that by 1 + gamma = {1 + guarantee.gamma:g} ({guarantee.gamma_source}).",
+        "",
+        "Nothing has been spent: no row was counted and nothing was written.",
+    ]
+    return "\n".join(lines)
+
+
+def _table(forecasts: tuple[LevelForecast, ...]) -> list[str]:
+    head = ("level", "counts", "published", "noise scale", "noise error", "release error")
+    body = [
+        (
+            f.level.name,
+            str(f.level.nodes),
+            _published(f.level),
+            "-" if f.level.scale is None else f"{f.level.scale:.4g}",
+            "-" if f.noise_error is None else f"{f.noise_error:.4g}",
+            f"{f.release_error:.4g}",
+        )
+        for f in forecasts
+    ]
+    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
+    return [
+        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+        for row in (head, *body)
+    ]
+
+
+def _published(level: Level) -> str:
+    if level.exact == level.nodes:
+        return "exactly"
+    noise = "with noise" if level.scale is not None else "from other levels"
+    return noise if level.exact == 0 else f"{noise}, {level.exact} exactly"
