@@ -1,0 +1,365 @@
+"""Files and frames as tables of an embedded DuckDB that can read nothing else.
+
+DuckDB's own error texts may quote a cell, so none is ever passed on: each failure has a sentence
+of ours, raised outside the handler so that the original is not attached to it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from urllib.parse import quote as quote_url
+
+import duckdb
+import numpy as np
+
+from congenial.errors import DataError
+from congenial.fields import nearest, show
+from congenial.plan import DATABASES
+
+Connection = duckdb.DuckDBPyConnection
+# Rows that pass through Python at a time, from SQLite only.
+BATCH = 100_000
+_SETTINGS = (
+    "enable_progress_bar = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+    # counts that do not fit in memory are refused rather than spilt to a disk
+    "temp_directory = ''",
+    "preserve_insertion_order = false",
+    "TimeZone = 'UTC'",
+)
+
+
+@dataclass(frozen=True)
+class Table:
+    """Something that can stand after FROM.
+
+    Attributes
+    ----------
+    sql : str
+    columns : dict of str to str
+        DuckDB type of each column.
+    shown : str
+        What messages call it.
+    weight : str
+        SQL of the number of records that a row stands for.
+    """
+
+    sql: str
+    columns: dict[str, str]
+    shown: str
+    weight: str = "1"
+
+    def need(self, column: str, key: str) -> None:
+        """Refuse a column that is not here; `key` is the plan's key that names it.
+
+        Raises
+        ------
+        DataError
+        """
+        if column not in self.columns:
+            raise DataError(
+                f"{key} names the column {column!r}, which {self.shown} lacks; its columns are "
+                f"{', '.join(self.columns)}{nearest(column, self.columns)}."
+            )
+
+
+def identifier(name: str) -> str:
+    """Quote a column's name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Quote text."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_of(column: str, kind: str, table: str = "") -> str:
+    """SQL for the text of a value: whole numbers without a point, NULL for nothing or blank."""
+    value = f"{table}.{identifier(column)}" if table else identifier(column)
+    text = f"CAST({value} AS VARCHAR)"
+    if kind in ("FLOAT", "DOUBLE"):
+        # the CASE keeps the casts away from what they cannot take: NaN, infinity, wide numbers
+        whole = f"abs({value}) < 9007199254740992 AND {value} = floor({value})"
+        text = (
+            f"CASE WHEN isnan({value}) THEN NULL WHEN {whole} "
+            f"THEN CAST(CAST({value} AS BIGINT) AS VARCHAR) ELSE {text} END"
+        )
+    elif kind.startswith("DECIMAL"):
+        text = f"regexp_replace({text}, '\\.0+$', '')"
+    return f"nullif({text}, '')"
+
+
+@contextmanager
+def connect() -> Iterator[Connection]:
+    """Open an embedded DuckDB that keeps everything in memory and writes nothing."""
+    with closing(duckdb.connect(":memory:")) as connection:
+        for setting in _SETTINGS:
+            connection.execute(f"SET {setting}")
+        yield connection
+
+
+def restrict(connection: Connection, files: Sequence[Path]) -> None:
+    """Let a connection read these files and nothing else, for good."""
+    listed = ", ".join(literal(str(f)) for f in files)
+    connection.execute(f"SET allowed_paths = [{listed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def ask(connection: Connection, sql: str, otherwise: str) -> list[tuple[object, ...]]:
+    """Run a query and fetch its rows; any failure is a DataError that says `otherwise`.
+
+    Raises
+    ------
+    DataError
+        If DuckDB refuses the query or fails in it; its own message may quote a cell and is lost.
+    KeyboardInterrupt
+        If the query is interrupted.
+    """
+    try:
+        return connection.execute(sql).fetchall()
+    except duckdb.OutOfMemoryException:
+        failure = "the counts do not fit in memory; use fewer levels or a machine with more"
+    except duckdb.InterruptException:
+        failure = "interrupted"
+    except RuntimeError as error:  # how DuckDB reports Ctrl-C
+        failure = "interrupted" if "interrupt" in str(error).casefold() else otherwise
+    except (duckdb.Error, ValueError, TypeError, NotImplementedError, OverflowError):
+        # all but the first come from a frame's export to Arrow
+        failure = otherwise
+    if failure == "interrupted":
+        raise KeyboardInterrupt
+    raise DataError(f"{failure}.")
+
+
+def locate(base: Path, source: str, key: str) -> list[Path]:
+    """Find the file that a plan's `key` names, or the files of a glob, sorted.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be read.
+    """
+    whole = base / source
+    found = [whole]
+    if not whole.exists() and any(c in source for c in "*?["):
+        found = [Path(f) for f in sorted(glob.glob(str(whole), recursive=True))]
+        found = [f for f in found if f.is_file()]
+        if not found:
+            raise DataError(
+                f"{key} is {show(source)}, which no file matches; give another pattern."
+            )
+    for file in found:
+        if not file.exists():
+            raise DataError(
+                f"{key} is {show(source)}, and there is no such file; give a path that starts from "
+                "the plan's directory, or the whole path."
+            )
+        if not file.is_file():
+            raise DataError(f"{key} is {show(source)}, which is not a file; name a file.")
+        if not os.access(file, os.R_OK):
+            raise DataError(f"{key} is {show(source)}, which may not be read; grant read access.")
+        if file.stat().st_size == 0:
+            raise DataError(
+                f"{key} is {show(source)}, and {file.name!r} is an empty file; fill it."
+            )
+    return [f.resolve() for f in found]
+
+
+def open_files(
+    connection: Connection, files: Sequence[Path], source: str, key: str, *, small: bool = False
+) -> Table:
+    """Open Parquet or CSV files as one table.
+
+    Parameters
+    ----------
+    connection : Connection
+    files : sequence of Path
+    source, key : str
+        What the plan says, and where.
+    small : bool
+        Whether every row may be looked at to tell the types of a CSV file's columns.
+
+    Raises
+    ------
+    DataError
+        If they are not what their names say.
+    """
+    listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
+    parquet = source.casefold().endswith(".parquet")
+    sniff = ", sample_size = -1" if small else ""
+    sql = f"read_parquet({listed})" if parquet else f"read_csv({listed}, header = true{sniff})"
+    kind = "Parquet" if parquet else "CSV"
+    one = "it" if len(files) == 1 else f"one of its {len(files)} files"
+    return describe(
+        connection,
+        sql,
+        show(source),
+        f"{key} is {show(source)}, and {one} cannot be read as {kind}; give a whole {kind} file, in "
+        "UTF-8 and with one header",
+    )
+
+
+def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Table:
+    """Look up the columns of what can stand after FROM."""
+    rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
+    return Table(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
+
+
+def _literal_glob(path: str) -> str:
+    """Keep DuckDB from reading a file's own name as a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def is_database(source: str) -> bool:
+    """Whether a plan's source is a DuckDB or SQLite file."""
+    return source.casefold().endswith(DATABASES)
+
+
+def is_sqlite(file: Path) -> bool:
+    """Whether a file is SQLite's, by its first bytes."""
+    with file.open("rb") as handle:
+        return handle.read(16) == b"SQLite format 3\0"
+
+
+def attach(connection: Connection, file: Path, source: str, table: str) -> Table:
+    """Open a table of a DuckDB file, read-only.
+
+    Raises
+    ------
+    DataError
+        If the file is no DuckDB database or lacks the table.
+    """
+    ask(
+        connection,
+        f"ATTACH {literal(str(file))} AS source (READ_ONLY)",
+        f"data.source is {show(source)}, which cannot be opened as a DuckDB or SQLite database; give "
+        "a whole database that no other program is writing to",
+    )
+    names = connection.execute(
+        "SELECT table_schema, table_name FROM information_schema.tables "
+        "WHERE table_catalog = 'source' ORDER BY ALL"
+    ).fetchall()
+    for schema, name in names:
+        if table in (name, f"{schema}.{name}"):
+            sql = f"source.{identifier(schema)}.{identifier(name)}"
+            shown = f"the table {show(table)}"
+            return describe(connection, sql, shown, f"{shown} cannot be read; rebuild it")
+    raise _no_table(source, table, [str(name) for _, name in names])
+
+
+def _no_table(source: str, table: str, known: Sequence[str]) -> DataError:
+    return DataError(
+        f"data.table is {show(table)}, and {show(source)} holds no such table; it holds "
+        f"{', '.join(known) or 'none'}{nearest(table, known)}."
+    )
+
+
+@dataclass(frozen=True)
+class SqliteTable:
+    """A table of a SQLite file, read in batches."""
+
+    file: Path
+    source: str
+    table: str
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        failed = False
+        try:
+            uri = f"file:{quote_url(str(self.file))}?mode=ro"
+            with closing(sqlite3.connect(uri, uri=True)) as database:
+                yield database
+        except sqlite3.Error:  # its text may quote a cell
+            failed = True
+        if failed:
+            raise DataError(
+                f"data.source is {show(self.source)}, which cannot be read as a SQLite database; "
+                "give a whole database that no other program is writing to."
+            )
+
+    def columns(self) -> list[str]:
+        """Names of the table's columns.
+
+        Raises
+        ------
+        DataError
+            If the file lacks the table or cannot be read.
+        """
+        with self._open() as database:
+            known = [
+                str(r[0])
+                for r in database.execute(
+                    "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
+                    "AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name"
+                )
+            ]
+            if self.table in known:
+                rows = database.execute(f"PRAGMA table_xinfo({identifier(self.table)})")
+                return [str(r[1]) for r in rows]
+        raise _no_table(self.source, self.table, known)
+
+    def batches(self, connection: Connection, columns: Sequence[str]) -> Iterator[Table]:
+        """Register the table with DuckDB, a batch of rows at a time.
+
+        Notes
+        -----
+        SQLite types values, not columns: a column is of whole numbers, or of numbers, where all its
+        values are, and of text otherwise.
+        """
+        listed = ", ".join(map(identifier, columns))
+        source = f"FROM {identifier(self.table)}"
+        tests = ", ".join(
+            f"min(typeof({c}) IN ('integer', 'null')), "
+            f"min(typeof({c}) IN ('integer', 'real', 'null'))"
+            for c in map(identifier, columns)
+        )
+        with self._open() as database:
+            seen = database.execute(f"SELECT {tests} {source}").fetchone()
+            kinds = [
+                "BIGINT" if seen[2 * i] else "DOUBLE" if seen[2 * i + 1] else "VARCHAR"
+                for i in range(len(columns))
+            ]
+            wanted = ", ".join(
+                f"CAST({c} AS TEXT)" if kind == "VARCHAR" else c
+                for c, kind in zip(map(identifier, columns), kinds, strict=True)
+            )
+            del listed
+            cursor = database.execute(f"SELECT {wanted} {source}")
+            while rows := cursor.fetchmany(BATCH):
+                arrays: dict[str, object] = {}
+                picks = []
+                values = list(zip(*rows, strict=True))
+                for i, (name, kind) in enumerate(zip(columns, kinds, strict=True)):
+                    missing = np.array([v is None for v in values[i]])
+                    blank, dtype = {
+                        "BIGINT": (0, np.int64),
+                        "DOUBLE": (0.0, np.float64),
+                        "VARCHAR": ("", np.object_),
+                    }[kind]
+                    filled = [blank if v is None else v for v in values[i]]
+                    arrays[f"v{i}"] = np.array(filled, dtype=dtype)
+                    arrays[f"m{i}"] = missing
+                    picks.append(f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(name)}")
+                connection.register("batch", arrays)
+                kinds_by_name = dict(zip(columns, kinds, strict=True))
+                yield Table(
+                    f"(SELECT {', '.join(picks)} FROM batch)",
+                    kinds_by_name,
+                    f"the table {show(self.table)}",
+                )
+                connection.unregister("batch")
+
+
+def weighted(table: Table, column: str) -> Table:
+    """Take `column` as the number of records that a row stands for."""
+    rest = {name: kind for name, kind in table.columns.items() if name != column}
+    return replace(table, columns=rest, weight=identifier(column))
