@@ -1,0 +1,290 @@
+"""A release is written whole or not at all, and says what it is."""
+
+from __future__ import annotations
+
+import csv
+import errno
+import json
+import os
+
+import duckdb
+import numpy as np
+import pytest
+from city import TRIPS, listing, make_city
+
+import congenial as cg
+from congenial import files
+from congenial.errors import CongenialError, NumericalError, ReleaseError
+from congenial.plan import read_plan
+from congenial.release import release
+
+
+def make(place, out=None, plan=None, **options):
+    """Release the plan of a small city."""
+    plan = plan or make_city(place)
+    return release(read_plan(plan), out or place / "out", base=place, **options)
+
+
+def rows_of(directory):
+    """Return the released table as the CSV has it."""
+    with (directory / files.CSV).open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_one_row_a_node_that_adds_up(tmp_path):
+    made = make(tmp_path)
+    rows = rows_of(made.directory)
+    assert list(rows[0]) == ["level", "level_name", "root", "borough", "zone", "value"]
+    assert made.nodes == len(rows) == 10
+    value = {(r["borough"], r["zone"]): int(r["value"]) for r in rows}
+    assert value["", ""] == sum(TRIPS.values())
+    assert value["", ""] == sum(v for (b, z), v in value.items() if b and not z)
+    for borough in ("Arden", "Brook", "Combe"):
+        below = [v for (b, z), v in value.items() if b == borough and z]
+        assert value[borough, ""] == sum(below)
+        assert min(below) >= 0
+    assert {r["level_name"] for r in rows if r["level"] == "2"} == {"zone"}
+    assert not made.simulated
+
+
+def test_parquet_holds_the_same_rows(tmp_path):
+    directory = make(tmp_path).directory
+    found = duckdb.sql(f"SELECT * FROM '{directory / files.PARQUET}'")
+    assert [str(t) for t in found.types] == ["BIGINT", *["VARCHAR"] * 4, "BIGINT"]
+    as_text = [["" if v is None else str(v) for v in row] for row in found.fetchall()]
+    assert as_text == [list(row.values()) for row in rows_of(directory)]
+
+
+def test_certificate_says_what_was_promised(tmp_path):
+    made = make(tmp_path)
+    stated = json.loads((made.directory / files.CERTIFICATE).read_text())
+    assert stated["guarantee"]["epsilon"] == pytest.approx(1.0)
+    assert stated["guarantee"]["neighbours"] == "substitute"
+    assert stated["guarantee"]["unprotected"] == ["the exact count of City"]
+    assert stated["drawn"]["randomness"] == "operating system"
+    assert stated["drawn"]["numerical_error"] > 0
+    assert [v["scale"] for v in stated["levels"]] == pytest.approx([None, 10.0, 20 / 3])
+    assert stated["simulation"] is None
+    assert stated["files"][files.CSV] == files.sha256(made.directory / files.CSV)
+    assert set(stated["versions"]) == {"congenial", "python", "numpy", "numba", "duckdb"}
+    assert stated["left_out"] == {"rule": None, "rows": "number of rows excluded: not shown"}
+
+
+def test_certificate_names_no_directory_of_this_machine(tmp_path):
+    place = tmp_path / "deep"
+    place.mkdir()
+    plan = make_city(
+        place,
+        data=f"""
+        source = "{place / 'rows.csv'}"
+        lookup = {{ source = "{place / 'zones.csv'}", key = "zone_id", on = "zone" }}
+        """,
+    )
+    made = make(tmp_path, plan=plan)
+    text = (made.directory / files.CERTIFICATE).read_text()
+    assert str(tmp_path) not in text
+    assert '"rows.csv"' in text
+
+
+def test_draws_are_fresh_and_simulations_are_not(tmp_path):
+    plan = make_city(tmp_path)
+    fresh = {
+        (make(tmp_path, tmp_path / f"fresh{i}", plan).directory / files.CSV).read_text()
+        for i in range(3)
+    }
+    assert len(fresh) == 3
+    same = {
+        (make(tmp_path, tmp_path / f"same{i}", plan, simulate=7).directory / files.CSV).read_text()
+        for i in range(2)
+    }
+    other = make(tmp_path, tmp_path / "other", plan, simulate=8).directory / files.CSV
+    assert len(same | {other.read_text()}) == 2
+
+
+def test_a_simulation_is_stamped_everywhere(tmp_path):
+    made = make(tmp_path, simulate=1)
+    assert made.simulated
+    assert files.STAMP == "SIMULATION: NOT PRIVATE"
+    assert {row["note"] for row in rows_of(made.directory)} == {files.STAMP}
+    assert files.STAMP in (made.directory / files.MARKER).read_text()
+    assert made.certificate.stamp == files.STAMP
+    assert made.certificate.sentence.startswith(files.STAMP)
+    assert "truth" not in rows_of(made.directory)[0]
+
+
+def test_truth_is_written_in_simulations_only(tmp_path):
+    with pytest.raises(ReleaseError, match="only a simulation"):
+        make(tmp_path, with_truth=True)
+    assert not (tmp_path / "out").exists()
+    rows = rows_of(make(tmp_path, simulate=1, with_truth=True).directory)
+    truth = {int(r["zone"]): int(r["truth"]) for r in rows if r["zone"]}
+    assert truth == TRIPS
+
+
+def test_a_frame_is_counted_in_place_of_the_source(tmp_path):
+    pandas = pytest.importorskip("pandas")
+    frame = pandas.DataFrame({"zone": [z for z, n in TRIPS.items() for _ in range(2 * n)]})
+    rows = rows_of(make(tmp_path, frame=frame).directory)
+    assert int(rows[0]["value"]) == 2 * sum(TRIPS.values())
+
+
+def test_names_that_need_quotes_survive(tmp_path):
+    zones = {1: 'Say "no", Sir', 2: " lead", 3: "NULL", 4: "O'Hara"}
+    place = tmp_path / "odd [a]*? it's"
+    place.mkdir()
+    plan = make_city(place, zones={}, trips={1: 5, 2: 5, 3: 5, 4: 5})
+    with (place / "zones.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("zone_id", "borough"), *zones.items()])
+    made = release(read_plan(plan), place / "out", base=place)
+    assert {r["borough"] for r in rows_of(made.directory)} >= {'Say "no", Sir', "NULL", "O'Hara"}
+    from congenial.verify import verify
+
+    assert all(check.passed for check in verify(made.directory))
+
+
+def test_an_older_release_is_replaced_only_when_told(tmp_path):
+    plan = make_city(tmp_path)
+    make(tmp_path, plan=plan, simulate=1)
+    before = (tmp_path / "out" / files.CSV).read_text()
+    with pytest.raises(ReleaseError, match="--overwrite"):
+        make(tmp_path, plan=plan)
+    assert (tmp_path / "out" / files.CSV).read_text() == before
+    make(tmp_path, plan=plan, overwrite=True)
+    # nothing of the simulation stays behind
+    assert sorted(p.name for p in (tmp_path / "out").iterdir()) == sorted(
+        [files.CERTIFICATE, files.CSV, files.PARQUET]
+    )
+    assert listing(tmp_path) == sorted(
+        ["out", "plan.toml", "rows.csv", "zones.csv"]
+        + [f"out/{n}" for n in (files.CERTIFICATE, files.CSV, files.PARQUET)]
+    )
+
+
+def test_overwriting_without_an_atomic_exchange(tmp_path, monkeypatch):
+    plan = make_city(tmp_path)
+    make(tmp_path, plan=plan)
+    monkeypatch.setattr("congenial.release._exchange", lambda one, other: False)
+    make(tmp_path, plan=plan, simulate=1, overwrite=True)
+    assert (tmp_path / "out" / files.MARKER).exists()
+    assert not [name for name in listing(tmp_path) if "partial" in name or "old" in name]
+
+
+def test_a_failed_replacement_leaves_the_older_release(tmp_path, monkeypatch):
+    plan = make_city(tmp_path)
+    make(tmp_path, plan=plan)
+    before = (tmp_path / "out" / files.CSV).read_text()
+    monkeypatch.setattr("congenial.release._exchange", lambda one, other: False)
+    rename = os.rename
+
+    def refuse(one, other):
+        if str(one).endswith(".partial"):
+            raise OSError(errno.EIO, "Input/output error")
+        rename(one, other)
+
+    monkeypatch.setattr(os, "rename", refuse)
+    with pytest.raises(ReleaseError, match="input/output error"):
+        make(tmp_path, plan=plan, overwrite=True)
+    assert (tmp_path / "out" / files.CSV).read_text() == before
+    assert not [name for name in listing(tmp_path) if "partial" in name or ".old" in name]
+
+
+def test_overwrite_never_deletes_what_is_not_a_release(tmp_path):
+    plan = make_city(tmp_path)
+    (tmp_path / "home").mkdir()
+    (tmp_path / "home" / "thesis.tex").write_text("years of work")
+    with pytest.raises(ReleaseError, match=r"thesis\.tex.*no part of a release"):
+        make(tmp_path, tmp_path / "home", plan, overwrite=True)
+    assert (tmp_path / "home" / "thesis.tex").read_text() == "years of work"
+
+
+def test_an_empty_directory_is_filled(tmp_path):
+    (tmp_path / "out").mkdir()
+    assert (make(tmp_path).directory / files.CERTIFICATE).exists()
+
+
+@pytest.mark.parametrize("kind", ["file", "parent missing", "parent is a file", "dangling link"])
+def test_a_place_that_cannot_be_written_is_refused_before_counting(tmp_path, monkeypatch, kind):
+    plan = make_city(tmp_path)
+    (tmp_path / "taken").write_text("here first")
+    (tmp_path / "link").symlink_to(tmp_path / "nowhere")
+    out = tmp_path / {
+        "file": "taken",
+        "parent missing": "no/such/out",
+        "parent is a file": "taken/out",
+        "dangling link": "link",
+    }[kind]
+    monkeypatch.setattr("congenial.release.count", lambda *a, **k: pytest.fail("rows were counted"))
+    before = listing(tmp_path)
+    with pytest.raises(ReleaseError, match="another --out"):
+        make(tmp_path, out, plan)
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("code", [errno.EROFS, errno.EACCES, errno.ENOSPC])
+def test_a_file_system_that_refuses_is_one_sentence(tmp_path, monkeypatch, code):
+    plan = make_city(tmp_path)
+    before = listing(tmp_path)
+
+    def refuse(*_, **__):
+        raise OSError(code, os.strerror(code))
+
+    monkeypatch.setattr(files, "write_tables", refuse)
+    with pytest.raises(ReleaseError, match=os.strerror(code).lower()):
+        make(tmp_path, plan=plan)
+    assert listing(tmp_path) == before
+
+
+@pytest.mark.parametrize("stage", ["count", "files.write_tables", "certify", "_settle", "_put"])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, CongenialError])
+def test_whatever_breaks_nothing_is_left(tmp_path, monkeypatch, stage, error):
+    plan = make_city(tmp_path)
+    before = listing(tmp_path)
+
+    def fail(*_, **__):
+        raise error
+
+    monkeypatch.setattr(f"congenial.release.{stage}", fail)
+    with pytest.raises(error):
+        make(tmp_path, plan=plan)
+    assert listing(tmp_path) == before
+
+
+def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):
+    plan = make_city(tmp_path)
+
+    def off_by_one(self, x, size=None, rng=None):
+        return x + np.eye(len(x), dtype=np.int64)[3]
+
+    monkeypatch.setattr(type(cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), cg.nonnegative())),
+                        "sample", off_by_one)
+    with pytest.raises(NumericalError, match="nothing is released"):
+        make(tmp_path, plan=plan)
+    assert not (tmp_path / "out").exists()
+
+
+def test_each_step_is_told_and_says_no_number(tmp_path):
+    steps = []
+    make(tmp_path, notify=steps.append)
+    assert steps == [
+        "reading the domain", "counting rows", "preparing the sampler", "drawing", "writing",
+    ]
+
+
+def test_released_noise_has_the_planned_size(tmp_path):
+    """Mean absolute error of a zone over many draws, against the law without bounds in reach."""
+    trips = dict.fromkeys(TRIPS, 4000)
+    plan = make_city(tmp_path, trips=trips)
+    from congenial.data import count
+    from congenial.explain import simulated_errors
+    from congenial.model import build_model
+
+    read = read_plan(plan)
+    counted = count(read, base=tmp_path)
+    model = build_model(read, counted.tree)
+    drawn = model.engine.sample(counted.counts, size=2000, rng=cg.seeded(11))
+    zone = model.tree.level == 2
+    error = np.abs(drawn - counted.counts)[:, zone].mean()
+    expected = simulated_errors(model)[zone].mean()
+    # 12,000 dependent errors of spread about 7: five standard errors are below 5%
+    assert error == pytest.approx(expected, rel=0.08)
+    assert error != pytest.approx(1.3 * expected, rel=0.08)
