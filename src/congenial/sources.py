@@ -9,20 +9,25 @@ from __future__ import annotations
 import glob
 import os
 import sqlite3
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any, TypeVar
 from urllib.parse import quote as quote_url
 
 import duckdb
 import numpy as np
+import numpy.typing as npt
 
-from congenial.errors import DataError
+from congenial.errors import CongenialError, DataError
 from congenial.fields import nearest, show
 from congenial.plan import DATABASES
 
 Connection = duckdb.DuckDBPyConnection
+Rows = list[tuple[Any, ...]]
+T = TypeVar("T")
 # Rows that pass through Python at a time, from SQLite only.
 BATCH = 100_000
 _SETTINGS = (
@@ -114,30 +119,48 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
     connection.execute("SET lock_configuration = true")
 
 
-def ask(connection: Connection, sql: str, otherwise: str) -> list[tuple[object, ...]]:
-    """Run a query and fetch its rows; any failure is a DataError that says `otherwise`.
+def attempt(connection: Connection, sql: str) -> Rows | None:
+    """Run a query and fetch its rows; None where DuckDB refuses it or fails in it.
 
     Raises
     ------
     DataError
-        If DuckDB refuses the query or fails in it; its own message may quote a cell and is lost.
+        If memory does not suffice.
     KeyboardInterrupt
         If the query is interrupted.
     """
+    failure: CongenialError | KeyboardInterrupt | None = None
     try:
         return connection.execute(sql).fetchall()
     except duckdb.OutOfMemoryException:
-        failure = "the counts do not fit in memory; use fewer levels or a machine with more"
+        failure = DataError(
+            "the counts do not fit in memory; use fewer levels, or a machine with more memory."
+        )
     except duckdb.InterruptException:
-        failure = "interrupted"
+        failure = KeyboardInterrupt()
     except RuntimeError as error:  # how DuckDB reports Ctrl-C
-        failure = "interrupted" if "interrupt" in str(error).casefold() else otherwise
+        failure = KeyboardInterrupt() if "interrupt" in str(error).casefold() else None
     except (duckdb.Error, ValueError, TypeError, NotImplementedError, OverflowError):
-        # all but the first come from a frame's export to Arrow
-        failure = otherwise
-    if failure == "interrupted":
-        raise KeyboardInterrupt
-    raise DataError(f"{failure}.")
+        pass  # all but the first come from a frame's export to Arrow
+    if failure is not None:
+        raise failure
+    return None
+
+
+def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
+    """Run a query and fetch its rows; a failure is a DataError that says `otherwise`.
+
+    Raises
+    ------
+    DataError
+        DuckDB's own message may quote a cell and is lost.
+    KeyboardInterrupt
+        If the query is interrupted.
+    """
+    rows = attempt(connection, sql)
+    if rows is None:
+        raise DataError(f"{otherwise}.")
+    return rows
 
 
 def locate(base: Path, source: str, key: str) -> list[Path]:
@@ -273,18 +296,22 @@ class SqliteTable:
 
     @contextmanager
     def _open(self) -> Iterator[sqlite3.Connection]:
-        failed = False
-        try:
-            uri = f"file:{quote_url(str(self.file))}?mode=ro"
-            with closing(sqlite3.connect(uri, uri=True)) as database:
-                yield database
-        except sqlite3.Error:  # its text may quote a cell
-            failed = True
-        if failed:
-            raise DataError(
-                f"data.source is {show(self.source)}, which cannot be read as a SQLite database; "
-                "give a whole database that no other program is writing to."
-            )
+        uri = f"file:{quote_url(str(self.file))}?mode=ro"
+        database = self._attempt(partial(sqlite3.connect, uri, uri=True))
+        with closing(database):
+            yield database
+
+    def _attempt(self, step: Callable[[], T]) -> T:
+        """Take a step whose error text may quote a cell."""
+        with suppress(sqlite3.Error):
+            return step()
+        raise DataError(
+            f"data.source is {show(self.source)}, which cannot be read as a SQLite database; give a "
+            "whole database that no other program is writing to."
+        )
+
+    def _rows(self, database: sqlite3.Connection, sql: str) -> Rows:
+        return self._attempt(lambda: database.execute(sql).fetchall())
 
     def columns(self) -> list[str]:
         """Names of the table's columns.
@@ -294,69 +321,60 @@ class SqliteTable:
         DataError
             If the file lacks the table or cannot be read.
         """
+        listing = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name"
         with self._open() as database:
-            known = [
-                str(r[0])
-                for r in database.execute(
-                    "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
-                    "AND name NOT LIKE 'sqlite!_%' ESCAPE '!' ORDER BY name"
-                )
-            ]
-            if self.table in known:
-                rows = database.execute(f"PRAGMA table_xinfo({identifier(self.table)})")
-                return [str(r[1]) for r in rows]
-        raise _no_table(self.source, self.table, known)
+            known = [str(name) for (name,) in self._rows(database, listing)]
+            if self.table not in known:
+                raise _no_table(self.source, self.table, known)
+            info = self._rows(database, f"PRAGMA table_xinfo({identifier(self.table)})")
+        return [str(row[1]) for row in info]
 
     def batches(self, connection: Connection, columns: Sequence[str]) -> Iterator[Table]:
-        """Register the table with DuckDB, a batch of rows at a time.
+        """Register some columns with DuckDB, a batch of rows at a time.
 
         Notes
         -----
         SQLite types values, not columns: a column is of whole numbers, or of numbers, where all its
         values are, and of text otherwise.
         """
-        listed = ", ".join(map(identifier, columns))
-        source = f"FROM {identifier(self.table)}"
+        quoted, source = list(map(identifier, columns)), f"FROM {identifier(self.table)}"
         tests = ", ".join(
-            f"min(typeof({c}) IN ('integer', 'null')), "
-            f"min(typeof({c}) IN ('integer', 'real', 'null'))"
-            for c in map(identifier, columns)
+            f"min(typeof({c}) IN ('integer', 'null')), max(typeof({c}) NOT IN ('integer', 'real', "
+            "'null'))"
+            for c in quoted
         )
         with self._open() as database:
-            seen = database.execute(f"SELECT {tests} {source}").fetchone()
+            seen = self._rows(database, f"SELECT {tests} {source}")[0]
             kinds = [
-                "BIGINT" if seen[2 * i] else "DOUBLE" if seen[2 * i + 1] else "VARCHAR"
-                for i in range(len(columns))
+                "VARCHAR" if texts else "BIGINT" if whole else "DOUBLE"
+                for whole, texts in zip(seen[::2], seen[1::2], strict=True)
             ]
             wanted = ", ".join(
                 f"CAST({c} AS TEXT)" if kind == "VARCHAR" else c
-                for c, kind in zip(map(identifier, columns), kinds, strict=True)
+                for c, kind in zip(quoted, kinds, strict=True)
             )
-            del listed
-            cursor = database.execute(f"SELECT {wanted} {source}")
-            while rows := cursor.fetchmany(BATCH):
-                arrays: dict[str, object] = {}
-                picks = []
-                values = list(zip(*rows, strict=True))
-                for i, (name, kind) in enumerate(zip(columns, kinds, strict=True)):
-                    missing = np.array([v is None for v in values[i]])
-                    blank, dtype = {
-                        "BIGINT": (0, np.int64),
-                        "DOUBLE": (0.0, np.float64),
-                        "VARCHAR": ("", np.object_),
-                    }[kind]
-                    filled = [blank if v is None else v for v in values[i]]
-                    arrays[f"v{i}"] = np.array(filled, dtype=dtype)
-                    arrays[f"m{i}"] = missing
-                    picks.append(f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(name)}")
-                connection.register("batch", arrays)
-                kinds_by_name = dict(zip(columns, kinds, strict=True))
-                yield Table(
-                    f"(SELECT {', '.join(picks)} FROM batch)",
-                    kinds_by_name,
-                    f"the table {show(self.table)}",
-                )
+            # a missing value is told by a mask, so that a batch of them has its column's type
+            picks = ", ".join(
+                f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {c}" for i, c in enumerate(quoted)
+            )
+            cursor = self._attempt(lambda: database.execute(f"SELECT {wanted} {source}"))
+            while rows := self._attempt(lambda: cursor.fetchmany(BATCH)):
+                connection.register("batch", _arrays(rows, kinds))
+                typed = dict(zip(columns, kinds, strict=True))
+                yield Table(f"(SELECT {picks} FROM batch)", typed, f"the table {show(self.table)}")
                 connection.unregister("batch")
+
+
+def _arrays(rows: Rows, kinds: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
+    """Turn rows into columns v0, v1, ... of values and m0, m1, ... of what is missing."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for i, (values, kind) in enumerate(zip(zip(*rows, strict=True), kinds, strict=True)):
+        blank, dtype = {"BIGINT": (0, "int64"), "DOUBLE": (0.0, "float64")}.get(
+            kind, ("", "object")
+        )
+        arrays[f"v{i}"] = np.array([blank if v is None else v for v in values], dtype=dtype)
+        arrays[f"m{i}"] = np.array([v is None for v in values])
+    return arrays
 
 
 def weighted(table: Table, column: str) -> Table:

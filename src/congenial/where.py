@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,8 +14,18 @@ from congenial.fields import refuse, show
 
 # What a condition may be made of. A row must pass or fail by itself alone: were it judged by a
 # subquery, a window or a clock, one record could move many others in or out of the counts.
-_ALLOWED = frozenset(
-    "BETWEEN CASE CAST COLLATE COLUMN_REF COMPARISON CONJUNCTION CONSTANT FUNCTION OPERATOR TYPE".split()
+_ALLOWED = (
+    "BETWEEN",
+    "CASE",
+    "CAST",
+    "COLLATE",
+    "COLUMN_REF",
+    "COMPARISON",
+    "CONJUNCTION",
+    "CONSTANT",
+    "FUNCTION",
+    "OPERATOR",
+    "TYPE",
 )
 _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zone <= 263'"
 
@@ -148,7 +158,7 @@ def _conjuncts(clause: dict[str, Any]) -> Iterator[dict[str, Any]]:
         yield clause
 
 
-def _join(conjuncts: Any) -> str:
+def _join(conjuncts: Iterable[Conjunct]) -> str:
     return " AND ".join(f"({c.sql})" for c in conjuncts) or "true"
 
 
