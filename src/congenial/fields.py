@@ -87,7 +87,11 @@ def fit(
         right = _expectation(value, expected)
         if right:
             refuse(key, f"is {show(value)}", right)
-        if isinstance(value, dict) and issubclass(expected, msgspec.Struct):
+        if expected == dict[str, float]:
+            for part, number in value.items():
+                if not _is_number(number):
+                    refuse(f"{key}.{part}", f"is {show(number)}", "give a number")
+        elif isinstance(value, dict) and issubclass(expected, msgspec.Struct):
             fit(value, expected, examples=examples, at=key)
 
 
@@ -98,16 +102,18 @@ def _example(key: str, expected: Any, examples: Mapping[str, str]) -> str:
     return examples.get(key, examples.get(key.rpartition(".")[0], "add it"))
 
 
+def _is_number(value: object) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
 def _expectation(value: object, expected: Any) -> str:
     """What should have been given, or nothing where `value` has the right type."""
-    number = isinstance(value, int | float) and not isinstance(value, bool)
     texts = isinstance(value, list) and all(isinstance(v, str) for v in value)
     fits, right = {
         str: (isinstance(value, str), "give text in quotes"),
         bool: (isinstance(value, bool), "give true or false"),
-        float: (number, "give a number"),
+        float: (_is_number(value), "give a number"),
         tuple[str, ...]: (texts, "give a list of texts in quotes, such as ['root']"),
-        # shares are judged one by one with the other demands on a split
         dict[str, float]: (
             isinstance(value, dict),
             "give a table of shares, such as { zone = 1.0 }",

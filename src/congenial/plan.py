@@ -206,7 +206,7 @@ def read_plan(path: str | Path) -> Plan:
         what would be right.
     """
     path = Path(path)
-    shown = show(str(path))
+    shown = repr(str(path))
     try:
         text = path.read_bytes().decode("utf-8")
     except FileNotFoundError:
