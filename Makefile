@@ -1,0 +1,54 @@
+# Each target sets up .venv from the locked versions first, and only when the lock has changed.
+# Another Python than the one found: make PYTHON=/path/to/python3.12 test
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+.PHONY: help demo test lint format lock clean
+
+export PYTHON
+BIN := .venv/bin
+TAXI := examples/taxi
+
+help:  ## List the targets.
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+
+demo:  ## Make a private release of 2.98 million taxi trips, and check it.
+	@requirements/environment.sh run
+	@if [ ! -f $(TAXI)/trips.parquet ]; then \
+		echo "Building $(TAXI)/trips.parquet, one row a trip, from the published counts."; \
+		$(BIN)/python $(TAXI)/build_trips.py; \
+	fi
+	@echo "Releasing the trips by borough and zone: congenial release $(TAXI)/plan.toml --out $(TAXI)/release"
+	@$(BIN)/congenial release $(TAXI)/plan.toml --out $(TAXI)/release --overwrite
+	@echo "Checking the release: congenial verify $(TAXI)/release"
+	@$(BIN)/congenial verify $(TAXI)/release
+
+test: lint  ## Check the style and the types, then run every test.
+	@echo "Running the tests."
+	@$(BIN)/python -m pytest --quiet -n 2 --dist loadfile
+
+lint:  ## Check the style and the types.
+	@requirements/environment.sh dev
+	@echo "Checking the style (ruff) and the types (mypy)."
+	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff format --check --quiet
+	@$(BIN)/mypy --no-error-summary
+
+format:  ## Put the code in its standard form.
+	@requirements/environment.sh dev
+	@$(BIN)/ruff check --quiet --fix-only
+	@$(BIN)/ruff format
+
+lock:  ## Look for newer versions of what the project needs, and lock them.
+	@requirements/environment.sh run
+	@echo "Resolving requirements/run.lock and requirements/dev.lock anew."
+	@requirements/lock.sh $(BIN)/python
+	@echo "Done; make test installs them."
+
+clean:  ## Remove .venv, caches and what the demo made.
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release
+	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@echo "Removed."

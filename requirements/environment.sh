@@ -1,0 +1,54 @@
+#!/usr/bin/env bash
+# Make .venv hold what a lock file names, and this package; do nothing where it already does.
+# Usage: requirements/environment.sh run|dev
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+lock=requirements/$1.lock
+stamp=.venv/installed
+
+fits() {
+    "$1" - 2>/dev/null <<'PYTHON'
+import ensurepip, sys, venv
+raise SystemExit(not (3, 11) <= sys.version_info[:2] <= (3, 14))
+PYTHON
+}
+
+find_python() {
+    local name
+    for name in ${PYTHON:-python3.13 python3.12 python3.11 python3.14 python3 python}; do
+        if fits "$name"; then
+            echo "$name"
+            return
+        fi
+    done
+    if [ -n "${PYTHON:-}" ]; then
+        echo "PYTHON=$PYTHON is not a Python from 3.11 to 3.14 with venv and pip; name another." >&2
+    else
+        echo "No Python from 3.11 to 3.14 with venv and pip was found; install one (on Debian:" \
+            "python3 and python3-venv), or name it: make PYTHON=/path/to/python3.12 ..." >&2
+    fi
+    return 1
+}
+
+# What .venv was made from: this folder, the package's own metadata and a lock file.
+wanted() { { pwd; cat pyproject.toml requirements/build.in "requirements/$1.lock"; } | cksum; }
+
+installed() { [ -x .venv/bin/congenial ] && grep -qsxF "$1 $(wanted "$1")" "$stamp"; }
+
+# the development lock holds every version of the run lock
+if installed "$1" || installed dev; then
+    exit 0
+fi
+
+python=$(find_python)
+count=$(grep -c '^[a-z].*==' "$lock")
+echo "Setting up .venv with $("$python" --version) from $lock" \
+    "($count locked packages; the first time this downloads them, a minute or two)."
+# an environment of another lock, folder or Python leaves nothing behind
+"$python" -m venv --clear .venv
+pip=(.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
+"${pip[@]}" --require-hashes --only-binary :all: --requirement "$lock"
+"${pip[@]}" --no-deps --no-build-isolation --editable .
+echo "$1 $(wanted "$1")" >"$stamp"
+echo "Ready: .venv holds congenial and what it needs."
