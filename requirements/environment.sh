@@ -16,7 +16,7 @@ PYTHON
 
 find_python() {
     local name
-    for name in ${PYTHON:-python3.13 python3.12 python3.11 python3.14 python3 python}; do
+    for name in ${PYTHON:-python3 python3.13 python3.12 python3.11 python3.14 python}; do
         if fits "$name"; then
             echo "$name"
             return
@@ -31,10 +31,12 @@ find_python() {
     return 1
 }
 
-# What .venv was made from: this folder, the package's own metadata and a lock file.
-wanted() { { pwd; cat pyproject.toml requirements/build.in "requirements/$1.lock"; } | cksum; }
+# What .venv was made from: a lock file and this folder, since its scripts hold the folder's path.
+wanted() { { pwd; cat "requirements/$1.lock"; } | cksum; }
 
-installed() { [ -x .venv/bin/congenial ] && grep -qsxF "$1 $(wanted "$1")" "$stamp"; }
+installed() {
+    grep -qsxF "$1 $(wanted "$1")" "$stamp" && .venv/bin/python -c 'import congenial' 2>/dev/null
+}
 
 # the development lock holds every version of the run lock
 if installed "$1" || installed dev; then
