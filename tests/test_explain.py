@@ -1,0 +1,100 @@
+"""What is said before anything is spent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from city import listing, make_city
+
+import congenial as cg
+from congenial.errors import CongenialError
+from congenial.explain import as_text, expected_noise, explain, simulated_errors
+from congenial.model import build_model
+from congenial.plan import read_plan
+
+EQUALITIES = 'publish_exactly = ["root"]'
+
+
+def test_no_row_is_needed_and_nothing_is_written(tmp_path):
+    plan = make_city(tmp_path)
+    (tmp_path / "rows.csv").unlink()
+    before = listing(tmp_path)
+    text = as_text(explain(read_plan(plan), tmp_path))
+    assert "Nothing has been spent" in text
+    assert listing(tmp_path) == before
+
+
+def test_every_promise_is_named(tmp_path):
+    found = explain(read_plan(make_city(tmp_path)), tmp_path)
+    text = as_text(found)
+    assert found.nodes == 10
+    assert [f.level.nodes for f in found.forecasts] == [1, 3, 6]
+    assert [f.level.scale for f in found.forecasts] == [
+        None, pytest.approx(10.0), pytest.approx(20 / 3),
+    ]
+    assert "exact sampler" in text
+    assert "Not protected: the exact count of City" in text
+    assert "(1, " in text
+    assert "made-up rows" in text
+
+
+def test_the_rule_is_told(tmp_path):
+    data = """
+        source = "rows.csv"
+        where = "zone < 90"
+        lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
+        """
+    assert "zone < 90" in as_text(explain(read_plan(make_city(tmp_path, data=data)), tmp_path))
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 6.7, 250.0])
+def test_expected_noise_is_that_of_the_law(scale):
+    noise = np.arange(-40_000, 40_001)
+    a = np.exp(-1 / scale)
+    pmf = (1 - a) / (1 + a) * np.exp(-np.abs(noise) / scale)
+    assert expected_noise(scale) == pytest.approx((np.abs(noise) * pmf).sum(), rel=1e-9)
+
+
+def test_expected_noise_of_tiny_scales_is_zero():
+    assert expected_noise(1e-4) == 0.0
+
+
+def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
+    """Simulated errors against the marginal law, and not against noise 30% larger."""
+    plan = read_plan(make_city(tmp_path, invariants=EQUALITIES))
+    found = explain(plan, tmp_path)
+    from congenial.data import build_tree
+
+    model = build_model(plan, build_tree(plan, base=tmp_path))
+    zeros = np.zeros(len(model.tree), dtype=np.int64)
+
+    def mean_error(mechanism):
+        law = cg.condition(mechanism, model.invariant)
+        out = []
+        for node in range(len(model.tree)):
+            value, probability = law.marginal(node, zeros)
+            out.append((np.abs(value) * probability).sum())
+        return np.array(out)
+
+    exact = mean_error(model.mechanism)
+    larger = mean_error(cg.Additive(cg.DiscreteLaplace(1.3 * model.mechanism.scales), model.tree))
+    simulated = simulated_errors(model)
+    assert simulated[0] == exact[0] == 0.0
+    # 200 draws of 6 zones: the mean is within 15% unless something is wrong
+    zone = model.tree.level == 2
+    assert simulated[zone].mean() == pytest.approx(exact[zone].mean(), rel=0.15)
+    assert simulated[zone].mean() != pytest.approx(larger[zone].mean(), rel=0.15)
+    assert "the same for all rows" in found.basis
+    # adding up makes every level better than its noise alone
+    assert all(f.release_error < f.noise_error for f in found.forecasts[1:])
+
+
+def test_two_explanations_are_the_same(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    assert as_text(explain(plan, tmp_path)) == as_text(explain(plan, tmp_path))
+
+
+def test_what_a_release_refuses_is_refused_here_too(tmp_path):
+    plan = make_city(tmp_path, invariants='publish_exactly = ["Nowhere"]')
+    with pytest.raises(CongenialError, match="Nowhere"):
+        explain(read_plan(plan), tmp_path)
