@@ -1,4 +1,4 @@
-"""Every mistake in a plan is answered by one sentence that names the key, the value and the remedy."""
+"""Every mistake in a plan is answered by one sentence: the key, the value, the remedy."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
@@ -127,14 +128,14 @@ def count(plan: Plan, *, base: Path) -> CountedTree:
             public = open_public(connection, plan, base, others=files)
             rows = open_files(connection, files, data.source, "data.source")
             return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
-        assert data.table is not None  # a plan has checked this
+        name = str(data.table)
         if not is_sqlite(files[0]):
-            rows = attach(connection, files[0], data.source, data.table)
+            rows = attach(connection, files[0], data.source, name)
             public = open_public(connection, plan, base, others=files)
             return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
         public = open_public(connection, plan, base)
-        table = SqliteTable(files[0], data.source, data.table)
-        known, shown = table.columns(), f"the table {show(data.table)}"
+        table = SqliteTable(files[0], data.source, name)
+        known, shown = table.columns(), f"the table {show(name)}"
         batches = table.batches(connection, _needed(plan, public, known, shown))
         return _count(connection, plan, public, known, shown, batches)
 
@@ -181,15 +182,17 @@ def _register(
     names: list[str],
     shown: str,
 ) -> Table:
+    if not frame.implementation.is_polars() and find_spec("pyarrow") is None:
+        raise ArgumentError(
+            f"a frame of {frame.implementation} is counted through Arrow; install pyarrow."
+        )
     unfit = f"a column of {shown} cannot be given to Arrow; give each column values of one type"
     failed = False
     try:
         if isinstance(frame, nw.LazyFrame):
             # the backend adds up what it can, so that a long frame is never collected whole
-            groups = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
-            connection.register("frame", groups.to_arrow())
-        else:
-            connection.register("frame", frame.to_arrow())
+            frame = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
+        connection.register("frame", frame)
     except (
         duckdb.Error,
         nw.exceptions.NarwhalsError,

@@ -121,8 +121,8 @@ def _check_keys(connection: Connection, plan: Plan, table: Table, column: str) -
         )
         under = f", under the {parent} {' and '.join(repr(r[0]) for r in rows)}"
     raise DataError(
-        f"{table.shown} lists the {column} {name!r} {times} times{under}; a node has one parent, so "
-        "list each key once."
+        f"{table.shown} lists the {column} {name!r} {times} times{under}; a node has one parent, "
+        "so list each key once."
     )
 
 
@@ -179,7 +179,8 @@ def _domain_table(plan: Plan, public: Public) -> Table:
     if public.domain is not None:
         return joined(plan, public, public.domain)
     table = public.lookup
-    assert lookup is not None and table is not None  # a plan has checked this
+    if lookup is None or table is None:
+        raise DataError("hierarchy.domain is 'lookup' and the plan has no data.lookup; add one.")
     columns, alias = table.columns, ""
     if lookup.on not in columns:
         alias = f", {identifier(lookup.key)} AS {identifier(lookup.on)}"
@@ -229,10 +230,10 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     levels = plan.hierarchy.levels
     columns = [f"n{i}" for i in range(len(levels))]
     fates = {str(r[0]) for r in ask(connection, "SELECT DISTINCT fate FROM domain", BROKEN)}
-    if fates & {LACKING, BLANK}:
-        assert plan.data.lookup is not None
+    lookup = plan.data.lookup
+    if lookup is not None and fates & {LACKING, BLANK}:
         raise DataError(
-            f"{shown} has a row whose {plan.data.lookup.on!r} is blank or not in the lookup; add it "
+            f"{shown} has a row whose {lookup.on!r} is blank or not in the lookup; add it "
             "to the lookup, or leave it out with data.where."
         )
     for level, column in zip(levels, columns, strict=True):
@@ -268,8 +269,8 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     )
     if not listed:
         raise DataError(
-            f"{shown} holds no node{' that meets data.where' if plan.data.where else ''}; a release "
-            "needs at least one."
+            f"{shown} holds no node{' that meets data.where' if plan.data.where else ''}; a "
+            "release needs at least one."
         )
     return [tuple(map(str, path)) for path in listed]
 

@@ -184,7 +184,7 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def unmeasured_levels(self) -> tuple[str, ...]:
-        """Levels that `split` leaves without noise of their own and that are not published exactly."""
+        """Levels without noise of their own, by `split`, that are not published exactly."""
         split = self.privacy.split
         if split is None:
             return ()
@@ -391,7 +391,7 @@ def _check_privacy(plan: Plan) -> None:
     _choose("privacy.noise", privacy.noise, NOISES)
     epsilon: object = privacy.epsilon
     number = isinstance(epsilon, int | float) and not isinstance(epsilon, bool)
-    if not number or not (0 < privacy.epsilon and math.isfinite(privacy.epsilon)):
+    if not number or not (privacy.epsilon > 0 and math.isfinite(privacy.epsilon)):
         refuse("privacy.epsilon", f"is {show(epsilon)}", "give a positive, finite number")
     if privacy.neighbours == "add-remove" and exact:
         refuse(

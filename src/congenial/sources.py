@@ -226,8 +226,8 @@ def open_files(
         connection,
         sql,
         show(source),
-        f"{key} is {show(source)}, and {one} cannot be read as {kind}; give a whole {kind} file, in "
-        "UTF-8 and with one header",
+        f"{key} is {show(source)}, and {one} cannot be read as {kind}; give a whole {kind} file, "
+        "in UTF-8 and with one header",
     )
 
 
@@ -264,8 +264,8 @@ def attach(connection: Connection, file: Path, source: str, table: str) -> Table
     ask(
         connection,
         f"ATTACH {literal(str(file))} AS source (READ_ONLY)",
-        f"data.source is {show(source)}, which cannot be opened as a DuckDB or SQLite database; give "
-        "a whole database that no other program is writing to",
+        f"data.source is {show(source)}, which cannot be opened as a DuckDB or SQLite database; "
+        "give a whole database that no other program is writing to",
     )
     names = connection.execute(
         "SELECT table_schema, table_name FROM information_schema.tables "
@@ -306,8 +306,8 @@ class SqliteTable:
         with suppress(sqlite3.Error):
             return step()
         raise DataError(
-            f"data.source is {show(self.source)}, which cannot be read as a SQLite database; give a "
-            "whole database that no other program is writing to."
+            f"data.source is {show(self.source)}, which cannot be read as a SQLite database; give "
+            "a whole database that no other program is writing to."
         )
 
     def _rows(self, database: sqlite3.Connection, sql: str) -> Rows:
