@@ -207,7 +207,7 @@ def put(*path, value):
         (put("plan", "invariants", "publish_exactly", value=["Nowhere"]), "guarantee"),
         (put("plan", "hierarchy", "domain", value="data"), "unprotected"),
         (put("plan", "hierarchy", "root", value="Town"), "table"),
-        (put("plan", "hierarchy", "levels", value=["borough", "block"]), "table"),
+        (put("plan", "hierarchy", "levels", value=["borough", "block"]), "plan"),
         (put("plan", "method", "name", value="imaging"), "guarantee"),
         (put("plan", "data", "where", value="zone > 3"), "rule"),
         (put("plan", "data", "source", value=3), "plan"),
