@@ -44,9 +44,8 @@ if installed "$1" || installed dev; then
 fi
 
 python=$(find_python)
-count=$(grep -c '^[a-z].*==' "$lock")
 echo "Setting up .venv with $("$python" --version) from $lock" \
-    "($count locked packages; the first time this downloads them, a minute or two)."
+    "(the first time this downloads its packages, a minute or two)."
 # an environment of another lock, folder or Python leaves nothing behind
 "$python" -m venv --clear .venv
 pip=(.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
