@@ -40,9 +40,7 @@ def by_level(tree, scales):
 
 def test_taxi_plan_gives_the_scales_worked_out_by_hand():
     # gamma = 1 leaves half of epsilon; a substitution changes two nodes of each level
-    noise = calibrate(
-        CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 0.4, 2: 0.6}
-    )
+    noise = calibrate(CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 0.4, 2: 0.6})
     assert by_level(CITY, noise.spread) == pytest.approx(
         [math.inf, 2 / (0.4 * 0.5), 2 / (0.6 * 0.5)], rel=1e-12
     )

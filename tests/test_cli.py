@@ -44,7 +44,11 @@ def run_apart(*arguments, **options):
     """Run the command line in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "congenial.cli", *map(str, arguments)],
-        capture_output=True, text=True, timeout=120, check=False, **options,
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+        **options,
     )
 
 
@@ -104,32 +108,48 @@ MISTAKES = {
             "hierarchy": DEEP.format("block"),
             "privacy": privacy(split="{ borough = 0.4, block = 0.6 }"),
         },
-        {}, {}, "block",
+        {},
+        {},
+        "block",
     ),
     "unknown level": ({"privacy": privacy(split="{ county = 1.0 }")}, {}, {}, "county"),
     "unknown node": (
-        {"invariants": 'publish_exactly = ["Nowhere"]\nnonnegative = true'}, {}, {}, "Nowhere",
+        {"invariants": 'publish_exactly = ["Nowhere"]\nnonnegative = true'},
+        {},
+        {},
+        "Nowhere",
     ),
     "zone that the lookup lacks": ({}, {}, TRIPS | {7: 3}, "lookup"),
     "split that is no whole": (
-        {"privacy": privacy(split="{ borough = 0.4, zone = 0.5 }")}, {}, {}, "0.9",
+        {"privacy": privacy(split="{ borough = 0.4, zone = 0.5 }")},
+        {},
+        {},
+        "0.9",
     ),
     "budget for an exact level": (
-        {"privacy": privacy(split="{ root = 0.4, zone = 0.6 }")}, {}, {}, "exactly",
+        {"privacy": privacy(split="{ root = 0.4, zone = 0.6 }")},
+        {},
+        {},
+        "exactly",
     ),
     "negative epsilon": ({"privacy": privacy(epsilon="-1.0")}, {}, {}, "-1.0"),
     "epsilon that is no number": ({"privacy": privacy(epsilon="nan")}, {}, {}, "nan"),
     "infinite epsilon": ({"privacy": privacy(epsilon="inf")}, {}, {}, "inf"),
     "empty table": ({}, {}, {zone: 0 for zone in ZONES}, "rows"),
     "add-remove under an exact total": (
-        {"privacy": privacy(neighbours="add-remove")}, {}, {}, "substitute",
+        {"privacy": privacy(neighbours="add-remove")},
+        {},
+        {},
+        "substitute",
     ),
     "every zone exact": (
         {
             "privacy": 'neighbours = "substitute"\nepsilon = 1.0',
             "invariants": 'publish_exactly = ["root", "zone"]',
         },
-        {}, {}, "exactly",
+        {},
+        {},
+        "exactly",
     ),
     "unknown key": ({"method": 'name = "conditioning"\nseed = 4'}, {}, {}, "seed"),
     "no TOML": ({"method": "name = "}, {}, {}, "TOML"),
@@ -210,8 +230,15 @@ def test_truth_without_a_simulation_is_refused(tmp_path, capsys):
 
 
 @pytest.mark.parametrize(
-    "arguments", [["release"], ["release", "p.toml"], ["publish"], ["verify"], ["--colour"],
-                  ["release", "p.toml", "--out", "o", "--simulate", "-1"]]
+    "arguments",
+    [
+        ["release"],
+        ["release", "p.toml"],
+        ["publish"],
+        ["verify"],
+        ["--colour"],
+        ["release", "p.toml", "--out", "o", "--simulate", "-1"],
+    ],
 )
 def test_wrong_usage_exits_2(arguments, capsys):
     assert run(*arguments) == 2
@@ -303,9 +330,7 @@ def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
     plan, out = make_city(tmp_path), tmp_path / "out"
     assert run("release", plan, "--out", out, "--quiet") == 0
     before = (out / files.CSV).read_bytes()
-    ended, _, _ = interrupt(
-        tmp_path, "_settle", signal.SIGINT, plan, "--out", out, "--overwrite"
-    )
+    ended, _, _ = interrupt(tmp_path, "_settle", signal.SIGINT, plan, "--out", out, "--overwrite")
     assert ended == 130
     assert (out / files.CSV).read_bytes() == before
     assert not [name for name in listing(tmp_path) if "partial" in name]
@@ -334,7 +359,10 @@ def test_progress_on_a_terminal_once_patience_ends(patience, shown):
     try:
         done = subprocess.run(
             [sys.executable, "-c", PROGRESS.format(patience=patience)],
-            stderr=theirs, stdout=subprocess.PIPE, timeout=60, check=False,
+            stderr=theirs,
+            stdout=subprocess.PIPE,
+            timeout=60,
+            check=False,
             env=os.environ | {"TERM": "xterm"},
         )
         os.set_blocking(ours, False)
@@ -364,6 +392,7 @@ def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
 def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
     run("release", make_city(tmp_path), "--out", tmp_path / "out", "--quiet")
     program = f"{sys.executable} -m congenial.cli verify {tmp_path / 'out'} | true"
-    done = subprocess.run(["sh", "-c", program], capture_output=True, text=True, timeout=60,
-                          check=False)
+    done = subprocess.run(
+        ["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False
+    )
     assert "Traceback" not in done.stderr

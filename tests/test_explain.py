@@ -30,7 +30,9 @@ def test_every_promise_is_named(tmp_path):
     assert found.nodes == 10
     assert [f.level.nodes for f in found.forecasts] == [1, 3, 6]
     assert [f.level.scale for f in found.forecasts] == [
-        None, pytest.approx(10.0), pytest.approx(20 / 3),
+        None,
+        pytest.approx(10.0),
+        pytest.approx(20 / 3),
     ]
     assert "exact sampler" in text
     assert "Not protected: the exact count of City" in text

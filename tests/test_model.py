@@ -68,7 +68,9 @@ def test_equal_shares_where_the_plan_gives_none():
 
 def test_nodes_taken_from_the_rows_are_said_to_be_unprotected():
     hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
-    assert any("which nodes exist" in text for text in build(hierarchy=hierarchy).guarantee.unprotected)
+    assert any(
+        "which nodes exist" in text for text in build(hierarchy=hierarchy).guarantee.unprotected
+    )
     assert not any("which nodes exist" in text for text in build().guarantee.unprotected)
 
 

@@ -80,8 +80,8 @@ def test_certificate_names_no_directory_of_this_machine(tmp_path):
     plan = make_city(
         place,
         data=f"""
-        source = "{place / 'rows.csv'}"
-        lookup = {{ source = "{place / 'zones.csv'}", key = "zone_id", on = "zone" }}
+        source = "{place / "rows.csv"}"
+        lookup = {{ source = "{place / "zones.csv"}", key = "zone_id", on = "zone" }}
         """,
     )
     made = make(tmp_path, plan=plan)
@@ -209,12 +209,15 @@ def test_a_place_that_cannot_be_written_is_refused_before_counting(tmp_path, mon
     plan = make_city(tmp_path)
     (tmp_path / "taken").write_text("here first")
     (tmp_path / "link").symlink_to(tmp_path / "nowhere")
-    out = tmp_path / {
-        "file": "taken",
-        "parent missing": "no/such/out",
-        "parent is a file": "taken/out",
-        "dangling link": "link",
-    }[kind]
+    out = (
+        tmp_path
+        / {
+            "file": "taken",
+            "parent missing": "no/such/out",
+            "parent is a file": "taken/out",
+            "dangling link": "link",
+        }[kind]
+    )
     monkeypatch.setattr("congenial.release.count", lambda *a, **k: pytest.fail("rows were counted"))
     before = listing(tmp_path)
     with pytest.raises(ReleaseError, match="another --out"):
@@ -267,7 +270,11 @@ def test_each_step_is_told_and_says_no_number(tmp_path):
     steps = []
     make(tmp_path, notify=steps.append)
     assert steps == [
-        "reading the domain", "counting rows", "preparing the sampler", "drawing", "writing",
+        "reading the domain",
+        "counting rows",
+        "preparing the sampler",
+        "drawing",
+        "writing",
     ]
 
 

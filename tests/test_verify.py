@@ -114,28 +114,39 @@ def test_a_certificate_that_is_none(real, content):
     ("query", "check"),
     [
         # one zone more
-        ("SELECT * REPLACE (value + (zone = '1' AND zone IS NOT NULL)::INT AS value) FROM t",
-         "additivity"),
+        (
+            "SELECT * REPLACE (value + (zone = '1' AND zone IS NOT NULL)::INT AS value) FROM t",
+            "additivity",
+        ),
         # every zone twice: boroughs no longer fit
-        ("SELECT * REPLACE (CASE WHEN level = 2 THEN 2 * value ELSE value END AS value) FROM t",
-         "additivity"),
+        (
+            "SELECT * REPLACE (CASE WHEN level = 2 THEN 2 * value ELSE value END AS value) FROM t",
+            "additivity",
+        ),
         # a person taken from an empty zone and given to its neighbour
-        ("SELECT * REPLACE (CASE zone WHEN '1' THEN value + 100000 WHEN '2' THEN value - 100000 "
-         "ELSE value END AS value) FROM t", "bounds"),
+        (
+            "SELECT * REPLACE (CASE zone WHEN '1' THEN value + 100000 WHEN '2' THEN value - 100000 "
+            "ELSE value END AS value) FROM t",
+            "bounds",
+        ),
         ("SELECT * FROM t WHERE zone IS DISTINCT FROM '3'", "additivity"),
         ("SELECT * FROM t WHERE borough IS DISTINCT FROM 'Combe' OR zone IS NOT NULL", "table"),
         ("SELECT * FROM t UNION ALL SELECT * FROM t WHERE zone = '3'", "table"),
         ("SELECT * REPLACE (value::DOUBLE AS value) FROM t", "table"),
         ("SELECT * REPLACE (value / 2 AS value) FROM t", "table"),
-        ("SELECT * REPLACE (CASE WHEN level = 1 THEN NULL ELSE value END AS value) FROM t",
-         "table"),
+        (
+            "SELECT * REPLACE (CASE WHEN level = 1 THEN NULL ELSE value END AS value) FROM t",
+            "table",
+        ),
         ("SELECT * EXCLUDE (level_name) FROM t", "table"),
         ("SELECT *, value AS truth FROM t", "table"),
         ("SELECT * REPLACE (0::BIGINT AS level) FROM t", "table"),
         ("SELECT * REPLACE ('zone' AS level_name) FROM t", "table"),
         ("SELECT * REPLACE ('Town' AS root) FROM t", "table"),
-        ("SELECT * REPLACE (CASE WHEN zone = '4' THEN NULL ELSE borough END AS borough) FROM t",
-         "table"),
+        (
+            "SELECT * REPLACE (CASE WHEN zone = '4' THEN NULL ELSE borough END AS borough) FROM t",
+            "table",
+        ),
         ("SELECT * FROM t WHERE zone IS NULL", "levels"),
         ("SELECT * FROM t WHERE false", "table"),
     ],

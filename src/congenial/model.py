@@ -14,9 +14,7 @@ import numpy.typing as npt
 from congenial.accounting.calibration import METHODS, Method, changing_levels, level_scales
 from congenial.accounting.guarantee import Guarantee, conditioned_guarantee, imaged_guarantee
 from congenial.accounting.neighbours import RELATIONS, Neighbours
-from congenial.conditioning.condition import condition
 from congenial.errors import PlanError
-from congenial.imaging.image import image
 from congenial.invariants import (
     Invariant,
     Requirements,
@@ -105,9 +103,13 @@ class Model:
 
     @cached_property
     def engine(self) -> Engine:
-        """The conditioned or imaged mechanism that the plan asks for."""
+        """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
         if self.plan.method.name == "imaging":
+            from congenial.imaging.image import image
+
             return cast(Engine, image(self.mechanism, self.invariant, integer=True))
+        from congenial.conditioning.condition import condition
+
         return cast(Engine, condition(self.mechanism, self.invariant, self.plan.method.sampler))
 
     @cached_property
