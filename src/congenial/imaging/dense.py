@@ -1,0 +1,83 @@
+"""L2 projection onto general linear equalities, for vectors of moderate length."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.imaging.problem import TOLERANCE, FloatArray
+from congenial.invariants import Requirements
+
+LONGEST = 2000
+
+
+def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` under pins, tree sums and linear equalities.
+
+    Parameters
+    ----------
+    need : Requirements
+        Without inequalities.
+    y, weight : ndarray of float64, shape (n,)
+        `y` holds the pins.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Among equally close points, the one nearest to `y` (entries without weight move least).
+
+    Raises
+    ------
+    InfeasibleError
+        If the equalities contradict each other.
+    NumericalError
+        If the result misses the equalities or the optimality conditions.
+    UnsupportedError
+        If the vector is too long for a dense solve.
+
+    Notes
+    -----
+    Moves along an orthonormal basis of the null space of the equalities, so that entries without
+    weight need no special case.
+    """
+    n = need.n
+    if n > LONGEST:
+        raise UnsupportedError(
+            f"general linear equalities on {n} entries are solved densely, which is limited to "
+            f"{LONGEST}; use a tree, or sums of disjoint entries."
+        )
+    rows, values = [need.equalities[0]], [need.equalities[1]]
+    if need.tree is not None:
+        inner = np.flatnonzero(~need.tree.is_leaf)
+        sums = np.zeros((inner.size, n))
+        sums[np.arange(inner.size), inner] = -1.0
+        child = np.flatnonzero(need.tree.parents >= 0)
+        sums[np.searchsorted(inner, need.tree.parents[child]), child] = 1.0
+        rows.append(sums)
+        values.append(np.zeros(inner.size))
+    rows.append(np.eye(n)[need.pinned])
+    values.append(y[need.pinned])
+    matrix, value = np.vstack(rows), np.concatenate(values)
+    lengths = np.linalg.norm(matrix, axis=1)
+    lengths[lengths == 0] = 1.0
+    matrix, gap = matrix / lengths[:, None], (value - matrix @ y) / lengths
+    size = max(1.0, float(np.abs(gap).max()))
+    _, singular, right = np.linalg.svd(matrix)
+    rank = int((singular > 1e-12 * max(matrix.shape)).sum())
+    start = np.linalg.lstsq(matrix, gap, rcond=None)[0]
+    if np.abs(matrix @ start - gap).max() > TOLERANCE * size:
+        raise InfeasibleError(
+            "the linear conditions contradict each other or the entries published exactly; drop "
+            "those that do."
+        )
+    free = right[rank:].T
+    root = np.sqrt(weight)
+    step = np.linalg.lstsq(root[:, None] * free, -root * start, rcond=None)[0]
+    move = start + free @ step
+    off = max(np.abs(matrix @ move - gap).max(), np.abs(free.T @ (weight * move)).max(initial=0.0))
+    if not off <= TOLERANCE * size:
+        raise NumericalError(
+            f"the projection misses its conditions by {off / size:.1e} of the largest number; "
+            "rescale the linear conditions."
+        )
+    return np.asarray(np.where(need.pinned, y, y + move))

@@ -1,0 +1,244 @@
+"""What every projection on a forest needs: the links, the weights, the bounds, the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, InfeasibleError, NumericalError
+from congenial.invariants import Requirements
+from congenial.kernels.project_check import certify, reach
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Words = npt.NDArray[np.uint64]
+
+LARGEST = 2.0**53
+# Weights further apart than this are brought to that ratio, which double precision can resolve.
+WEIGHT_RATIO = 1e12
+TOLERANCE = 1e-9
+NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """A forest as the kernels read it.
+
+    Attributes
+    ----------
+    tree : Tree
+        The nodes; those after the first `n` stand for mandated sums.
+    n : int
+        Number of entries of a release.
+    starts, children : ndarray of int64
+        Children in compressed form.
+    downward : ndarray of int64
+        All nodes, parents first.
+    is_root : ndarray of bool
+    """
+
+    tree: Tree
+    n: int
+    starts: IntArray
+    children: IntArray
+    downward: IntArray
+    is_root: npt.NDArray[np.bool_]
+
+    def name(self, v: int) -> str:
+        """Name a node in a message."""
+        return f"sum {v - self.n}" if v >= self.n else f"node {'/'.join(self.tree.path(v))!r}"
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One vector to project, less a consistent vector of integers that takes its size away.
+
+    All arrays have one entry a node of `links.tree`. `y`, `lo`, `hi` and solutions are relative to
+    `center`, so that rounding errors are of the size of the noise and not of the counts.
+
+    Attributes
+    ----------
+    links : Links
+    center : ndarray of float64
+        Integers that add up along the tree.
+    y : ndarray of float64
+        Noisy values; 0 where not measured.
+    weight : ndarray of float64
+        At most 1; 0 where not measured.
+    lo, hi : ndarray of float64
+        What each node can reach, pins and the subtree's bounds included.
+    prefer : ndarray of float64
+        What a node takes where the norm leaves a choice.
+    """
+
+    links: Links
+    center: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    prefer: FloatArray
+
+    @property
+    def size(self) -> float:
+        """Largest finite quantity, the unit of relative errors."""
+        return max(1.0, float(np.abs(self.y).max()))
+
+    def released(self, z: FloatArray) -> FloatArray:
+        """Return a solution on the scale of the counts, shape (n,)."""
+        return np.asarray(z + self.center)[: self.links.n]
+
+
+def link(tree: Tree, n: int) -> Links:
+    """Lay a forest out for the kernels."""
+    starts, children = tree.children
+    downward = np.argsort(tree.level, kind="stable").astype(np.int64)
+    return Links(tree, n, starts, children, downward, tree.parents < 0)
+
+
+def checked_values(y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_]) -> FloatArray:
+    """Return `y` as float64 of shape (n,), 0 where it is not needed.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape differs, or a needed entry is not finite or beyond 2^53.
+    """
+    array = np.asarray(y)
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"y has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an entry."
+        )
+    values = np.where(needed, array.astype(np.float64), 0.0)
+    bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
+    if bad.size:
+        raise ArgumentError(
+            f"entry {bad[0]} of y is not finite or beyond 2^53 in size; give smaller numbers."
+        )
+    return values
+
+
+def checked_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
+    """Return weights relative to the largest, shape (n,); 1 where none are given.
+
+    Raises
+    ------
+    ArgumentError
+        If one is negative or not finite, or the shape is neither () nor (n,).
+    """
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape not in ((), (n,)):
+        raise ArgumentError(f"weights has shape {array.shape}; give one number, or {n}.")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise ArgumentError(
+            "weights has an entry that is negative or not finite; give 0 for an entry that is not "
+            "measured, and exactly(nodes) for one that is known."
+        )
+    array = np.broadcast_to(array, (n,))
+    largest = float(array.max())
+    if largest == 0.0:
+        return np.zeros(n)
+    with np.errstate(under="ignore"):
+        relative = array / largest
+    return np.where(array > 0, np.maximum(relative, 1.0 / WEIGHT_RATIO), 0.0)
+
+
+def prepare(
+    links: Links,
+    need: Requirements,
+    sums: FloatArray,
+    values: FloatArray,
+    weight: FloatArray,
+    *,
+    integer: bool,
+) -> Task:
+    """Set up one projection.
+
+    Parameters
+    ----------
+    links : Links
+    need : Requirements
+    sums : ndarray of float64, shape (m,)
+        Mandated values of the nodes of `links` after the first n.
+    values, weight : ndarray of float64, shape (n,)
+        From `checked_values` and `checked_weights`; `values` holds the pins.
+    integer : bool
+        Whether the result must be integers, so that bounds are taken to the integers inside.
+
+    Raises
+    ------
+    InfeasibleError
+        If no vector satisfies the invariants.
+    """
+    extra = np.full(sums.size, -1, dtype=np.int64) >= 0
+    fixed = np.concatenate((need.pinned, ~extra))
+    y = np.concatenate((values, sums))
+    w = np.concatenate((np.where(need.pinned, 0.0, weight), np.zeros(sums.size)))
+    lo = np.concatenate((need.lo, np.full(sums.size, -np.inf)))
+    hi = np.concatenate((need.hi, np.full(sums.size, np.inf)))
+    if integer:
+        lo, hi = np.ceil(lo), np.floor(hi)
+        _refuse(links, fixed & (y != np.rint(y)), "is to equal a number that is not an integer")
+    _refuse(links, lo > hi, "has bounds that exclude each other")
+    _refuse(links, fixed & ((y < lo) | (y > hi)), "is to equal a value outside its own bounds")
+    y = np.where(fixed | (w > 0), y, 0.0)
+    center = links.tree.roll_up(np.rint(y[links.tree.leaves]))
+    y = np.where(fixed | (w > 0), y - center, 0.0)
+    lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
+    size = max(1.0, float(np.abs(y).max()))
+    clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
+    if clash >= 0:
+        raise InfeasibleError(
+            f"what is imposed on {links.name(clash)} and on the nodes below it clashes: no values "
+            "add up; relax bounds there, or publish fewer of these nodes exactly."
+        )
+    prefer = np.where(fixed | (w > 0), y, np.clip(0.0, lo, hi))
+    return Task(links, center, y, w, lo, hi, prefer)
+
+
+def _refuse(links: Links, wrong: npt.NDArray[np.bool_], why: str) -> None:
+    if wrong.any():
+        v = int(np.flatnonzero(wrong)[0])
+        raise InfeasibleError(f"{links.name(v)} {why}; change its bounds or what it must equal.")
+
+
+def check_optimal(
+    task: Task,
+    z: FloatArray,
+    costs: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    *,
+    quadratic: bool,
+) -> None:
+    """Refuse a solution whose own optimality conditions do not hold.
+
+    Parameters
+    ----------
+    task : Task
+    z : ndarray of float64
+    costs : tuple of ndarray
+        Breaks `b0`, `b1`, slope between them and weight of each node, as the solver used them.
+    quadratic : bool
+
+    Raises
+    ------
+    NumericalError
+        If sums, bounds or prices are off by more than 1e-9 of the largest number.
+    """
+    links, size = task.links, max(task.size, float(np.abs(z).max()))
+    slack = TOLERANCE * size
+    outside = float(np.maximum(task.lo - z, z - task.hi).max())
+    total, price = certify(
+        links.starts, links.children, links.downward, links.is_root, quadratic, *costs,
+        task.lo, task.hi, slack * 1e-2, z,
+    )
+    worst = max(outside, total, price if quadratic else price * size)
+    if not worst <= slack:
+        raise NumericalError(
+            f"the projection misses its optimality conditions by {worst / size:.1e} of the largest "
+            "number; bring the weights or the bounds closer together."
+        )

@@ -1,0 +1,189 @@
+"""The closest point of an invariant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.dense import solve_dense
+from congenial.imaging.problem import (
+    NO_WORDS,
+    FloatArray,
+    IntArray,
+    Links,
+    checked_values,
+    checked_weights,
+    link,
+    prepare,
+)
+from congenial.imaging.rounding import round_whole
+from congenial.imaging.tree_l1 import solve_l1
+from congenial.imaging.tree_l2 import solve_l2
+from congenial.invariants import Consistent, Invariant, Requirements, requirements
+from congenial.randomness import Randomness, resolve
+from congenial.tree import Tree
+
+Norm = Literal["l2", "l1"]
+NORMS: tuple[Norm, ...] = ("l2", "l1")
+
+
+def project(
+    y: npt.ArrayLike,
+    invariant: Invariant,
+    weights: npt.ArrayLike | None = None,
+    norm: Norm = "l2",
+    integer: bool = False,
+    rng: Randomness | None = None,
+) -> FloatArray | IntArray:
+    """Return the point of an invariant that is closest to `y`.
+
+    Parameters
+    ----------
+    y : array_like of float, shape (n,)
+        Noisy values. Entries that the invariant publishes exactly hold their exact values; entries
+        of weight 0 are not looked at (NaN is allowed there).
+    invariant : Invariant
+        A tree that adds up with any pins and bounds, or a plain vector with sums over disjoint
+        sets of entries, pins and bounds; for L2 also general linear equalities without bounds.
+    weights : array_like of float, shape () or (n,), optional
+        Nonnegative, 1 by default; 0 for an entry that is not measured. Weights further apart than
+        1e12 are brought to that ratio.
+    norm : {"l2", "l1"}
+        Minimise ``sum(w * (z - y)**2)`` or ``sum(w * abs(z - y))``.
+    integer : bool
+        Return integers. For "l1", the closest integers. For "l2", the closest real point rounded
+        to the integers of least summed change ``sum(abs(change))`` over all nodes that add up and
+        keep bounds and pins.
+    rng : Randomness, optional
+        Breaks ties between integers; `secure()` by default. Ties never go by position.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        int64 where `integer`, float64 otherwise (sums then hold up to rounding).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or value.
+    InfeasibleError
+        If no vector satisfies the invariant.
+    NumericalError
+        If the solution misses its own optimality conditions by more than 1e-9 of the largest
+        number.
+    UnsupportedError
+        If no method covers the combination.
+
+    Notes
+    -----
+    L1 projections are not unique: among the closest points, the children of each parent move alike
+    from their own values.
+
+    References
+    ----------
+    Two Views, equation 5 (imaging as projection); Hay, Rastogi, Miklau and Suciu (2010).
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> project([10.0, 3.0, 4.0], cg.consistent(tree) & cg.exactly("root")).tolist()
+    [10.0, 4.5, 5.5]
+    """
+    array = np.asarray(y)
+    if array.ndim != 1 or array.size == 0:
+        raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
+    need = requirements(invariant, array.size, _imposed(invariant))
+    return Projector(need, checked_weights(weights, need.n), norm, integer).apply(array, rng)
+
+
+def _imposed(invariant: Invariant) -> Tree | None:
+    """The tree whose names `exactly` may use."""
+    parts = getattr(invariant, "parts", ())
+    return next((p.tree for p in parts if isinstance(p, Consistent)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Projector:
+    """A projection with everything settled but the vector.
+
+    Attributes
+    ----------
+    need : Requirements
+    weight : ndarray of float64, shape (n,)
+        From `checked_weights`.
+    norm : {"l2", "l1"}
+    integer : bool
+    """
+
+    need: Requirements
+    weight: FloatArray
+    norm: Norm
+    integer: bool
+
+    def __post_init__(self) -> None:
+        """Check the norm and that a method covers the combination."""
+        if self.norm not in NORMS:
+            raise ArgumentError(f"norm is {self.norm!r}; give 'l2' or 'l1'.")
+        if not isinstance(self.integer, bool):
+            raise ArgumentError(f"integer is {self.integer!r}; give True or False.")
+        if self.need.inequalities[1].size:
+            raise UnsupportedError(
+                "at_least() is not covered by projection; use bounds() on single entries."
+            )
+        if self.forest is None:
+            if self.norm == "l1" or self.integer:
+                what = "the L1 norm" if self.norm == "l1" else "integers"
+                raise UnsupportedError(
+                    f"general linear equalities are not covered for {what}; use norm='l2' with "
+                    "integer=False, a tree, or sums over disjoint entries."
+                )
+            if self.need.has_inequalities:
+                raise UnsupportedError(
+                    "general linear equalities together with bounds are not covered; use a tree, "
+                    "sums over disjoint entries, or leave out the bounds."
+                )
+
+    @cached_property
+    def forest(self) -> tuple[Links, FloatArray] | None:
+        """The forest of sums and the mandated ones' values; None where sums cross."""
+        need = self.need
+        matrix, value = need.equalities
+        if need.tree is not None:
+            return (link(need.tree, need.n), np.zeros(0)) if value.size == 0 else None
+        parents = np.full(need.n + value.size, -1, dtype=np.int64)
+        sums = np.zeros(value.size)
+        for j in range(value.size):
+            members = np.flatnonzero(matrix[j])
+            if members.size == 0 or (parents[members] >= 0).any():
+                return None
+            factor = matrix[j, members[0]]
+            if (matrix[j, members] != factor).any():
+                return None
+            parents[members] = need.n + j
+            sums[j] = value[j] / factor
+        return link(Tree.from_parents(parents), need.n), sums
+
+    def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
+        """Project one vector, shape (n,)."""
+        source = resolve(rng)
+        need = self.need
+        values = checked_values(y, need.n, need.pinned | (self.weight > 0))
+        if self.forest is None:
+            return solve_dense(need, values, self.weight)
+        links, sums = self.forest
+        task = prepare(links, need, sums, values, self.weight, integer=self.integer)
+        words = source.bits(task.y.size) if self.integer else NO_WORDS
+        if self.norm == "l1":
+            z = solve_l1(task, words)
+        else:
+            z = solve_l2(task)
+            if self.integer:
+                z = round_whole(task, z, words)
+        out = task.released(z)
+        return np.rint(out).astype(np.int64) if self.integer else out

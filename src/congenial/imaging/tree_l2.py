@@ -1,0 +1,79 @@
+"""The closest point of a forest in weighted L2, with any pins and bounds (Two Views, eq. 5)."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.errors import UnsupportedError
+from congenial.imaging.problem import NO_WORDS, FloatArray, Task, Words, check_optimal
+from congenial.kernels import project_tree
+from congenial.kernels.project_check import refine
+
+# Points of the curves kept, 32 bytes each; a tree needs about its nodes times its depth.
+MOST_POINTS = 2**27
+
+
+def solve_l2(task: Task) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` over z that add up and stay within [lo, hi].
+
+    Parameters
+    ----------
+    task : Task
+
+    Returns
+    -------
+    ndarray of float64, one entry a node, relative to `task.center`.
+
+    Raises
+    ------
+    NumericalError
+        If the solution misses its optimality conditions.
+    UnsupportedError
+        If the tree is too deep and large for memory.
+
+    Notes
+    -----
+    One pass over piecewise linear derivatives finds exactly which bounds hold; it takes
+    O(n depth log n) and always ends. A two-pass solve with these bounds held (Hay, Rastogi, Miklau
+    and Suciu 2010) then removes its rounding errors. Where entries without a measurement leave a
+    choice, they move alike.
+    """
+    zeros = np.zeros_like(task.y)
+    costs = (task.y, task.y, zeros, task.weight)
+    z = run(task, costs, task.prefer, NO_WORDS, quadratic=True)
+    links = task.links
+    refine(
+        links.starts, links.children, links.downward, links.is_root,
+        task.y, task.weight, task.lo, task.hi, z,
+    )
+    check_optimal(task, z, costs, quadratic=True)
+    return z
+
+
+def run(
+    task: Task,
+    costs: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    prefer: FloatArray,
+    words: Words,
+    *,
+    quadratic: bool,
+) -> FloatArray:
+    """Run the tree kernel; costs are breaks b0, b1, the slope between them, and weights.
+
+    Raises
+    ------
+    UnsupportedError
+        If the curves would need more than `MOST_POINTS` points.
+    """
+    links = task.links
+    z = np.zeros_like(task.y)
+    status = project_tree.solve(
+        links.starts, links.children, links.downward, links.is_root, quadratic, *costs,
+        task.lo, task.hi, prefer, words, MOST_POINTS, z,
+    )
+    if status == project_tree.TOO_LARGE:
+        raise UnsupportedError(
+            f"a tree of {z.size} nodes and {links.tree.depth} levels needs too much memory to "
+            "project with bounds; use fewer levels, or bound the leaves only."
+        )
+    return z

@@ -1,0 +1,150 @@
+"""Shares of one sum: the values closest to what is preferred, within their ranges."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) -> float:
+    """The t at which the sum of ``clip(prefer + t, low, high)`` is `total`; arrays (k,).
+
+    Sorts the 2k points where an entry starts or stops to move.
+    """
+    k = low.size
+    knots, turns = np.empty(2 * k), np.empty(2 * k, dtype=np.int64)
+    count, moving, fixed = 0, 0, 0.0
+    for i in range(k):
+        if low[i] == -np.inf:
+            moving += 1
+            fixed += prefer[i]
+        else:
+            fixed += low[i]
+            knots[count], turns[count] = low[i] - prefer[i], 1
+            count += 1
+        if high[i] < np.inf:
+            knots[count], turns[count] = high[i] - prefer[i], -1
+            count += 1
+    # left of the first knot the sum is fixed + moving * t
+    if count == 0:
+        return (total - fixed) / moving
+    order = np.argsort(knots[:count])
+    t = knots[order[0]]
+    value = fixed + moving * t
+    for i in range(count):
+        ahead = moving * (knots[order[i]] - t)
+        if value + ahead >= total:
+            t = knots[order[i]]
+            return t if moving == 0 else t + (total - value - ahead) / moving
+        value += ahead
+        t = knots[order[i]]
+        moving += turns[order[i]]
+    return t if moving == 0 else t + (total - value) / moving
+
+
+@njit(cache=True)
+def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> float:
+    total = 0.0
+    for i in range(base.size):
+        total += min(max(base[i] + t, low[i]), high[i])
+    return total
+
+
+@njit(cache=True)
+def fill(
+    members: np.ndarray, total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray,
+    words: np.ndarray, z: np.ndarray,
+) -> None:
+    """Set ``z[members]`` within [low, high], with sum `total`, all moved alike from `prefer`.
+
+    With `words` (one uint64 a node; low, high and total are integers then) the values are
+    integers, and the units that do not divide go to the tied members with the smallest words.
+    """
+    tied = np.empty(members.size, dtype=np.int64)
+    k = 0
+    rest = total
+    for c in members:
+        if low[c] < high[c]:
+            tied[k] = c
+            k += 1
+        else:
+            z[c] = low[c]
+            rest -= low[c]
+    if k == 0:
+        return
+    tied = tied[:k]
+    a, b, base = low[tied], high[tied], prefer[tied]
+    if words.size == 0:
+        t = _shift(rest, a, b, base)
+        for i in range(k):
+            z[tied[i]] = min(max(base[i] + t, a[i]), b[i])
+        return
+    base = np.floor(base)
+    t = np.floor(_shift(rest, a, b, base))
+    # rounding of t can be off by one either way
+    if _moved(base, t, a, b) > rest:
+        t -= 1.0
+    elif _moved(base, t + 1.0, a, b) <= rest:
+        t += 1.0
+    ready = np.empty(k, dtype=np.int64)
+    count = 0
+    for i in range(k):
+        c = tied[i]
+        z[c] = min(max(base[i] + t, a[i]), b[i])
+        rest -= z[c]
+        if a[i] <= base[i] + t < b[i]:
+            ready[count] = c
+            count += 1
+    order = np.argsort(words[ready[:count]])
+    for i in range(min(count, int(rest))):
+        z[ready[order[i]]] += 1.0
+
+
+@njit(cache=True)
+def _round_shares(
+    members: np.ndarray, total: float, grid: float, words: np.ndarray, z: np.ndarray
+) -> None:
+    """Round ``z[members]`` to integers of sum `total` by largest remainder.
+
+    Remainders are compared on multiples of `grid`; the smaller word wins a tie.
+    """
+    k = members.size
+    rank = np.empty(k)
+    rest = total
+    for i in range(k):
+        c = members[i]
+        whole = np.floor(z[c] + 0.5 * grid)
+        rank[i] = -np.floor((z[c] - whole) / grid + 0.5)
+        z[c] = whole
+        rest -= whole
+    by_word = np.argsort(words[members])
+    order = by_word[np.argsort(rank[by_word], kind="mergesort")]
+    for i in range(min(k, max(int(rest), 0))):
+        if rank[order[i]] < 0.0:
+            z[members[order[i]]] += 1.0
+
+
+@njit(cache=True)
+def top_down(
+    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
+    y: np.ndarray, lo: np.ndarray, hi: np.ndarray, grid: float, words: np.ndarray,
+    z: np.ndarray,
+) -> None:
+    """Level by level from the roots: project the children's values onto their parent's, round.
+
+    `lo`, `hi` are integers and already say what each subtree can reach, so that no choice above
+    becomes impossible below. Fills the integers `z`.
+    """
+    none = words[:0]
+    for v in downward:
+        if is_root[v]:
+            whole = np.floor(y[v])
+            rest = y[v] - whole
+            if rest > 0.5 or (rest == 0.5 and words[v] & np.uint64(1)):
+                whole += 1.0
+            z[v] = min(max(whole, lo[v]), hi[v])
+        members = children[starts[v] : starts[v + 1]]
+        if members.size:
+            fill(members, z[v], lo, hi, y, none, z)
+            _round_shares(members, z[v], grid, words, z)
