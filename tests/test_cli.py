@@ -13,8 +13,8 @@ import textwrap
 import time
 
 import pytest
-from city import TRIPS, ZONES, listing, make_city
 
+from city import TRIPS, ZONES, listing, make_city
 from congenial import __version__, cli, files
 from congenial.progress import progress
 
@@ -135,7 +135,7 @@ MISTAKES = {
     "negative epsilon": ({"privacy": privacy(epsilon="-1.0")}, {}, {}, "-1.0"),
     "epsilon that is no number": ({"privacy": privacy(epsilon="nan")}, {}, {}, "nan"),
     "infinite epsilon": ({"privacy": privacy(epsilon="inf")}, {}, {}, "inf"),
-    "empty table": ({}, {}, {zone: 0 for zone in ZONES}, "rows"),
+    "empty table": ({}, {}, dict.fromkeys(ZONES, 0), "rows"),
     "add-remove under an exact total": (
         {"privacy": privacy(neighbours="add-remove")},
         {},

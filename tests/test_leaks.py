@@ -13,14 +13,15 @@ import json
 import logging
 import os
 import re
+import sys
 from pathlib import Path
 
 import duckdb
 import numpy as np
 import pytest
-from city import make_city
 
 import congenial.release
+from city import make_city
 from congenial import cli, files
 from congenial.data import count
 from congenial.plan import read_plan
@@ -229,7 +230,7 @@ def planting(monkeypatch, leak):
     [
         ("log", lambda n: logging.getLogger("congenial").debug("counted %d", n)),
         ("record 0", lambda n: logging.getLogger("congenial").debug("counted", extra={"n": n})),
-        ("stdout", lambda n: print(f"counted {n:,}")),
+        ("stdout", lambda n: sys.stdout.write(f"counted {n:,}")),
         ("stdout", lambda n: os.write(1, f"mean {n}.0".encode())),
         ("stderr", lambda n: os.write(2, str(n).encode())),
         ("notes.txt", lambda n: Path("run/notes.txt").write_text(f"[{n}]")),
@@ -259,13 +260,13 @@ def test_a_leak_into_certificate_or_tables_is_found(observe, monkeypatch):
 
 def test_a_release_without_noise_is_found(observe, monkeypatch):
     written = files.write_tables
-    kept = {}
+    held = {}
 
     def remember(model, drawn, counts):
-        kept["counts"] = counts
+        held["counts"] = counts
 
     def bare(place, names, tree, value, **options):
-        written(place, names, tree, kept["counts"], **options)
+        written(place, names, tree, held["counts"], **options)
 
     monkeypatch.setattr(congenial.release, "_recheck", remember)
     monkeypatch.setattr(files, "write_tables", bare)

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
-from city import ZONES, plan_text
 
 import congenial as cg
+from city import ZONES, plan_text
 from congenial.errors import EmptyNeighbourhoodError, PlanError
 from congenial.model import build_model, claim
 from congenial.plan import parse_plan
@@ -108,7 +108,7 @@ def test_no_neighbours_left_is_refused():
 
 
 def test_a_rule_lets_the_substituted_record_leave_the_count():
-    """The total is noisy, so a record may go from a counted zone to one that the rule leaves out."""
+    """Under a noisy total a record may go from a counted zone to one that is left out."""
     privacy = PRIVACY + "split = { root = 0.8, zone = 0.2 }"
     inside = build(privacy=privacy, invariants="nonnegative = false")
     # between zones only the zone level changes, twice

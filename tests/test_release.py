@@ -10,9 +10,9 @@ import os
 import duckdb
 import numpy as np
 import pytest
-from city import TRIPS, listing, make_city
 
 import congenial as cg
+from city import TRIPS, listing, make_city
 from congenial import files
 from congenial.conditioning.conditioned import Conditioned
 from congenial.data import count

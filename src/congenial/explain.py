@@ -91,7 +91,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
     declares unprotected.
     """
-    model = build_model(plan, build_tree(plan, base=base))
+    model = build_model(plan, build_tree(plan, base=Path(base)))
     errors = simulated_errors(model)
     forecasts = tuple(
         LevelForecast(
