@@ -45,6 +45,7 @@ from congenial.sources import (
     describe,
     identifier,
     is_database,
+    is_empty,
     is_sqlite,
     locate,
     open_files,
@@ -248,6 +249,8 @@ def _count(
     shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records BIGINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
     for batch in batches:
+        if is_empty(connection, batch, unreadable(batch)):
+            continue
         _tally(
             connection, plan, public, replace(batch, columns={c: batch.columns[c] for c in needed})
         )

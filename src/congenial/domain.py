@@ -19,6 +19,7 @@ from congenial.sources import (
     ask,
     attempt,
     identifier,
+    is_empty,
     literal,
     locate,
     name_of,
@@ -206,6 +207,8 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
         table.need(level, "hierarchy.levels")
+    if is_empty(connection, table, unreadable(table)):
+        raise DataError(f"{table.shown} holds no row; list at least one node.")
     part = condition.on(table.columns)
     check_condition(connection, condition, table, part)
     ask(

@@ -6,9 +6,12 @@ of ours, raised outside the handler so that the original is not attached to it.
 
 from __future__ import annotations
 
+import csv
 import glob
+import gzip
 import os
 import sqlite3
+import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -30,6 +33,15 @@ Rows = list[tuple[Any, ...]]
 T = TypeVar("T")
 # Rows that pass through Python at a time, from SQLite only.
 BATCH = 100_000
+# What may separate the fields of a CSV file, the usual first.
+DELIMITERS = ",;\t|"
+# Only the types of a CSV file's columns are guessed: guessing its quotes, comments or first lines
+# from what the cells hold loses rows without a word.
+_DIALECT = (
+    "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
+    "strict_mode = true"
+)
+_LONGEST = 1_000_000
 _SETTINGS = (
     "enable_progress_bar = false",
     "autoinstall_known_extensions = false",
@@ -113,7 +125,9 @@ def connect() -> Iterator[Connection]:
 
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
     """Let a connection read these files and nothing else, for good."""
-    listed = ", ".join(literal(str(f)) for f in files)
+    # a name with pattern characters is asked for in the other spelling, and judged in both
+    spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
+    listed = ", ".join(map(literal, sorted(spelt)))
     connection.execute(f"SET allowed_paths = [{listed}]")
     connection.execute("SET enable_external_access = false")
     connection.execute("SET lock_configuration = true")
@@ -218,17 +232,36 @@ def open_files(
     """
     listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
-    sniff = ", sample_size = -1" if small else ""
-    sql = f"read_parquet({listed})" if parquet else f"read_csv({listed}, header = true{sniff})"
-    kind = "Parquet" if parquet else "CSV"
     one = "it" if len(files) == 1 else f"one of its {len(files)} files"
-    return describe(
-        connection,
-        sql,
-        show(source),
-        f"{key} is {show(source)}, and {one} cannot be read as {kind}; give a whole {kind} file, "
-        "in UTF-8 and with one header",
+    otherwise = (
+        f"{key} is {show(source)}, and {one} cannot be read as {'Parquet' if parquet else 'CSV'}; "
+        f"give a whole {'Parquet file' if parquet else 'CSV file, in UTF-8 and with one header'}"
     )
+    if parquet:
+        return describe(connection, f"read_parquet({listed})", show(source), otherwise)
+    delimiter = _delimiter(files[0])
+    if delimiter is None:
+        raise DataError(f"{otherwise}.")
+    sample = ", sample_size = -1" if small else ""
+    sql = f"read_csv({listed}, delim = {literal(delimiter)}, {_DIALECT}{sample})"
+    return describe(connection, sql, show(source), otherwise)
+
+
+def _delimiter(file: Path) -> str | None:
+    """What separates the names of a CSV file's header; None where it has no readable line."""
+    opened = gzip.open if file.suffix.casefold() == ".gz" else open
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", newline="") as handle:
+            header = handle.readline(_LONGEST)
+    except (OSError, EOFError, UnicodeError, csv.Error, zlib.error):
+        return None
+    found = max(DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
+    return found if header.strip() else None
+
+
+def is_empty(connection: Connection, table: Table, otherwise: str) -> bool:
+    """Whether a table has no row; the columns of an empty CSV file have no types of their own."""
+    return not ask(connection, f"SELECT 1 FROM {table.sql} LIMIT 1", otherwise)
 
 
 def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Table:
