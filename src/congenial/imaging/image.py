@@ -118,7 +118,10 @@ class Imaged:
                 "x does not add up along the tree; roll leaf counts up with tree.roll_up."
             )
         noisy = np.where(need.pinned, counts, self.mechanism.sample(counts, rows, source))
-        out = np.empty((rows, need.n), dtype=np.int64 if self.integer else np.float64)
+        shape = (rows, need.n)
+        out: FloatArray | IntArray = np.empty(shape)
+        if self.integer:
+            out = np.empty(shape, dtype=np.int64)
         for r in range(rows):
             out[r] = self.projector.apply(noisy[r], source)
         return out[0] if size is None else out
@@ -151,7 +154,7 @@ class Imaged:
         how = (
             f"a dense {norm} least-squares solve"
             if found is None
-            else f"an exact {norm} dynamic programme on a forest of {found[0].tree.parents.size} nodes"
+            else f"an exact {norm} dynamic programme on a forest of {len(found[0].tree)} nodes"
         )
         whole = " and then rounds to integers that still add up" if self.integer else ""
         if self.norm == "l1" and self.integer:

@@ -175,8 +175,7 @@ def prepare(
     InfeasibleError
         If no vector satisfies the invariants.
     """
-    extra = np.full(sums.size, -1, dtype=np.int64) >= 0
-    fixed = np.concatenate((need.pinned, ~extra))
+    fixed = np.concatenate((need.pinned, np.ones(sums.size, dtype=np.bool_)))
     y = np.concatenate((values, sums))
     w = np.concatenate((np.where(need.pinned, 0.0, weight), np.zeros(sums.size)))
     lo = np.concatenate((need.lo, np.full(sums.size, -np.inf)))
@@ -187,7 +186,7 @@ def prepare(
     _refuse(links, lo > hi, "has bounds that exclude each other")
     _refuse(links, fixed & ((y < lo) | (y > hi)), "is to equal a value outside its own bounds")
     y = np.where(fixed | (w > 0), y, 0.0)
-    center = links.tree.roll_up(np.rint(y[links.tree.leaves]))
+    center = links.tree.roll_up(np.rint(y[links.tree.leaves])).astype(np.float64)
     y = np.where(fixed | (w > 0), y - center, 0.0)
     lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
     size = max(1.0, float(np.abs(y).max()))

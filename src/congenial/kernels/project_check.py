@@ -24,7 +24,7 @@ def reach(
                 below += lo[c]
                 above += hi[c]
             if below > hi[v] + slack or above < lo[v] - slack:
-                return v
+                return int(v)
             a, b = max(lo[v], below), min(hi[v], above)
             if a > b:  # by rounding: the node's own value is the public one
                 a, b = (hi[v], hi[v]) if below > hi[v] else (lo[v], lo[v])

@@ -26,7 +26,7 @@ def _between(x: np.ndarray, y: np.ndarray, i: int, at: float) -> float:
     """Ordinate at `at` on the piece from point i - 1 to point i, where x[i - 1] < at < x[i]."""
     share = (at - x[i - 1]) / (x[i] - x[i - 1])
     value = y[i - 1] + share * (y[i] - y[i - 1])
-    return min(max(value, y[i - 1]), y[i])
+    return float(min(max(value, y[i - 1]), y[i]))
 
 
 @njit(cache=True)
@@ -35,9 +35,9 @@ def _off(
 ) -> float:
     """Ordinate at `at`, which is no point's abscissa; point i is the first one to the right."""
     if i == i0:
-        return y[i0] - left * (x[i0] - at) if left > 0.0 else y[i0]
+        return float(y[i0] - left * (x[i0] - at) if left > 0.0 else y[i0])
     if i == i1:
-        return y[i1 - 1] + right * (at - x[i1 - 1]) if right > 0.0 else y[i1 - 1]
+        return float(y[i1 - 1] + right * (at - x[i1 - 1]) if right > 0.0 else y[i1 - 1])
     return _between(x, y, i, at)
 
 
@@ -50,7 +50,7 @@ def span(
         at = max(at, x[i0])
     if right == np.inf:
         at = min(at, x[i1 - 1])
-    i = i0 + np.searchsorted(x[i0:i1], at)
+    i = i0 + int(np.searchsorted(x[i0:i1], at))
     if i == i1 or x[i] != at:
         value = _off(x, y, i0, i1, left, right, i, at)
         return value, value

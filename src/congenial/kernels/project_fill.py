@@ -36,11 +36,11 @@ def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) 
         ahead = moving * (knots[order[i]] - t)
         if value + ahead >= total:
             t = knots[order[i]]
-            return t if moving == 0 else t + (total - value - ahead) / moving
+            return float(t if moving == 0 else t + (total - value - ahead) / moving)
         value += ahead
         t = knots[order[i]]
         moving += turns[order[i]]
-    return t if moving == 0 else t + (total - value) / moving
+    return float(t if moving == 0 else t + (total - value) / moving)
 
 
 @njit(cache=True)
