@@ -13,8 +13,8 @@ import textwrap
 import time
 
 import pytest
-
 from city import TRIPS, ZONES, listing, make_city
+
 from congenial import __version__, cli, files
 from congenial.progress import progress
 
@@ -334,6 +334,16 @@ def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
     assert ended == 130
     assert (out / files.CSV).read_bytes() == before
     assert not [name for name in listing(tmp_path) if "partial" in name]
+
+
+def test_an_interrupt_waits_for_imports():
+    done = []
+    with pytest.raises(KeyboardInterrupt), cli._undisturbed():
+        signal.raise_signal(signal.SIGINT)
+        done.append("imported")
+    assert done == ["imported"]
+    with pytest.raises(KeyboardInterrupt):
+        signal.raise_signal(signal.SIGINT)
 
 
 def test_no_progress_where_stderr_is_no_terminal(capsys):

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from city import listing, make_city
 
 import congenial as cg
-from city import listing, make_city
 from congenial.errors import CongenialError
 from congenial.explain import as_text, expected_noise, explain, simulated_errors
 from congenial.model import build_model

@@ -19,9 +19,9 @@ from pathlib import Path
 import duckdb
 import numpy as np
 import pytest
+from city import make_city
 
 import congenial.release
-from city import make_city
 from congenial import cli, files
 from congenial.data import count
 from congenial.plan import read_plan

@@ -6,9 +6,9 @@ import math
 
 import numpy as np
 import pytest
+from city import ZONES, plan_text
 
 import congenial as cg
-from city import ZONES, plan_text
 from congenial.errors import EmptyNeighbourhoodError, PlanError
 from congenial.model import build_model, claim
 from congenial.plan import parse_plan

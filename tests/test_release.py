@@ -10,9 +10,9 @@ import os
 import duckdb
 import numpy as np
 import pytest
+from city import TRIPS, ZONES, listing, make_city
 
 import congenial as cg
-from city import TRIPS, listing, make_city
 from congenial import files
 from congenial.conditioning.conditioned import Conditioned
 from congenial.data import count
@@ -130,6 +130,52 @@ def test_a_frame_is_counted_in_place_of_the_source(tmp_path):
     frame = pandas.DataFrame({"zone": [z for z, n in TRIPS.items() for _ in range(2 * n)]})
     rows = rows_of(make(tmp_path, frame=frame).directory)
     assert int(rows[0]["value"]) == 2 * sum(TRIPS.values())
+
+
+HIERARCHY = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "{}"'
+SHARES = 'neighbours = "{}"\nepsilon = 1.0\nsplit = {{ root = 0.2, borough = 0.3, zone = 0.5 }}'
+PLANS = {
+    "imaging": {"method": 'name = "imaging"'},
+    "equalities": {"invariants": 'publish_exactly = ["root"]'},
+    "equal shares": {"privacy": 'neighbours = "substitute"\nepsilon = 0.5'},
+    "a borough and a zone": {
+        "invariants": 'publish_exactly = ["root", "Brook", "Arden/2"]\nnonnegative = true'
+    },
+    "boroughs": {
+        "invariants": 'publish_exactly = ["root", "borough"]\nnonnegative = true',
+        "privacy": 'neighbours = "substitute"\nepsilon = 1.0',
+    },
+    "add-remove": {"privacy": SHARES.format("add-remove"), "invariants": "nonnegative = true"},
+    "add-remove, imaging": {
+        "privacy": SHARES.format("add-remove"),
+        "invariants": "nonnegative = true",
+        "method": 'name = "imaging"',
+    },
+    "nothing exact": {"privacy": SHARES.format("substitute"), "invariants": ""},
+    "nodes from the rows": {"hierarchy": HIERARCHY.format("data")},
+    "nodes from a file": {"hierarchy": HIERARCHY.format("nodes.csv")},
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_every_kind_of_plan_is_released_and_verified(tmp_path, name):
+    (tmp_path / "nodes.csv").write_text(
+        "borough,zone\n" + "".join(f"{borough},{zone}\n" for zone, borough in ZONES.items())
+    )
+    made = make(tmp_path, plan=make_city(tmp_path, **PLANS[name]), simulate=4, with_truth=True)
+    assert [check for check in verify(made.directory) if not check.passed] == []
+    stated = made.certificate.guarantee
+    asked = read_plan(tmp_path / "plan.toml").privacy.epsilon
+    # a substitution never changes the total, so its share of the budget is not spent
+    assert stated.epsilon == pytest.approx(0.8 * asked if name == "nothing exact" else asked)
+    for row in rows_of(made.directory):
+        exact = f"the exact count of {row['root']}"
+        exact += "".join(f"/{part}" for part in (row["borough"], row["zone"]) if part)
+        if exact in stated.unprotected:
+            assert row["value"] == row["truth"]
+    # a zone without a trip is a node, unless the nodes come from the rows
+    zones = {row["zone"] for row in rows_of(made.directory)}
+    assert ("2" in zones) is (name != "nodes from the rows")
 
 
 def test_names_that_need_quotes_survive(tmp_path):

@@ -7,8 +7,8 @@ import shutil
 
 import duckdb
 import pytest
-
 from city import make_city
+
 from congenial import files
 from congenial.certificate import plan_digest
 from congenial.errors import ReleaseError

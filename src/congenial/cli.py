@@ -8,6 +8,9 @@ from __future__ import annotations
 import os
 import signal
 import sys
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NoReturn
 
@@ -58,13 +61,13 @@ def release_command(
             "--with-truth writes confidential counts, which only a simulation may do; give "
             "--simulate SEED as well, or leave --with-truth out."
         )
-    from congenial.plan import read_plan
-
+    with _undisturbed():
+        from congenial.plan import read_plan
+        from congenial.progress import progress
     read = read_plan(plan)
     _announce_compilation(quiet)
-    from congenial.progress import progress
-    from congenial.release import release
-
+    with _undisturbed():
+        from congenial.release import release
     with progress(quiet=quiet) as notify:
         made = release(
             read,
@@ -101,8 +104,8 @@ def _summarise(made: Released, quiet: bool) -> None:
 @click.argument("directory", type=click.Path(path_type=Path))
 def verify_command(directory: Path) -> int:
     """Check the release in DIRECTORY: files, numbers and claims."""
-    from congenial.verify import verify
-
+    with _undisturbed():
+        from congenial.verify import verify
     checks = verify(directory)
     width = max(len(check.name) for check in checks)
     for check in checks:
@@ -121,13 +124,29 @@ def verify_command(directory: Path) -> int:
 @PLAN
 def explain_command(plan: Path) -> None:
     """Say what a release of PLAN will do, before anything is spent."""
-    from congenial.plan import read_plan
-
+    with _undisturbed():
+        from congenial.plan import read_plan
     read = read_plan(plan)
     _announce_compilation(quiet=False)
-    from congenial.explain import as_text, explain
-
+    with _undisturbed():
+        from congenial.explain import as_text, explain
     click.echo(as_text(explain(read, plan.parent)))
+
+
+@contextmanager
+def _undisturbed() -> Iterator[None]:
+    """Let Ctrl-C wait for imports, which extension modules do not survive half-way."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    waiting: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if waiting:
+        raise KeyboardInterrupt
 
 
 def _announce_compilation(quiet: bool) -> None:

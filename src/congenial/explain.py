@@ -144,11 +144,11 @@ def _basis(model: Model) -> str:
     draws = max(1, min(DRAWS, VALUES // len(model.tree)))
     text = (
         f"Errors of the release are means over {draws} simulated releases of made-up rows, "
-        f"{SYNTHETIC_COUNT} in every leaf; your rows were not read"
+        f"{SYNTHETIC_COUNT} in every leaf"
     )
     if model.plan.method.name == "conditioning" and not model.need.has_inequalities:
-        return f"{text}, and under equalities alone the errors are the same for all rows."
-    return f"{text}, and the errors at other counts differ, most so near zero."
+        return f"{text}; under equalities alone they are the same for all rows."
+    return f"{text}; at other counts they differ, most so near zero."
 
 
 def as_text(explanation: Explanation) -> str:
@@ -180,9 +180,15 @@ def as_text(explanation: Explanation) -> str:
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"multiply that by 1 + gamma = {1 + guarantee.gamma:g} ({guarantee.gamma_source}).",
         "",
-        "Nothing has been spent: no row was counted and nothing was written.",
+        f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
     return "\n".join(lines)
+
+
+def _read(plan: Plan) -> str:
+    if plan.hierarchy.domain == "data":
+        return "the rows were read for the names of the nodes, which the plan leaves unprotected"
+    return "no row was read"
 
 
 def _table(forecasts: tuple[LevelForecast, ...]) -> list[str]:
