@@ -89,7 +89,7 @@ def fit(
             refuse(key, f"is {show(value)}", right)
         if expected == dict[str, float]:
             for part, number in value.items():
-                if not _is_number(number):
+                if not is_number(number):
                     refuse(f"{key}.{part}", f"is {show(number)}", "give a number")
         elif isinstance(value, dict) and issubclass(expected, msgspec.Struct):
             fit(value, expected, examples=examples, at=key)
@@ -102,7 +102,8 @@ def _example(key: str, expected: Any, examples: Mapping[str, str]) -> str:
     return examples.get(key, examples.get(key.rpartition(".")[0], "add it"))
 
 
-def _is_number(value: object) -> bool:
+def is_number(value: object) -> bool:
+    """Whether a value is a number, which true and false are not."""
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
@@ -112,7 +113,7 @@ def _expectation(value: object, expected: Any) -> str:
     fits, right = {
         str: (isinstance(value, str), "give text in quotes"),
         bool: (isinstance(value, bool), "give true or false"),
-        float: (_is_number(value), "give a number"),
+        float: (is_number(value), "give a number"),
         tuple[str, ...]: (texts, "give a list of texts in quotes, such as ['root']"),
         dict[str, float]: (
             isinstance(value, dict),

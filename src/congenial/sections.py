@@ -1,0 +1,240 @@
+"""The sections of a plan file, each checked by itself; `congenial.plan` checks them together."""
+
+from __future__ import annotations
+
+import math
+from collections import Counter
+
+import msgspec
+
+from congenial.fields import is_number, nearest, one_of, refuse, show
+
+ROOT_LEVEL = "root"
+NEIGHBOURS = ("substitute", "add-remove")
+NOISES = ("discrete-laplace",)
+METHODS = ("conditioning", "imaging")
+SAMPLERS = ("auto", "exact")
+DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
+TABLES = (".parquet", ".csv", ".csv.gz")
+
+
+class Lookup(msgspec.Struct, frozen=True):
+    """A table with one row a key, joined to the rows.
+
+    Attributes
+    ----------
+    source : str
+        A CSV or Parquet file.
+    key : str
+        Its column of unique keys.
+    on : str
+        The column of the rows that holds such keys.
+    """
+
+    source: str
+    key: str
+    on: str
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        for name in ("source", "key", "on"):
+            check_text(f"data.lookup.{name}", getattr(self, name))
+        if not self.source.casefold().endswith(TABLES):
+            refuse(
+                "data.lookup.source",
+                f"is {show(self.source)}",
+                f"give a file whose name ends in {', '.join(TABLES)}",
+            )
+
+
+class Data(msgspec.Struct, frozen=True):
+    """Where the rows are.
+
+    Attributes
+    ----------
+    source : str
+        A Parquet or CSV file (also .csv.gz), a glob of these, or a DuckDB or SQLite file.
+    where : str, optional
+        One SQL condition; rows that fail it are left out, and so are nodes of the domain.
+    lookup : Lookup, optional
+    table : str, optional
+        Table of a DuckDB or SQLite file.
+    """
+
+    source: str
+    where: str | None = None
+    lookup: Lookup | None = None
+    table: str | None = None
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        for name in ("source", "where", "table"):
+            check_text(f"data.{name}", getattr(self, name))
+        source = self.source.casefold()
+        if source.endswith(DATABASES):
+            if self.table is None:
+                refuse(
+                    "data.table", "is missing", f"name the table of {show(self.source)} to count"
+                )
+        elif not source.endswith(TABLES):
+            refuse(
+                "data.source",
+                f"is {show(self.source)}",
+                f"give a file whose name ends in {', '.join(TABLES)} or, with data.table, in "
+                f"{', '.join(DATABASES)}",
+            )
+        elif self.table is not None:
+            refuse(
+                "data.table",
+                f"is {show(self.table)} and {show(self.source)} is no database",
+                f"leave it out, or give a source that ends in {', '.join(DATABASES)}",
+            )
+
+
+class Hierarchy(msgspec.Struct, frozen=True):
+    """What is counted.
+
+    Attributes
+    ----------
+    root : str
+        Name of the root's node.
+    levels : tuple of str
+        A column a level, coarse to fine, below the root.
+    domain : str
+        Where the nodes come from: "lookup", a CSV or Parquet file with the level columns, or
+        "data", which shows by a node's absence that it has no row.
+    names_repeat : bool
+        Whether a name may occur under several parents, as months do under years.
+    """
+
+    root: str
+    levels: tuple[str, ...]
+    domain: str
+    names_repeat: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        root, levels, domain = self.root, self.levels, self.domain
+        if not root.strip():
+            refuse("hierarchy.root", "is empty", "name the root, such as root = 'New York City'")
+        if not levels:
+            refuse("hierarchy.levels", "is empty", "list at least one column below the root")
+        for level in levels:
+            if not level.strip():
+                refuse("hierarchy.levels", f"holds {show(level)}", "give the name of a column")
+            if level == ROOT_LEVEL:
+                refuse(
+                    "hierarchy.levels",
+                    "holds 'root', which is the name of the root's own level",
+                    "leave it out, or rename the column",
+                )
+        folded, times = Counter(v.casefold() for v in levels).most_common(1)[0]
+        if times > 1:
+            twice = next(v for v in levels if v.casefold() == folded)
+            refuse("hierarchy.levels", f"holds {twice!r} {times} times", "give each column once")
+        if domain not in ("lookup", "data") and not domain.casefold().endswith(TABLES):
+            refuse(
+                "hierarchy.domain",
+                f"is {show(domain)}",
+                f"give 'lookup', 'data', or a file whose name ends in {', '.join(TABLES)}"
+                + nearest(domain, ("lookup", "data")),
+            )
+
+
+class Privacy(msgspec.Struct, frozen=True):
+    """The guarantee asked for.
+
+    Attributes
+    ----------
+    neighbours : {"substitute", "add-remove"}
+    epsilon : float
+        The final guarantee, inequalities charged.
+    split : dict of str to float, optional
+        Share of epsilon for each level, adding up to 1; a level without a share is not measured.
+        Equal shares over the levels that can change where not given.
+    noise : {"discrete-laplace"}
+    """
+
+    neighbours: str
+    epsilon: float
+    split: dict[str, float] | None = None
+    noise: str = "discrete-laplace"
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        _choose("privacy.neighbours", self.neighbours, NEIGHBOURS)
+        _choose("privacy.noise", self.noise, NOISES)
+        if not is_number(self.epsilon) or not (self.epsilon > 0 and math.isfinite(self.epsilon)):
+            refuse("privacy.epsilon", f"is {show(self.epsilon)}", "give a positive, finite number")
+        split = self.split or {}
+        for level, share in split.items():
+            if not is_number(share) or not 0 <= share <= 1:
+                refuse(
+                    f"privacy.split.{level}",
+                    f"is {show(share)}",
+                    "give a share of epsilon between 0 and 1",
+                )
+
+
+class Invariants(msgspec.Struct, frozen=True):
+    """What the release must satisfy besides adding up.
+
+    Attributes
+    ----------
+    publish_exactly : tuple of str
+        Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
+    nonnegative : bool
+    """
+
+    publish_exactly: tuple[str, ...] = ()
+    nonnegative: bool = False
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        key = "invariants.publish_exactly"
+        for entry, times in Counter(self.publish_exactly).items():
+            if not entry.strip():
+                refuse(key, f"holds {show(entry)}", "name a level or a node")
+            if times > 1:
+                refuse(key, f"holds {entry!r} {times} times", "name it once")
+
+
+class Method(msgspec.Struct, frozen=True):
+    """How the release is made to satisfy its invariants.
+
+    Attributes
+    ----------
+    name : {"conditioning", "imaging"}
+    sampler : {"auto", "exact"}
+        For conditioning.
+    """
+
+    name: str = "conditioning"
+    sampler: str = "auto"
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        _choose("method.name", self.name, METHODS)
+        _choose("method.sampler", self.sampler, SAMPLERS)
+        if self.name == "imaging" and self.sampler != "auto":
+            refuse(
+                "method.sampler",
+                f"is {show(self.sampler)} while method.name is 'imaging', which has no sampler",
+                "leave it out",
+            )
+
+
+def _choose(key: str, value: object, known: tuple[str, ...]) -> None:
+    if value not in known:
+        refuse(key, f"is {show(value)}", f"give {one_of(known)}{nearest(str(value), known)}")
+
+
+def check_text(key: str, value: str | None) -> None:
+    """Refuse a blank text.
+
+    Raises
+    ------
+    PlanError
+    """
+    if value is not None and not value.strip():
+        refuse(key, "is empty", "give a text or leave the key out")
