@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
 from congenial.invariants import Requirements
-from congenial.kernels.project_check import certify, reach
+from congenial.kernels.project_check import certify, reach, settle
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
@@ -185,9 +185,10 @@ def prepare(
         _refuse(links, fixed & (y != np.rint(y)), "is to equal a number that is not an integer")
     _refuse(links, lo > hi, "has bounds that exclude each other")
     _refuse(links, fixed & ((y < lo) | (y > hi)), "is to equal a value outside its own bounds")
-    y = np.where(fixed | (w > 0), y, 0.0)
-    center = links.tree.roll_up(np.rint(y[links.tree.leaves])).astype(np.float64)
-    y = np.where(fixed | (w > 0), y - center, 0.0)
+    known = fixed | (w > 0)
+    center = np.zeros(y.size)
+    settle(links.starts, links.children, links.downward, links.is_root, known, y, center)
+    y = np.where(known, y - center, 0.0)
     lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
     size = max(1.0, float(np.abs(y).max()))
     clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
@@ -196,7 +197,7 @@ def prepare(
             f"what is imposed on {links.name(clash)} and on the nodes below it clashes: no values "
             "add up; relax bounds there, or publish fewer of these nodes exactly."
         )
-    prefer = np.where(fixed | (w > 0), y, np.clip(0.0, lo, hi))
+    prefer = np.where(known, y, np.clip(-center, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)
 
 

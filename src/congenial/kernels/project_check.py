@@ -33,6 +33,49 @@ def reach(
 
 
 @njit(cache=True)
+def settle(
+    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
+    known: np.ndarray, y: np.ndarray, center: np.ndarray,
+) -> None:
+    """Fill `center` with integers near `y` that add up.
+
+    What a parent has beyond its children goes to those in whose subtree some leaf is not `known`.
+    """
+    n = downward.size
+    guess = np.zeros(n)
+    open_below = np.zeros(n, dtype=np.bool_)
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        total = 0.0
+        for c in children[starts[v] : starts[v + 1]]:
+            total += guess[c]
+            open_below[v] |= open_below[c]
+        if starts[v + 1] == starts[v]:
+            open_below[v] = not known[v]
+        guess[v] = np.floor(y[v] + 0.5) if known[v] else total
+    for v in downward:
+        if is_root[v]:
+            center[v] = guess[v]
+        gap, loose = center[v], 0
+        for c in children[starts[v] : starts[v + 1]]:
+            center[c] = guess[c]
+            gap -= guess[c]
+            loose += open_below[c]
+        for c in children[starts[v] : starts[v + 1]]:
+            if open_below[c]:
+                share = np.floor(gap / loose)
+                center[c] += share
+                gap -= share
+                loose -= 1
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        if starts[v + 1] > starts[v]:
+            center[v] = 0.0
+            for c in children[starts[v] : starts[v + 1]]:
+                center[v] += center[c]
+
+
+@njit(cache=True)
 def refine(
     starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
     y: np.ndarray, weight: np.ndarray, lo: np.ndarray, hi: np.ndarray, z: np.ndarray,

@@ -76,9 +76,16 @@ def fill(
     tied = tied[:k]
     a, b, base = low[tied], high[tied], prefer[tied]
     if words.size == 0:
-        t = _shift(rest, a, b, base)
-        for i in range(k):
-            z[tied[i]] = min(max(base[i] + t, a[i]), b[i])
+        # once more from where the first pass ends, whose rounding error is that of t
+        for _ in range(2):
+            t = _shift(rest, a, b, base)
+            missed = rest
+            for i in range(k):
+                base[i] = min(max(base[i] + t, a[i]), b[i])
+                missed -= base[i]
+            if abs(missed) <= 1e-12:
+                break
+        z[tied] = base
         return
     base = np.floor(base)
     t = np.floor(_shift(rest, a, b, base))
