@@ -21,12 +21,8 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 PIN = re.compile(r"^([a-z0-9][a-z0-9._-]*)==(\S+)(?: ; ([^\\]+?))? \\$")
 HASH = re.compile(r"^    --hash=sha256:[0-9a-f]{64}( \\)?$")
 # Addresses of package indexes, and absolute paths of one machine.
-ADDRESS = re.compile(
-    r"[a-z+]+://|\bindex-url\b|\bfind-links\b|\btrusted-host\b|\bpypi\b", re.IGNORECASE
-)
-MACHINE = re.compile(
-    r"(?<![\w.~*}/])/(?:home|root|work|tmp|Users)/\w|(?<![\w/])shared/\w|pythonhosted"
-)
+ADDRESS = re.compile(r"[a-z+]+://|\b(?:index-url|find-links|trusted-host)\b", re.IGNORECASE)
+MACHINE = re.compile(r"(?<![\w.~*}/])/(?:home|root|work|tmp|Users)/\w|(?<![\w/])shared/\w|pypi\.")
 
 
 def lock_faults(text: str) -> list[str]:
