@@ -37,7 +37,6 @@ from congenial.fields import show
 from congenial.plan import Plan
 from congenial.sources import (
     Connection,
-    SqliteTable,
     Table,
     ask,
     attach,
@@ -46,11 +45,11 @@ from congenial.sources import (
     identifier,
     is_database,
     is_empty,
-    is_sqlite,
     locate,
     open_files,
     weighted,
 )
+from congenial.sqlite import SqliteTable, is_sqlite
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -129,6 +128,10 @@ def count(plan: Plan, *, base: Path) -> CountedTree:
             public = open_public(connection, plan, base, others=files)
             rows = open_files(connection, files, data.source, "data.source")
             return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
+        if len(files) > 1:
+            raise DataError(
+                f"data.source is {show(data.source)}, which {len(files)} databases match; name one."
+            )
         name = str(data.table)
         if not is_sqlite(files[0]):
             rows = attach(connection, files[0], data.source, name)
