@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import Network, Unary, compile_network
-from congenial.conditioning.wide import DIRECT_LIMIT, TOLERANCE, convolve_wide
+from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide, cross_wide
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels import certify, descend, laws, messages, tilting
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
@@ -19,8 +19,8 @@ IntArray = npt.NDArray[np.int64]
 
 # Every exact draw is within this total variation of its law, or refused.
 ERROR_LIMIT = 1e-9
-# Share of that spent on cutting tails.
-_CUT = 1e-13
+# Share of that spent on cutting tails and on transforms.
+_CUT = 1e-12
 _MEMORY_LIMIT = 1 << 30  # entries of all tables together
 _UNIT = 2.0**-53
 
@@ -142,8 +142,7 @@ def _place(network: Network, unary: Unary, tilt: FloatArray) -> _Placement:
     tilting.moments(*own, log_z, mean, var)
     decay = np.where(unary.kind[v] == laws.LAPLACE, 1.0 / scale[v], 0.0)
     decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
-    rate_lo = np.where(np.isneginf(own[3]), decay, np.inf)
-    rate_hi = np.where(np.isposinf(own[4]), decay, np.inf)
+    rate_lo, rate_hi = decay, decay.copy()
     support_lo, support_hi = own[3].copy(), own[4].copy()
     messages.propagate(
         network.ctype,
@@ -193,9 +192,8 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
         place = _place(network, clipped, tilt)
         tables = _widen_until_certified(network, clipped, tilt, place)
         # a bound left out as out of reach must lie outside every window
-        at = np.flatnonzero((network.ctype == UNARY) & (tables.lo <= tables.hi))
-        v = network.variable[at]
-        if (tables.lo[at] >= unary.lo[v]).all() and (tables.hi[at] <= unary.hi[v]).all():
+        at = network.slot_class[: forest.n]
+        if (tables.lo[at] >= unary.lo).all() and (tables.hi[at] <= unary.hi).all():
             return tables
         reach = 4.0 * reach
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
@@ -204,20 +202,19 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
 def _widen_until_certified(
     network: Network, unary: Unary, tilt: FloatArray, place: _Placement
 ) -> Tables:
-    generous = np.ones(network.ctype.size)
-    for _ in range(16):
+    generous, last = 1.1, np.inf
+    for _ in range(12):
         lo, hi = _windows(network, place, generous)
-        tables, cut, tail = _fill(network, unary, tilt, place, lo, hi)
-        if cut <= _CUT:
+        tables, cut = _fill(network, unary, tilt, place, lo, hi)
+        stalled = 0.5 * last < cut < 0.5 * ERROR_LIMIT  # by transforms, not by windows
+        if cut <= 10.0 * _CUT or stalled:
             if tables.error > ERROR_LIMIT:
                 raise NumericalError(
                     f"the exact sampler's rounding error is within {ERROR_LIMIT:g} only for smaller "
                     "trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
-        short = tail > 0.1 * _CUT / (4.0 * network.choices + 4.0)
-        generous[short | (generous.size < 64)] *= 1.15
-        generous *= 1.05
+        generous, last = 1.2 * generous, cut
     raise NumericalError(
         "the messages of the exact sampler do not reach their error bound; "
         "use noise scales that differ less, or fewer queries without noise."
@@ -225,7 +222,7 @@ def _widen_until_certified(
 
 
 def _windows(
-    network: Network, place: _Placement, generous: FloatArray
+    network: Network, place: _Placement, generous: float
 ) -> tuple[IntArray, IntArray]:
     """Place a window around the mean of each class, wide enough for its posterior tails."""
     count = network.ctype.size
@@ -251,15 +248,16 @@ def _windows(
     gauss = np.sqrt(2.0 * expo) * sd
     below = expo / np.maximum(place.rate_lo + out_lo, 1e-12) + 3.0 * sd
     above = expo / np.maximum(place.rate_hi + out_hi, 1e-12) + 3.0 * sd
-    lo = np.floor(place.mean - generous * np.maximum(below, gauss)) - 2.0
-    hi = np.ceil(place.mean + generous * np.maximum(above, gauss)) + 2.0
+    lo = np.floor(place.mean - generous * np.hypot(below, gauss)) - 2.0
+    hi = np.ceil(place.mean + generous * np.hypot(above, gauss)) + 2.0
     lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)
     if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
         raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
-    messages.cover(network.ctype, network.left, network.right, network.sign, lo, hi)
+    shape = network.ctype, network.left, network.right, network.sign
+    messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
     used = out_var >= 0.0
     return (
         np.where(used, lo, 1.0).astype(np.int64),
@@ -269,8 +267,8 @@ def _windows(
 
 def _fill(
     network: Network, unary: Unary, tilt: FloatArray, place: _Placement, lo: IntArray, hi: IntArray
-) -> tuple[Tables, float, FloatArray]:
-    """Fill all tables; return them, the total variation lost to windows, and whose tails lose it."""
+) -> tuple[Tables, float]:
+    """Fill all tables; return them and the total variation lost to windows."""
     width = hi - lo + 1
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
@@ -283,7 +281,7 @@ def _fill(
     gaussian = unary.kind[v] == laws.GAUSSIAN
     inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
     count = network.ctype.size
-    table = np.empty(total)
+    table, lost = np.empty(total), np.zeros(total)
     factor, log_scale = np.ones(count), np.zeros(count)
     is_merge = network.ctype == MERGE
     left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
@@ -311,30 +309,57 @@ def _fill(
         a, b = network.left[c], network.right[c]
         ta = table[offset[a] : offset[a] + width[a]]
         tb = table[offset[b] : offset[b] + width[b]]
-        out, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
+        out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
         table[offset[c] : offset[c] + width[c]] = out
+        lost[offset[c] : offset[c] + width[c]] = off_by * top
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     messages.fill(begin, count, *args)
-    losses = np.zeros((count, certify.GRID)), np.zeros((count, certify.GRID))
-    tail = np.zeros(count)
-    mid = np.clip(np.rint(place.mean).astype(np.int64), lo, hi)
-    shape = (lo, hi, mid, place.support_lo, place.support_hi, offset, table)
-    certify.certify(
-        network.ctype, network.left, network.right, network.sign, *shape, *losses, tail
-    )
-    cut = 0.0
-    for c in network.roots:
-        cut += certify.root_loss(int(c), *shape, *losses)
-    for c in network.fixed:
-        cut += float(certify.loss_at(0, int(c), lo, hi, mid, *losses))
+    cut = _cut_off(network, lo, hi, place, offset, table, factor, lost, wide)
     terms = np.minimum(left_width, right_width)
     rounding = (2.0 * (2.0 * np.sqrt(terms) + 3.0) + 24.0) * _UNIT + width * 2.0**-62
-    rounding[wide] = 2.0 * TOLERANCE
+    rounding[wide] = width[wide] * 2.0**-62  # their error is in `lost`
     spent = network.cls[network.op != descend.LINK]
     products = int((network.ctype[network.slot_class] == PRODUCT).sum())
     error = cut + float(rounding[spent].sum()) + 8.0 * _UNIT * (network.slots + products)
-    return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut, tail
+    return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut
+
+
+def _cut_off(
+    network: Network,
+    lo: IntArray,
+    hi: IntArray,
+    place: _Placement,
+    offset: IntArray,
+    table: FloatArray,
+    factor: FloatArray,
+    lost: FloatArray,
+    wide: IntArray,
+) -> float:
+    """Bound the probability that the windows cut off."""
+    tails = np.zeros((lo.size, 4))
+    crossed = np.zeros(lo.size, dtype=np.bool_)
+    crossed[wide] = True
+    shape = (network.ctype, network.left, network.right, network.sign)
+    support = place.support_lo, place.support_hi
+    args = (*shape, lo, hi, *support, offset, table, factor, crossed, lost, tails)
+    stop = offset + hi - lo + 1
+    begin = 0
+    for c in wide.tolist():
+        certify.certify(begin, c, *args)
+        begin = c
+        a, b = (slice(offset[part], stop[part]) for part in (network.left[c], network.right[c]))
+        first = int(lo[c] - lo[network.left[c]] - lo[network.right[c]])
+        lost[offset[c] : stop[c]] += cross_wide(
+            table[a], table[b], lost[a], lost[b], first, int(hi[c] - lo[c] + 1)
+        )
+    certify.certify(begin, lo.size, *args)
+    cut = 0.0
+    for c in network.roots:
+        here = slice(offset[c], offset[c] + hi[c] - lo[c] + 1)
+        cut += certify.root_loss(table[here], lost[here], tails[c])
+    at = offset[network.fixed] - lo[network.fixed]
+    return cut + float((lost[at] / (table[at] + lost[at])).sum())
 
 
 def log_sum(tables: Tables) -> float:

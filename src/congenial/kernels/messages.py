@@ -204,7 +204,7 @@ def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, o
 
 
 @njit(cache=True)
-def cover(ctype, left, right, sign, lo, hi):
+def cover(ctype, left, right, sign, support_lo, support_hi, lo, hi):
     """Make every window reachable: parts of a product cover it, merges fit within their parts."""
     for c in range(ctype.size - 1, -1, -1):
         if ctype[c] == PRODUCT:
@@ -214,11 +214,14 @@ def cover(ctype, left, right, sign, lo, hi):
             lo[b], hi[b] = min(lo[b], low), max(hi[b], high)
         elif ctype[c] == MERGE:
             a, b = left[c], right[c]
+            # each part takes half of what is missing, or what the other's support leaves
             short = lo[a] + lo[b] - lo[c]
             if short > 0.0:
-                lo[a] -= np.ceil(short / 2)
-                lo[b] -= np.ceil(short / 2)
+                rest = max(np.ceil(short / 2), short - (lo[b] - support_lo[b]))
+                lo[a] = max(lo[a] - rest, support_lo[a])
+                lo[b] = min(lo[b], lo[c] - lo[a])
             short = hi[c] - hi[a] - hi[b]
             if short > 0.0:
-                hi[a] += np.ceil(short / 2)
-                hi[b] += np.ceil(short / 2)
+                rest = max(np.ceil(short / 2), short - (support_hi[b] - hi[b]))
+                hi[a] = min(hi[a] + rest, support_hi[a])
+                hi[b] = max(hi[b], hi[c] - hi[a])
