@@ -28,6 +28,7 @@ LAYERS = (
     ("accounting",),
     ("conditioning", "imaging"),
     ("fields",),
+    ("sections",),
     ("plan",),
     ("sources", "where"),
     ("domain",),
