@@ -16,6 +16,7 @@ from rows import (
     arrow,
     as_csv,
     as_duckdb,
+    as_gzip,
     as_parquet,
     as_sqlite,
     counting,
@@ -231,3 +232,14 @@ def test_interruption_and_lack_of_memory_are_told_apart() -> None:
     assert "memory" in refusal(lambda: run(duckdb.OutOfMemoryException("x")))
     assert refusal(lambda: run(duckdb.ConversionException("x"))) == "no; do better."
     assert refusal(lambda: run(RuntimeError("x"))) == "no; do better."
+
+
+@pytest.mark.parametrize("kept", [0.01, 0.5, 0.999])
+def test_a_file_cut_short_is_not_counted_short(place: Path, kept: float) -> None:
+    rows: list[Row] = [(2, i % 24, f"{i * 2654435761 % 2**32:x}") for i in range(20_000)]
+    for write in (as_gzip, as_parquet):
+        source, _ = write(place, rows)
+        whole = (place / source).read_bytes()
+        (place / source).write_bytes(whole[: int(kept * len(whole))])
+        message = refusal(counting(place, source))
+        assert source in message

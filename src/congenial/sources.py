@@ -177,7 +177,7 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
     DataError
         If there is none, or one cannot be read.
     """
-    whole = base / source
+    whole = Path(base) / source
     found = [whole]
     if not whole.exists() and any(c in source for c in "*?["):
         found = [Path(f) for f in sorted(glob.glob(str(whole), recursive=True))]
