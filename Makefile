@@ -27,12 +27,12 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 
 test: lint  ## Check the style and the types, then run every test.
 	@echo "Running the tests."
-	@$(BIN)/python -m pytest --quiet -n 2 --dist loadfile
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
 lint:  ## Check the style and the types.
 	@requirements/environment.sh dev
 	@echo "Checking the style (ruff) and the types (mypy)."
-	@$(BIN)/ruff check --quiet
+	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
 

@@ -35,8 +35,13 @@ find_python() {
 wanted() { { pwd; cat "requirements/$1.lock"; } | cksum; }
 
 installed() {
-    grep -qsxF "$1 $(wanted "$1")" "$stamp" && .venv/bin/python -c 'import congenial' 2>/dev/null
+    grep -qsxF "$1 $(wanted "$1")" "$stamp" && .venv/bin/python -c 'import congenial' 2>/dev/null &&
+        { [ -z "${PYTHON:-}" ] || [ "$(.venv/bin/python --version)" = "$("$PYTHON" --version)" ]; }
 }
+
+if [ -n "${PYTHON:-}" ]; then
+    find_python >/dev/null
+fi
 
 # the development lock holds every version of the run lock
 if installed "$1" || installed dev; then
