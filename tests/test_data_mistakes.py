@@ -13,6 +13,7 @@ from rows import (
     FILES,
     FRAMES,
     LOOKUP,
+    Row,
     arrow,
     as_csv,
     as_duckdb,
