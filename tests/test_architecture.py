@@ -26,6 +26,7 @@ LAYERS = (
     ("invariants",),
     ("mechanisms",),
     ("accounting",),
+    ("mixture",),
     ("conditioning", "imaging"),
     ("mixture",),
     ("fields",),

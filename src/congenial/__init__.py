@@ -10,15 +10,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from congenial.accounting.calibration import calibrate
     from congenial.accounting.guarantee import Guarantee
     from congenial.conditioning.condition import condition
     from congenial.errors import CongenialError
+    from congenial.imaging.image import image
+    from congenial.imaging.project import project
+    from congenial.imaging.topdown import topdown
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
     from congenial.mechanisms.additive import Additive
     from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
     from congenial.mechanisms.discrete_laplace import DiscreteLaplace
     from congenial.mechanisms.gaussian import Gaussian
     from congenial.mechanisms.laplace import Laplace
+    from congenial.mixture import mixture
     from congenial.randomness import secure, seeded
     from congenial.tree import Tree
 
@@ -35,13 +40,18 @@ _HOME = {
     "Tree": "tree",
     "at_least": "invariants",
     "bounds": "invariants",
+    "calibrate": "accounting.calibration",
     "condition": "conditioning.condition",
     "consistent": "invariants",
     "exactly": "invariants",
+    "image": "imaging.image",
     "linear": "invariants",
+    "mixture": "mixture",
     "nonnegative": "invariants",
+    "project": "imaging.project",
     "secure": "randomness",
     "seeded": "randomness",
+    "topdown": "imaging.topdown",
 }
 
 __all__ = [
@@ -55,13 +65,18 @@ __all__ = [
     "Tree",
     "at_least",
     "bounds",
+    "calibrate",
     "condition",
     "consistent",
     "exactly",
+    "image",
     "linear",
+    "mixture",
     "nonnegative",
+    "project",
     "secure",
     "seeded",
+    "topdown",
 ]
 
 

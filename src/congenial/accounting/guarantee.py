@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -12,7 +13,7 @@ from congenial.errors import PrivacyError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 
-__all__ = ["Guarantee", "Neighbours", "conditioned_guarantee", "imaged_guarantee"]
+__all__ = ["Guarantee", "Neighbours", "conditioned_guarantee", "imaged_guarantee", "mixed_guarantee", "with_sampler_error"]
 
 
 @dataclass(frozen=True)
@@ -115,7 +116,7 @@ def _base(
     return worst_move(cost, need, mechanism.tree or need.tree, neighbours)
 
 
-def _with_sampler_error(epsilon: float, delta: float, error: float) -> float:
+def with_sampler_error(epsilon: float, delta: float, error: float) -> float:
     """Add (1 + e^epsilon) * error to delta."""
     return min(1.0, delta + (1.0 + math.exp(min(epsilon, 700.0))) * error)
 
@@ -183,7 +184,7 @@ def _guarantee(
     error = 0.0 if not noise.discrete else sampler_error
     return Guarantee(
         epsilon=epsilon,
-        delta=_with_sampler_error(epsilon, delta, error),
+        delta=with_sampler_error(epsilon, delta, error),
         neighbours=neighbours,
         gamma=gamma,
         gamma_source=source,
@@ -193,6 +194,40 @@ def _guarantee(
         covered=_covered(need),
         sampler_error=error,
         ideal_only=not noise.discrete,
+    )
+
+
+def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Guarantee:
+    """Guarantee of following one of several mechanisms, chosen with public weights.
+
+    The likelihood of a mixture is a mean of its parts', so the largest loss of a part bounds it,
+    and delta is at most the mean.
+
+    Raises
+    ------
+    PrivacyError
+        If the parts speak of different neighbours or different datasets.
+    """
+    first = parts[0]
+    for other in parts[1:]:
+        if (other.neighbours, other.covered, other.unprotected) != (
+            first.neighbours,
+            first.covered,
+            first.unprotected,
+        ):
+            raise PrivacyError(
+                "the mixed mechanisms publish different entries exactly, so they share no guarantee; "
+                "mix mechanisms under the same invariant."
+            )
+    worst = max(parts, key=lambda part: part.epsilon)
+    return replace(
+        worst,
+        delta=min(1.0, math.fsum(w * p.delta for w, p in zip(weights, parts, strict=True))),
+        gamma=max(part.gamma for part in parts),
+        base_epsilon=max(part.base_epsilon for part in parts),
+        rho=None,
+        sampler_error=max(part.sampler_error for part in parts),
+        ideal_only=any(part.ideal_only for part in parts),
     )
 
 

@@ -2,32 +2,45 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import overload
+
 import numpy as np
 
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.forest import arrange
+from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
+from congenial.mixture import Mixture
 
 SAMPLERS = ("auto", "exact")
 
 
-def condition(mechanism: Additive, invariant: Invariant, sampler: str = "auto") -> Conditioned:
+@overload
+def condition(mechanism: Additive, invariant: Invariant, sampler: str = ...) -> Conditioned: ...
+@overload
+def condition(
+    mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = ...
+) -> Conditioned | ConditionedMixture: ...
+def condition(
+    mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = "auto"
+) -> Conditioned | ConditionedMixture:
     """Condition a mechanism on an invariant (belief revision).
 
     Parameters
     ----------
-    mechanism : Additive
+    mechanism : Additive or Mixture
         With discrete noise.
-    invariant : Invariant
+    invariant : Invariant or Union
         Sums that form a forest, bounds on single entries, and entries published exactly.
     sampler : {"auto", "exact"}
         "auto" takes the exact sampler wherever it applies.
 
     Returns
     -------
-    Conditioned
+    Conditioned or ConditionedMixture
         The conditional mechanism, with its law known.
 
     Raises
@@ -43,23 +56,40 @@ def condition(mechanism: Additive, invariant: Invariant, sampler: str = "auto") 
     ----------
     Gong and Meng (2020), Theorem 2.1; Two Views, Definition 3.2.
     """
+    if sampler not in SAMPLERS:
+        raise ArgumentError(f"sampler is {sampler!r}; give one of {', '.join(SAMPLERS)}.")
+    if isinstance(mechanism, Mixture):
+        if isinstance(invariant, Union):
+            raise UnsupportedError(
+                "conditioning a mixture on a union is not covered; condition each part and mix those."
+            )
+        members = [_additive(part) for part in mechanism.parts]
+        parts = [_condition(part, invariant) for part in members]
+        return ConditionedMixture(tuple(parts), mechanism.weights, (parts[0].requirements,))
+    if isinstance(invariant, Union):
+        whole = _additive(mechanism)
+        parts = [replace(_condition(whole, c), bounds_hold=False) for c in invariant.alternatives]
+        needs = tuple(part.requirements for part in parts)
+        check_alternatives(needs)
+        return ConditionedMixture(tuple(parts), (1.0,) * len(parts), needs)
+    return _condition(_additive(mechanism), invariant)
+
+
+def _additive(mechanism: object) -> Additive:
     if not isinstance(mechanism, Additive):
         raise ArgumentError(
             f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."
         )
-    if sampler not in SAMPLERS:
-        raise ArgumentError(f"sampler is {sampler!r}; give one of {', '.join(SAMPLERS)}.")
-    if isinstance(invariant, Union):
-        raise UnsupportedError(
-            "conditioning on a union of invariants is not covered yet; condition on each alone."
-        )
+    return mechanism
+
+
+def _condition(mechanism: Additive, invariant: Invariant) -> Conditioned:
     if not mechanism.noise.discrete:
         raise UnsupportedError(
             f"exact conditioning needs integer noise and was given {mechanism.noise.name} noise; "
             "use DiscreteLaplace or DiscreteGaussian."
         )
-    need = requirements(invariant, mechanism.n, mechanism.tree)
-    need = single_entry_bounds(need)
+    need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
     forest, fixed = arrange(need)
     return Conditioned(mechanism, need, forest, fixed)
 

@@ -77,8 +77,8 @@ class Additive:
             return array.astype(np.float64)
         if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
             raise ArgumentError("x has an entry that is not an integer; discrete noise needs counts.")
-        if (np.abs(array.astype(np.float64)) > 2.0**61).any():
-            raise ArgumentError("x has an entry beyond 2^61 in size; give smaller counts.")
+        if (np.abs(array.astype(np.float64)) > 2.0**53).any():
+            raise ArgumentError("x has an entry beyond 2^53 in size; give smaller counts.")
         return array.astype(np.int64)
 
     def sample(

@@ -1,0 +1,170 @@
+"""Conditioning a mixture, or on a disjoint union: a mixture of conditional mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import (
+    Guarantee,
+    Neighbours,
+    mixed_guarantee,
+    with_sampler_error,
+)
+from congenial.conditioning.conditioned import Conditioned
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.invariants import Requirements
+from congenial.mixture import draw_mixed
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedMixture:
+    """A mixture of conditional mechanisms, part i weighted by its probability of the invariant.
+
+    Made by `congenial.condition` from a mixture, ``sum_i w_i M_i``, whose conditional law is the
+    mixture of the ``M_i( . | C)`` with weights in proportion to ``w_i P(M_i in C)``; or from a
+    disjoint union, where part i has weight ``P(M in C_i)`` (Two Views, Theorem 3.5).
+
+    Attributes
+    ----------
+    parts : tuple of Conditioned
+    weights : tuple of float
+        Weights before the probabilities of the invariant.
+    needs : tuple of Requirements
+        The invariant's alternatives; the data satisfy one of them.
+    """
+
+    parts: tuple[Conditioned, ...]
+    weights: tuple[float, ...]
+    needs: tuple[Requirements, ...]
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases; see `Conditioned.sample`.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape, does not add up or satisfies no alternative.
+        """
+        log_weights = self._log_weights(x)
+        weights = np.exp(log_weights - log_weights.max())
+        drawn: IntArray = draw_mixed(self.parts, weights, x, size, resolve(rng)).astype(np.int64)
+        return drawn
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
+        return float(np.logaddexp.reduce(self._log_weights(x)))
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, normalised; -inf outside the invariant."""
+        log_weights = self._log_weights(x)
+        terms = [
+            w + np.asarray(part.log_prob(z, x))
+            for part, w in zip(self.parts, log_weights, strict=True)
+        ]
+        out = np.logaddexp.reduce(np.array(terms), axis=0) - np.logaddexp.reduce(log_weights)
+        return float(out) if np.ndim(out) == 0 else np.asarray(out)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value; see `Conditioned.marginal`."""
+        log_weights = self._log_weights(x)
+        shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+        laws = [part.marginal(node, x) for part in self.parts]
+        first = min(int(values[0]) for values, _ in laws)
+        last = max(int(values[-1]) for values, _ in laws)
+        out = np.zeros(last - first + 1)
+        for (values, probabilities), share in zip(laws, shares, strict=True):
+            out[values[0] - first : values[-1] - first + 1] += share * probabilities
+        return np.arange(first, last + 1), out
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Interval of the noise at a node that every part meets; see `Conditioned.interval`."""
+        ends = [part.interval(node, alpha) for part in self.parts]
+        return min(lo for lo, _ in ends), max(hi for _, hi in ends)
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw.
+
+        The mixture's loss is at most the largest of its parts'. Under equalities its weights are
+        the same for every dataset and nothing is added; otherwise gamma = 1 is charged.
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is proved for the combination.
+        UnsupportedError
+            If the union's alternatives have no inequality to be charged.
+        """
+        stated = mixed_guarantee([part.guarantee(neighbours) for part in self.parts], self.weights)
+        # the choice of a part errs as much as the two tables that its weights come from
+        error = 3.0 * self.error_bound
+        return replace(
+            stated,
+            delta=with_sampler_error(stated.epsilon, 0.0 if stated.rho is None else 1e-6, error),
+            sampler_error=error,
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw of one part and its law."""
+        return max(part.error_bound for part in self.parts)
+
+    def explain(self) -> str:
+        """Say which sampler draws, and why."""
+        return (
+            f"mixture of {len(self.parts)} conditional mechanisms, weighted by their probabilities "
+            f"of the invariant; each is drawn by the {self.parts[0].explain()}"
+        )
+
+    def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
+        counts = self.parts[0].mechanism.counts(x)
+        if not any(_within(counts, need) for need in self.needs):
+            raise ArgumentError(
+                "x satisfies no alternative of the invariant; the data themselves must satisfy one."
+            )
+        with np.errstate(divide="ignore"):
+            prior = np.log(np.array(self.weights))
+        return prior + np.array([part.log_normalizer(x) for part in self.parts])
+
+
+def _within(counts: npt.NDArray[np.int64 | np.float64], need: Requirements) -> bool:
+    return bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all())
+
+
+def check_alternatives(needs: Sequence[Requirements]) -> None:
+    """Check that alternatives differ in bounds alone and exclude each other.
+
+    Raises
+    ------
+    UnsupportedError
+        If they differ in more than bounds.
+    ArgumentError
+        If two may hold at once.
+    """
+    first = needs[0]
+    for i, one in enumerate(needs):
+        same = (
+            np.array_equal(one.pinned, first.pinned)
+            and (one.tree is None) == (first.tree is None)
+            and all(np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True))
+        )
+        if not same:
+            raise UnsupportedError(
+                "the alternatives of a union differ in more than bounds; give each of them the same "
+                "consistent(), exactly() and linear() parts."
+            )
+        for other in needs[:i]:
+            if not ((one.lo > other.hi) | (other.lo > one.hi)).any():
+                raise ArgumentError(
+                    "two alternatives of a union may hold at once; give an entry bounds that "
+                    "exclude each other."
+                )

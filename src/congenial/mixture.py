@@ -1,0 +1,185 @@
+"""Mixtures of mechanisms: one of several, chosen at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import (
+    Guarantee,
+    Neighbours,
+    imaged_guarantee,
+    mixed_guarantee,
+)
+from congenial.errors import ArgumentError
+from congenial.invariants import Invariant, requirements
+from congenial.mechanisms.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+Values = npt.NDArray[np.int64 | np.float64]
+# A part is chosen by a whole number out of this many, so each weight is met to within 2^-62.
+_CHOICES = 1 << 62
+
+
+class Samples(Protocol):
+    """Anything that draws releases of confidential values."""
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The mechanism that follows part i with probability ``weights[i]``; made by `mixture`.
+
+    Attributes
+    ----------
+    parts : tuple
+        `Additive` mechanisms, or conditioned, imaged or mixed ones.
+    weights : tuple of float
+        Public, adding up to 1.
+    """
+
+    parts: tuple[Samples, ...]
+    weights: tuple[float, ...]
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases, each from a part chosen at random.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+        """
+        return draw_mixed(self.parts, np.array(self.weights), x, size, resolve(rng))
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability (or density) of releases.
+
+        Parameters
+        ----------
+        z : array_like, shape (n,) or (size, n)
+        x : array_like, shape (n,)
+
+        Raises
+        ------
+        ArgumentError
+            If a part's law is not known.
+        """
+        terms = []
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            law: Callable[..., FloatArray] | None = getattr(part, "log_prob", None)
+            if law is None:
+                raise ArgumentError(
+                    f"a part of the mixture is a {type(part).__name__}, whose law is not known; "
+                    "mix additive or conditioned mechanisms to ask for log_prob."
+                )
+            with np.errstate(divide="ignore"):
+                terms.append(np.asarray(law(z, x)) + np.log(weight))
+        out = np.logaddexp.reduce(np.array(terms), axis=0)
+        return float(out) if out.ndim == 0 else out
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw: the largest loss of any part, the mean of the deltas.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+        """
+        stated = []
+        for part in self.parts:
+            if isinstance(part, Additive):
+                free = requirements(Invariant(()), part.n, part.tree)
+                error = part.noise.sampling_error(part.scales)
+                stated.append(imaged_guarantee(part, free, neighbours, sampler_error=error))
+            else:
+                state: Callable[[Neighbours], Guarantee] = part.guarantee  # type: ignore[attr-defined]
+                stated.append(state(neighbours))
+        return mixed_guarantee(stated, self.weights)
+
+    def explain(self) -> str:
+        """Say what is mixed."""
+        listed = ", ".join(
+            f"{w:.6g} {_described(p)}" for p, w in zip(self.parts, self.weights, strict=True)
+        )
+        return f"mixture: one part is chosen at random for each draw, with weights {listed}."
+
+
+def mixture(parts: Sequence[Samples], weights: Sequence[float]) -> Mixture:
+    """Mix mechanisms with public weights.
+
+    Parameters
+    ----------
+    parts : sequence
+        Mechanisms on the same queries.
+    weights : sequence of float
+        Nonnegative, adding up to 1.
+
+    Raises
+    ------
+    ArgumentError
+        If there are no parts, the numbers of parts and weights differ, or the weights are not a
+        probability.
+    """
+    members, shares = tuple(parts), np.asarray(weights, dtype=np.float64)
+    if not members or shares.shape != (len(members),):
+        raise ArgumentError(
+            f"mixture() was given {len(members)} mechanisms and weights of shape {shares.shape}; "
+            "give at least one mechanism and one weight for each."
+        )
+    for part in members:
+        if not hasattr(part, "sample"):
+            raise ArgumentError(
+                f"mixture() was given a {type(part).__name__}; give mechanisms, such as Additive "
+                "ones or what condition() and image() return."
+            )
+    if not (np.isfinite(shares) & (shares >= 0)).all() or abs(shares.sum() - 1.0) > 1e-9:
+        raise ArgumentError(
+            f"mixture() was given weights {shares.tolist()}; give nonnegative ones that add up to 1."
+        )
+    return Mixture(members, tuple(float(w) for w in shares / shares.sum()))
+
+
+def draw_mixed(
+    parts: Sequence[Samples],
+    weights: FloatArray,
+    x: npt.ArrayLike,
+    size: int | None,
+    rng: Randomness,
+) -> Values:
+    """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
+    rows = checked_size(size)
+    ends = np.cumsum(np.array([int(w * _CHOICES) for w in weights / weights.sum()], dtype=np.uint64))
+    last = int(np.flatnonzero(weights)[-1])
+    words = rng.bits(rows) >> np.uint64(2)
+    chosen = np.minimum(np.searchsorted(ends, words, side="right"), last)
+    drawn = {int(i): parts[i].sample(x, int((chosen == i).sum()), rng) for i in np.unique(chosen)}
+    if not drawn:
+        return parts[0].sample(x, 0, rng)
+    first = next(iter(drawn.values()))
+    out = np.empty((rows, first.shape[1]), dtype=np.result_type(*drawn.values()))
+    for i, values in drawn.items():
+        out[chosen == i] = values
+    return out[0] if size is None else out
+
+
+def _described(part: Samples) -> str:
+    if isinstance(part, Additive):
+        return f"{part.noise.name} noise"
+    return type(part).__name__.lower()

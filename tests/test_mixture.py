@@ -1,0 +1,102 @@
+"""Mixtures and disjoint unions against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import ArgumentError, UnsupportedError
+
+TREE = cg.Tree.from_parents([-1, 0, 0])
+X = TREE.roll_up(np.array([2, 1]))
+FIXED = cg.consistent(TREE) & cg.exactly("root")
+
+
+def laplace(scale: float) -> cg.Additive:
+    return cg.Additive(cg.DiscreteLaplace(scale), TREE)
+
+
+def enumerated(scales: list[float], weights: list[float], lo: float) -> dict[int, float]:
+    """Law of the first leaf: the mixed probabilities of all splits of the root, normalised."""
+    mass = {}
+    for z in range(-400, 401):
+        if min(z, 3 - z) < lo:
+            continue
+        shifts = np.array([0, z - 2, 3 - z - 1])
+        mass[z] = sum(
+            w * np.exp(cg.DiscreteLaplace(s).log_pmf(shifts, np.full(3, s)).sum())
+            for w, s in zip(weights, scales, strict=True)
+        )
+    total = sum(mass.values())
+    return {z: p / total for z, p in mass.items()}
+
+
+@pytest.mark.parametrize("lo", [-np.inf, 0.0])
+def test_conditioning_a_mixture_reweights_its_parts(lo: float) -> None:
+    mixed = cg.mixture([laplace(0.7), laplace(5.0)], [0.3, 0.7])
+    released = cg.condition(mixed, FIXED & cg.bounds(lo))
+    truth = enumerated([0.7, 5.0], [0.3, 0.7], lo)
+    values, probabilities = released.marginal(1, X)
+    np.testing.assert_allclose(probabilities, [truth.get(int(v), 0.0) for v in values], atol=1e-11)
+    for z in (0, 2, 3):
+        assert released.log_prob([3, z, 3 - z], X) == pytest.approx(np.log(truth[z]), abs=1e-11)
+    draws = released.sample(X, 40_000, cg.seeded(1))
+    assert (draws[:, 1] == 2).mean() == pytest.approx(truth[2], abs=0.015)
+    assert (draws.sum(axis=1) == 6).all()
+
+
+def test_conditioning_on_a_union_weighs_its_alternatives() -> None:
+    low = cg.bounds([-np.inf, -np.inf, -np.inf], [np.inf, 0, np.inf])
+    high = cg.bounds([-np.inf, 2, -np.inf], [np.inf, 3, np.inf])
+    released = cg.condition(laplace(1.5), (FIXED & low) | (FIXED & high))
+    whole = enumerated([1.5], [1.0], -np.inf)
+    kept = {z: p for z, p in whole.items() if z <= 0 or z in (2, 3)}
+    values, probabilities = released.marginal(1, X)
+    expected = np.array([kept.get(int(v), 0.0) for v in values]) / sum(kept.values())
+    np.testing.assert_allclose(probabilities, expected, atol=1e-11)
+    assert np.isneginf(released.log_prob([3, 1, 2], X))
+    assert released.guarantee("substitute").gamma == 1.0
+    draws = released.sample(X, 2_000, cg.seeded(2))[:, 1]
+    assert not np.isin(draws, [1, 4, 5]).any()
+
+
+def test_unions_that_overlap_or_differ_in_more_than_bounds_are_refused() -> None:
+    low = cg.bounds(-np.inf, [np.inf, 2, np.inf])
+    with pytest.raises(ArgumentError, match="may hold at once"):
+        cg.condition(laplace(1.0), (FIXED & low) | (FIXED & cg.nonnegative()))
+    with pytest.raises(UnsupportedError, match="more than bounds"):
+        cg.condition(laplace(1.0), FIXED | cg.consistent(TREE))
+
+
+def test_data_outside_every_alternative_are_refused() -> None:
+    far = cg.bounds([-np.inf, 50, -np.inf], np.inf)
+    near = cg.bounds([-np.inf, -np.inf, -np.inf], [np.inf, 0, np.inf])
+    released = cg.condition(laplace(1.0), (FIXED & far) | (FIXED & near))
+    with pytest.raises(ArgumentError, match="no alternative"):
+        released.sample(X)
+
+
+def test_a_mixture_loses_what_its_worst_part_loses() -> None:
+    mixed = cg.mixture([laplace(4.0), laplace(2.0)], [0.5, 0.5])
+    # a record moved between the leaves changes both by one
+    assert cg.condition(mixed, FIXED).guarantee("substitute").epsilon == pytest.approx(1.0)
+    assert mixed.guarantee("add-remove").epsilon == pytest.approx(1.0)
+    both = cg.condition(mixed, FIXED & cg.nonnegative()).guarantee("substitute")
+    assert (both.epsilon, both.gamma) == (pytest.approx(2.0), 1.0)
+
+
+def test_draws_and_law_of_a_plain_mixture() -> None:
+    mixed = cg.mixture([laplace(0.5), laplace(20.0)], [0.25, 0.75])
+    draws = mixed.sample(X, 20_000, cg.seeded(3))
+    at_truth = np.exp(np.asarray(mixed.log_prob(X, X)))
+    wide = np.abs(draws[:, 0] - 3) > 5
+    share = 0.75 * np.exp(cg.DiscreteLaplace(20.0).log_pmf(np.arange(6, 900), np.full(894, 20.0))).sum()
+    assert wide.mean() == pytest.approx(2 * share, abs=0.02)
+    assert 0 < at_truth < 1
+
+
+@pytest.mark.parametrize("weights", [[1.0], [0.5, 0.6], [-0.5, 1.5], [np.nan, 1.0]])
+def test_wrong_weights_are_refused(weights: list[float]) -> None:
+    with pytest.raises(ArgumentError, match="weights"):
+        cg.mixture([laplace(1.0), laplace(2.0)], weights)
