@@ -15,6 +15,7 @@ from congenial.tree import Tree
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
+Costs = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
 LARGEST = 2.0**53
 # Weights further apart than this are brought to that ratio, which double precision can resolve.
@@ -207,14 +208,8 @@ def _refuse(links: Links, wrong: npt.NDArray[np.bool_], why: str) -> None:
         raise InfeasibleError(f"{links.name(v)} {why}; change its bounds or what it must equal.")
 
 
-def check_optimal(
-    task: Task,
-    z: FloatArray,
-    costs: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
-    *,
-    quadratic: bool,
-) -> None:
-    """Refuse a solution whose own optimality conditions do not hold.
+def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:
+    """How far a solution is from its own optimality conditions, relative to the largest number.
 
     Parameters
     ----------
@@ -224,10 +219,10 @@ def check_optimal(
         Breaks `b0`, `b1`, slope between them and weight of each node, as the solver used them.
     quadratic : bool
 
-    Raises
-    ------
-    NumericalError
-        If sums, bounds or prices are off by more than 1e-9 of the largest number.
+    Returns
+    -------
+    float
+        The worst of sums, bounds and prices; at most `TOLERANCE` for a solution.
     """
     links, size = task.links, max(task.size, float(np.abs(z).max()))
     slack = TOLERANCE * size
@@ -236,9 +231,20 @@ def check_optimal(
         links.starts, links.children, links.downward, links.is_root, quadratic, *costs,
         task.lo, task.hi, slack * 1e-2, z,
     )
-    worst = max(outside, total, price if quadratic else price * size)
-    if not worst <= slack:
+    return float(max(outside, total, price if quadratic else price * size) / size)
+
+
+def check_optimal(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> None:
+    """Refuse a solution whose own optimality conditions do not hold.
+
+    Raises
+    ------
+    NumericalError
+        If its `residual` is above 1e-9.
+    """
+    off = residual(task, z, costs, quadratic=quadratic)
+    if not off <= TOLERANCE:
         raise NumericalError(
-            f"the projection misses its optimality conditions by {worst / size:.1e} of the largest "
-            "number; bring the weights or the bounds closer together."
+            f"the projection misses its optimality conditions by {off:.1e} of the largest number; "
+            "bring the weights or the bounds closer together."
         )

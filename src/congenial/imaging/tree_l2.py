@@ -2,15 +2,27 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 
 from congenial.errors import UnsupportedError
-from congenial.imaging.problem import NO_WORDS, FloatArray, Task, Words, check_optimal
+from congenial.imaging.problem import (
+    NO_WORDS,
+    TOLERANCE,
+    Costs,
+    FloatArray,
+    Task,
+    Words,
+    check_optimal,
+    residual,
+)
 from congenial.kernels import project_tree
 from congenial.kernels.project_check import refine
 
 # Points of the curves kept, 32 bytes each; a tree needs about its nodes times its depth.
 MOST_POINTS = 2**27
+FAR = 1e3
 
 
 def solve_l2(task: Task) -> FloatArray:
@@ -40,19 +52,30 @@ def solve_l2(task: Task) -> FloatArray:
     """
     zeros = np.zeros_like(task.y)
     costs = (task.y, task.y, zeros, task.weight)
-    z = run(task, costs, task.prefer, NO_WORDS, quadratic=True)
-    links = task.links
-    refine(
-        links.starts, links.children, links.downward, links.is_root,
-        task.y, task.weight, task.lo, task.hi, z,
+    # bounds far from every value seldom bind, and their prices would drown the others' digits
+    far = FAR * task.size
+    near = replace(
+        task,
+        lo=np.where(task.lo < -far, -np.inf, task.lo),
+        hi=np.where(task.hi > far, np.inf, task.hi),
     )
+    links = task.links
+    z = task.y
+    for candidate in (near, task):
+        z = run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
+        refine(
+            links.starts, links.children, links.downward, links.is_root,
+            task.y, task.weight, task.lo, task.hi, z,
+        )
+        if residual(task, z, costs, quadratic=True) <= TOLERANCE:
+            return z
     check_optimal(task, z, costs, quadratic=True)
     return z
 
 
 def run(
     task: Task,
-    costs: tuple[FloatArray, FloatArray, FloatArray, FloatArray],
+    costs: Costs,
     prefer: FloatArray,
     words: Words,
     *,

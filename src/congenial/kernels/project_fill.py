@@ -76,15 +76,17 @@ def fill(
     tied = tied[:k]
     a, b, base = low[tied], high[tied], prefer[tied]
     if words.size == 0:
-        # once more from where the first pass ends, whose rounding error is that of t
-        for _ in range(2):
-            t = _shift(rest, a, b, base)
-            missed = rest
+        t = _shift(rest, a, b, base)
+        # twice more from where that ends: what is missed then is the rounding error of t
+        for _ in range(3):
+            missed, moving = rest, 0
             for i in range(k):
                 base[i] = min(max(base[i] + t, a[i]), b[i])
                 missed -= base[i]
-            if abs(missed) <= 1e-12:
+                moving += a[i] < base[i] < b[i]
+            if missed == 0.0 or moving == 0:
                 break
+            t = missed / moving
         z[tied] = base
         return
     base = np.floor(base)
