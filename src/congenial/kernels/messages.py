@@ -199,8 +199,8 @@ def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, o
             out_hi[b] = min(out_hi[b], rest_hi if sign[c] > 0 else rest_lo)
             below = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[b], 1e-9))
             out_var[a] = max(out_var[a], below)
-            out_lo[a] = min(out_lo[a], out_lo[c])
-            out_hi[a] = min(out_hi[a], out_hi[c])
+            out_lo[a] = min(out_lo[a], out_lo[c] + (rate_lo[b] if sign[c] > 0 else rate_hi[b]))
+            out_hi[a] = min(out_hi[a], out_hi[c] + (rate_hi[b] if sign[c] > 0 else rate_lo[b]))
 
 
 @njit(cache=True)
