@@ -108,6 +108,12 @@ def test_every_public_name_is_there():
         _ = cg.no_such_name
 
 
+def test_no_public_name_is_hidden_by_a_module():
+    # importing congenial.x, wherever that happens, puts the module into the package as x
+    modules = {path.stem for path in (ROOT / "src" / "congenial").iterdir()}
+    assert not modules & set(cg.__all__)
+
+
 def test_the_script_is_the_command_line():
     (script,) = metadata.entry_points(group="console_scripts", name="congenial")
     assert script.value == "congenial.cli:main"
