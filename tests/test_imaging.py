@@ -37,9 +37,8 @@ WEIGHTS = (0.0, 1e-3, 0.5, 1.0, 1.0, 1.0, 7.3, 1e3)
 def forests(draw, most=9):
     """A tree in scrambled order, often of several levels; sometimes several roots."""
     n = draw(st.integers(1, most))
-    parents = [-1]
-    for i in range(1, n):
-        parents.append(draw(st.integers(-1 if draw(st.integers(0, 5)) == 0 else 0, i - 1)))
+    first = [-1 if draw(st.integers(0, 5)) == 0 else 0 for _ in range(n)]
+    parents = [-1] + [draw(st.integers(first[i], i - 1)) for i in range(1, n)]
     order = draw(st.permutations(range(n)))
     place = {v: i for i, v in enumerate(order)}
     return Tree.from_parents([-1 if parents[v] < 0 else place[parents[v]] for v in order])

@@ -5,6 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
+from congenial.kernels.project_fill import total_of
+
 
 @njit(cache=True)
 def reach(
@@ -93,8 +95,8 @@ def refine(
         stiff, mean = 0.0, 0.0
         if starts[v + 1] > starts[v]:
             give = 0.0
+            mean = total_of(m[children[starts[v] : starts[v + 1]]])
             for c in children[starts[v] : starts[v + 1]]:
-                mean += m[c]
                 give += np.inf if a[c] == 0.0 else 1.0 / a[c]
             stiff = np.inf if give == 0.0 else 1.0 / give
             inner_a[v], inner_m[v] = stiff, mean
@@ -147,10 +149,9 @@ def certify(
         a, b = 0.0, 0.0
         if starts[v + 1] > starts[v]:
             a, b = -np.inf, np.inf
-            total = 0.0
+            total = total_of(z[children[starts[v] : starts[v + 1]]])
             for c in children[starts[v] : starts[v + 1]]:
                 a, b = max(a, below[c]), min(b, above[c])
-                total += z[c]
             worst_sum = max(worst_sum, abs(total - z[v]))
             if a > b:
                 worst_price = max(worst_price, a - b)

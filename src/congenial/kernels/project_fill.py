@@ -44,6 +44,20 @@ def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) 
 
 
 @njit(cache=True)
+def total_of(values: np.ndarray) -> float:
+    """Sum with the rounding errors carried along (Neumaier 1974)."""
+    total, lost = 0.0, 0.0
+    for value in values:
+        after = total + value
+        if abs(total) >= abs(value):
+            lost += (total - after) + value
+        else:
+            lost += (value - after) + total
+        total = after
+    return total + lost
+
+
+@njit(cache=True)
 def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> float:
     total = 0.0
     for i in range(base.size):
@@ -79,15 +93,15 @@ def fill(
         t = _shift(rest, a, b, base)
         # twice more from where that ends: what is missed then is the rounding error of t
         for _ in range(3):
-            missed, moving = rest, 0
+            moving = 0
             for i in range(k):
                 base[i] = min(max(base[i] + t, a[i]), b[i])
-                missed -= base[i]
                 moving += a[i] < base[i] < b[i]
+            z[tied] = base
+            missed = total - total_of(z[members])
             if missed == 0.0 or moving == 0:
                 break
             t = missed / moving
-        z[tied] = base
         return
     base = np.floor(base)
     t = np.floor(_shift(rest, a, b, base))
