@@ -91,7 +91,9 @@ def test_draws_and_law_of_a_plain_mixture() -> None:
     draws = mixed.sample(X, 20_000, cg.seeded(3))
     at_truth = np.exp(np.asarray(mixed.log_prob(X, X)))
     wide = np.abs(draws[:, 0] - 3) > 5
-    share = 0.75 * np.exp(cg.DiscreteLaplace(20.0).log_pmf(np.arange(6, 900), np.full(894, 20.0))).sum()
+    share = (
+        0.75 * np.exp(cg.DiscreteLaplace(20.0).log_pmf(np.arange(6, 900), np.full(894, 20.0))).sum()
+    )
     assert wide.mean() == pytest.approx(2 * share, abs=0.02)
     assert 0 < at_truth < 1
 

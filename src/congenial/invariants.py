@@ -141,7 +141,9 @@ def bounds(lo: npt.ArrayLike = -np.inf, hi: npt.ArrayLike = np.inf) -> Invariant
     return Invariant((Bounds(low, high),))
 
 
-def _system(name: str, matrix: npt.ArrayLike, value: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+def _system(
+    name: str, matrix: npt.ArrayLike, value: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
     rows = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
     values = np.atleast_1d(np.asarray(value, dtype=np.float64))
     if rows.ndim != 2 or values.shape != (rows.shape[0],):
@@ -209,6 +211,18 @@ def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> lis
     return nodes
 
 
+def _imposed_tree(invariant: Invariant, n: int) -> Tree | None:
+    trees = {id(p.tree): p.tree for p in invariant.parts if isinstance(p, Consistent)}
+    if len({t.parents.tobytes() for t in trees.values()}) > 1:
+        raise InvariantError("two different trees are imposed; impose one with consistent(tree).")
+    imposed = next(iter(trees.values()), None)
+    if imposed is not None and len(imposed) != n:
+        raise InvariantError(
+            f"the tree has {len(imposed)} nodes and the mechanism {n} queries; give equal lengths."
+        )
+    return imposed
+
+
 def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requirements:
     """Resolve an invariant for vectors of length `n`.
 
@@ -232,14 +246,7 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent(), "
             "exactly(), nonnegative(), bounds(), linear() and at_least(), joined by &."
         )
-    trees = {id(p.tree): p.tree for p in invariant.parts if isinstance(p, Consistent)}
-    if len({t.parents.tobytes() for t in trees.values()}) > 1:
-        raise InvariantError("two different trees are imposed; impose one with consistent(tree).")
-    imposed = next(iter(trees.values()), None)
-    if imposed is not None and len(imposed) != n:
-        raise InvariantError(
-            f"the tree has {len(imposed)} nodes and the mechanism {n} queries; give equal lengths."
-        )
+    imposed = _imposed_tree(invariant, n)
     lookup = imposed if imposed is not None else tree
     pinned = np.zeros(n, dtype=np.bool_)
     lo, hi = np.full(n, -np.inf), np.full(n, np.inf)
@@ -269,12 +276,12 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             f"entry {i} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which leaves no "
             "integer; relax one of the two."
         )
-    return Requirements(n, imposed, pinned, lo, hi, _stack(rows[Linear], n), _stack(rows[AtLeast], n))
+    return Requirements(
+        n, imposed, pinned, lo, hi, _stack(rows[Linear], n), _stack(rows[AtLeast], n)
+    )
 
 
-def _stack(
-    systems: list[tuple[FloatArray, FloatArray]], n: int
-) -> tuple[FloatArray, FloatArray]:
+def _stack(systems: list[tuple[FloatArray, FloatArray]], n: int) -> tuple[FloatArray, FloatArray]:
     if not systems:
         return np.zeros((0, n)), np.zeros(0)
     return np.vstack([s[0] for s in systems]), np.concatenate([s[1] for s in systems])

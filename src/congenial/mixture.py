@@ -151,7 +151,8 @@ def mixture(parts: Sequence[Samples], weights: Sequence[float]) -> Mixture:
             )
     if not (np.isfinite(shares) & (shares >= 0)).all() or abs(shares.sum() - 1.0) > 1e-9:
         raise ArgumentError(
-            f"mixture() was given weights {shares.tolist()}; give nonnegative ones that add up to 1."
+            f"mixture() was given weights {shares.tolist()}; "
+            "give nonnegative ones that add up to 1."
         )
     return Mixture(members, tuple(float(w) for w in shares / shares.sum()))
 
@@ -165,7 +166,9 @@ def draw_mixed(
 ) -> Values:
     """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
     rows = checked_size(size)
-    ends = np.cumsum(np.array([int(w * _CHOICES) for w in weights / weights.sum()], dtype=np.uint64))
+    ends = np.cumsum(
+        np.array([int(w * _CHOICES) for w in weights / weights.sum()], dtype=np.uint64)
+    )
     last = int(np.flatnonzero(weights)[-1])
     words = rng.bits(rows) >> np.uint64(2)
     chosen = np.minimum(np.searchsorted(ends, words, side="right"), last)

@@ -34,9 +34,7 @@ class Tree:
     names: tuple[str, ...] = field(repr=False)
 
     @classmethod
-    def from_parents(
-        cls, parents: npt.ArrayLike, names: Sequence[str] | None = None
-    ) -> Tree:
+    def from_parents(cls, parents: npt.ArrayLike, names: Sequence[str] | None = None) -> Tree:
         """Build a tree from parent indices, in any order.
 
         Parameters
@@ -148,7 +146,7 @@ class Tree:
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether each node has no children, shape (n,)."""
         starts, _ = self.children
-        return np.diff(starts) == 0
+        return np.asarray(np.diff(starts) == 0)
 
     @cached_property
     def leaves(self) -> IntArray:
@@ -185,6 +183,8 @@ class Tree:
             if not 0 <= node < len(self):
                 raise ArgumentError(f"node {node} is out of range; give 0 to {len(self) - 1}.")
             return int(node)
+        if isinstance(node, bool):
+            raise ArgumentError(f"node is {node}; give an index, a name or a path.")
         text = node if isinstance(node, str) else "/".join(map(str, node))
         found = self._by_name.get(text, [])
         if not found and "/" in text:

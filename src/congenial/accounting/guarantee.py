@@ -13,7 +13,14 @@ from congenial.errors import PrivacyError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 
-__all__ = ["Guarantee", "Neighbours", "conditioned_guarantee", "imaged_guarantee", "mixed_guarantee", "with_sampler_error"]
+__all__ = [
+    "Guarantee",
+    "Neighbours",
+    "conditioned_guarantee",
+    "imaged_guarantee",
+    "mixed_guarantee",
+    "with_sampler_error",
+]
 
 
 @dataclass(frozen=True)
@@ -72,7 +79,9 @@ class Guarantee:
         if self.unprotected:
             text += f" Not protected: {'; '.join(self.unprotected)}."
         if self.ideal_only:
-            text += " This holds for real-number noise only; its floating-point draws are for studies."
+            text += (
+                " This holds for real-number noise only; its floating-point draws are for studies."
+            )
         return text
 
     def __str__(self) -> str:
@@ -93,7 +102,11 @@ def _unprotected(mechanism: Additive, need: Requirements) -> tuple[str, ...]:
             here = tree.level == depth
             if pinned[here].all() and here.any():
                 names = [tree.names[v] for v in np.flatnonzero(here)]
-                which = f"of {names[0]}" if len(names) == 1 else f"of all {len(names)} nodes of level {depth}"
+                which = (
+                    f"of {names[0]}"
+                    if len(names) == 1
+                    else f"of all {len(names)} nodes of level {depth}"
+                )
                 out.append(f"the exact count {which}")
                 rest[here] = False
         out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in np.flatnonzero(rest)]
@@ -216,8 +229,8 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
             first.unprotected,
         ):
             raise PrivacyError(
-                "the mixed mechanisms publish different entries exactly, so they share no guarantee; "
-                "mix mechanisms under the same invariant."
+                "the mixed mechanisms publish different entries exactly, so they share no "
+                "guarantee; mix mechanisms under the same invariant."
             )
     worst = max(parts, key=lambda part: part.epsilon)
     return replace(

@@ -61,7 +61,8 @@ def condition(
     if isinstance(mechanism, Mixture):
         if isinstance(invariant, Union):
             raise UnsupportedError(
-                "conditioning a mixture on a union is not covered; condition each part and mix those."
+                "conditioning a mixture on a union is not covered; "
+                "condition each part and mix those."
             )
         members = [_additive(part) for part in mechanism.parts]
         parts = [_condition(part, invariant) for part in members]

@@ -116,7 +116,7 @@ class Conditioned:
         values = np.asarray(z)
         if values.ndim not in (1, 2) or values.shape[-1] != self.mechanism.n:
             raise ArgumentError(
-                f"z has shape {values.shape}; give ({self.mechanism.n},) or (size, {self.mechanism.n})."
+                f"z has shape {values.shape}; give {self.mechanism.n} values, or rows of as many."
             )
         inside = self._satisfied(np.atleast_2d(values), counts)
         log_pmf = self.mechanism.log_prob(np.atleast_2d(values), counts)
@@ -277,16 +277,20 @@ class Conditioned:
         matrix, value = need.equalities
         if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
             raise InvariantError(
-                "x does not satisfy a linear condition; the condition's value must be that of the data."
+                "x does not satisfy a linear condition; "
+                "the condition's value must be that of the data."
             )
         outside = ((counts < need.lo) | (counts > need.hi)) & ~need.pinned
         if self.bounds_hold and outside.any():
             raise InvariantError(
-                "x violates the bounds of some entry; the data themselves must satisfy the invariant."
+                "x violates the bounds of some entry; "
+                "the data themselves must satisfy the invariant."
             )
         return counts
 
-    def _satisfied(self, values: npt.NDArray[np.generic], counts: IntArray) -> npt.NDArray[np.bool_]:
+    def _satisfied(
+        self, values: npt.NDArray[np.generic], counts: IntArray
+    ) -> npt.NDArray[np.bool_]:
         need = self.requirements
         whole = np.asarray(values == np.rint(values.astype(np.float64))).all(axis=1)
         v = np.rint(values.astype(np.float64)).astype(np.int64)

@@ -133,7 +133,8 @@ class ConditionedMixture:
             )
         with np.errstate(divide="ignore"):
             prior = np.log(np.array(self.weights))
-        return prior + np.array([part.log_normalizer(x) for part in self.parts])
+        found = [part.log_normalizer(x) for part in self.parts]
+        return np.asarray(prior + np.array(found), dtype=np.float64)
 
 
 def _within(counts: npt.NDArray[np.int64 | np.float64], need: Requirements) -> bool:
@@ -155,12 +156,14 @@ def check_alternatives(needs: Sequence[Requirements]) -> None:
         same = (
             np.array_equal(one.pinned, first.pinned)
             and (one.tree is None) == (first.tree is None)
-            and all(np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True))
+            and all(
+                np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True)
+            )
         )
         if not same:
             raise UnsupportedError(
-                "the alternatives of a union differ in more than bounds; give each of them the same "
-                "consistent(), exactly() and linear() parts."
+                "the alternatives of a union differ in more than bounds; give each of them the "
+                "same consistent(), exactly() and linear() parts."
             )
         for other in needs[:i]:
             if not ((one.lo > other.hi) | (other.lo > one.hi)).any():

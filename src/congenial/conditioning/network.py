@@ -114,12 +114,24 @@ class _Builder:
         self.count += size
         return numbers
 
-    def emit(self, op: int, first: IntArray, second: npt.ArrayLike, third: npt.ArrayLike, cls: npt.ArrayLike) -> None:
+    def emit(
+        self,
+        op: int,
+        first: IntArray,
+        second: npt.ArrayLike,
+        third: npt.ArrayLike,
+        cls: npt.ArrayLike,
+    ) -> None:
         """Append operations; those given later run earlier."""
-        full = [np.broadcast_to(np.asarray(v, dtype=np.int64), first.shape) for v in (op, first, second, third, cls)]
+        full = [
+            np.broadcast_to(np.asarray(v, dtype=np.int64), first.shape)
+            for v in (op, first, second, third, cls)
+        ]
         self.ops.append(tuple(np.ascontiguousarray(v[::-1]) for v in full))
 
-    def merge_all(self, group: IntArray, slot: IntArray, cls: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    def merge_all(
+        self, group: IntArray, slot: IntArray, cls: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
         """Merge the members of each group in rounds of pairs until each has one.
 
         Members are sorted by class first, so that equal subtrees meet equal subtrees and their
@@ -139,7 +151,10 @@ class _Builder:
             i = np.flatnonzero(is_left)
             representatives, code = _distinct(cls[i], cls[i + 1])
             made = self.add(
-                MERGE, representatives.size, left=cls[i][representatives], right=cls[i + 1][representatives]
+                MERGE,
+                representatives.size,
+                left=cls[i][representatives],
+                right=cls[i + 1][representatives],
             )
             fresh = np.arange(self.slots, self.slots + i.size, dtype=np.int64)
             self.slots += i.size
@@ -161,10 +176,11 @@ def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Networ
     tilt : ndarray of float64, shape (n,)
         Tilt of each variable's weight; variables share a class only where tilts are equal.
     """
-    n = forest.n
     build = _Builder(forest)
     classes = build.slot_class[0]
-    representatives, code = _distinct(unary.kind, unary.scale, unary.center, unary.lo, unary.hi, tilt)
+    representatives, code = _distinct(
+        unary.kind, unary.scale, unary.center, unary.lo, unary.hi, tilt
+    )
     own = build.add(UNARY, representatives.size, variable=representatives)[code]
     classes[:] = own
     member_depth = np.where(forest.above >= 0, forest.depth[forest.above], -1)

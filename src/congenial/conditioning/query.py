@@ -26,7 +26,9 @@ def marginal_table(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
     path: list[int] = [v]
     while True:
         i = setter[path[-1]]
-        if network.op[i] == descend.ROOT or (network.op[i] == descend.LINK and network.third[i] == 0):
+        if network.op[i] == descend.ROOT or (
+            network.op[i] == descend.LINK and network.third[i] == 0
+        ):
             break
         path.append(int(network.first[i] if network.op[i] == descend.SPLIT else network.second[i]))
     outside = _top(tables, path[-1], int(setter[path[-1]]))
@@ -65,7 +67,9 @@ def _correlate(outside: FloatArray, table: FloatArray) -> FloatArray:
     return np.maximum(full, 0.0)
 
 
-def _through_split(tables: Tables, parent: int, child: int, other: int, outside: FloatArray) -> FloatArray:
+def _through_split(
+    tables: Tables, parent: int, child: int, other: int, outside: FloatArray
+) -> FloatArray:
     network = tables.network
     p, c, o = (int(network.slot_class[s]) for s in (parent, child, other))
     full = _correlate(outside, tables.of_class(o))
@@ -73,7 +77,9 @@ def _through_split(tables: Tables, parent: int, child: int, other: int, outside:
     return _window(full, int(first), int(tables.lo[c]), int(tables.hi[c]))
 
 
-def _through_link(tables: Tables, parent: int, child: int, sign: int, outside: FloatArray) -> FloatArray:
+def _through_link(
+    tables: Tables, parent: int, child: int, sign: int, outside: FloatArray
+) -> FloatArray:
     network = tables.network
     c = int(network.slot_class[parent])
     target = int(network.slot_class[child])

@@ -109,7 +109,9 @@ def _slope(log_out: FloatArray, done: npt.NDArray[np.bool_], end: int) -> float:
     found = np.flatnonzero(done)
     edge, inner = int(found[end]), 1 if end == 0 else -1
     reach = 1
-    while reach < 16 and 0 <= edge + 2 * inner * reach < done.size and done[edge + 2 * inner * reach]:
+    while (
+        reach < 16 and 0 <= edge + 2 * inner * reach < done.size and done[edge + 2 * inner * reach]
+    ):
         reach *= 2
     other = edge + inner * reach
     if not (0 <= other < done.size and done[other]):

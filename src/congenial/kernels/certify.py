@@ -4,8 +4,8 @@ Beside the computed message m of each class runs an upper bound U = m + L of the
 holds L inside the window, and a geometric tail ``edge * ratio^k`` bounds the true message k steps
 beyond each end. True messages are log-concave (sums and products of log-concave weights), so a
 ratio between two points of U and m bounds every later one. A merge adds to L what its parts lost
-and all that their tails bring in; the tails are summed by one recursion a step. At the top, L / U is
-the probability that a draw leaves some window: the total variation that cutting costs.
+and all that their tails bring in; the tails are summed by one recursion a step. At the top, L / U
+is the probability that a draw leaves some window: the total variation that cutting costs.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def _add_tail(out, first, edge, ratio, body, body_lost, low_edge, low_ratio):
     for j in range(first, min(0, last + 1)):
         out[j - first] += edge * at_zero * low_ratio ** (-j) if low_edge > 0.0 else 0.0
     t = at_zero
-    for j in range(0, min(last, n) + 1):
+    for j in range(min(last, n) + 1):
         if j >= first:
             out[j - first] += edge * t
         if j < n:
@@ -75,10 +75,24 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, crossed, out):
     flipped = out[::-1]
     back = a.size + b.size - 2 - (first + out.size - 1)
     _add_tail(
-        flipped, back - a.size + 1, tails_a[0], tails_a[1], b[::-1], lost_b[::-1], tails_b[2], tails_b[3]
+        flipped,
+        back - a.size + 1,
+        tails_a[0],
+        tails_a[1],
+        b[::-1],
+        lost_b[::-1],
+        tails_b[2],
+        tails_b[3],
     )
     _add_tail(
-        flipped, back - b.size + 1, tails_b[0], tails_b[1], a[::-1], lost_a[::-1], tails_a[2], tails_a[3]
+        flipped,
+        back - b.size + 1,
+        tails_b[0],
+        tails_b[1],
+        a[::-1],
+        lost_a[::-1],
+        tails_a[2],
+        tails_a[3],
     )
 
 
@@ -96,7 +110,22 @@ def _cross(lost, other, other_lost, first, out):
 
 @njit(cache=True)
 def certify(
-    begin, end, ctype, left, right, sign, lo, hi, support_lo, support_hi, offset, table, factor, crossed, lost, tails
+    begin,
+    end,
+    ctype,
+    left,
+    right,
+    sign,
+    lo,
+    hi,
+    support_lo,
+    support_hi,
+    offset,
+    table,
+    factor,
+    crossed,
+    lost,
+    tails,
 ):
     """Fill `lost` (as `table`) and `tails` (c, 4): edge and ratio below and above each window.
 

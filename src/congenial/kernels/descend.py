@@ -89,5 +89,5 @@ def _choose_root(t, lo, total, word):
         if t[k] > t[best]:
             best = k
         below += np.int64(t[k] * unit)
-        passed += below <= target
+        passed += int(below <= target)
     return lo + (passed if passed < t.size else best)

@@ -39,7 +39,9 @@ def _two_product(x: float, y: float) -> tuple[float, float]:
 
 
 @njit(cache=True)
-def tilted_weight(kind: int, inverse: float, center: float, tilt: float, u: float, shift: float) -> float:
+def tilted_weight(
+    kind: int, inverse: float, center: float, tilt: float, u: float, shift: float
+) -> float:
     """Return weight(u) * exp(tilt * u - shift) to within three units of the last place.
 
     `inverse` is 1 / scale for Laplace and 1 / (2 sigma^2) for Gaussian weights. The exponent is
@@ -104,7 +106,22 @@ def convolve(a, b, first, out):
 
 @njit(cache=True)
 def fill(
-    begin, end, ctype, left, right, sign, kind, inverse, center, tilt, lo, hi, offset, table, factor, log_scale
+    begin,
+    end,
+    ctype,
+    left,
+    right,
+    sign,
+    kind,
+    inverse,
+    center,
+    tilt,
+    lo,
+    hi,
+    offset,
+    table,
+    factor,
+    log_scale,
 ):
     """Fill the tables of classes begin..end-1 and their scale factors.
 
@@ -119,7 +136,9 @@ def fill(
         if ctype[c] == UNARY:
             top = -np.inf
             for i in range(width):
-                top = max(top, _log_weight(kind[c], inverse[c], center[c], tilt[c], float(lo[c] + i)))
+                top = max(
+                    top, _log_weight(kind[c], inverse[c], center[c], tilt[c], float(lo[c] + i))
+                )
             for i in range(width):
                 out[i] = tilted_weight(
                     kind[c], inverse[c], center[c], tilt[c], float(lo[c] + i), top

@@ -1,4 +1,4 @@
-"""Exponential tilts of a sum forest: a Newton method whose steps are two passes of Gaussian messages.
+"""Exponential tilts of a sum forest, by Newton steps of two passes of Gaussian messages.
 
 Tilting every unary weight by exp(t * u), where t is the multiplier of the constraint above minus
 those of the constraints below, leaves the conditional law unchanged and moves the bulk of every

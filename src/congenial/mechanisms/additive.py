@@ -76,7 +76,9 @@ class Additive:
         if not self.noise.discrete:
             return array.astype(np.float64)
         if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
-            raise ArgumentError("x has an entry that is not an integer; discrete noise needs counts.")
+            raise ArgumentError(
+                "x has an entry that is not an integer; discrete noise needs counts."
+            )
         if (np.abs(array.astype(np.float64)) > 2.0**53).any():
             raise ArgumentError("x has an entry beyond 2^53 in size; give smaller counts.")
         return array.astype(np.int64)

@@ -1,0 +1,167 @@
+"""Where the windows of a sum network go: tilts, moments, and the tails that must fit in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.forest import SumForest
+from congenial.conditioning.network import Network, Unary
+from congenial.errors import InfeasibleError
+from congenial.kernels import laws, messages, tilting
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def improper_ends(forest: SumForest, unary: Unary) -> tuple[bool, bool]:
+    """Whether the weights cannot be normalised: (inside some sum, at some root)."""
+    n = forest.n
+    flat = unary.kind == laws.FLAT
+    up = flat & np.isposinf(unary.hi)
+    down = flat & np.isneginf(unary.lo)
+    sum_up = np.zeros(forest.m, dtype=np.bool_)
+    sum_down = np.zeros(forest.m, dtype=np.bool_)
+    inside = at_root = False
+    for i in forest.order:
+        if i < n:
+            k = forest.above[i]
+            if k < 0:
+                at_root |= bool(up[i] or down[i])
+                continue
+            inside |= bool((sum_up[k] and down[i]) or (sum_down[k] and up[i]))
+            sum_up[k] |= up[i]
+            sum_down[k] |= down[i]
+        else:
+            k = i - n
+            v = forest.owner[k]
+            if v >= 0:
+                ends = (sum_up[k], sum_down[k])
+                reach_up, reach_down = ends if forest.sign[k] > 0 else ends[::-1]
+                up[v] &= bool(reach_up)
+                down[v] &= bool(reach_down)
+    return inside, at_root
+
+
+def tilts(forest: SumForest, unary: Unary) -> FloatArray:
+    """Return multipliers of the constraints, rounded so that like families share them."""
+    theta = np.zeros(forest.m)
+    free = unary.lo < unary.hi
+    centred = (unary.center == 0) & (unary.lo == -unary.hi)
+    if forest.m == 0 or bool((centred | ~free).all()):
+        return theta
+    kind, scale = _stand_in(unary)
+    args = (kind, scale, unary.center, unary.lo, unary.hi)
+    shape = (forest.above, forest.owner, forest.sign)
+    tilting.solve(*args, *shape, forest.order, theta, 60)
+    tilt, log_z, mean, var = (np.empty(forest.n) for _ in range(4))
+    tilting.node_tilts(*shape, theta, tilt)
+    tilting.moments(*args, tilt, log_z, mean, var)
+    spread = np.zeros(forest.m)
+    np.add.at(spread, forest.above[forest.above >= 0], var[forest.above >= 0])
+    grid = 2.0 ** np.floor(-0.5 * np.log2(np.maximum(spread, 1e-6)))
+    for finer in (1.0, 0.125, 1 / 64):
+        rounded = np.rint(theta / (grid * finer)) * (grid * finer)
+        tilting.node_tilts(*shape, rounded, tilt)
+        tilting.moments(*args, tilt, log_z, mean, var)
+        if np.isfinite(log_z).all():
+            return rounded
+    return theta
+
+
+def _stand_in(unary: Unary) -> tuple[IntArray, FloatArray]:
+    """Replace flat weights by very wide Laplace ones, for placing windows only."""
+    flat = unary.kind == laws.FLAT
+    kind = np.where(flat, laws.LAPLACE, unary.kind)
+    measured = unary.scale[~flat]
+    wide = 32.0 * (float(measured.max()) if measured.size else 1.0) * np.sqrt(flat.size) + 32.0
+    finite = np.where(np.isfinite(unary.lo) & np.isfinite(unary.hi), unary.hi - unary.lo, 0.0)
+    return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Support, decay and moments of every class, from which windows follow."""
+
+    mean: FloatArray
+    var: FloatArray
+    support_lo: FloatArray
+    support_hi: FloatArray
+    rate_lo: FloatArray
+    rate_hi: FloatArray
+
+
+def place_classes(network: Network, unary: Unary, tilt: FloatArray) -> Placement:
+    """Fill the support, decay and moments of every class."""
+    kind, scale = _stand_in(unary)
+    v = np.maximum(network.variable, 0)
+    count = v.size
+    own = [
+        np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
+    ]
+    log_z: FloatArray = np.empty(count)
+    mean, var = np.empty_like(log_z), np.empty_like(log_z)
+    tilting.moments(*own, log_z, mean, var)
+    decay = np.where(unary.kind[v] == laws.LAPLACE, 1.0 / scale[v], 0.0)
+    decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
+    rate_lo, rate_hi = decay, decay.copy()
+    support_lo, support_hi = unary.lo[v], unary.hi[v]
+    messages.propagate(
+        network.ctype,
+        network.left,
+        network.right,
+        network.sign,
+        mean,
+        var,
+        support_lo,
+        support_hi,
+        rate_lo,
+        rate_hi,
+    )
+    return Placement(mean, np.asarray(var), support_lo, support_hi, rate_lo, rate_hi)
+
+
+def windows(
+    network: Network, place: Placement, *, cut: float, generous: float
+) -> tuple[IntArray, IntArray]:
+    """Place a window around the mean of each class, wide enough for its posterior tails."""
+    count = network.ctype.size
+    out_var = np.full(count, -1.0)
+    out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
+    out_var[network.fixed] = 0.0
+    out_var[network.roots] = 1e30
+    out_lo[network.roots] = out_hi[network.roots] = 0.0
+    messages.surround(
+        network.ctype,
+        network.left,
+        network.right,
+        network.sign,
+        place.var,
+        place.rate_lo,
+        place.rate_hi,
+        out_var,
+        out_lo,
+        out_hi,
+    )
+    expo = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    sd = np.sqrt(1.0 / (1.0 / np.maximum(place.var, 1e-9) + 1.0 / np.maximum(out_var, 1e-9)))
+    gauss = np.sqrt(2.0 * expo) * sd
+    below = expo / np.maximum(place.rate_lo + out_lo, 1e-12) + 3.0 * sd
+    above = expo / np.maximum(place.rate_hi + out_hi, 1e-12) + 3.0 * sd
+    lo = np.floor(place.mean - generous * np.hypot(below, gauss)) - 2.0
+    hi = np.ceil(place.mean + generous * np.hypot(above, gauss)) + 2.0
+    lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
+    lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
+    fixed = np.unique(network.fixed)
+    if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
+        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+    lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
+    shape = network.ctype, network.left, network.right, network.sign
+    messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
+    used = out_var >= 0.0
+    return (
+        np.where(used, lo, 1.0).astype(np.int64),
+        np.where(used, hi, 0.0).astype(np.int64),
+    )
