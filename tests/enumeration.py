@@ -2,7 +2,7 @@
 
 It shares no code with the package. The noise u = z - x satisfies ``rows @ u == 0``, lies within
 bounds and is zero where pinned; its weight is the product of the laws of the measured entries.
-Vectors whose weight is below exp(-REACH) of that of u = 0 are left out; u = 0 is always one of those kept.
+Vectors whose weight is below exp(-REACH) of that of u = 0 are left out; u = 0 is always kept.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ def enumerate_law(rows, kind, scales, x, pinned=(), lo=-np.inf, hi=np.inf, *, fl
     done = np.zeros(n, dtype=bool)
     states = np.zeros((1, n), dtype=np.int64)
     log_w = np.zeros(1)
-    left = [v for v in _order(rows, scales)]
+    left = _order(rows, scales)
     while left:
         found = [(v, _settled(rows, done, v)) for v in left]
         known = [(v, row) for v, row in found if row is not None]
@@ -129,7 +129,9 @@ def _order(rows, scales):
     order: list[int] = []
     for row in sorted(rows, key=lambda r: touching[r != 0].sum()):
         entries = np.flatnonzero(row)
-        order += [v for v in entries[np.lexsort((scales[entries], touching[entries]))] if v not in order]
+        order += [
+            v for v in entries[np.lexsort((scales[entries], touching[entries]))] if v not in order
+        ]
     return order + [v for v in range(n) if v not in order]
 
 
