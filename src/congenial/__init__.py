@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from congenial.mechanisms.discrete_laplace import DiscreteLaplace
     from congenial.mechanisms.gaussian import Gaussian
     from congenial.mechanisms.laplace import Laplace
-    from congenial.mixture import mixture
+    from congenial.mixtures import mixture
     from congenial.randomness import secure, seeded
     from congenial.tree import Tree
 
@@ -46,7 +46,7 @@ _HOME = {
     "exactly": "invariants",
     "image": "imaging.image",
     "linear": "invariants",
-    "mixture": "mixture",
+    "mixture": "mixtures",
     "nonnegative": "invariants",
     "project": "imaging.project",
     "secure": "randomness",

@@ -155,7 +155,7 @@ def _announce_compilation(quiet: bool) -> None:
     kernels = Path(__file__).parent / "kernels"
     known = kernels.rglob("*.nbi") if place is None else Path(place).rglob("*.nbi")
     if not quiet and next(iter(known), None) is None:
-        click.echo("Compiling kernels for this machine, once; this takes about a minute.", err=True)
+        click.echo("Compiling kernels for this machine, once; this takes some ten seconds.", err=True)
 
 
 def main() -> NoReturn:

@@ -13,7 +13,7 @@ from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
-from congenial.mixture import Mixture
+from congenial.mixtures import Mixture
 
 SAMPLERS = ("auto", "exact")
 

@@ -24,6 +24,8 @@ ERROR_LIMIT = 1e-9
 _CUT = 1e-12
 _MEMORY_LIMIT = 1 << 30  # entries of all tables together
 _UNIT = 2.0**-53
+# Error of one weight, in units: an exponential within one last place, and two roundings.
+_WEIGHT_UNITS = 4.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -170,12 +172,14 @@ def _fill(
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     messages.fill(begin, count, *args)
     cut = _cut_off(network, lo, hi, place, offset, table, factor, lost, wide)
-    terms = np.minimum(left_width, right_width)
-    rounding = (2.0 * (2.0 * np.sqrt(terms) + 3.0) + 24.0) * _UNIT + width * 2.0**-62
-    rounding[wide] = width[wide] * 2.0**-62  # their error is in `lost`
+    # for each choice the message above it (messages.convolve) and integers out of 2^61
+    rounding = 4.0 * _UNIT + width * 2.0**-61
+    rounding[wide] -= 4.0 * _UNIT  # their error is in `lost`
     spent = network.cls[network.op != descend.LINK]
-    products = int((network.ctype[network.slot_class] == PRODUCT).sum())
-    error = cut + float(rounding[spent].sum()) + 8.0 * _UNIT * (network.slots + products)
+    # for each variable its own weight (messages.tilted_weight), for each sum below it a product
+    variables = int((network.ctype[network.slot_class] != MERGE).sum())
+    own = _WEIGHT_UNITS * variables + int((network.op == descend.LINK).sum())
+    error = cut + float(rounding[spent].sum()) + own * _UNIT
     return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut
 
 

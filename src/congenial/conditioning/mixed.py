@@ -17,7 +17,7 @@ from congenial.accounting.guarantee import (
 from congenial.conditioning.conditioned import Conditioned
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
-from congenial.mixture import draw_mixed
+from congenial.mixtures import draw_mixed
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]

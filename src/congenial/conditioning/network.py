@@ -183,7 +183,9 @@ def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Networ
     )
     own = build.add(UNARY, representatives.size, variable=representatives)[code]
     classes[:] = own
-    member_depth = np.where(forest.above >= 0, forest.depth[forest.above], -1)
+    member_depth = np.full(forest.n, -1, dtype=np.int64)
+    held = forest.above >= 0
+    member_depth[held] = forest.depth[forest.above[held]]
     by_depth = np.argsort(member_depth, kind="stable")
     edges = np.searchsorted(member_depth[by_depth], np.arange(forest.depth.max(initial=-1) + 2))
     for depth in range(int(forest.depth.max(initial=-1)), -1, -1):

@@ -106,7 +106,10 @@ def place_classes(network: Network, unary: Unary, tilt: FloatArray) -> Placement
     tilting.moments(*own, log_z, mean, var)
     decay = np.where(unary.kind[v] == laws.LAPLACE, 1.0 / scale[v], 0.0)
     decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
-    rate_lo, rate_hi = decay, decay.copy()
+    # a bound of a measured variable may lie far out: its tail decays before it is cut off
+    flat = unary.kind[v] == laws.FLAT
+    rate_lo = np.where(flat & np.isfinite(unary.lo[v]), np.inf, decay)
+    rate_hi = np.where(flat & np.isfinite(unary.hi[v]), np.inf, decay)
     support_lo, support_hi = unary.lo[v], unary.hi[v]
     messages.propagate(
         network.ctype,

@@ -17,6 +17,8 @@ from congenial.kernels.messages import MERGE, PRODUCT
 
 # Stands for all that underflows, relative to the largest entry of a table.
 TINY = 1e-290
+# Losses below this are not followed entry by entry.
+SMALL = 1e-22
 
 
 @njit(cache=True)
@@ -29,7 +31,7 @@ def _tail(table, lost, step):
     back = 1
     while back < n:
         inner = table[end - step * back]
-        if inner > edge:
+        if inner > 0.0:
             ratio = min(ratio, (edge / inner) ** (1.0 / back))
         back *= 2
     return edge, ratio
@@ -98,14 +100,20 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, crossed, out):
 
 @njit(cache=True)
 def _cross(lost, other, other_lost, first, out):
-    """Add (lost * (other + other_lost))[first + i] to out[i]."""
+    """Add a bound on (lost * (other + other_lost))[first + i] to out[i]."""
+    rest = 0.0
     for i in range(lost.size):
         w = lost[i]
-        if w <= 0.0:
+        if w <= SMALL:
+            rest += w
             continue
         for j in range(max(0, i - first), min(out.size, i + other.size - first)):
             at = j + first - i
             out[j] += w * (other[at] + other_lost[at])
+    # entries of `other` are at most 1
+    rest *= 1.0 + other_lost.max()
+    for j in range(out.size):
+        out[j] += rest
 
 
 @njit(cache=True)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -9,20 +11,32 @@ ROOT = 0
 LINK = 1
 SPLIT = 2
 
-_TOP = 4611686018427387904.0  # 2^62
+_LOW = np.uint64(0xFFFFFFFF)
+
+
+@njit(cache=True)
+def _scaled(word, total):
+    """Return floor(word * total / 2^64) for total below 2^63: uniform below `total`."""
+    t = np.uint64(total)
+    w1, w0 = word >> np.uint64(32), word & _LOW
+    t1, t0 = t >> np.uint64(32), t & _LOW
+    middle = w1 * t0 + ((w0 * t0) >> np.uint64(32))
+    upper = w0 * t1 + (middle & _LOW)
+    return np.int64(w1 * t1 + (middle >> np.uint64(32)) + (upper >> np.uint64(32)))
 
 
 @njit(cache=True)
 def choose(a, lo_a, b, lo_b, s, total, word):
-    """Return l with probability a[l] * b[s - l] / total, within 2^-51 + width * 2^-62.
+    """Return l with probability a[l] * b[s - l] / total, but for width * 2^-61 in all.
 
-    Weights become integers out of 2^62 and are compared with 62 random bits exactly; what rounding
-    leaves over goes to the largest weight. Every l is visited whatever the outcome.
+    Weights become integers, by a power of two, and are compared with a uniform integer exactly.
+    Where `total` exceeds the sum of the weights, the rest goes to the largest weight. Every l is
+    visited whatever the outcome.
     """
     first = max(lo_a, s - lo_b - b.size + 1)
     last = min(lo_a + a.size - 1, s - lo_b)
-    unit = _TOP / total
-    target = np.int64(word >> np.uint64(2))
+    unit = math.ldexp(1.0, 62 - math.frexp(total)[1])
+    target = _scaled(word, np.int64(total * unit))
     below = np.int64(0)
     passed = np.int64(0)
     best, best_weight = first, -1.0
@@ -57,10 +71,7 @@ def draw(op, first, second, third, cls, left, right, lo, hi, offset, table, fact
             used += 1
             if op[i] == ROOT:
                 t = table[offset[c] : offset[c] + hi[c] - lo[c] + 1]
-                total = 0.0
-                for k in range(t.size):
-                    total += t[k]
-                row[first[i]] = _choose_root(t, lo[c], total, word)
+                row[first[i]] = _choose_root(t, lo[c], word)
                 continue
             a, b = left[c], right[c]
             s = row[first[i]]
@@ -79,15 +90,20 @@ def draw(op, first, second, third, cls, left, right, lo, hi, offset, table, fact
 
 
 @njit(cache=True)
-def _choose_root(t, lo, total, word):
-    unit = _TOP / total
-    target = np.int64(word >> np.uint64(2))
+def _choose_root(t, lo, word):
+    """Return an index with probability in proportion to t, but for size * 2^-61 * size."""
+    top = 0.0
+    for k in range(t.size):
+        top = max(top, t[k])
+    room = math.frexp(float(t.size))[1]
+    unit = math.ldexp(1.0, 62 - room - math.frexp(top)[1])
+    total = np.int64(0)
+    for k in range(t.size):
+        total += np.int64(t[k] * unit)
+    target = _scaled(word, total)
     below = np.int64(0)
     passed = 0
-    best = 0
     for k in range(t.size):
-        if t[k] > t[best]:
-            best = k
         below += np.int64(t[k] * unit)
         passed += int(below <= target)
-    return lo + (passed if passed < t.size else best)
+    return lo + passed
