@@ -61,6 +61,10 @@ def tilts(forest: SumForest, unary: Unary) -> FloatArray:
     tilting.moments(*args, tilt, log_z, mean, var)
     spread = np.zeros(forest.m)
     np.add.at(spread, forest.above[forest.above >= 0], var[forest.above >= 0])
+    # the error of a multiplier tilts the summands and the sum itself
+    owner = np.maximum(forest.owner, 0)
+    measured = (forest.owner >= 0) & (unary.kind[owner] != laws.FLAT)
+    spread = np.maximum(spread, np.where(measured, var[owner], 0.0))
     grid = 2.0 ** np.floor(-0.5 * np.log2(np.maximum(spread, 1e-6)))
     for finer in (1.0, 0.125, 1 / 64):
         rounded = np.rint(theta / (grid * finer)) * (grid * finer)

@@ -28,6 +28,9 @@ def _tail(table, lost, step):
     end = n - 1 if step > 0 else 0
     edge = max(table[end] + lost[end], TINY)
     ratio = np.inf
+    mode = np.argmax(table)
+    if mode != end:
+        ratio = (edge / table[mode]) ** (1.0 / abs(end - mode))
     back = 1
     while back < n:
         inner = table[end - step * back]
