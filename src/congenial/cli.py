@@ -155,7 +155,8 @@ def _announce_compilation(quiet: bool) -> None:
     kernels = Path(__file__).parent / "kernels"
     known = kernels.rglob("*.nbi") if place is None else Path(place).rglob("*.nbi")
     if not quiet and next(iter(known), None) is None:
-        click.echo("Compiling kernels for this machine, once; this takes some ten seconds.", err=True)
+        notice = "Compiling kernels for this machine, once; this takes some ten seconds."
+        click.echo(notice, err=True)
 
 
 def main() -> NoReturn:

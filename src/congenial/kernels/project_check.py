@@ -10,8 +10,12 @@ from congenial.kernels.project_fill import total_of
 
 @njit(cache=True)
 def reach(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, slack: float,
-    lo: np.ndarray, hi: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    slack: float,
+    lo: np.ndarray,
+    hi: np.ndarray,
 ) -> int:
     """Tighten `lo` and `hi` in place to what the subtree below each node allows.
 
@@ -36,8 +40,13 @@ def reach(
 
 @njit(cache=True)
 def settle(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
-    known: np.ndarray, y: np.ndarray, center: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    known: np.ndarray,
+    y: np.ndarray,
+    center: np.ndarray,
 ) -> None:
     """Fill `center` with integers near `y` that add up.
 
@@ -79,8 +88,15 @@ def settle(
 
 @njit(cache=True)
 def refine(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
-    y: np.ndarray, weight: np.ndarray, lo: np.ndarray, hi: np.ndarray, z: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    z: np.ndarray,
 ) -> None:
     """Solve again in two passes with the nodes that lie on a bound held there (Hay et al. 2010).
 
@@ -131,9 +147,19 @@ def refine(
 
 @njit(cache=True)
 def certify(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
-    quadratic: bool, b0: np.ndarray, b1: np.ndarray, mid: np.ndarray, weight: np.ndarray,
-    lo: np.ndarray, hi: np.ndarray, slack: float, z: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    quadratic: bool,
+    b0: np.ndarray,
+    b1: np.ndarray,
+    mid: np.ndarray,
+    weight: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    slack: float,
+    z: np.ndarray,
 ) -> tuple[float, float]:
     """Residuals of optimality of `z`: the worst sum, and the worst price.
 
@@ -160,11 +186,15 @@ def certify(
             pull = weight[v] * (z[v] - b0[v])
             a, b = a + pull, b + pull
         else:
-            a += -weight[v] if z[v] <= b0[v] + slack else (
-                mid[v] if z[v] <= b1[v] + slack else weight[v]
+            a += (
+                -weight[v]
+                if z[v] <= b0[v] + slack
+                else (mid[v] if z[v] <= b1[v] + slack else weight[v])
             )
-            b += -weight[v] if z[v] < b0[v] - slack else (
-                mid[v] if z[v] < b1[v] - slack else weight[v]
+            b += (
+                -weight[v]
+                if z[v] < b0[v] - slack
+                else (mid[v] if z[v] < b1[v] - slack else weight[v])
             )
         if z[v] <= lo[v] + slack:
             a = -np.inf

@@ -65,9 +65,21 @@ def span(
 
 @njit(cache=True)
 def add(
-    xa: np.ndarray, ya: np.ndarray, a0: int, a1: int, la: float, ra: float,
-    xb: np.ndarray, yb: np.ndarray, b0: int, b1: int, lb: float, rb: float,
-    xo: np.ndarray, yo: np.ndarray, o: int,
+    xa: np.ndarray,
+    ya: np.ndarray,
+    a0: int,
+    a1: int,
+    la: float,
+    ra: float,
+    xb: np.ndarray,
+    yb: np.ndarray,
+    b0: int,
+    b1: int,
+    lb: float,
+    rb: float,
+    xo: np.ndarray,
+    yo: np.ndarray,
+    o: int,
 ) -> tuple[int, float, float]:
     """Add two curves' ordinates at equal abscissae; write from index `o` on.
 

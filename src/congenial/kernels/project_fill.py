@@ -67,8 +67,13 @@ def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> flo
 
 @njit(cache=True)
 def fill(
-    members: np.ndarray, total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray,
-    words: np.ndarray, z: np.ndarray,
+    members: np.ndarray,
+    total: float,
+    low: np.ndarray,
+    high: np.ndarray,
+    prefer: np.ndarray,
+    words: np.ndarray,
+    z: np.ndarray,
 ) -> None:
     """Set ``z[members]`` within [low, high], with sum `total`, all moved alike from `prefer`.
 
@@ -150,8 +155,15 @@ def _round_shares(
 
 @njit(cache=True)
 def top_down(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
-    y: np.ndarray, lo: np.ndarray, hi: np.ndarray, grid: float, words: np.ndarray,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    grid: float,
+    words: np.ndarray,
     z: np.ndarray,
 ) -> None:
     """Level by level from the roots: project the children's values onto their parent's, round.

@@ -47,8 +47,14 @@ def _own_quadratic(
 
 @njit(cache=True)
 def _own_linear(
-    x: np.ndarray, y: np.ndarray, b0: float, b1: float, mid: float, weight: float,
-    lo: float, hi: float,
+    x: np.ndarray,
+    y: np.ndarray,
+    b0: float,
+    b1: float,
+    mid: float,
+    weight: float,
+    lo: float,
+    hi: float,
 ) -> tuple[int, float, float]:
     """Curve of a cost with slope -weight before b0, `mid` up to b1, weight after, on [lo, hi]."""
     k = 0
@@ -73,9 +79,20 @@ def _own_linear(
 
 @njit(cache=True)
 def solve(
-    starts: np.ndarray, children: np.ndarray, downward: np.ndarray, is_root: np.ndarray,
-    quadratic: bool, b0: np.ndarray, b1: np.ndarray, mid: np.ndarray, weight: np.ndarray,
-    lo: np.ndarray, hi: np.ndarray, prefer: np.ndarray, words: np.ndarray, limit: int,
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    quadratic: bool,
+    b0: np.ndarray,
+    b1: np.ndarray,
+    mid: np.ndarray,
+    weight: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    prefer: np.ndarray,
+    words: np.ndarray,
+    limit: int,
     z: np.ndarray,
 ) -> int:
     """Fill `z` with the minimiser of the summed costs over the tree.
@@ -125,9 +142,21 @@ def solve(
         at[v, 0] = used
         if last > first:
             used, left, right = add(
-                sum_val, sum_cost, sum_at[v, 0], sum_at[v, 1],
-                inverse(sum_ray[v, 0]), inverse(sum_ray[v, 1]),
-                own_x, own_y, 0, k, left, right, val, cost, used,
+                sum_val,
+                sum_cost,
+                sum_at[v, 0],
+                sum_at[v, 1],
+                inverse(sum_ray[v, 0]),
+                inverse(sum_ray[v, 1]),
+                own_x,
+                own_y,
+                0,
+                k,
+                left,
+                right,
+                val,
+                cost,
+                used,
             )
         else:
             for i in range(k):
@@ -145,8 +174,13 @@ def solve(
         if last == first:
             continue
         a, b = span(
-            sum_val, sum_cost, sum_at[v, 0], sum_at[v, 1],
-            inverse(sum_ray[v, 0]), inverse(sum_ray[v, 1]), z[v],
+            sum_val,
+            sum_cost,
+            sum_at[v, 0],
+            sum_at[v, 1],
+            inverse(sum_ray[v, 0]),
+            inverse(sum_ray[v, 1]),
+            z[v],
         )
         price = _middle(a, b)
         for c in children[first:last]:
@@ -168,9 +202,7 @@ def _middle(a: float, b: float) -> float:
 
 
 @njit(cache=True)
-def _pick(
-    low: float, high: float, prefer: float, whole: bool, words: np.ndarray, v: int
-) -> float:
+def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray, v: int) -> float:
     """The preferred value in [low, high]; integers tie by a coin."""
     value = prefer
     if whole:
@@ -183,8 +215,15 @@ def _pick(
 
 @njit(cache=True)
 def _sum_children(
-    members: np.ndarray, cost: np.ndarray, val: np.ndarray, at: np.ndarray, ray: np.ndarray,
-    points: int, out_cost: np.ndarray, out_val: np.ndarray, out: int,
+    members: np.ndarray,
+    cost: np.ndarray,
+    val: np.ndarray,
+    at: np.ndarray,
+    ray: np.ndarray,
+    points: int,
+    out_cost: np.ndarray,
+    out_val: np.ndarray,
+    out: int,
 ) -> tuple[int, float, float]:
     """Add the children's curves, two by two in rounds so that each point moves log k times."""
     k = members.size
@@ -206,9 +245,21 @@ def _sum_children(
             begin = o
             if i + 1 < k:
                 o, l, r = add(
-                    xs, ys, bound[i], bound[i + 1], left[i], right[i],
-                    xs, ys, bound[i + 1], bound[i + 2], left[i + 1], right[i + 1],
-                    xt, yt, o,
+                    xs,
+                    ys,
+                    bound[i],
+                    bound[i + 1],
+                    left[i],
+                    right[i],
+                    xs,
+                    ys,
+                    bound[i + 1],
+                    bound[i + 2],
+                    left[i + 1],
+                    right[i + 1],
+                    xt,
+                    yt,
+                    o,
                 )
             else:
                 size = bound[i + 1] - bound[i]
