@@ -200,7 +200,7 @@ def test_counts_at_the_limit_of_double_precision_stay_exact():
     assert (draws[:, 0] == 2 * big).all()
     assert (draws[:, 1] + draws[:, 2] == 2 * big).all()
     assert np.isfinite(conditioned.log_prob(draws, x)).all()
-    assert conditioned.log_prob(x + [1, 1, 0], x) == -np.inf
+    assert conditioned.log_prob(np.add(x, [1, 1, 0]), x) == -np.inf
     told(lambda: conditioned.sample(4 * x, rng=cg.seeded(1)), ArgumentError)
 
 
