@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from conditioning_cases import INF, LAWS, forests
 from hypothesis import Phase, given, settings
 from hypothesis import strategies as st
@@ -149,3 +150,44 @@ def test_draws_under_sums_and_differences(one, bounded, seed):
     assert (draws @ rows.T == rows @ x).all()
     assert not bounded or (draws >= 0).all()
     assert (np.isfinite(conditioned.log_prob(draws, x))).all()
+
+
+MIXED = {
+    "a tight root over wide children": (
+        cg.DiscreteGaussian,
+        [-1, 0, 1, 0, 0, 1],
+        [0.1, 50.0, 0.1, 50.0, 50.0, 0.1],
+        [0, 0, 2**40, 2],
+    ),
+    "tight leaves under wide parents": (
+        cg.DiscreteGaussian,
+        [-1, 0, 0, 2, 0, 1, 0, 4, 2, 5, 0],
+        [0.1, 1000, 1000, 1, 1000, 1, 1000, 1, 1, 0.5, 1000],
+        [2, 1000, 0, 1, 2**40, 1],
+    ),
+    "wide throughout but for the deepest": (
+        cg.DiscreteGaussian,
+        [-1, 0, 0, 0, 0, 3, 4, 5, 1, 4, 4, 5, 5, 6],
+        [1000, 50, 50, 50, 50, 1000, 1000, 0.5, 1000, 1000, 1000, 0.5, 0.5, 0.5],
+        [17, 0, 2**40, 1000, 0, 2, 0, 2**40],
+    ),
+    "one tight leaf of many": (
+        cg.DiscreteLaplace,
+        [-1, 0, 0, 0, 0, 1, 2],
+        [0.1, 1000, 1000, 1000, 1000, 0.1, 0.1],
+        [1, 2, 0, 0],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", MIXED)
+def test_scales_that_differ_by_four_orders_of_magnitude(name):
+    law, parents, scales, leaves = MIXED[name]
+    tree = cg.Tree.from_parents(parents)
+    x = tree.roll_up(leaves)
+    mechanism = cg.Additive(law(scales), tree)
+    conditioned = cg.condition(mechanism, cg.consistent(tree) & cg.nonnegative())
+    draws = conditioned.sample(x, size=20, rng=cg.seeded(1))
+    assert (draws >= 0).all()
+    assert_adds_up(draws, tree)
+    assert np.isfinite(conditioned.log_prob(draws, x)).all()
