@@ -49,9 +49,7 @@ def problems(draw, most=9, reach=30, whole=False, weights=WEIGHTS):
     """Noisy values, an invariant that some x satisfies, weights, and that x."""
     tree = draw(forests(most))
     n = len(tree)
-    x = tree.roll_up(
-        np.array([draw(st.integers(0, reach)) for _ in tree.leaves], dtype=np.int64)
-    )
+    x = tree.roll_up(np.array([draw(st.integers(0, reach)) for _ in tree.leaves], dtype=np.int64))
     number = st.integers(-reach, reach) if whole else st.floats(-reach, reach)
     y = x + np.array([draw(number) for _ in range(n)])
     pinned = np.array([draw(st.integers(0, 4)) == 0 for _ in range(n)])

@@ -102,12 +102,12 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
 def _widen_until_certified(
     network: Network, unary: Unary, tilt: FloatArray, place: Placement
 ) -> Tables:
-    generous, last = 1.1, np.inf
+    generous, last = 1.4, np.inf
     for _ in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         tables, cut = _fill(network, unary, tilt, place, lo, hi)
         stalled = 0.5 * last < cut < 0.5 * ERROR_LIMIT  # by transforms, not by windows
-        if cut <= 10.0 * _CUT or stalled:
+        if cut <= 20.0 * _CUT or stalled:
             if tables.error > ERROR_LIMIT:
                 raise NumericalError(
                     f"the exact sampler's rounding error is within {ERROR_LIMIT:g} only for "
@@ -200,7 +200,9 @@ def _cut_off(
     crossed[wide] = True
     shape = (network.ctype, network.left, network.right, network.sign)
     support = place.support_lo, place.support_hi
-    args = (*shape, lo, hi, *support, offset, table, factor, crossed, lost, tails)
+    args = (*shape, lo, hi, *support, offset, table, factor)
+    small = 1e-3 * _CUT / (network.choices + 1.0)
+    args = (*args, small, crossed, lost, tails)
     stop = offset + hi - lo + 1
     begin = 0
     for c in wide.tolist():
@@ -217,7 +219,8 @@ def _cut_off(
         here = slice(offset[c], offset[c] + hi[c] - lo[c] + 1)
         cut += certify.root_loss(table[here], lost[here], tails[c])
     at = offset[network.fixed] - lo[network.fixed]
-    return cut + float((lost[at] / (table[at] + lost[at])).sum())
+    # rounding in the losses themselves is far below one in a million
+    return (1.0 + 1e-6) * (cut + float((lost[at] / (table[at] + lost[at])).sum()))
 
 
 def log_sum(tables: Tables) -> float:

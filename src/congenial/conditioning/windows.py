@@ -18,31 +18,12 @@ IntArray = npt.NDArray[np.int64]
 
 def improper_ends(forest: SumForest, unary: Unary) -> tuple[bool, bool]:
     """Whether the weights cannot be normalised: (inside some sum, at some root)."""
-    n = forest.n
     flat = unary.kind == laws.FLAT
-    up = flat & np.isposinf(unary.hi)
-    down = flat & np.isneginf(unary.lo)
-    sum_up = np.zeros(forest.m, dtype=np.bool_)
-    sum_down = np.zeros(forest.m, dtype=np.bool_)
-    inside = at_root = False
-    for i in forest.order:
-        if i < n:
-            k = forest.above[i]
-            if k < 0:
-                at_root |= bool(up[i] or down[i])
-                continue
-            inside |= bool((sum_up[k] and down[i]) or (sum_down[k] and up[i]))
-            sum_up[k] |= up[i]
-            sum_down[k] |= down[i]
-        else:
-            k = i - n
-            v = forest.owner[k]
-            if v >= 0:
-                ends = (sum_up[k], sum_down[k])
-                reach_up, reach_down = ends if forest.sign[k] > 0 else ends[::-1]
-                up[v] &= bool(reach_up)
-                down[v] &= bool(reach_down)
-    return inside, at_root
+    up, down = flat & np.isposinf(unary.hi), flat & np.isneginf(unary.lo)
+    inside, at_root = tilting.improper(
+        forest.above, forest.owner, forest.sign, forest.order, up, down
+    )
+    return bool(inside), bool(at_root)
 
 
 def tilts(forest: SumForest, unary: Unary) -> FloatArray:

@@ -80,8 +80,9 @@ class Imaged:
         with np.errstate(divide="ignore", under="ignore", over="ignore"):
             precision = 1.0 / np.maximum(variances(self.mechanism), 1e-300)
         precision = np.where(self.requirements.pinned, 0.0, precision)
-        return Projector(self.requirements, checked_weights(precision, self.mechanism.n),
-                         self.norm, self.integer)
+        return Projector(
+            self.requirements, checked_weights(precision, self.mechanism.n), self.norm, self.integer
+        )
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -143,9 +144,7 @@ class Imaged:
         Two Views, Lemma 3.7.
         """
         error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        return imaged_guarantee(
-            self.mechanism, self.requirements, neighbours, sampler_error=error
-        )
+        return imaged_guarantee(self.mechanism, self.requirements, neighbours, sampler_error=error)
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""

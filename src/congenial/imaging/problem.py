@@ -228,8 +228,16 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
     slack = TOLERANCE * size
     outside = float(np.maximum(task.lo - z, z - task.hi).max())
     total, price = certify(
-        links.starts, links.children, links.downward, links.is_root, quadratic, *costs,
-        task.lo, task.hi, slack * 1e-2, z,
+        links.starts,
+        links.children,
+        links.downward,
+        links.is_root,
+        quadratic,
+        *costs,
+        task.lo,
+        task.hi,
+        slack * 1e-2,
+        z,
     )
     return float(max(outside, total, price if quadratic else price * size) / size)
 

@@ -74,8 +74,16 @@ def topdown(
     task = prepare(links, need, np.zeros(0), values, np.ones(n), integer=True)
     z = np.zeros(n)
     top_down(
-        links.starts, links.children, links.downward, links.is_root,
-        task.y, task.lo, task.hi, tie_grid(task.y), source.bits(n), z,
+        links.starts,
+        links.children,
+        links.downward,
+        links.is_root,
+        task.y,
+        task.lo,
+        task.hi,
+        tie_grid(task.y),
+        source.bits(n),
+        z,
     )
     out = np.rint(task.released(z)).astype(np.int64)
     if not tree.is_consistent(out) or (z < task.lo).any() or (z > task.hi).any():

@@ -64,8 +64,15 @@ def solve_l2(task: Task) -> FloatArray:
     for candidate in (near, task):
         z = run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
         refine(
-            links.starts, links.children, links.downward, links.is_root,
-            task.y, task.weight, task.lo, task.hi, z,
+            links.starts,
+            links.children,
+            links.downward,
+            links.is_root,
+            task.y,
+            task.weight,
+            task.lo,
+            task.hi,
+            z,
         )
         if residual(task, z, costs, quadratic=True) <= TOLERANCE:
             return z
@@ -91,8 +98,18 @@ def run(
     links = task.links
     z = np.zeros_like(task.y)
     status = project_tree.solve(
-        links.starts, links.children, links.downward, links.is_root, quadratic, *costs,
-        task.lo, task.hi, prefer, words, MOST_POINTS, z,
+        links.starts,
+        links.children,
+        links.downward,
+        links.is_root,
+        quadratic,
+        *costs,
+        task.lo,
+        task.hi,
+        prefer,
+        words,
+        MOST_POINTS,
+        z,
     )
     if status == project_tree.TOO_LARGE:
         raise UnsupportedError(

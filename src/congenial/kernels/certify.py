@@ -17,8 +17,6 @@ from congenial.kernels.messages import MERGE, PRODUCT
 
 # Stands for all that underflows, relative to the largest entry of a table.
 TINY = 1e-290
-# Losses below this are not followed entry by entry.
-SMALL = 1e-22
 
 
 @njit(cache=True)
@@ -56,24 +54,30 @@ def _add_tail(out, first, edge, ratio, body, body_lost, low_edge, low_ratio):
         out[:] = np.inf
         return
     at_zero = low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0
-    for j in range(first, min(0, last + 1)):
-        out[j - first] += edge * at_zero * low_ratio ** (-j) if low_edge > 0.0 else 0.0
+    t = edge * at_zero
+    for j in range(-1, first - 1, -1):
+        t *= low_ratio
+        if j <= last:
+            out[j - first] += t
     t = at_zero
     for j in range(min(last, n) + 1):
         if j >= first:
             out[j - first] += edge * t
         if j < n:
             t = ratio * (t + body[j] + body_lost[j])
-    for j in range(max(first, n + 1), last + 1):
-        out[j - first] += edge * t * ratio ** (j - n)
+    t *= edge
+    for j in range(n + 1, last + 1):
+        t *= ratio
+        if j >= first:
+            out[j - first] += t
 
 
 @njit(cache=True)
-def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, crossed, out):
+def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
     """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
     if not crossed:
-        _cross(lost_a, b, lost_b, first, out)
-        _cross(lost_b, a, np.zeros(a.size), first, out)
+        _cross(lost_a, b + lost_b, small, first, out)
+        _cross(lost_b, a, small, first, out)
     # a's upper end against b read upwards, then the mirror images
     _add_tail(out, first - a.size + 1, tails_a[2], tails_a[3], b, lost_b, tails_b[0], tails_b[1])
     _add_tail(out, first - b.size + 1, tails_b[2], tails_b[3], a, lost_a, tails_a[0], tails_a[1])
@@ -102,21 +106,43 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, crossed, out):
 
 
 @njit(cache=True)
-def _cross(lost, other, other_lost, first, out):
-    """Add a bound on (lost * (other + other_lost))[first + i] to out[i]."""
+def _cross(lost, other, small, first, out):
+    """Add a bound on (lost * other)[first + i] to out[i].
+
+    Losses are summed over short blocks and multiplied by the largest entry of `other` that the
+    block meets; blocks are short against the width of `other`, so the bound is little larger.
+    """
+    n = other.size
+    block = min(max(n // 24, 1), 64)
+    # peak[t + block - 1] is the largest of other[t .. t + block - 1]
+    peak = np.zeros(n + block - 1)
+    for r in range(block):
+        _raise(peak[block - 1 - r : block - 1 - r + n], other)
     rest = 0.0
-    for i in range(lost.size):
-        w = lost[i]
-        if w <= SMALL:
+    for i in range(0, lost.size, block):
+        w = lost[i : i + block].sum()
+        if w <= small:
             rest += w
             continue
-        for j in range(max(0, i - first), min(out.size, i + other.size - first)):
-            at = j + first - i
-            out[j] += w * (other[at] + other_lost[at])
-    # entries of `other` are at most 1
-    rest *= 1.0 + other_lost.max()
+        begin, stop = max(0, i - first), min(out.size, i + block - 1 + n - first)
+        if stop > begin:
+            at = begin + first - i
+            _add_scaled(out[begin:stop], w, peak[at : at + stop - begin])
+    rest *= other.max()
     for j in range(out.size):
         out[j] += rest
+
+
+@njit(cache=True)
+def _raise(out, other):
+    for k in range(out.size):
+        out[k] = max(out[k], other[k])
+
+
+@njit(cache=True)
+def _add_scaled(out, w, other):
+    for k in range(out.size):
+        out[k] += w * other[k]
 
 
 @njit(cache=True)
@@ -134,13 +160,15 @@ def certify(
     offset,
     table,
     factor,
+    small,
     crossed,
     lost,
     tails,
 ):
     """Fill `lost` (as `table`) and `tails` (c, 4): edge and ratio below and above each window.
 
-    `lost` begins at zero, or, where `crossed`, with what the parts of a merge lost inside their
+    Losses up to `small` are added up instead of being followed entry by entry. `lost` begins at
+    zero, or, where `crossed`, with what the parts of a merge lost inside their
     windows.
     """
     for c in range(begin, end):
@@ -166,6 +194,7 @@ def certify(
                 tails[a],
                 tails[b],
                 lo[c] - lo[a] - lo[b],
+                small,
                 crossed[c],
                 out,
             )

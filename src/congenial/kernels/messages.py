@@ -78,6 +78,18 @@ def _log_weight(kind: int, inverse: float, center: float, tilt: float, u: float)
 
 
 @njit(cache=True)
+def _four_terms(out, low, a0, a1, a2, a3, b0, b1, b2, b3):
+    """Add a0 b0 + ... + a3 b3 to `out`, what rounds off to `low`; views of one length each."""
+    for k in range(out.size):
+        t = (a0 * b0[k] + a1 * b1[k]) + (a2 * b2[k] + a3 * b3[k])
+        old = out[k]
+        new = old + t
+        back = new - old
+        low[k] += (old - (new - back)) + (t - back)
+        out[k] = new
+
+
+@njit(cache=True)
 def convolve(a, b, first, out):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
@@ -97,20 +109,22 @@ def convolve(a, b, first, out):
     out[:] = 0.0
     low = np.zeros(out.size)
     for i in range(0, rows, 4):
-        a0 = a[i]
-        a1 = a[i + 1] if i + 1 < a.size else 0.0
-        a2 = a[i + 2] if i + 2 < a.size else 0.0
-        a3 = a[i + 3] if i + 3 < a.size else 0.0
-        at = rows - i
-        for j in range(max(0, i - first), min(out.size, i + 3 + b.size - first)):
-            t = (a0 * wide[at + j] + a1 * wide[at + j - 1]) + (
-                a2 * wide[at + j - 2] + a3 * wide[at + j - 3]
-            )
-            old = out[j]
-            new = old + t
-            back = new - old
-            low[j] += (old - (new - back)) + (t - back)
-            out[j] = new
+        begin, stop = max(0, i - first), min(out.size, i + 3 + b.size - first)
+        if stop <= begin:
+            continue
+        at, n = rows - i + begin, stop - begin
+        _four_terms(
+            out[begin:stop],
+            low[begin:stop],
+            a[i],
+            a[i + 1] if i + 1 < a.size else 0.0,
+            a[i + 2] if i + 2 < a.size else 0.0,
+            a[i + 3] if i + 3 < a.size else 0.0,
+            wide[at : at + n],
+            wide[at - 1 : at - 1 + n],
+            wide[at - 2 : at - 2 + n],
+            wide[at - 3 : at - 3 + n],
+        )
     for j in range(out.size):
         out[j] += low[j]
 

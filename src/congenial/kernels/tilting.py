@@ -223,3 +223,31 @@ def solve(kind, scale, center, lo, hi, above, below_parent, sign, order, theta, 
         if gain < 1e-3:
             return it + 1
     return rounds
+
+
+@njit(cache=True)
+def improper(above, owner, sign, order, up, down):
+    """Return whether weights that never end cannot be normalised: (inside a sum, at a root).
+
+    `up` and `down` (n,) say which variables' weights do not decrease towards either end; they are
+    overwritten.
+    """
+    n, m = above.size, owner.size
+    sum_up, sum_down = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
+    inside = at_root = False
+    for i in order:
+        if i < n:
+            k = above[i]
+            if k < 0:
+                at_root |= up[i] or down[i]
+                continue
+            inside |= (sum_up[k] and down[i]) or (sum_down[k] and up[i])
+            sum_up[k] |= up[i]
+            sum_down[k] |= down[i]
+        else:
+            k = i - n
+            v = owner[k]
+            if v >= 0:
+                up[v] &= sum_up[k] if sign[k] > 0 else sum_down[k]
+                down[v] &= sum_down[k] if sign[k] > 0 else sum_up[k]
+    return inside, at_root
