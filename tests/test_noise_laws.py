@@ -7,7 +7,7 @@ import pytest
 from scipy.stats import chi2, kstest
 
 import congenial as cg
-from congenial.errors import ArgumentError
+from congenial.errors import ArgumentError, CongenialError
 
 DRAWS = 20_000
 FAILS = 1e-6
@@ -224,3 +224,10 @@ def test_shapes_of_draws():
 
 def test_a_value_between_integers_has_no_probability():
     assert cg.Additive(cg.DiscreteLaplace(1.0), 1).log_prob([0.5], [0]) == -np.inf
+
+
+@pytest.mark.parametrize("kind", sorted(DISCRETE))
+@pytest.mark.parametrize("scale", [1e20, 1e300])
+def test_noise_too_wide_for_integers_is_refused_not_wrapped(kind, scale):
+    with pytest.raises(CongenialError):
+        cg.Additive(DISCRETE[kind](scale), 1).sample([5], rng=cg.seeded(1))
