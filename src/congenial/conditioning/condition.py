@@ -8,8 +8,8 @@ from typing import overload
 import numpy as np
 
 from congenial.conditioning.conditioned import Conditioned
-from congenial.conditioning.forest import arrange
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
+from congenial.conditioning.systems import sum_system
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
@@ -91,8 +91,13 @@ def _condition(mechanism: Additive, invariant: Invariant) -> Conditioned:
             "use DiscreteLaplace or DiscreteGaussian."
         )
     need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
-    forest, fixed = arrange(need)
-    return Conditioned(mechanism, need, forest, fixed)
+    system = sum_system(need)
+    if system.forest is None:
+        raise UnsupportedError(
+            "the sums contain a cycle; exact sampling needs sums that form a forest, so drop or "
+            "merge one of them."
+        )
+    return Conditioned(mechanism, need, system.forest, system.fixed)
 
 
 def single_entry_bounds(need: Requirements) -> Requirements:

@@ -82,7 +82,8 @@ class Conditioned:
         tables = self._tables(counts)
         choices = tables.network.choices
         words = source.bits(rows * choices).reshape(rows, choices)
-        noise = exact.draw(tables, words, self.mechanism.n) * self.forest.orientation
+        noise = exact.draw(tables, words, self.mechanism.n)
+        noise *= self.forest.orientation[: self.mechanism.n]
         out = counts + noise
         return out[0] if size is None else out
 
@@ -234,10 +235,17 @@ class Conditioned:
         hi = np.where(self.fixed, 0.0, np.floor(need.hi) - counts)
         lo, hi = self._implied(lo, hi)
         flip = self.forest.orientation < 0
+        sums = self.forest.n - self.mechanism.n  # block sums: any value, no noise
+
+        def padded(values: npt.ArrayLike, with_: float) -> FloatArray:
+            return np.append(np.asarray(values, dtype=np.float64), np.full(sums, with_))
+
+        lo, hi = padded(lo, -np.inf), padded(hi, np.inf)
+        kind = np.where(measured, self.mechanism.noise.kind, laws.FLAT)
         unary = Unary(
-            kind=np.where(measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64),
-            scale=np.ascontiguousarray(scales),
-            center=np.zeros(self.mechanism.n),
+            kind=padded(kind, laws.FLAT).astype(np.int64),
+            scale=padded(scales, np.inf),
+            center=np.zeros(self.forest.n),
             lo=np.where(flip, -hi, lo),
             hi=np.where(flip, -lo, hi),
         )

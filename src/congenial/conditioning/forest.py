@@ -170,32 +170,50 @@ def tree_rows(tree: Tree) -> list[tuple[IntArray, IntArray]]:
     return rows
 
 
+def requirement_rows(requirements: Requirements) -> list[tuple[IntArray, IntArray]]:
+    """Return every equality of an invariant as a sparse row (indices, signs).
+
+    Raises
+    ------
+    UnsupportedError
+        If an entry is not -1, 0 or 1.
+    """
+    rows = sparse_rows(requirements.equalities[0])
+    return rows if requirements.tree is None else rows + tree_rows(requirements.tree)
+
+
+def fixed_entries(
+    rows: list[tuple[IntArray, IntArray]], pinned: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return which entries keep the value of the data.
+
+    They are those pinned, and those that a sum determines because all its others are fixed.
+    """
+    fixed = pinned.copy()
+    while True:
+        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
+        if not alone:
+            return fixed
+        fixed[alone] = True
+
+
 def arrange(requirements: Requirements) -> tuple[SumForest, npt.NDArray[np.bool_]]:
-    """Arrange all the equalities of an invariant.
+    """Arrange all the equalities of an invariant as they are given.
 
     Returns
     -------
     forest : SumForest
     fixed : ndarray of bool, shape (n,)
-        Entries that keep the value of the data: those pinned, and those that a sum determines
-        because all its other entries are fixed.
+        See `fixed_entries`.
 
     Raises
     ------
     UnsupportedError
         If the sums contain a cycle, or an entry other than -1, 0, 1.
     """
-    matrix, _ = requirements.equalities
-    fixed = requirements.pinned.copy()
-    if not matrix.shape[0] and requirements.tree is not None:
-        return of_tree(requirements.tree), fixed
-    rows = sparse_rows(matrix)
-    if requirements.tree is not None:
-        rows += tree_rows(requirements.tree)
-    while True:
-        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
-        if not alone:
-            break
-        fixed[alone] = True
+    if not requirements.equalities[0].shape[0] and requirements.tree is not None:
+        return of_tree(requirements.tree), requirements.pinned.copy()
+    rows = requirement_rows(requirements)
+    fixed = fixed_entries(rows, requirements.pinned)
     free = [(i[~fixed[i]], a[~fixed[i]]) for i, a in rows if not fixed[i].all()]
     return of_rows(free, requirements.n), fixed

@@ -1,0 +1,233 @@
+"""Systems of sums with entries -1, 0, 1, brought into a form with fewer cycles.
+
+The steps leave the set of solutions as it is, integer by integer. A row that contains most of
+another is replaced by their difference (a total becomes the rest of the total); entries that occur
+in the same rows are joined into one *block sum*, a new variable without noise; a row that follows
+from the others is dropped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.forest import (
+    IntArray,
+    SumForest,
+    fixed_entries,
+    of_rows,
+    of_tree,
+    requirement_rows,
+)
+from congenial.invariants import Requirements
+
+Row = dict[int, int]
+# Rows among which those that follow from others are looked for.
+_MOST_CORE = 400
+
+
+@dataclass(frozen=True, eq=False)
+class SumSystem:
+    """The sums that the noise must satisfy: each row adds up to zero.
+
+    Attributes
+    ----------
+    n : int
+        Entries of the mechanism.
+    size : int
+        Entries and, after them, block sums.
+    rows : tuple of dict of int to int
+        Entry -> -1 or 1; rows are independent where the search for that was affordable.
+    fixed : ndarray of bool, shape (n,)
+        Entries without noise, which no row mentions.
+    forest : SumForest or None
+        The arrangement over `size` variables; None where the rows contain a cycle.
+    """
+
+    n: int
+    size: int
+    rows: tuple[Row, ...]
+    fixed: npt.NDArray[np.bool_]
+    forest: SumForest | None
+
+
+def sum_system(requirements: Requirements) -> SumSystem:
+    """Collect and simplify all the equalities of an invariant.
+
+    Parameters
+    ----------
+    requirements : Requirements
+
+    Returns
+    -------
+    SumSystem
+
+    Raises
+    ------
+    UnsupportedError
+        If a row has an entry other than -1, 0, 1.
+    """
+    n = requirements.n
+    if not requirements.equalities[0].shape[0] and requirements.tree is not None:
+        return SumSystem(n, n, (), requirements.pinned.copy(), of_tree(requirements.tree))
+    listed = requirement_rows(requirements)
+    fixed = fixed_entries(listed, requirements.pinned)
+    rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
+    rows = [row for row in rows if row]
+    size = n
+    if cycle_closers(rows, range(size)):
+        rows, size = simplified(rows, n)
+    forest = None if cycle_closers(rows, range(size)) else of_rows(_as_arrays(rows), size)
+    return SumSystem(n, size, tuple(rows), fixed, forest)
+
+
+def _as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
+    return [
+        (np.fromiter(row, np.int64, len(row)), np.fromiter(row.values(), np.int64, len(row)))
+        for row in rows
+    ]
+
+
+def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -> list[int]:
+    """Return the variables that close a cycle when variables are added in `order`.
+
+    What remains once they are taken away is a forest (Kruskal 1956). Where every variable occurs
+    in two rows at most and the order goes from wide to narrow, no other set of such variables has
+    a smaller product of widths.
+    """
+    touching: dict[int, list[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, []).append(k)
+    above = list(range(len(rows)))
+
+    def top(k: int) -> int:
+        while above[k] != k:
+            above[k] = above[above[k]]
+            k = above[k]
+        return k
+
+    closers = []
+    for v in order:
+        tops = [top(k) for k in touching.get(v, ())]
+        if len(set(tops)) < len(tops):
+            closers.append(v)
+            continue
+        for k in tops[1:]:
+            above[top(k)] = top(tops[0])
+    return closers
+
+
+def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
+    """Return rows with the same solutions and fewer cycles, and the number of variables."""
+    rows = _differences([dict(row) for row in rows])
+    rows, size = _blocks(rows, n)
+    return _independent(rows), size
+
+
+def _differences(rows: list[Row]) -> list[Row]:
+    """Replace rows by their difference (or sum) with another while that leaves fewer entries."""
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    waiting = sorted(range(len(rows)), key=lambda k: len(rows[k]))
+    while waiting:
+        k = waiting.pop(0)
+        shared: Counter[int] = Counter()
+        agree: Counter[int] = Counter()
+        for v, a in rows[k].items():
+            for j in touching[v]:
+                if j != k:
+                    shared[j] += 1
+                    agree[j] += a * rows[j][v]
+        for j in sorted(shared):
+            if abs(agree[j]) != shared[j] or 2 * shared[j] <= len(rows[k]):
+                continue
+            sign = 1 if agree[j] > 0 else -1
+            for v, a in rows[k].items():
+                if v in rows[j]:
+                    del rows[j][v]
+                    touching[v].discard(j)
+                else:
+                    rows[j][v] = -sign * a
+                    touching[v].add(j)
+            waiting = [i for i in waiting if i not in (j, k)] + [j, k]
+            break
+    return [row for row in rows if row]
+
+
+def _blocks(rows: list[Row], n: int) -> tuple[list[Row], int]:
+    """Join entries that occur in the same rows, with the same signs or all opposite ones."""
+    columns: dict[int, list[tuple[int, int]]] = {}
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            columns.setdefault(v, []).append((k, a))
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for v, column in columns.items():
+        lead = column[0][1]
+        groups.setdefault(tuple((k, a * lead) for k, a in column), []).append(v)
+    size = n
+    fresh = []
+    for pattern, members in groups.items():
+        if len(members) < 2 or len(pattern) < 2:
+            continue
+        fresh.append({size: -1} | {v: columns[v][0][1] for v in members})
+        for k, a in pattern:
+            for v in members:
+                del rows[k][v]
+            rows[k][size] = a
+        size += 1
+    return rows + fresh, size
+
+
+def _independent(rows: list[Row]) -> list[Row]:
+    """Drop rows that follow from shorter ones, by elimination in fractions."""
+    core = _core(rows)
+    if len(core) > _MOST_CORE:
+        return rows
+    dropped = set()
+    reduced: dict[int, dict[int, Fraction]] = {}  # pivot -> row
+    for k in sorted(core, key=lambda k: len(rows[k])):
+        row = {v: Fraction(a) for v, a in rows[k].items()}
+        while row:
+            pivot = next((v for v in row if v in reduced), None)
+            if pivot is None:
+                reduced[_private(row, rows, core)] = row
+                break
+            other = reduced[pivot]
+            factor = row[pivot] / other[pivot]
+            for v, a in other.items():
+                left = row.get(v, Fraction(0)) - factor * a
+                if left:
+                    row[v] = left
+                else:
+                    row.pop(v, None)
+        if not row:
+            dropped.add(k)
+    return [row for k, row in enumerate(rows) if k not in dropped]
+
+
+def _private(row: dict[int, Fraction], rows: list[Row], core: list[int]) -> int:
+    """Return the entry of a row that the fewest other rows share, to keep elimination sparse."""
+    return min(row, key=lambda v: (sum(v in rows[k] for k in core), v))
+
+
+def _core(rows: list[Row]) -> list[int]:
+    """Return the rows left when those with an entry of their own are taken away, again and again.
+
+    A row with an entry that no other row has follows from no others and others need it not.
+    """
+    count: Counter[int] = Counter(v for row in rows for v in row)
+    left = set(range(len(rows)))
+    while True:
+        alone = [k for k in left if any(count[v] == 1 for v in rows[k])]
+        if not alone:
+            return sorted(left)
+        for k in alone:
+            left.discard(k)
+            count.subtract(rows[k].keys())
