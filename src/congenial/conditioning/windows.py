@@ -116,39 +116,34 @@ def windows(
 ) -> tuple[IntArray, IntArray]:
     """Place a window around the mean of each class, wide enough for its posterior tails."""
     count = network.ctype.size
+    shape = network.ctype, network.left, network.right, network.sign
     out_var = np.full(count, -1.0)
     out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
     out_var[network.fixed] = 0.0
     out_var[network.roots] = 1e30
     out_lo[network.roots] = out_hi[network.roots] = 0.0
-    messages.surround(
-        network.ctype,
-        network.left,
-        network.right,
-        network.sign,
-        place.var,
-        place.rate_lo,
-        place.rate_hi,
-        out_var,
-        out_lo,
-        out_hi,
-    )
+    mid_lo, mid_hi = np.full(count, np.inf), np.full(count, -np.inf)
+    mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
+    mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
+    mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
+    moments = place.mean, place.var, place.rate_lo, place.rate_hi
+    messages.surround(*shape, *moments, mid_lo, mid_hi, out_var, out_lo, out_hi)
     expo = np.log(4.0 * network.choices + 4.0) - np.log(cut)
     sd = np.sqrt(1.0 / (1.0 / np.maximum(place.var, 1e-9) + 1.0 / np.maximum(out_var, 1e-9)))
     gauss = np.sqrt(2.0 * expo) * sd
     below = expo / np.maximum(place.rate_lo + out_lo, 1e-12) + 3.0 * sd
     above = expo / np.maximum(place.rate_hi + out_hi, 1e-12) + 3.0 * sd
-    lo = np.floor(place.mean - generous * np.hypot(below, gauss)) - 2.0
-    hi = np.ceil(place.mean + generous * np.hypot(above, gauss)) + 2.0
+    used = out_var >= 0.0
+    mid_lo, mid_hi = np.where(used, mid_lo, 0.0), np.where(used, mid_hi, 0.0)
+    lo = np.floor(mid_lo - generous * np.hypot(below, gauss)) - 2.0
+    hi = np.ceil(mid_hi + generous * np.hypot(above, gauss)) + 2.0
     lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)
     if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
         raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
-    shape = network.ctype, network.left, network.right, network.sign
     messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
-    used = out_var >= 0.0
     return (
         np.where(used, lo, 1.0).astype(np.int64),
         np.where(used, hi, 0.0).astype(np.int64),

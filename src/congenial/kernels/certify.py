@@ -27,7 +27,7 @@ def _tail(table, lost, step):
     edge = max(table[end] + lost[end], TINY)
     ratio = np.inf
     mode = np.argmax(table)
-    if mode != end:
+    if mode != end and table[mode] > 0.0:
         ratio = (edge / table[mode]) ** (1.0 / abs(end - mode))
     back = 1
     while back < n:

@@ -227,11 +227,15 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
 
 
 @njit(cache=True)
-def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, out_hi):
-    """Spread, from the top down, how tightly the rest of the network holds each class.
+def surround(
+    ctype, left, right, sign, mean, var, rate_lo, rate_hi, mid_lo, mid_hi, out_var, out_lo, out_hi
+):
+    """Spread, from the top down, how the rest of the network holds each class.
 
     `out_var`, `out_lo` and `out_hi` are the variance and the decay rates of the message from
-    outside; on entry they hold those of the top classes and -1 or inf elsewhere.
+    outside, `mid_lo` and `mid_hi` the least and the largest conditional mean where a class is used
+    several times, all as if messages were Gaussian. On entry they hold those of the top classes,
+    and -1 for `out_var`, inf or -inf elsewhere.
     """
     for c in range(ctype.size - 1, -1, -1):
         if out_var[c] < 0.0 or ctype[c] == UNARY:
@@ -243,6 +247,9 @@ def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, o
                 out_var[i] = max(out_var[i], out_var[c] + var[j])
                 out_hi[i] = min(out_hi[i], out_hi[c], rate_lo[j])
                 out_lo[i] = min(out_lo[i], out_lo[c], rate_hi[j])
+                share = var[i] / var[c] if var[c] > 0.0 else 0.0
+                mid_lo[i] = min(mid_lo[i], mean[i] + share * (mid_lo[c] - mean[c]))
+                mid_hi[i] = max(mid_hi[i], mean[i] + share * (mid_hi[c] - mean[c]))
         else:
             own = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[a], 1e-9))
             rest_lo, rest_hi = out_lo[c] + rate_lo[a], out_hi[c] + rate_hi[a]
@@ -253,6 +260,9 @@ def surround(ctype, left, right, sign, var, rate_lo, rate_hi, out_var, out_lo, o
             out_var[a] = max(out_var[a], below)
             out_lo[a] = min(out_lo[a], out_lo[c] + (rate_lo[b] if sign[c] > 0 else rate_hi[b]))
             out_hi[a] = min(out_hi[a], out_hi[c] + (rate_hi[b] if sign[c] > 0 else rate_lo[b]))
+            mid_lo[a], mid_hi[a] = min(mid_lo[a], mid_lo[c]), max(mid_hi[a], mid_hi[c])
+            low, high = (mid_lo[c], mid_hi[c]) if sign[c] > 0 else (-mid_hi[c], -mid_lo[c])
+            mid_lo[b], mid_hi[b] = min(mid_lo[b], low), max(mid_hi[b], high)
 
 
 @njit(cache=True)
