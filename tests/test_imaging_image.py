@@ -10,7 +10,7 @@ from scipy.stats import chisquare
 
 from congenial.accounting.guarantee import imaged_guarantee
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, UnsupportedError
-from congenial.imaging.image import image, variances
+from congenial.imaging.image import image
 from congenial.imaging.problem import prepare
 from congenial.imaging.project import Projector, project
 from congenial.imaging.rounding import round_whole
@@ -145,9 +145,11 @@ def test_variances_are_those_of_the_laws(scale):
     u = np.arange(-400.0, 401.0)
     for law in (DiscreteLaplace(scale), DiscreteGaussian(scale)):
         pmf = np.exp(law.log_pmf(u, np.full(u.size, scale)))
-        assert variances(Additive(law, 1))[0] == pytest.approx((pmf * u**2).sum(), rel=1e-9)
-    assert variances(Additive(Laplace(scale), 2)) == pytest.approx([2 * scale**2] * 2)
-    assert variances(Additive(Gaussian([scale, np.inf]), 2))[1] == np.inf
+        assert law.variances(law.spread.reshape(1))[0] == pytest.approx(
+            (pmf * u**2).sum(), rel=1e-9
+        )
+    assert Laplace(scale).variances(np.full(2, scale)) == pytest.approx([2 * scale**2] * 2)
+    assert Gaussian([scale, np.inf]).variances(np.array([scale, np.inf]))[1] == np.inf
 
 
 @pytest.mark.parametrize("scale", [1e-3, 1e-2, 1e6])

@@ -186,12 +186,18 @@ def _guarantee(
     sampler_error: float,
 ) -> Guarantee:
     noise, scales = mechanism.noise, mechanism.scales
+    change = mechanism.per_record
+    if change < noise.granularity:
+        raise PrivacyError(
+            "one record changes a count by less than the granularity of the noise, so neighbouring "
+            "datasets are not on its grid; use a granularity of 1 or finer."
+        )
     rho: float | None = None
     if noise.measure == "pure":
-        base = _base(mechanism, need, neighbours, 1.0 / scales).cost
+        base = _base(mechanism, need, neighbours, change / scales).cost
         epsilon, delta = (1.0 + gamma) * base, 0.0
     else:
-        rho = _base(mechanism, need, neighbours, 0.5 / scales**2).cost
+        rho = _base(mechanism, need, neighbours, 0.5 * change**2 / scales**2).cost
         delta = 1e-6
         base = epsilon = zcdp_epsilon(rho, delta)
     error = 0.0 if not noise.discrete else sampler_error

@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError
 from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
 from congenial.invariants import Invariant, Requirements, requirements
@@ -51,6 +51,11 @@ def image(
         raise ArgumentError(
             f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."
         )
+    if integer is True and mechanism.granularity not in (0.0, 1.0):
+        raise ArgumentError(
+            f"integer is True and the noise has granularity {mechanism.granularity:g}; release "
+            "values on the grid with integer=False, or use a granularity of 1."
+        )
     need = requirements(invariant, mechanism.n, mechanism.tree)
     imaged = Imaged(mechanism, need, norm, integer)
     _ = imaged.projector.forest
@@ -77,8 +82,9 @@ class Imaged:
     @cached_property
     def projector(self) -> Projector:
         """The projection, weights included."""
+        noise = self.mechanism.noise
         with np.errstate(divide="ignore", under="ignore", over="ignore"):
-            precision = 1.0 / np.maximum(variances(self.mechanism), 1e-300)
+            precision = 1.0 / np.maximum(noise.variances(self.mechanism.scales), 1e-300)
         precision = np.where(self.requirements.pinned, 0.0, precision)
         return Projector(
             self.requirements, checked_weights(precision, self.mechanism.n), self.norm, self.integer
@@ -173,35 +179,3 @@ def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> 
         return need.tree is None or need.tree.is_consistent(counts)
     again = need.tree.roll_up(counts[need.tree.leaves])
     return bool(np.allclose(again, counts, rtol=1e-9, atol=1e-9))
-
-
-def variances(mechanism: Additive) -> FloatArray:
-    """Variance of each query's noise, shape (n,); inf where it is not measured.
-
-    Raises
-    ------
-    UnsupportedError
-        If the noise law is unknown here.
-    """
-    scales, name = mechanism.scales, mechanism.noise.name
-    with np.errstate(over="ignore", under="ignore", invalid="ignore"):
-        if name == "laplace":
-            out = 2.0 * scales**2
-        elif name == "gaussian":
-            out = scales**2
-        elif name == "discrete-laplace":
-            out = 0.5 / np.sinh(0.5 / scales) ** 2  # 2a / (1 - a)^2 with a = exp(-1 / scale)
-        elif name == "discrete-gaussian":
-            u = np.arange(1.0, 61.0)
-            small = np.unique(scales[scales < 4.0])
-            weights = np.exp(-0.5 * (u / small[:, None]) ** 2)
-            # above 4 the discrete variance differs from sigma^2 by less than 1e-100
-            exact = 2.0 * (weights * u**2).sum(axis=1) / (1.0 + 2.0 * weights.sum(axis=1))
-            out = scales**2
-            for sigma, variance in zip(small, exact, strict=True):
-                out = np.where(scales == sigma, variance, out)
-        else:
-            raise UnsupportedError(
-                f"the variance of {name} noise is not known to imaging; use a law of congenial."
-            )
-    return np.asarray(np.where(np.isfinite(scales), out, np.inf))

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
-from congenial.mechanisms.law import FloatArray, NoiseLaw, per_entry
+from congenial.mechanisms.law import FloatArray, NoiseLaw, on_grid, per_entry
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
 
@@ -25,10 +25,14 @@ class Additive:
         `DiscreteLaplace`, `DiscreteGaussian`, or for studies `Laplace`, `Gaussian`.
     queries : Tree or int
         The tree whose nodes are the queries, or the number of queries of a plain vector.
+    per_record : float
+        What one record adds to each query that counts it. It is 1; only `in_units`, which counts
+        in steps of the noise's grid, makes it another.
     """
 
     noise: NoiseLaw
     queries: Tree | int
+    per_record: float = field(default=1.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         """Check the number of queries and of scales."""
@@ -55,16 +59,36 @@ class Additive:
         """Scale of each query's noise, shape (n,); inf where it is not measured."""
         return per_entry(self.noise.spread, self.n)
 
+    @property
+    def granularity(self) -> float:
+        """Spacing of the grid of the noise; 1 for integers, 0 for continuous noise."""
+        return self.noise.granularity
+
+    def in_units(self) -> Additive:
+        """Return the mechanism that counts in steps of its own grid, with integer noise."""
+        if self.granularity in (0.0, 1.0):
+            return self
+        return Additive(
+            self.noise.in_units(), self.queries, per_record=self.per_record / self.granularity
+        )
+
     def counts(self, x: npt.ArrayLike) -> Values:
         """Return `x` as a vector over the queries.
 
         Raises
         ------
         ArgumentError
-            If its shape is not (n,), an entry is not finite, or the noise is discrete and an entry
-            is not an integer.
+            If its shape is not (n,), an entry is not finite or too large for exact sums, or the
+            noise lies on a grid and an entry does not.
+
+        Notes
+        -----
+        Data off the grid are refused, not rounded: rounding changes what one record can change.
         """
-        array = np.asarray(x)
+        try:
+            array = np.asarray(x)
+        except ValueError:  # rows of different lengths
+            array = np.empty(0, dtype=object)
         if array.shape != (self.n,) or array.dtype.kind not in "iuf":
             hint = "; roll leaf counts up with tree.roll_up" if self.tree is not None else ""
             raise ArgumentError(
@@ -75,13 +99,28 @@ class Additive:
             raise ArgumentError("x has an entry that is not finite; give finite counts.")
         if not self.noise.discrete:
             return array.astype(np.float64)
-        if array.dtype.kind == "f" and not np.array_equal(array, np.rint(array)):
+        whole = self.granularity == 1.0
+        if array.dtype.kind == "f" or not whole:
+            self._check_grid(array)
+        largest = 2.0**53 if whole else 2.0**52 * self.granularity  # half is left to the noise
+        if (np.abs(array.astype(np.float64)) > largest).any():
+            raise ArgumentError(
+                f"x has an entry beyond 2^{53 if whole else 52} steps of the grid in size; "
+                "give smaller counts."
+            )
+        return array.astype(np.int64 if whole else np.float64)
+
+    def _check_grid(self, array: npt.NDArray[np.generic]) -> None:
+        if on_grid(array, self.granularity).all():
+            return
+        if self.granularity == 1.0:
             raise ArgumentError(
                 "x has an entry that is not an integer; discrete noise needs counts."
             )
-        if (np.abs(array.astype(np.float64)) > 2.0**53).any():
-            raise ArgumentError("x has an entry beyond 2^53 in size; give smaller counts.")
-        return array.astype(np.int64)
+        raise ArgumentError(
+            f"x has an entry that is no multiple of the granularity {self.granularity:g}; give "
+            "values on the grid, and count in what rounding adds to a record's change."
+        )
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -100,8 +139,9 @@ class Additive:
         Returns
         -------
         ndarray, shape (n,) or (size, n)
-            int64 for discrete noise. Where a query is not measured (scale inf) the entry carries
-            no information about `x`: it is 0 for discrete noise and NaN otherwise.
+            int64 for integer noise, float64 otherwise; on the grid exactly where there is one.
+            Where a query is not measured (scale inf) the entry carries no information about `x`:
+            it is 0 for discrete noise and NaN otherwise.
         """
         counts = self.counts(x)
         rows = checked_size(size)
@@ -126,8 +166,11 @@ class Additive:
         -------
         ndarray, shape (...)
         """
-        noise = np.asarray(z) - self.counts(x)
-        return np.asarray(self.noise.log_pmf(noise, self.scales).sum(axis=-1))
+        values = np.asarray(z)
+        log_pmf = self.noise.log_pmf(values - self.counts(x), self.scales)
+        # a difference may be rounded onto the grid
+        off = np.isfinite(self.scales) & ~on_grid(values, self.granularity)
+        return np.asarray(np.where(off, -np.inf, log_pmf).sum(axis=-1))
 
 
 def checked_size(size: int | None) -> int:

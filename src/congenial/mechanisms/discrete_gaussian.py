@@ -3,30 +3,47 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.errors import UnsupportedError
 from congenial.kernels import laws
-from congenial.mechanisms.law import FloatArray, Measure, Words, checked_scale
+from congenial.mechanisms.law import (
+    FloatArray,
+    Measure,
+    Words,
+    checked_granularity,
+    checked_scale,
+    in_steps,
+    on_grid,
+    placed,
+)
 
 # Beyond this many sigmas (plus a few integers) the mass is below 2^-100.
 _REACH = 12.0
+# Above this many steps, sums over the grid equal integrals: they differ by exp(-2 pi^2 sigma^2).
+_SMOOTH = 4.0
+# A table of draws has 24 entries a step of sigma.
+_MOST_TABULATED = 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
 class DiscreteGaussian:
-    """Integer noise with pmf proportional to ``exp(-u ** 2 / (2 * sigma ** 2))``.
+    """Noise on a grid with pmf proportional to ``exp(-u ** 2 / (2 * sigma ** 2))``.
 
     Parameters
     ----------
     sigma : float or array_like of float, shape (n,)
         inf where a query is not measured.
+    granularity : float
+        The noise takes the multiples of this power of two; 1 gives integers.
 
     Raises
     ------
     ArgumentError
-        If a sigma is not positive.
+        If a sigma is not positive, or the granularity no power of two from 2^-40 to 2^40.
 
     References
     ----------
@@ -34,45 +51,85 @@ class DiscreteGaussian:
     """
 
     sigma: npt.ArrayLike
+    granularity: float = 1.0
     spread: FloatArray = field(init=False, repr=False)
     name = "discrete-gaussian"
     kind = laws.GAUSSIAN
     discrete = True
-    measure: Measure = "zcdp"
+    measure: ClassVar[Measure] = "zcdp"
     words_per_entry = 1
 
     def __post_init__(self) -> None:
-        """Check sigma."""
+        """Check sigma and the granularity."""
         object.__setattr__(self, "spread", checked_scale("sigma", self.sigma))
+        object.__setattr__(self, "granularity", checked_granularity(self.granularity))
+
+    def in_units(self) -> DiscreteGaussian:
+        """Return the law of noise / granularity, on the integers."""
+        return DiscreteGaussian(self.spread / self.granularity)
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry; sigma squared but for very small sigmas."""
+        measured = np.isfinite(scales)
+        steps, inverse = np.unique(
+            np.where(measured, scales, 1.0) / self.granularity, return_inverse=True
+        )
+        moments = np.array([_moments(float(s))[1] for s in steps])
+        with np.errstate(under="ignore"):
+            return np.where(measured, moments[inverse] * self.granularity**2, np.inf)
 
     def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
         """Log probability of each noise value; 0 where nothing is measured."""
         measured = np.isfinite(scales)
         safe = np.where(measured, scales, 1.0)
-        distinct, inverse = np.unique(safe, return_inverse=True)
-        norms = np.array([np.log(_weights(s)[1].sum()) for s in distinct])
+        steps, inverse = np.unique(safe / self.granularity, return_inverse=True)
+        norms = np.log(np.array([_moments(float(s))[0] for s in steps]))
         u = np.asarray(noise, dtype=np.float64)
-        return np.where(measured, -0.5 * (u / safe) ** 2 - norms[inverse], 0.0)
+        log_p = -0.5 * (u / safe) ** 2 - norms[inverse]
+        return np.where(measured, np.where(on_grid(u, self.granularity), log_p, -np.inf), 0.0)
 
-    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64]:
-        """Noise of shape (rows, n) by inversion of the tabulated distribution function."""
+    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+        """Noise of shape (rows, n) by inversion of the tabulated distribution function.
+
+        Raises
+        ------
+        UnsupportedError
+            If a sigma is beyond 2^20 steps of the grid, too wide for a table.
+        """
+        steps = in_steps("sigma", scales, self.granularity)
+        finite = np.unique(steps[np.isfinite(steps)])
+        if finite.size and finite[-1] > _MOST_TABULATED:
+            raise UnsupportedError(
+                f"sigma is {finite[-1] * self.granularity:g}, beyond 2^20 steps of the granularity "
+                f"{self.granularity:g}; use a coarser granularity or less noise."
+            )
         out = np.zeros((words.shape[0], scales.size), dtype=np.int64)
         uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-        for sigma in np.unique(scales[np.isfinite(scales)]):
-            columns = np.flatnonzero(scales == sigma)
+        for sigma in finite:
+            columns = np.flatnonzero(steps == sigma)
             values, weights = _weights(float(sigma))
             cumulative = np.cumsum(weights)
             index = np.searchsorted(cumulative, uniform[:, columns] * cumulative[-1], side="right")
             out[:, columns] = values[np.minimum(index, values.size - 1)]
-        return out
+        return placed(out, self.granularity)
 
     def sampling_error(self, scales: FloatArray) -> float:
         """Bound on total variation: the 2^-53 grid and a running sum of that many terms."""
-        finite = scales[np.isfinite(scales)]
-        return float(np.sum((2 * _REACH * finite + 20.0) * 2.0**-51))
+        steps = scales[np.isfinite(scales)] / self.granularity
+        return float(np.sum((2 * _REACH * steps + 20.0) * 2.0**-51))
 
 
 def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
     reach = int(np.ceil(_REACH * sigma)) + 8
     values = np.arange(-reach, reach + 1, dtype=np.int64)
-    return values, np.exp(-0.5 * (values / sigma) ** 2)
+    with np.errstate(over="ignore", under="ignore"):
+        return values, np.exp(-0.5 * (values / sigma) ** 2)
+
+
+def _moments(sigma: float) -> tuple[float, float]:
+    """Sum of the weights on the integers, and the variance."""
+    if sigma > _SMOOTH:
+        return sigma * float(np.sqrt(2.0 * np.pi)), sigma**2
+    values, weights = _weights(sigma)
+    total = float(weights.sum())
+    return total, float((weights * values.astype(np.float64) ** 2).sum()) / total

@@ -3,27 +3,41 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels import laws
-from congenial.mechanisms.law import FloatArray, Measure, Words, checked_scale
+from congenial.mechanisms.law import (
+    FloatArray,
+    Measure,
+    Words,
+    checked_granularity,
+    checked_scale,
+    in_steps,
+    on_grid,
+    placed,
+)
 
 
 @dataclass(frozen=True, eq=False)
 class DiscreteLaplace:
-    """Integer noise with pmf ``(1 - a) / (1 + a) * a ** abs(u)``, ``a = exp(-1 / scale)``.
+    """Noise on a grid: ``(1 - a) / (1 + a) * a ** k`` at ``k = abs(u) / granularity`` steps.
+
+    Here ``a = exp(-granularity / scale)``, so that ``exp(-abs(u) / scale)`` is the weight of u.
 
     Parameters
     ----------
     scale : float or array_like of float, shape (n,)
         One over the privacy loss of a change by one; inf where a query is not measured.
+    granularity : float
+        The noise takes the multiples of this power of two; 1 gives integers.
 
     Raises
     ------
     ArgumentError
-        If a scale is not positive.
+        If a scale is not positive, or the granularity no power of two from 2^-40 to 2^40.
 
     References
     ----------
@@ -31,36 +45,56 @@ class DiscreteLaplace:
     """
 
     scale: npt.ArrayLike
+    granularity: float = 1.0
     spread: FloatArray = field(init=False, repr=False)
     name = "discrete-laplace"
     kind = laws.LAPLACE
     discrete = True
-    measure: Measure = "pure"
+    measure: ClassVar[Measure] = "pure"
     words_per_entry = 2
 
     def __post_init__(self) -> None:
-        """Check the scale."""
+        """Check the scale and the granularity."""
         object.__setattr__(self, "spread", checked_scale("scale", self.scale))
+        object.__setattr__(self, "granularity", checked_granularity(self.granularity))
+
+    def in_units(self) -> DiscreteLaplace:
+        """Return the law of noise / granularity, on the integers."""
+        return DiscreteLaplace(self.spread / self.granularity)
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry, ``granularity ** 2 * 2 * a / (1 - a) ** 2``."""
+        measured = np.isfinite(scales)
+        half = 0.5 * self.granularity / np.where(measured, scales, 1.0)
+        with np.errstate(over="ignore", under="ignore"):
+            return np.where(measured, 0.5 * (self.granularity / np.sinh(half)) ** 2, np.inf)
 
     def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
         """Log probability of each noise value; 0 where nothing is measured."""
         measured = np.isfinite(scales)
         safe = np.where(measured, scales, 1.0)
-        norm = np.log(np.tanh(0.5 / safe))  # (1 - a) / (1 + a)
-        return np.where(measured, norm - np.abs(np.asarray(noise)) / safe, 0.0)
+        norm = np.log(np.tanh(0.5 * self.granularity / safe))  # (1 - a) / (1 + a)
+        log_p = norm - np.abs(np.asarray(noise)) / safe
+        return np.where(measured, np.where(on_grid(noise, self.granularity), log_p, -np.inf), 0.0)
 
-    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64]:
-        """Noise of shape (rows, n), the difference of two geometric variables each."""
+    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+        """Noise of shape (rows, n), the difference of two geometric variables each.
+
+        Raises
+        ------
+        UnsupportedError
+            If a scale is beyond 2^46 steps of the grid.
+        """
         out = np.zeros((words.shape[0], scales.size), dtype=np.int64)
-        laws.two_sided_geometric(words, scales, out)
-        return out
+        laws.two_sided_geometric(words, in_steps("scale", scales, self.granularity), out)
+        return placed(out, self.granularity)
 
     def sampling_error(self, scales: FloatArray) -> float:
         """Bound on total variation: rounding of log and product, and the 2^-64 grid.
 
-        A cell boundary exp(-k / scale) is misplaced by at most k / scale * 2^-51 of itself
-        (logarithm within one ulp, one product); summed over k that is below 2^-51 * scale for each
-        of the two geometrics, and the grid adds 2^-63.
+        With the scale s in steps, a cell boundary exp(-k / s) is misplaced by at most
+        k / s * 2^-51 of itself (logarithm within one ulp, one product); summed over k that is below
+        2^-51 * s for each of the two geometrics, and the grid of words adds 2^-63.
         """
-        finite = scales[np.isfinite(scales)]
-        return float(np.sum(2.0 * (finite + 1.0) * 2.0**-51 + 2.0**-62))
+        steps = scales[np.isfinite(scales)] / self.granularity
+        return float(np.sum(2.0 * (steps + 1.0) * 2.0**-51 + 2.0**-62))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -30,12 +31,22 @@ class Gaussian:
     name = "gaussian"
     kind = laws.GAUSSIAN
     discrete = False
-    measure: Measure = "zcdp"
+    granularity = 0.0
+    measure: ClassVar[Measure] = "zcdp"
     words_per_entry = 2
 
     def __post_init__(self) -> None:
         """Check sigma."""
         object.__setattr__(self, "spread", checked_scale("sigma", self.sigma))
+
+    def in_units(self) -> Gaussian:
+        """Return the law itself: it has no grid."""
+        return self
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry; inf where nothing is measured."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(scales**2)
 
     def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
         """Log density of each noise value; 0 where nothing is measured."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -31,12 +32,22 @@ class Laplace:
     name = "laplace"
     kind = laws.LAPLACE
     discrete = False
-    measure: Measure = "pure"
+    granularity = 0.0
+    measure: ClassVar[Measure] = "pure"
     words_per_entry = 1
 
     def __post_init__(self) -> None:
         """Check the scale."""
         object.__setattr__(self, "spread", checked_scale("scale", self.scale))
+
+    def in_units(self) -> Laplace:
+        """Return the law itself: it has no grid."""
+        return self
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry; inf where nothing is measured."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(2.0 * scales**2)
 
     def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
         """Log density of each noise value; 0 where nothing is measured."""
