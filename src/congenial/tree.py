@@ -183,8 +183,8 @@ class Tree:
             if not 0 <= node < len(self):
                 raise ArgumentError(f"node {node} is out of range; give 0 to {len(self) - 1}.")
             return int(node)
-        if isinstance(node, bool):
-            raise ArgumentError(f"node is {node}; give an index, a name or a path.")
+        if isinstance(node, bool) or not isinstance(node, str | Sequence):
+            raise ArgumentError(f"node is {node!r}; give an index, a name or a path.")
         text = node if isinstance(node, str) else "/".join(map(str, node))
         found = self._by_name.get(text, [])
         if not found and "/" in text:

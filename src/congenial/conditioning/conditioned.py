@@ -115,12 +115,14 @@ class Conditioned:
         """
         counts = self._checked(x)
         values = np.asarray(z)
-        if values.ndim not in (1, 2) or values.shape[-1] != self.mechanism.n:
+        fits = values.ndim in (1, 2) and values.shape[-1] == self.mechanism.n
+        if not fits or values.dtype.kind not in "biuf":
             raise ArgumentError(
                 f"z has shape {values.shape}; give {self.mechanism.n} values, or rows of as many."
             )
         inside = self._satisfied(np.atleast_2d(values), counts)
-        log_pmf = self.mechanism.log_prob(np.atleast_2d(values), counts)
+        kept = np.where(inside[:, None], values, counts)
+        log_pmf = self.mechanism.log_prob(kept, counts)
         out = np.where(inside, log_pmf - self.log_normalizer(counts), -np.inf)
         return float(out[0]) if values.ndim == 1 else out
 
@@ -141,9 +143,7 @@ class Conditioned:
         """
         counts = self._checked(x)
         v = self._node(node)
-        noise, probabilities = marginal_table(self._tables(counts), v)
-        if self.forest.orientation[v] < 0:
-            noise, probabilities = -noise[::-1], probabilities[::-1]
+        noise, probabilities = self._noise_law(v, counts)
         return counts[v] + noise, probabilities
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
@@ -165,14 +165,15 @@ class Conditioned:
         UnsupportedError
             If inequalities make the law depend on the confidential counts.
         """
-        if not 0.0 < alpha < 1.0:
+        if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
             raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
         if not self.data_free:
             raise UnsupportedError(
                 "an interval that is the same for every dataset exists under equalities only; "
                 "use marginal() at a value of x, or drop the bounds."
             )
-        values, probabilities = self.marginal(node, np.zeros(self.mechanism.n, dtype=np.int64))
+        nothing = np.zeros(self.mechanism.n, dtype=np.int64)
+        values, probabilities = self._noise_law(self._node(node), nothing)
         by_size = np.bincount(np.abs(values), weights=probabilities)
         reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha - 1e-12))
         reach = min(reach, by_size.size - 1)
@@ -265,6 +266,12 @@ class Conditioned:
         redundant = ~tree.is_leaf & ~self.fixed & np.isfinite(lo) & (below >= lo)
         return np.where(redundant, -np.inf, lo), hi
 
+    def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
+        noise, probabilities = marginal_table(self._tables(counts), v)
+        if self.forest.orientation[v] < 0:
+            noise, probabilities = -noise[::-1], probabilities[::-1]
+        return noise, probabilities
+
     def _node(self, node: int | str) -> int:
         tree = self.mechanism.tree or self.requirements.tree
         if tree is not None:
@@ -275,8 +282,6 @@ class Conditioned:
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         counts = self.mechanism.counts(x).astype(np.int64)
-        if self.data_free and not counts.any():
-            return counts
         need = self.requirements
         if need.tree is not None and not need.tree.is_consistent(counts):
             raise ArgumentError(
@@ -288,7 +293,7 @@ class Conditioned:
                 "x does not satisfy a linear condition; "
                 "the condition's value must be that of the data."
             )
-        outside = ((counts < need.lo) | (counts > need.hi)) & ~need.pinned
+        outside = (counts < need.lo) | (counts > need.hi)
         if self.bounds_hold and outside.any():
             raise InvariantError(
                 "x violates the bounds of some entry; "
@@ -300,8 +305,11 @@ class Conditioned:
         self, values: npt.NDArray[np.generic], counts: IntArray
     ) -> npt.NDArray[np.bool_]:
         need = self.requirements
-        whole = np.asarray(values == np.rint(values.astype(np.float64))).all(axis=1)
-        v = np.rint(values.astype(np.float64)).astype(np.int64)
+        real = values.astype(np.float64)
+        # beyond 2^62 nothing is a count, and the cast below would not be defined
+        whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
+        v = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
+        v = v.astype(np.int64)
         ok = whole & (v[:, need.pinned] == counts[need.pinned]).all(axis=1)
         free = ~need.pinned
         ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)
