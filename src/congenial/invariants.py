@@ -8,7 +8,7 @@ only when a release is drawn.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -124,28 +124,45 @@ def exactly(nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer]) -> I
     The value of such an invariant is a confidential count, so it is *unprotected*: a guarantee
     compares only datasets that agree on it.
     """
-    if isinstance(nodes, str | int | np.integer):
-        listed: tuple[NodeLike, ...] = (nodes if isinstance(nodes, str) else int(nodes),)
+    given: list[object]
+    if isinstance(nodes, str | bool) or not isinstance(nodes, Iterable):
+        given = [nodes]
     else:
-        listed = tuple(int(v) if isinstance(v, int | np.integer) else v for v in nodes)
+        given = list(nodes)
+    listed: list[NodeLike] = []
+    for node in given:
+        if isinstance(node, bool) or not isinstance(node, str | int | np.integer | Sequence):
+            raise ArgumentError(
+                f"exactly() was given {node!r}; name nodes by index, by name or by path."
+            )
+        listed.append(int(node) if isinstance(node, int | np.integer) else node)
     if not listed:
         raise ArgumentError("exactly() was given no node; name at least one, or leave it out.")
-    return Invariant((Exactly(listed),))
+    return Invariant((Exactly(tuple(listed)),))
 
 
 def bounds(lo: npt.ArrayLike = -np.inf, hi: npt.ArrayLike = np.inf) -> Invariant:
     """Entries lie in ``[lo, hi]``; scalars or one value an entry; the bounds are public."""
-    low, high = np.asarray(lo, dtype=np.float64), np.asarray(hi, dtype=np.float64)
+    low, high = _numbers("bounds", lo), _numbers("bounds", hi)
     if np.isnan(low).any() or np.isnan(high).any():
         raise ArgumentError("bounds() was given NaN; give numbers, or -inf and inf for no bound.")
     return Invariant((Bounds(low, high),))
 
 
+def _numbers(name: str, given: npt.ArrayLike) -> FloatArray:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}() was given something other than numbers; give a number or an array of them."
+        ) from None
+
+
 def _system(
     name: str, matrix: npt.ArrayLike, value: npt.ArrayLike
 ) -> tuple[FloatArray, FloatArray]:
-    rows = np.atleast_2d(np.asarray(matrix, dtype=np.float64))
-    values = np.atleast_1d(np.asarray(value, dtype=np.float64))
+    rows = np.atleast_2d(_numbers(name, matrix))
+    values = np.atleast_1d(_numbers(name, value))
     if rows.ndim != 2 or values.shape != (rows.shape[0],):
         raise ArgumentError(
             f"{name}() was given shapes {rows.shape} and {values.shape}; give (m, n) and (m,)."

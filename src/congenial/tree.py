@@ -49,7 +49,12 @@ class Tree:
         StructureError
             If an index is out of range, or nodes form a cycle, or the lengths differ.
         """
-        array = np.asarray(parents)
+        try:
+            array = np.asarray(parents)
+        except ValueError:
+            raise StructureError(
+                "parents has rows of uneven length; give a one-dimensional integer array."
+            ) from None
         if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
             raise StructureError(
                 f"parents has shape {array.shape} and dtype {array.dtype}; "
@@ -87,7 +92,7 @@ class Tree:
         Raises
         ------
         StructureError
-            If no path is given, a path is empty, or a path is given twice.
+            If no path is given, a path has an empty part, is given twice, or goes on from another.
         """
         index: dict[Path, int] = {}
         parents: list[int] = []
@@ -95,8 +100,10 @@ class Tree:
         given: set[Path] = set()
         for raw in paths:
             path = tuple(raw.split("/")) if isinstance(raw, str) else tuple(map(str, raw))
-            if not path:
-                raise StructureError("a path is empty; give at least the root's name.")
+            if not path or "" in path:
+                raise StructureError(
+                    f"the path {'/'.join(path)!r} has an empty part; name every node on it."
+                )
             if path in given:
                 raise StructureError(f"the path {'/'.join(path)} is given twice; give it once.")
             given.add(path)
@@ -110,6 +117,12 @@ class Tree:
                     parents.append(parent)
                     names.append(prefix[-1])
                 parent = node
+        for path in given:
+            if any(path[:depth] in given for depth in range(1, len(path))):
+                raise StructureError(
+                    f"the path {'/'.join(path)} goes on from another path given; give the paths of "
+                    "leaves only."
+                )
         if not parents:
             raise StructureError("no path is given; give one path a leaf.")
         return cls.from_parents(np.array(parents, dtype=np.int64), names)

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import overload
+from typing import cast
 
 import numpy as np
 
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.grid import OnGrid, OnIntegers, in_units, spacing
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.conditioning.systems import sum_system
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
@@ -18,15 +19,9 @@ from congenial.mixtures import Mixture
 SAMPLERS = ("auto", "exact")
 
 
-@overload
-def condition(mechanism: Additive, invariant: Invariant, sampler: str = ...) -> Conditioned: ...
-@overload
-def condition(
-    mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = ...
-) -> Conditioned | ConditionedMixture: ...
 def condition(
     mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = "auto"
-) -> Conditioned | ConditionedMixture:
+) -> Conditioned | ConditionedMixture | OnGrid:
     """Condition a mechanism on an invariant (belief revision).
 
     Parameters
@@ -40,8 +35,8 @@ def condition(
 
     Returns
     -------
-    Conditioned or ConditionedMixture
-        The conditional mechanism, with its law known.
+    Conditioned, ConditionedMixture or OnGrid
+        The conditional mechanism, with its law known; `OnGrid` where the granularity is not 1.
 
     Raises
     ------
@@ -58,6 +53,10 @@ def condition(
     """
     if sampler not in SAMPLERS:
         raise ArgumentError(f"sampler is {sampler!r}; give one of {', '.join(SAMPLERS)}.")
+    step = spacing(mechanism)
+    if step not in (0.0, 1.0):
+        inner = condition(*in_units(mechanism, invariant), sampler)
+        return OnGrid(mechanism, step, cast(OnIntegers, inner))
     if isinstance(mechanism, Mixture):
         if isinstance(invariant, Union):
             raise UnsupportedError(
@@ -123,5 +122,9 @@ def single_entry_bounds(need: Requirements) -> Requirements:
             lo[i] = max(lo[i], bound / row[i])
         else:
             hi[i] = min(hi[i], bound / row[i])
+    if (np.ceil(lo) > np.floor(hi)).any():
+        raise InfeasibleError(
+            "the at_least() conditions on an entry leave no integer; relax one of them."
+        )
     empty = (np.zeros((0, need.n)), np.zeros(0))
     return Requirements(need.n, need.tree, need.pinned, lo, hi, need.equalities, empty)

@@ -73,8 +73,8 @@ class Conditioned:
         ------
         ArgumentError
             If `x` has the wrong shape or does not add up.
-        InfeasibleError
-            If `x` violates a bound.
+        InvariantError
+            If `x` violates a bound or a linear condition.
         """
         counts = self._checked(x)
         rows = checked_size(size)
@@ -175,7 +175,7 @@ class Conditioned:
         nothing = np.zeros(self.mechanism.n, dtype=np.int64)
         values, probabilities = self._noise_law(self._node(node), nothing)
         by_size = np.bincount(np.abs(values), weights=probabilities)
-        reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha - 1e-12))
+        reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha))
         reach = min(reach, by_size.size - 1)
         return -reach, reach
 
@@ -308,8 +308,8 @@ class Conditioned:
         real = values.astype(np.float64)
         # beyond 2^62 nothing is a count, and the cast below would not be defined
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
-        v = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
-        v = v.astype(np.int64)
+        exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
+        v: IntArray = np.asarray(exact_values).astype(np.int64)
         ok = whole & (v[:, need.pinned] == counts[need.pinned]).all(axis=1)
         free = ~need.pinned
         ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)

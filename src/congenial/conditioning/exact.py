@@ -22,7 +22,8 @@ IntArray = npt.NDArray[np.int64]
 ERROR_LIMIT = 1e-9
 # Share of that spent on cutting tails and on transforms.
 _CUT = 1e-12
-_MEMORY_LIMIT = 1 << 30  # entries of all tables together
+# Entries of all tables together; each takes 16 bytes while tables are filled.
+_MEMORY_LIMIT = 1 << 28
 _UNIT = 2.0**-53
 # Error of one weight, in units: an exponential within one last place, and two roundings.
 _WEIGHT_UNITS = 4.0
@@ -129,7 +130,7 @@ def _fill(
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
         raise UnsupportedError(
-            f"the exact sampler would need {total * 8 / 2**30:.0f} GiB of tables; "
+            f"the exact sampler would need {total * 16 / 2**30:.0f} GiB of tables; "
             "use smaller noise scales or fewer queries."
         )
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
@@ -200,9 +201,8 @@ def _cut_off(
     crossed[wide] = True
     shape = (network.ctype, network.left, network.right, network.sign)
     support = place.support_lo, place.support_hi
-    args = (*shape, lo, hi, *support, offset, table, factor)
     small = 1e-3 * _CUT / (network.choices + 1.0)
-    args = (*args, small, crossed, lost, tails)
+    args = (*shape, lo, hi, *support, offset, table, factor, small, crossed, lost, tails)
     stop = offset + hi - lo + 1
     begin = 0
     for c in wide.tolist():
