@@ -1,0 +1,236 @@
+"""Conditioning noise on a dyadic grid: the integer engine, in units of the grid's spacing."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Protocol, cast
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.errors import ArgumentError, InfeasibleError
+from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
+from congenial.mechanisms.additive import Additive
+from congenial.mixtures import Mixture
+from congenial.randomness import Randomness
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class OnIntegers(Protocol):
+    """What every way of conditioning integer noise answers."""
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law."""
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases."""
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability of the invariant."""
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases."""
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value."""
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Interval of the noise at a node."""
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw."""
+
+    def explain(self) -> str:
+        """Say which sampler draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class OnGrid:
+    """A mechanism with noise on a grid, conditioned on an invariant; made by `condition`.
+
+    Attributes
+    ----------
+    mechanism : Additive or Mixture
+    granularity : float
+        Spacing of the grid.
+    inner : OnIntegers
+        The same in units of the granularity.
+    """
+
+    mechanism: Additive | Mixture
+    granularity: float
+    inner: OnIntegers
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> FloatArray:
+        """Draw releases, exact multiples of the granularity.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries, multiples of the granularity that satisfy the
+            invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,) or (size, n)
+            Sums of them hold exactly.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape, is not on the grid or does not add up.
+        InvariantError
+            If `x` violates the invariant.
+        """
+        return self._placed(self.inner.sample(self._units(x), size, rng))
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
+        return self.inner.log_normalizer(self._units(x))
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, normalised; -inf off the grid and outside the invariant.
+
+        Parameters
+        ----------
+        z : array_like, shape (n,) or (size, n)
+        x : array_like, shape (n,)
+        """
+        values = np.asarray(z, dtype=np.float64) / self.granularity
+        return self.inner.log_prob(values, self._units(x))
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Law of one released value, as (values, probabilities) on consecutive grid points."""
+        values, probabilities = self.inner.marginal(node, self._units(x))
+        return self._placed(values), probabilities
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
+        """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.
+
+        Raises
+        ------
+        UnsupportedError
+            If inequalities make the law depend on the confidential values.
+        """
+        lo, hi = self.inner.interval(node, alpha)
+        return lo * self.granularity, hi * self.granularity
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw, where one record counts for 1 in each query it is in.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is proved for the combination, or the grid is coarser than one record.
+        EmptyNeighbourhoodError
+            If the pinned values leave no neighbouring datasets.
+        """
+        return self.inner.guarantee(neighbours)
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return self.inner.error_bound
+
+    def explain(self) -> str:
+        """Say which sampler draws, and why."""
+        return f"{self.inner.explain()} Values are multiples of {self.granularity:g}."
+
+    def _units(self, x: npt.ArrayLike) -> IntArray:
+        whole = self.mechanism
+        first = cast(Additive, whole.parts[0] if isinstance(whole, Mixture) else whole)
+        return (first.counts(x) / self.granularity).astype(np.int64)
+
+    def _placed(self, steps: IntArray) -> FloatArray:
+        return steps.astype(np.float64) * self.granularity
+
+
+def spacing(mechanism: object) -> float:
+    """Spacing of the grid of a mechanism's noise; 1 for integers, 0 for continuous noise.
+
+    Raises
+    ------
+    ArgumentError
+        If the parts of a mixture have grids of their own.
+    """
+    if isinstance(mechanism, Additive):
+        return mechanism.granularity
+    if not isinstance(mechanism, Mixture):
+        return 1.0
+    found = {part.granularity for part in mechanism.parts if isinstance(part, Additive)}
+    if len(found) > 1:
+        raise ArgumentError(
+            f"the mixed mechanisms have noise of granularity {sorted(found)}; give all of them "
+            "the same granularity."
+        )
+    return found.pop() if found else 1.0
+
+
+def in_units(
+    mechanism: Additive | Mixture, invariant: Invariant | Union
+) -> tuple[Additive | Mixture, Invariant | Union]:
+    """Restate a mechanism and an invariant in units of the grid's spacing.
+
+    Raises
+    ------
+    ArgumentError
+        If a part of a mixture is not additive, or the invariant is none.
+    InfeasibleError
+        If the bounds of an entry leave no multiple of the spacing.
+    """
+    step = spacing(mechanism)
+    if isinstance(mechanism, Additive):
+        members: tuple[Additive, ...] = (mechanism,)
+        units: Additive | Mixture = mechanism.in_units()
+    else:
+        members = tuple(part for part in mechanism.parts if isinstance(part, Additive))
+        if len(members) != len(mechanism.parts):
+            raise ArgumentError(
+                "the mixed mechanisms are not all additive; give congenial.Additive(noise, tree)."
+            )
+        units = Mixture(tuple(part.in_units() for part in members), mechanism.weights)
+    if not isinstance(invariant, Invariant | Union):
+        raise ArgumentError(
+            f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent() "
+            "and its like, joined by &."
+        )
+    if isinstance(invariant, Union):
+        return units, Union(tuple(_restated(c, step, members[0]) for c in invariant.alternatives))
+    return units, _restated(invariant, step, members[0])
+
+
+def _restated(invariant: Invariant, step: float, mechanism: Additive) -> Invariant:
+    out = Invariant(tuple(_part(part, step) for part in invariant.parts))
+    try:
+        requirements(out, mechanism.n, mechanism.tree)
+    except InfeasibleError as cause:
+        raise InfeasibleError(
+            f"the bounds of an entry leave no multiple of the granularity {step:g}; relax them or "
+            "use a finer granularity."
+        ) from cause
+    return out
+
+
+def _part(part: Part, step: float) -> Part:
+    with np.errstate(over="ignore"):
+        if isinstance(part, Bounds):
+            return Bounds(part.lo / step, part.hi / step)
+        if isinstance(part, Linear | AtLeast):
+            return replace(part, value=part.value / step)
+    return part
