@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test lint format lock clean
+.PHONY: help demo test lint format benchmark lock clean
 
 export PYTHON
 BIN := .venv/bin
@@ -41,9 +41,14 @@ format:  ## Put the code in its standard form.
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
+benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
+	@requirements/environment.sh benchmark
+	@echo "Running the benchmarks, up to 15 minutes; the machine should do nothing else."
+	@.venv/benchmark/bin/python -m benchmarks --page
+
 lock:  ## Look for newer versions of what the project needs, and lock them.
 	@requirements/environment.sh run
-	@echo "Resolving requirements/run.lock and requirements/dev.lock anew."
+	@echo "Resolving the files requirements/*.lock anew."
 	@requirements/lock.sh $(BIN)/python
 	@echo "Done; make test installs them."
 

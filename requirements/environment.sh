@@ -1,11 +1,16 @@
 #!/usr/bin/env bash
 # Make .venv hold what a lock file names, and this package; do nothing where it already does.
-# Usage: requirements/environment.sh run|dev
+# The benchmarks have an environment of their own inside it, .venv/benchmark.
+# Usage: requirements/environment.sh run|dev|benchmark
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 lock=requirements/$1.lock
-stamp=.venv/installed
+home=.venv
+if [ "$1" = benchmark ]; then
+    home=.venv/benchmark
+fi
+stamp=$home/installed
 
 fits() {
     "$1" - 2>/dev/null <<'PYTHON'
@@ -31,12 +36,12 @@ find_python() {
     return 1
 }
 
-# What .venv was made from: a lock file and this folder, since its scripts hold the folder's path.
+# What it was made from: a lock file and this folder, since its scripts hold the folder's path.
 wanted() { { pwd; cat "requirements/$1.lock"; } | cksum; }
 
 installed() {
-    grep -qsxF "$1 $(wanted "$1")" "$stamp" && .venv/bin/python -c 'import congenial' 2>/dev/null &&
-        { [ -z "${PYTHON:-}" ] || [ "$(.venv/bin/python --version)" = "$("$PYTHON" --version)" ]; }
+    grep -qsxF "$1 $(wanted "$1")" "$stamp" && $home/bin/python -c 'import congenial' 2>/dev/null &&
+        { [ -z "${PYTHON:-}" ] || [ "$($home/bin/python --version)" = "$("$PYTHON" --version)" ]; }
 }
 
 if [ -n "${PYTHON:-}" ]; then
@@ -44,17 +49,17 @@ if [ -n "${PYTHON:-}" ]; then
 fi
 
 # the development lock holds every version of the run lock
-if installed "$1" || installed dev; then
+if installed "$1" || { [ "$1" = run ] && installed dev; }; then
     exit 0
 fi
 
 python=$(find_python)
-echo "Setting up .venv with $("$python" --version) from $lock" \
+echo "Setting up $home with $("$python" --version) from $lock" \
     "(the first time this downloads its packages, a minute or two)."
 # an environment of another lock, folder or Python leaves nothing behind
-"$python" -m venv --clear .venv
-pip=(.venv/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
+"$python" -m venv --clear $home
+pip=($home/bin/python -m pip install --quiet --quiet --disable-pip-version-check)
 "${pip[@]}" --require-hashes --only-binary :all: --requirement "$lock"
 "${pip[@]}" --no-deps --no-build-isolation --editable .
 echo "$1 $(wanted "$1")" >"$stamp"
-echo "Ready: .venv holds congenial and what it needs."
+echo "Ready: $home holds congenial and what it needs."

@@ -17,3 +17,5 @@ compile pyproject.toml requirements/build.in --output-file requirements/run.lock
 # the same versions again, so that a development environment holds a run environment
 compile pyproject.toml requirements/build.in --extra dev \
     --constraint requirements/run.lock --output-file requirements/dev.lock
+compile pyproject.toml requirements/build.in --extra benchmark \
+    --constraint requirements/run.lock --output-file requirements/benchmark.lock

@@ -1,0 +1,99 @@
+"""Our side: conditioning from scratch, and further draws, timed beside unconstrained noise."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+
+import congenial as cg
+from benchmarks.peers import geometric
+from benchmarks.record import Measure, Seen
+from benchmarks.timing import ratio, rounds
+from benchmarks.worlds import IntArray
+from congenial.conditioning.conditioned import Conditioned
+from congenial.invariants import Invariant
+
+FIRST = "first draw, upward pass included"
+FURTHER = "each further draw"
+UPWARD = "upward pass alone"
+UNIT = "× noise"
+# Further draws are told from the first by a call that makes as many more.
+MORE = 10
+
+
+def measures(first: float, further: float | None = None) -> tuple[Measure, ...]:
+    """Return the three measures of a draw, with their targets as multiples of plain noise."""
+    return Measure(FIRST, UNIT, first), Measure(UPWARD, UNIT), Measure(FURTHER, UNIT, further)
+
+
+def invariant(tree: cg.Tree, *, pinned: bool, bounded: bool) -> Invariant:
+    """Return consistency, with the root pinned and every count nonnegative where asked."""
+    need = cg.consistent(tree)
+    if pinned:
+        need &= cg.exactly([0])
+    return need & cg.nonnegative() if bounded else need
+
+
+def condition(mechanism: cg.Additive, need: Invariant) -> Conditioned:
+    """Condition by exact draws, and by nothing else."""
+    made = cg.condition(mechanism, need, sampler="exact")
+    if not isinstance(made, Conditioned):
+        raise TypeError(f"a {type(made).__name__} was made; exact draws were to be measured.")
+    return made
+
+
+def first_draw(mechanism: cg.Additive, need: Invariant, x: IntArray) -> IntArray:
+    """Condition anew and draw once: upward pass and downward pass."""
+    return condition(mechanism, need).sample(x)
+
+
+def warm(*, bounded: bool) -> None:
+    """Load the compiled kernels, so that no later timing has it in it."""
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+    x = tree.roll_up(np.array([3, 0, 5, 1, 2]))
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    conditioned = condition(mechanism, invariant(tree, pinned=True, bounded=bounded))
+    conditioned.sample(x)
+    conditioned.sample(x, 3)
+
+
+def beside_noise(
+    tree: cg.Tree,
+    x: IntArray,
+    scale: float,
+    *,
+    bounded: bool,
+    repeats: int = 7,
+    budget: float = 30.0,
+) -> Iterator[Seen]:
+    """Time draws under a pinned root beside plain noise for as many leaves.
+
+    Words come from the operating system, as in a release. Further draws of a conditioned
+    mechanism whose law depends on the data are measured within one call, which shares the
+    upward pass.
+    """
+    warm(bounded=bounded)
+    warm(bounded=not bounded)
+    leaves = int(tree.leaves.size)
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    need = invariant(tree, pinned=True, bounded=bounded)
+    kept: list[Conditioned] = []
+
+    def first() -> None:
+        kept[:] = [condition(mechanism, need)]
+        kept[0].sample(x)
+
+    def again() -> None:
+        kept[0].sample(x)
+
+    def several() -> None:
+        condition(mechanism, need).sample(x, 1 + MORE)
+
+    steps = {"first": first, "noise": geometric.noise(leaves, scale)}
+    steps["more"] = several if bounded else again
+    times = rounds(steps, repeats=repeats, budget=budget)
+    further = np.maximum(times["more"] - times["first"], 0.0) / MORE if bounded else times["more"]
+    yield ratio(FIRST, times["first"], times["noise"])
+    yield ratio(UPWARD, times["first"] - further, times["noise"])
+    yield ratio(FURTHER, further, times["noise"])

@@ -1,0 +1,1 @@
+"""What exact draws are compared with, one module a peer."""

@@ -1,0 +1,35 @@
+"""The same draws with every count at least 0: Poisson(3) leaves, then a state's census blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+from benchmarks import ours, worlds
+from benchmarks.ours import measures
+from benchmarks.record import Case, Seen
+from benchmarks.rows.everywhere import FANS, QUICK_FANS
+
+SCALE = 2.0
+FIRST_TARGET, FURTHER_TARGET = 60.0, 10.0
+
+
+def cases(quick: bool) -> tuple[Case, ...]:
+    """Return a case of made-up and one of real counts."""
+    targets = measures(FIRST_TARGET, FURTHER_TARGET)
+    return (
+        Case("bounded", "Poisson(3) leaves", targets, 120.0, partial(_poisson, quick)),
+        Case("bounded", "Washington's blocks", targets, 90.0, partial(_washington, quick)),
+    )
+
+
+def _poisson(quick: bool) -> Iterator[Seen]:
+
+    tree = worlds.grown(QUICK_FANS if quick else FANS)
+    yield from ours.beside_noise(tree, worlds.poisson(tree), SCALE, bounded=True, budget=60.0)
+
+
+def _washington(quick: bool) -> Iterator[Seen]:
+
+    tree, x = worlds.washington(200 if quick else None)
+    yield from ours.beside_noise(tree, x, SCALE, bounded=True, budget=40.0)

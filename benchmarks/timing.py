@@ -1,0 +1,76 @@
+"""Timing that is fair on a noisy machine: steps take turns, and their ratios are compared.
+
+The clock counts the processor time of this process, which runs on one core: time that other
+processes take away is left out for ours and for the peer alike.
+"""
+
+from __future__ import annotations
+
+import gc
+import time
+from collections.abc import Callable, Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from benchmarks.record import Seen
+
+Times = dict[str, npt.NDArray[np.float64]]
+clock = time.process_time
+
+
+def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: float) -> Times:
+    """Time each step in turn, round after round.
+
+    Parameters
+    ----------
+    steps : mapping of str to callable
+        In the order in which a round takes them.
+    repeats : int
+        Number of rounds at most.
+    budget : float
+        Seconds; no round is begun that would likely end after them, but one is always made.
+
+    Returns
+    -------
+    dict of str to ndarray of float64, shape (rounds,)
+        Seconds of processor time.
+    """
+    times: dict[str, list[float]] = {name: [] for name in steps}
+    begin = time.perf_counter()
+    enabled = gc.isenabled()
+    try:
+        for done in range(1, repeats + 1):
+            for name, step in steps.items():
+                gc.collect()
+                gc.disable()
+                start = clock()
+                step()
+                times[name].append(clock() - start)
+                if enabled:
+                    gc.enable()
+            if (time.perf_counter() - begin) * (done + 1) / done > budget:
+                break
+    finally:
+        if enabled:
+            gc.enable()
+    return {name: np.array(seconds) for name, seconds in times.items()}
+
+
+def ratio(
+    measure: str, ours: npt.NDArray[np.float64], peer: npt.NDArray[np.float64], note: str = ""
+) -> Seen:
+    """Return the median over the rounds of ours / peer, with its range and the best times."""
+    each = ours / np.maximum(peer, 1e-9)
+    return Seen(
+        measure,
+        float(np.median(each)),
+        low=float(each.min()),
+        high=float(each.max()),
+        detail={
+            "ours_best_s": float(ours.min()),
+            "peer_best_s": float(peer.min()),
+            "rounds": float(each.size),
+        },
+        note=note,
+    )

@@ -1,0 +1,77 @@
+"""The trees and counts that the rows work on."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+import congenial as cg
+
+IntArray = npt.NDArray[np.int64]
+
+EXAMPLES = Path(__file__).parents[1] / "examples"
+ZONES = EXAMPLES / "taxi" / "taxi_zone_lookup.csv"
+TRIPS = EXAMPLES / "taxi" / "zone_hour_counts_2022_02.csv.gz"
+BLOCKS = EXAMPLES / "washington" / "wa_2010_blocks_race_vap.csv.gz"
+_SEED = 20
+
+
+def grown(fans: Sequence[int]) -> cg.Tree:
+    """Return a tree whose nodes at depth d all have ``fans[d]`` children."""
+    parents, start, width = [np.array([-1])], 0, 1
+    for fan in fans:
+        parents.append(start + np.repeat(np.arange(width), fan))
+        start += width
+        width *= fan
+    return cg.Tree.from_parents(np.concatenate(parents))
+
+
+def poisson(tree: cg.Tree, mean: float = 3.0) -> IntArray:
+    """Return counts of all nodes, with Poisson leaves."""
+    leaves = np.random.default_rng(_SEED).poisson(mean, tree.leaves.size)
+    return _rolled(tree, leaves)
+
+
+def taxi() -> tuple[cg.Tree, IntArray]:
+    """Return city, 6 boroughs and 263 zones (270 nodes) with their trips."""
+    with ZONES.open(encoding="utf-8", newline="") as file:
+        zones = [row for row in csv.DictReader(file) if int(row["LocationID"]) <= 263]
+    trips = dict.fromkeys((int(row["LocationID"]) for row in zones), 0)
+    for row in _packed(TRIPS):
+        if int(row["zone_id"]) in trips:
+            trips[int(row["zone_id"])] += int(row["trips"])
+    tree = cg.Tree.from_paths(("New York City", row["Borough"], row["LocationID"]) for row in zones)
+    leaves = [trips[int(tree.names[leaf])] for leaf in tree.leaves]
+    return tree, _rolled(tree, np.array(leaves))
+
+
+def washington(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
+    """Return state, counties, tracts, block groups and blocks with their people.
+
+    Parameters
+    ----------
+    blocks : int, optional
+        Only so many of the blocks, the first in the file.
+    """
+    people: dict[str, int] = {}
+    for row in _packed(BLOCKS):
+        people[row["geoid"]] = int(row["pop"])
+        if len(people) == blocks:
+            break
+    cuts = (2, 5, 11, 12, 15)
+    tree = cg.Tree.from_paths(tuple(code[:cut] for cut in cuts) for code in people)
+    return tree, _rolled(tree, np.array([people[tree.names[leaf]] for leaf in tree.leaves]))
+
+
+def _rolled(tree: cg.Tree, leaves: IntArray) -> IntArray:
+    return tree.roll_up(leaves).astype(np.int64)
+
+
+def _packed(path: Path) -> Iterator[dict[str, str]]:
+    with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
