@@ -42,9 +42,9 @@ def taxi() -> tuple[cg.Tree, IntArray]:
     with ZONES.open(encoding="utf-8", newline="") as file:
         zones = [row for row in csv.DictReader(file) if int(row["LocationID"]) <= 263]
     trips = dict.fromkeys((int(row["LocationID"]) for row in zones), 0)
-    for row in _packed(TRIPS):
-        if int(row["zone_id"]) in trips:
-            trips[int(row["zone_id"])] += int(row["trips"])
+    for zone, count in _packed(TRIPS, "zone_id", "trips"):
+        if int(zone) in trips:
+            trips[int(zone)] += int(count)
     tree = cg.Tree.from_paths(("New York City", row["Borough"], row["LocationID"]) for row in zones)
     leaves = [trips[int(tree.names[leaf])] for leaf in tree.leaves]
     return tree, _rolled(tree, np.array(leaves))
@@ -59,8 +59,8 @@ def washington(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
         Only so many of the blocks, the first in the file.
     """
     people: dict[str, int] = {}
-    for row in _packed(BLOCKS):
-        people[row["geoid"]] = int(row["pop"])
+    for code, count in _packed(BLOCKS, "geoid", "pop"):
+        people[code] = int(count)
         if len(people) == blocks:
             break
     cuts = (2, 5, 11, 12, 15)
@@ -72,6 +72,11 @@ def _rolled(tree: cg.Tree, leaves: IntArray) -> IntArray:
     return tree.roll_up(leaves).astype(np.int64)
 
 
-def _packed(path: Path) -> Iterator[dict[str, str]]:
+def _packed(path: Path, *columns: str) -> Iterator[tuple[str, ...]]:
+    """Yield columns of a gzip-compressed CSV file, row by row."""
     with gzip.open(path, "rt", encoding="utf-8", newline="") as file:
-        yield from csv.DictReader(file)
+        rows = csv.reader(file)
+        header = next(rows)
+        at = [header.index(name) for name in columns]
+        for row in rows:
+            yield tuple(row[i] for i in at)

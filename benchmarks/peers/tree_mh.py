@@ -41,7 +41,7 @@ def walk(rng, u, x, bounded, above, leaves, rate, spread, steps, every, out):
     return accepted / steps
 
 
-def run(law: Target, *, seconds: float, kept: int = 2_000) -> Chains:
+def run(law: Target, *, seconds: float, kept: int = 2_000, every: int | None = None) -> Chains:
     """Run the chain for about so many seconds of processor time.
 
     Parameters
@@ -51,6 +51,8 @@ def run(law: Target, *, seconds: float, kept: int = 2_000) -> Chains:
         For all chains together, after tuning.
     kept : int
         States kept a chain.
+    every : int, optional
+        Steps between them, instead of what the seconds allow.
     """
     rng = np.random.default_rng(11)
     states = [start(law, rng) for _ in range(CHAINS)]
@@ -64,11 +66,12 @@ def run(law: Target, *, seconds: float, kept: int = 2_000) -> Chains:
     for _ in range(30):
         share = np.mean([move(u, 500, 500, pilot) for u in states])
         spread *= float(np.exp(np.clip(share - WANTED, -0.5, 0.5)))
-    begin = clock()
-    for u in states:
-        move(u, 2_000, 2_000, pilot)
-    rate = 2_000 * CHAINS / max(clock() - begin, 1e-9)
-    every = max(1, int(rate * seconds / CHAINS / kept))
+    if every is None:
+        begin = clock()
+        for u in states:
+            move(u, 2_000, 2_000, pilot)
+        rate = 2_000 * CHAINS / max(clock() - begin, 1e-9)
+        every = max(1, int(rate * seconds / CHAINS / kept))
     for u in states:  # a quarter of the run is left out as warm-up
         move(u, every * (kept // 4), every * (kept // 4), pilot)
     draws = np.empty((CHAINS, kept, law.x.size))
