@@ -1,0 +1,162 @@
+"""Normal noise given many linear equalities that cross, by a sparse factorisation (scipy)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from congenial.conditioning.forest import tree_rows
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.invariants import Requirements
+
+FloatArray = npt.NDArray[np.float64]
+_TOLERANCE = 1e-9
+# Pivots this much smaller than others come from rows that repeat one another.
+_DISTINCT = 1e-10
+_REPEATED = (
+    "the linear conditions repeat one another, or leave noise that is not measured free; drop "
+    "those that follow from others, or measure more queries."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Any equalities on many entries, by a sparse factorisation of the optimality conditions.
+
+    Attributes
+    ----------
+    need : Requirements
+    """
+
+    need: Requirements
+
+    @property
+    def described(self) -> str:
+        """How the equalities are solved."""
+        return f"a sparse factorisation of {self.rows.shape[0]} sums on {self.need.n} entries"
+
+    @cached_property
+    def free(self) -> npt.NDArray[np.int64]:
+        """Entries that are not published exactly."""
+        return np.flatnonzero(~self.need.pinned)
+
+    @cached_property
+    def rows(self) -> Any:
+        """Rows of the equalities over the free entries, a scipy sparse matrix."""
+        parts = [sparse.csr_array(self.need.equalities[0])]
+        if self.need.tree is not None:
+            listed = tree_rows(self.need.tree)
+            ends = np.cumsum([0] + [i.size for i, _ in listed])
+            columns = np.concatenate([i for i, _ in listed])
+            entries = np.concatenate([s for _, s in listed]).astype(np.float64)
+            parts.append(
+                sparse.csr_array((entries, columns, ends), shape=(len(listed), self.need.n))
+            )
+        whole = sparse.vstack(parts).tocsr()[:, self.free]
+        lengths = np.sqrt(whole.power(2).sum(axis=1))
+        kept = np.flatnonzero(lengths)
+        return (sparse.diags_array(1.0 / lengths[kept]) @ whole[kept]).tocsr()
+
+    @cached_property
+    def log_unit(self) -> float:
+        """Log determinant of the optimality conditions where every weight is 1.
+
+        Raises
+        ------
+        UnsupportedError
+            If a row follows from others.
+        """
+        factor = self.factorised(np.ones(self.free.size))
+        pivots = np.abs(factor.U.diagonal())
+        if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
+            raise UnsupportedError(_REPEATED)
+        return _log_det(factor)
+
+    def factorised(self, weight: FloatArray) -> Any:
+        """Factorise ``[[W, A'], [A, 0]]``.
+
+        Raises
+        ------
+        UnsupportedError
+            If it is singular.
+        """
+        whole = sparse.block_array([[sparse.diags_array(weight), self.rows.T], [self.rows, None]])
+        try:
+            return splu(whole.tocsc(), options={"Equil": False})
+        except RuntimeError as cause:  # exactly singular
+            raise UnsupportedError(_REPEATED) from cause
+
+    def fit(self, weight: FloatArray) -> FittedSparse:
+        """Attach weights; see `Subspace.fit`."""
+        fitted = FittedSparse(self, weight)
+        _ = self.log_unit, fitted.factor
+        return fitted
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSparse:
+    """Weights with the factorised optimality conditions ``[[W, A'], [A, 0]]``."""
+
+    space: Sparse
+    weight: FloatArray
+
+    @cached_property
+    def factor(self) -> Any:
+        """The factorisation, relative to the largest weight."""
+        return self.space.factorised(self.weight[self.space.free] / self._unit)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the solutions."""
+        return int(self.space.free.size - self.space.rows.shape[0])
+
+    @property
+    def log_volume(self) -> float:
+        """Log integral of the weights, Euclidean volume."""
+        # |det| is that of the weights on an orthonormal basis, times det(A A')
+        ratio = _log_det(self.factor) - self.space.log_unit + self.dimension * np.log(self._unit)
+        return float(0.5 * (self.dimension * np.log(2.0 * np.pi) - ratio))
+
+    def project(self, y: FloatArray) -> FloatArray:
+        """Closest solutions to each row of `y`."""
+        free = self.space.free
+        w = self.weight[free] / self._unit
+        out = np.zeros(y.shape)
+        for row, noisy in zip(out, np.where(w > 0.0, y[:, free], 0.0) * w, strict=True):
+            row[free] = self._solve(noisy)
+        return out
+
+    def variance(self, node: int) -> float:
+        """Variance of one entry given the equalities."""
+        at = np.searchsorted(self.space.free, node)
+        if at == self.space.free.size or self.space.free[at] != node:
+            return 0.0
+        one = np.zeros(self.space.free.size)
+        one[at] = 1.0
+        return float(self._solve(one)[at]) / self._unit
+
+    @cached_property
+    def _unit(self) -> float:
+        return float(self.weight.max(initial=0.0)) or 1.0
+
+    def _solve(self, pull: FloatArray) -> FloatArray:
+        rows = self.space.rows
+        n = pull.size
+        solved = self.factor.solve(np.concatenate((pull, np.zeros(rows.shape[0]))))
+        off = float(np.abs(rows @ solved[:n]).max(initial=0.0))
+        if not off <= _TOLERANCE * max(1.0, float(np.abs(solved[:n]).max(initial=0.0))):
+            raise NumericalError(
+                f"the sparse solve misses the linear conditions by {off:.1e}; bring the noise "
+                "scales closer together."
+            )
+        return np.asarray(solved[:n])
+
+
+def _log_det(factor: Any) -> float:
+    return float(np.log(np.abs(factor.U.diagonal())).sum())

@@ -1,0 +1,181 @@
+"""Normal vectors on a sum forest, by one pass up and one pass down (Hay et al. 2010).
+
+Variables have independent normal weights exp(-weight * u**2 / 2), weight 0 where there is none, and
+each sum of the forest adds up to `sign` times its owner, or to zero. The arrays `above`, `owner`,
+`sign` and `order` are those of a sum forest; `fixed` variables are zero. Below variable v the
+weights multiply to exp(-precision[v] * u[v]**2 / 2) times a constant, below sum k likewise with
+1 / (widest[k] + rest[k]), where widest and rest are the largest variance of a summand and the sum
+of all others.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def climb(
+    above: np.ndarray,
+    owner: np.ndarray,
+    order: np.ndarray,
+    weight: np.ndarray,
+    fixed: np.ndarray,
+    precision: np.ndarray,
+    widest: np.ndarray,
+    rest: np.ndarray,
+) -> tuple[float, int]:
+    """Fill `precision` (n,), `widest` and `rest` (m,).
+
+    Returns the log of the integral of all weights over the solutions, in coordinates that have
+    one solution of integers a unit of volume, and the number of dimensions; the log is inf where
+    the integral diverges.
+    """
+    n = above.size
+    log_volume = 0.0
+    dimension = 0
+    unit = np.log(2.0 * np.pi)
+    precision[:] = weight
+    widest[:] = 0.0
+    rest[:] = 0.0
+    members = np.zeros(owner.size, dtype=np.int64)
+    flat = np.zeros(owner.size, dtype=np.int64)
+    for i in order:
+        if i >= n:
+            k = i - n
+            if flat[k] > 1:
+                return np.inf, dimension
+            spread = widest[k] + rest[k]
+            if members[k] > 0:
+                dimension += members[k] - 1
+                log_volume += 0.5 * (members[k] - 1) * unit
+                if flat[k] == 0:
+                    log_volume -= 0.5 * np.log(spread)
+            v = owner[k]
+            if v >= 0:
+                if members[k] == 0:
+                    precision[v] = np.inf
+                elif flat[k] == 0:
+                    precision[v] += 1.0 / spread
+            continue
+        if fixed[i]:
+            precision[i] = np.inf
+        p = precision[i]
+        if p == np.inf:
+            continue
+        k = above[i]
+        if k < 0:
+            if p == 0.0:
+                return np.inf, dimension
+            dimension += 1
+            log_volume += 0.5 * (unit - np.log(p))
+            continue
+        members[k] += 1
+        if p == 0.0:
+            flat[k] += 1
+            rest[k] += widest[k]
+            widest[k] = np.inf
+            continue
+        log_volume -= 0.5 * np.log(p)
+        variance = 1.0 / p
+        if variance > widest[k]:
+            rest[k] += widest[k]
+            widest[k] = variance
+        else:
+            rest[k] += variance
+    return log_volume, dimension
+
+
+@njit(cache=True)
+def project(
+    above: np.ndarray,
+    owner: np.ndarray,
+    sign: np.ndarray,
+    order: np.ndarray,
+    weight: np.ndarray,
+    precision: np.ndarray,
+    widest: np.ndarray,
+    rest: np.ndarray,
+    y: np.ndarray,
+    u: np.ndarray,
+) -> None:
+    """Fill `u` (n,) with the solution that minimises ``sum(weight * (u - y)**2)``.
+
+    The arrays after `weight` are those of `climb`. Where `y` is independent noise of variance
+    1 / weight, `u` is noise given the sums.
+    """
+    n, m = above.size, owner.size
+    total = np.zeros(m)
+    lost = np.zeros(m)  # rounding errors of `total` (Neumaier 1974)
+    for i in range(n):
+        u[i] = weight[i] * y[i] if weight[i] > 0.0 else 0.0
+    for i in order:
+        if i >= n:
+            k = i - n
+            total[k] += lost[k]
+            v = owner[k]
+            spread = widest[k] + rest[k]
+            if v >= 0 and 0.0 < spread < np.inf:
+                u[v] += sign[k] * total[k] / spread
+            continue
+        p = precision[i]
+        u[i] = u[i] / p if 0.0 < p < np.inf else 0.0
+        k = above[i]
+        if k >= 0:
+            after = total[k] + u[i]
+            if abs(total[k]) >= abs(u[i]):
+                lost[k] += (total[k] - after) + u[i]
+            else:
+                lost[k] += (u[i] - after) + total[k]
+            total[k] = after
+    for j in range(order.size - 1, -1, -1):
+        i = order[j]
+        if i >= n:
+            k = i - n
+            v = owner[k]
+            total[k] = (sign[k] * u[v] if v >= 0 else 0.0) - total[k]  # what is left to share
+            continue
+        k = above[i]
+        p = precision[i]
+        if k < 0 or p == np.inf:
+            continue
+        if widest[k] == np.inf:
+            if p == 0.0:
+                u[i] += total[k]
+        else:
+            u[i] += total[k] / p / (widest[k] + rest[k])
+
+
+@njit(cache=True)
+def variances(
+    above: np.ndarray,
+    owner: np.ndarray,
+    order: np.ndarray,
+    precision: np.ndarray,
+    widest: np.ndarray,
+    rest: np.ndarray,
+    out: np.ndarray,
+) -> None:
+    """Fill `out` (n,) with the variance of each variable given the sums."""
+    n = above.size
+    for j in range(order.size - 1, -1, -1):
+        i = order[j]
+        if i >= n:
+            continue
+        p = precision[i]
+        if p == np.inf:
+            out[i] = 0.0
+            continue
+        k = above[i]
+        if k < 0:
+            out[i] = 1.0 / p
+            continue
+        v = owner[k]
+        outer = out[v] if v >= 0 else 0.0
+        if widest[k] == np.inf:
+            out[i] = outer + rest[k] if p == 0.0 else 1.0 / p
+            continue
+        own, spread = 1.0 / p, widest[k] + rest[k]
+        others = rest[k] if own == widest[k] else spread - own
+        share = own / spread
+        out[i] = share * share * outer + share * others
