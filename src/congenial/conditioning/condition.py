@@ -8,6 +8,7 @@ from typing import cast
 import numpy as np
 
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.cutset import cut_conditioned
 from congenial.conditioning.grid import OnGrid, OnIntegers, in_units, spacing
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.conditioning.systems import sum_system
@@ -92,10 +93,7 @@ def _condition(mechanism: Additive, invariant: Invariant) -> Conditioned:
     need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
     system = sum_system(need)
     if system.forest is None:
-        raise UnsupportedError(
-            "the sums contain a cycle; exact sampling needs sums that form a forest, so drop or "
-            "merge one of them."
-        )
+        return cut_conditioned(mechanism, need, system)
     return Conditioned(mechanism, need, system.forest, system.fixed)
 
 

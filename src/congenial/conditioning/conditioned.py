@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
@@ -21,6 +21,10 @@ from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+
+# Random words fetched at once when many releases are drawn.
+_WORDS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -79,12 +83,15 @@ class Conditioned:
         counts = self._checked(x)
         rows = checked_size(size)
         source = resolve(rng)
-        tables = self._tables(counts)
-        choices = tables.network.choices
-        words = source.bits(rows * choices).reshape(rows, choices)
-        noise = exact.draw(tables, words, self.mechanism.n)
-        noise *= self.forest.orientation[: self.mechanism.n]
-        out = counts + noise
+        tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
+        width = tables.network.words
+        together = max(1, _WORDS_AT_ONCE // width)
+        out = np.empty((rows, self.mechanism.n), dtype=np.int64)
+        for begin in range(0, rows, together):
+            part = out[begin : begin + together]
+            words = source.bits(part.shape[0] * width).reshape(-1, width)
+            noise = exact.draw(tables, words, self.mechanism.n)
+            part[:] = counts + noise * self.forest.orientation[: self.mechanism.n]
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -201,7 +208,7 @@ class Conditioned:
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and its law, for every dataset."""
         if self.data_free:
-            return self._free_tables.error
+            return self._draw_tables.error
         return exact.ERROR_LIMIT
 
     def explain(self) -> str:
@@ -228,29 +235,33 @@ class Conditioned:
     def _tables(self, counts: IntArray) -> exact.Tables:
         return self._free_tables if self.data_free else self._prepare(counts)
 
-    def _prepare(self, counts: IntArray) -> exact.Tables:
+    @cached_property
+    def _draw_tables(self) -> exact.Tables:
+        return self._prepare(np.zeros(self.mechanism.n, dtype=np.int64), compose=True)
+
+    def _prepare(self, counts: IntArray, *, compose: bool = False) -> exact.Tables:
+        unary = self._weights(counts)
+        flip = self.forest.orientation < 0
+        lo, hi = np.where(flip, -unary.hi, unary.lo), np.where(flip, -unary.lo, unary.hi)
+        return exact.prepare(self.forest, replace(unary, lo=lo, hi=hi), compose=compose)
+
+    def _weights(self, counts: IntArray) -> Unary:
+        """Weights of the noise at every entry and, after them, of block sums: any value, none."""
         need = self.requirements
         scales = self.mechanism.scales
         measured = np.isfinite(scales)
         lo = np.where(self.fixed, 0.0, np.ceil(need.lo) - counts)
         hi = np.where(self.fixed, 0.0, np.floor(need.hi) - counts)
         lo, hi = self._implied(lo, hi)
-        flip = self.forest.orientation < 0
-        sums = self.forest.n - self.mechanism.n  # block sums: any value, no noise
-
-        def padded(values: npt.ArrayLike, with_: float) -> FloatArray:
-            return np.append(np.asarray(values, dtype=np.float64), np.full(sums, with_))
-
-        lo, hi = padded(lo, -np.inf), padded(hi, np.inf)
-        kind = np.where(measured, self.mechanism.noise.kind, laws.FLAT)
-        unary = Unary(
-            kind=padded(kind, laws.FLAT).astype(np.int64),
-            scale=padded(scales, np.inf),
+        sums = np.full(self.forest.n - self.mechanism.n, np.inf)
+        kind = np.where(measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
+        return Unary(
+            kind=np.append(kind, np.full(sums.size, laws.FLAT, dtype=np.int64)),
+            scale=np.append(scales, sums),
             center=np.zeros(self.forest.n),
-            lo=np.where(flip, -hi, lo),
-            hi=np.where(flip, -lo, hi),
+            lo=np.append(lo, -sums),
+            hi=np.append(hi, sums),
         )
-        return exact.prepare(self.forest, unary)
 
     def _implied(self, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
         """Drop lower bounds that the children's bounds imply, so that fewer classes differ."""

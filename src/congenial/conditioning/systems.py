@@ -81,11 +81,12 @@ def sum_system(requirements: Requirements) -> SumSystem:
     size = n
     if cycle_closers(rows, range(size)):
         rows, size = simplified(rows, n)
-    forest = None if cycle_closers(rows, range(size)) else of_rows(_as_arrays(rows), size)
+    forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
     return SumSystem(n, size, tuple(rows), fixed, forest)
 
 
-def _as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
+def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
+    """Return rows as (indices, signs)."""
     return [
         (np.fromiter(row, np.int64, len(row)), np.fromiter(row.values(), np.int64, len(row)))
         for row in rows

@@ -1,0 +1,298 @@
+"""Assignments of a cut set: choose the set, list its values, weigh them, and draw one.
+
+For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
+messages. Assignments are then drawn in proportion to their weights, and the forest given them
+(Pearl 1988, section 4.4.2). What is left out of the sums is bounded in `boxes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.boxes import Box, place_box
+from congenial.conditioning.branches import Branches, compile_branches, log_weight
+from congenial.conditioning.exact import ERROR_LIMIT
+from congenial.conditioning.network import Unary
+from congenial.conditioning.systems import SumSystem, cycle_closers
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.kernels import cutset, laws
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# What a cut set may cost: assignments, and multiplications of all of them together.
+MOST_ASSIGNMENTS = 1 << 20
+MOST_WORK = 1 << 36
+# Total variation spent on windows.
+_CUT = 1e-12
+_UNIT = 2.0**-53
+_BLOCK = 1 << 11
+
+
+@dataclass(frozen=True, eq=False)
+class Assignments:
+    """A system with the weight of every assignment of its cut set.
+
+    Attributes
+    ----------
+    box : Box
+    branches : Branches
+    values : ndarray of int64, shape (b, cut)
+    log_own : ndarray of float64, shape (b,)
+        Log weight of the cut variables themselves.
+    log_weight : ndarray of float64, shape (b,)
+        Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
+    error : float
+        Bound on the total variation between a draw and its law.
+    """
+
+    box: Box
+    branches: Branches
+    values: IntArray
+    log_own: FloatArray
+    log_weight: FloatArray
+    error: float
+
+    @property
+    def log_total(self) -> float:
+        """Log of the summed weights."""
+        top = self.log_weight.max()
+        return float(top + np.log(np.exp(self.log_weight - top).sum()))
+
+
+def choose_cut(system: SumSystem, box: Box, first: Sequence[int] = ()) -> tuple[int, ...]:
+    """Return variables whose values, held, leave a forest: those with narrow windows if possible.
+
+    Parameters
+    ----------
+    system : SumSystem
+    box : Box
+    first : sequence of int
+        Variables that belong to the cut set in any case.
+    """
+    free = free_variables(system)
+    touched = np.zeros(system.size)
+    for row in system.rows:
+        for v in row:
+            touched[v] += 1.0
+    price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
+    order = sorted((v for v in free if v not in first), key=lambda v: (-price[v], v))
+    return (*first, *cycle_closers(system.rows, order))
+
+
+def free_variables(system: SumSystem) -> list[int]:
+    """Return the variables that are not fixed, block sums included."""
+    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    return [int(v) for v in np.flatnonzero(~fixed)]
+
+
+def enumerate_cut(
+    system: SumSystem, box: Box, cut: tuple[int, ...], most: int
+) -> tuple[IntArray, FloatArray]:
+    """List the assignments of a cut set within its windows, and the logs of their own weights.
+
+    Left out are those that no values of the others can complete, and those whose summed loss is
+    beyond `Box.ball`.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are more than `most`.
+    """
+    unary = box.unary
+    measured = [v for v in cut if unary.kind[v] != laws.FLAT]
+    limit = box.ball(measured)
+    deepest = 0.0
+    rows = [row for row in system.rows if any(v in row for v in cut)]
+    coefficients = np.array([[row.get(v, 0) for v in cut] for row in rows]).reshape(-1, len(cut))
+    # what the variables not yet assigned can add to each row
+    low, high = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            ends = (a * box.lo[v], a * box.hi[v])
+            low[k], high[k] = low[k] + min(ends), high[k] + max(ends)
+    values = np.zeros((1, 0), dtype=np.int64)
+    log_own = np.zeros(1)
+    sums = np.zeros((1, len(rows)), dtype=np.int64)
+    for j, v in enumerate(cut):
+        u = np.arange(box.lo[v], box.hi[v] + 1)
+        own = log_weight(unary.kind[v], unary.scale[v], u - unary.center[v])
+        deepest += float(own.max(initial=-np.inf))
+        least, largest = np.outer((box.lo[v], box.hi[v]), coefficients[:, j])
+        low, high = low - np.minimum(least, largest), high - np.maximum(least, largest)
+        if values.shape[0] * u.size > 8 * most:
+            raise _too_many(most)
+        i, c = np.divmod(np.arange(values.shape[0] * u.size), max(u.size, 1))
+        fresh = sums[i] + u[c, None] * coefficients[:, j]
+        log_fresh = log_own[i] + own[c]
+        keep = ((fresh + low <= 0) & (fresh + high >= 0)).all(axis=1)
+        keep &= deepest - log_fresh <= limit
+        i, c = i[keep], c[keep]
+        values = np.column_stack((values[i], u[c]))
+        sums, log_own = fresh[keep], log_fresh[keep]
+        if values.shape[0] > most:
+            raise _too_many(most)
+    return np.ascontiguousarray(values), log_own
+
+
+def _too_many(most: int) -> UnsupportedError:
+    return UnsupportedError(
+        f"the sums form cycles whose cut set has more than {most} assignments within reach of the "
+        "noise; use smaller scales, mandate fewer sums, or condition with sampler='gibbs' for "
+        "studies."
+    )
+
+
+def weigh(
+    system: SumSystem, unary: Unary, first: Sequence[int] = (), most: int = MOST_ASSIGNMENTS
+) -> Assignments:
+    """Choose a cut set, list its assignments and weigh them; windows grow until they are proved.
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the constraints.
+    UnsupportedError
+        If the law is improper, or the cost is beyond the limits.
+    NumericalError
+        If the error bound cannot be met.
+    """
+    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    free = free_variables(system)
+    budget = 40.0 + np.log(4.0 * system.size + 4.0)
+    for _ in range(8):
+        box = place_box(system.rows, unary, fixed, budget)
+        cut = choose_cut(system, box, first)
+        branches = compile_branches(system.rows, box, free, cut)
+        values, log_own = enumerate_cut(system, box, cut, most)
+        if values.shape[0] * branches.work > 4 * MOST_WORK:
+            raise too_costly()
+        found = evaluated(box, branches, values, log_own)
+        if np.isneginf(found.log_weight).all():
+            needed = 2.0 * budget
+        else:
+            events = box.events + branches.events + 1
+            log_chance = found.log_total - box.log_within  # of the sums, within the bounds
+            needed = np.log(events / _CUT) + box.log_multiplicity - log_chance
+            if needed <= budget:
+                error = _error(found, log_chance, np.exp(needed - budget) * _CUT)
+                return replace(found, error=error)
+        budget = needed + 1.0
+        if budget > 600.0:
+            break
+    raise InfeasibleError(
+        "the sums cannot take their mandated values within the bounds, or only with a probability "
+        "too small to compute; relax a bound."
+    )
+
+
+def too_costly() -> UnsupportedError:
+    """Return the refusal of too many multiplications."""
+    return UnsupportedError(
+        f"summing over the cut set would take more than {4 * MOST_WORK:.0e} multiplications; use "
+        "smaller scales, mandate fewer sums, or condition with sampler='gibbs' for studies."
+    )
+
+
+def evaluated(box: Box, branches: Branches, values: IntArray, log_own: FloatArray) -> Assignments:
+    """Weigh listed assignments."""
+    log_weights = np.empty(values.shape[0])
+    _evaluate(branches, values, log_own, log_weights)
+    return Assignments(box, branches, values, log_own, log_weights, np.inf)
+
+
+def _evaluate(
+    branches: Branches,
+    values: IntArray,
+    log_own: FloatArray,
+    out: FloatArray,
+    reference: float = 0.0,
+    group: IntArray | None = None,
+    belief: FloatArray | None = None,
+) -> None:
+    cutset.evaluate(
+        values,
+        log_own,
+        branches.coefficients,
+        branches.checks,
+        *branches.program,
+        branches.roots,
+        reference,
+        np.zeros(0, dtype=np.int64) if group is None else group,
+        np.zeros((0, 0)) if belief is None else belief,
+        out,
+    )
+
+
+def _error(found: Assignments, log_chance: float, cut: float) -> float:
+    """Bound the total variation of a draw: windows, underflow, rounding, integer weights."""
+    width = found.branches.width.astype(np.float64)
+    # entries below 1e-300 of their table's largest vanish
+    vanished = width.sum() * np.exp(min(-690.0 + found.box.log_multiplicity - log_chance, 0.0))
+    # sums of that many products, exponentials of up to 750, each used above and in the draw
+    rounding = 2.0 * float((width + 800.0).sum() + 1e3) * _UNIT
+    integers = float((width**2).sum()) * 2.0**-60 + 2.0 * _BLOCK**2 * 2.0**-60
+    blocks = found.values.shape[0] * 2.0**-50 / _BLOCK
+    error = cut + vanished + rounding + integers + blocks
+    if error > ERROR_LIMIT:
+        raise NumericalError(
+            f"the sampler's error is not proved to be within {ERROR_LIMIT:g} for sums this large; "
+            "use fewer queries or smaller noise scales."
+        )
+    return float(error)
+
+
+def draw_assignments(found: Assignments, words: npt.NDArray[np.uint64]) -> IntArray:
+    """Return the numbers of assignments drawn with words of shape (r, 2)."""
+    weights = np.exp(found.log_weight - found.log_weight.max())
+    size = min(_BLOCK, max(weights.size, 1))
+    padded = np.zeros(-(-weights.size // size) * size)
+    padded[: weights.size] = weights
+    blocks = padded.reshape(-1, size)
+    out = np.empty(words.shape[0], dtype=np.int64)
+    cutset.pick(blocks, blocks.sum(axis=1), words, out)
+    return out
+
+
+def draw_forest(
+    branches: Branches, size: int, held: IntArray, words: npt.NDArray[np.uint64]
+) -> IntArray:
+    """Draw all variables, (r, size), given held values (r, cut), with words (r, choices)."""
+    values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
+    cutset.draw(held, branches.coefficients, *branches.program, branches.roots, words, values)
+    out = np.zeros((held.shape[0], size), dtype=np.int64)
+    own = branches.op == cutset.UNARY
+    out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]
+    out[:, list(branches.cut)] = held
+    return out
+
+
+def joint_table(
+    system: SumSystem, unary: Unary, nodes: Sequence[int]
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Return the joint law of variables: the window of each, and the table of probabilities."""
+    *others, last = nodes
+    found = weigh(system, unary, tuple(others))
+    box, cut = found.box, found.branches.cut
+    windows = tuple(np.arange(box.lo[v], box.hi[v] + 1) for v in nodes)
+    shape = tuple(w.size for w in windows)
+    group = np.zeros(found.values.shape[0], dtype=np.int64)
+    for v, w in zip(others, windows, strict=False):
+        group = group * w.size + found.values[:, cut.index(v)] - w[0]
+    belief = np.zeros((int(np.prod(shape[:-1])), shape[-1]))
+    reference = float(found.log_weight.max())
+    if last in cut:
+        at = found.values[:, cut.index(last)] - windows[-1][0]
+        np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
+    else:
+        free = free_variables(system)
+        branches = compile_branches(system.rows, box, free, cut, last)
+        scratch = np.empty(found.values.shape[0])
+        _evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
+        if branches.orientation[branches.roots[-1]] < 0:
+            raise AssertionError("a root is read as it is")
+    return windows, (belief / belief.sum()).reshape(shape)

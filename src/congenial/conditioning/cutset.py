@@ -1,0 +1,215 @@
+"""Exact draws where sums form a few cycles: hold a cut set, draw its values, draw the forest.
+
+For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
+messages. Assignments are drawn in proportion to their weights, and the forest given them
+(Pearl 1988, section 4.4.2). What is left out of the sums is bounded in `boxes`.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.assignments import (
+    MOST_ASSIGNMENTS,
+    MOST_WORK,
+    Assignments,
+    choose_cut,
+    draw_assignments,
+    draw_forest,
+    enumerate_cut,
+    free_variables,
+    joint_table,
+    too_costly,
+    weigh,
+)
+from congenial.conditioning.boxes import place_box
+from congenial.conditioning.branches import compile_branches
+from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.exact import ERROR_LIMIT
+from congenial.conditioning.forest import of_rows
+from congenial.conditioning.network import Unary
+from congenial.conditioning.systems import SumSystem, as_arrays
+from congenial.invariants import Requirements
+from congenial.kernels import laws
+from congenial.mechanisms.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class CutConditioned(Conditioned):
+    """A mechanism conditioned on sums with a few cycles, drawn exactly by a cut set.
+
+    Made by `congenial.condition`. The questions and their answers are those of `Conditioned`.
+
+    Attributes
+    ----------
+    forest : SumForest
+        What is left when the cut set is held.
+    system : SumSystem
+    cost : Cost
+    """
+
+    system: SumSystem | None = None
+    cost: Cost | None = None
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases, each independent and within `error_bound` of the law.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` violates a bound or a sum.
+        UnsupportedError
+            If the cost is beyond the limits.
+        """
+        counts = self._checked(x)
+        rows = checked_size(size)
+        source = resolve(rng)
+        found = self._weighed(counts)
+        which = draw_assignments(found, source.bits(2 * rows).reshape(rows, 2))
+        words = source.bits(rows * found.branches.choices)
+        held = found.values[which]
+        # equal assignments next to each other share their tables
+        order = np.argsort(which, kind="stable")
+        noise = np.empty((rows, self._system.size), dtype=np.int64)
+        noise[order] = draw_forest(
+            found.branches, self._system.size, held[order], words.reshape(rows, -1)
+        )
+        out = counts + noise[:, : self.mechanism.n]
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
+        counts = self._checked(x)
+        at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
+        return self._weighed(counts).log_total + float(at_mode.sum())
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value; see `Conditioned.marginal`."""
+        (values,), probabilities = self._joint([self._node(node)], self._checked(x))
+        return values, probabilities
+
+    @property
+    def _system(self) -> SumSystem:
+        if self.system is None:
+            raise AssertionError("made without a system")
+        return self.system
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return self._free_weighed.error if self.data_free else ERROR_LIMIT
+
+    @cached_property
+    def _free_weighed(self) -> Assignments:
+        zeros = np.zeros(self.mechanism.n, dtype=np.int64)
+        return weigh(self._system, self._weights(zeros))
+
+    def _weighed(self, counts: IntArray) -> Assignments:
+        if self.data_free:
+            return self._free_weighed
+        return weigh(self._system, self._weights(counts))
+
+    def _joint(self, nodes: list[int], counts: IntArray) -> tuple[tuple[IntArray, ...], FloatArray]:
+        windows, table = joint_table(self._system, self._weights(counts), nodes)
+        return trimmed(tuple(counts[v] + w for v, w in zip(nodes, windows, strict=True)), table)
+
+
+def trimmed(
+    values: tuple[IntArray, ...], table: FloatArray
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Leave out, at both ends of every axis, what has no probability."""
+    for axis in range(table.ndim):
+        others = tuple(i for i in range(table.ndim) if i != axis)
+        positive = np.flatnonzero(table.sum(axis=others) > 0)
+        keep = slice(positive[0], positive[-1] + 1)
+        values = tuple(v[keep] if i == axis else v for i, v in enumerate(values))
+        table = table[(slice(None),) * axis + (keep,)]
+    return values, table
+
+
+@dataclass(frozen=True)
+class Cost:
+    """What a cut set costs, from the sums and the noise alone.
+
+    Attributes
+    ----------
+    cut : tuple of int
+    assignments : int
+    entries : int
+        Entries of all tables.
+    work : int
+        Multiplications for all assignments together, at most.
+    """
+
+    cut: tuple[int, ...]
+    assignments: int
+    entries: int
+    work: int
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return 8 * self.entries + 8 * (len(self.cut) + 3) * self.assignments
+
+
+def data_free_weights(mechanism: Additive, need: Requirements, system: SumSystem) -> Unary:
+    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
+    sums = np.full(system.size - system.n, np.inf)
+    measured = np.isfinite(mechanism.scales)
+    width = np.where(measured, np.inf, need.hi - need.lo)
+    width = np.where(system.fixed, 0.0, np.where(np.isfinite(width), np.floor(width), np.inf))
+    kind = np.where(measured, mechanism.noise.kind, laws.FLAT).astype(np.int64)
+    return Unary(
+        kind=np.append(kind, np.full(sums.size, laws.FLAT, dtype=np.int64)),
+        scale=np.append(mechanism.scales, sums),
+        center=np.zeros(system.size),
+        lo=np.append(-width, -sums),
+        hi=np.append(width, sums),
+    )
+
+
+def estimated(system: SumSystem, unary: Unary) -> Cost:
+    """Choose a cut set and count its assignments; nothing is summed yet.
+
+    Raises
+    ------
+    UnsupportedError
+        If the cost is beyond the limits, or the law is improper.
+    """
+    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
+    cut = choose_cut(system, box)
+    values, _ = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
+    branches = compile_branches(system.rows, box, free_variables(system), cut)
+    cost = Cost(cut, values.shape[0], branches.table.size, values.shape[0] * branches.work)
+    if cost.work > MOST_WORK:
+        raise too_costly()
+    return cost
+
+
+def cut_conditioned(mechanism: Additive, need: Requirements, system: SumSystem) -> CutConditioned:
+    """Condition on a system with cycles.
+
+    Whether the cost is affordable is judged by the sums and the noise, not by confidential counts.
+
+    Raises
+    ------
+    UnsupportedError
+        If no cut set is small enough, or the law is improper.
+    """
+    cost = estimated(system, data_free_weights(mechanism, need, system))
+    rest = [{v: a for v, a in row.items() if v not in cost.cut} for row in system.rows]
+    forest = of_rows(as_arrays([row for row in rest if row]), system.size)
+    return CutConditioned(mechanism, need, forest, system.fixed, system=system, cost=cost)

@@ -1,0 +1,206 @@
+"""Sums of weights over the forests that are left when the values of a cut set are held.
+
+A *branch* program is a list of tables, each a function on a window of integers, parts before
+wholes:
+
+* ``UNARY``: the weight of one variable, filled beforehand;
+* ``POINT``: 1 at zero, the sum of nothing;
+* ``MERGE``: the convolution of two tables;
+* ``READ``: a variable's table (left) times the law of the sum below it (right), read at
+  ``sign * u - shift``, where the shift is what the held variables add to that sum.
+
+Only tables that a changed shift can reach are computed anew from one assignment to the next. All
+terms are nonnegative, so errors stay relative; tables are divided by powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from congenial.kernels.descend import _choose_root, choose
+from congenial.kernels.messages import power_above
+
+UNARY = 0
+POINT = 1
+MERGE = 2
+READ = 3
+
+
+@njit(cache=True)
+def _refill(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop, log_scale):
+    """Compute table t; `start` and `stop` are the first and one past the last positive entry."""
+    out = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+    out[:] = 0.0
+    a, b = left[t], right[t]
+    first, last = out.size, 0
+    top = 0.0
+    if op[t] == MERGE:
+        for i in range(start[a], stop[a]):
+            w = table[offset[a] + i]
+            # index in out of the sum of index i of a and index 0 of b
+            base = lo[a] + i + lo[b] - lo[t]
+            j0, j1 = max(start[b], -base), min(stop[b], out.size - base)
+            for j in range(j0, j1):
+                out[base + j] += w * table[offset[b] + j]
+        for i in range(out.size):
+            if out[i] > 0.0:
+                first = min(first, i)
+                last = i + 1
+                top = max(top, out[i])
+    else:
+        for i in range(start[a], stop[a]):
+            # a READ has the window of its own variable's table
+            at = sign[t] * (lo[t] + i) - shift - lo[b]
+            if at < start[b] or at >= stop[b]:
+                continue
+            out[i] = table[offset[a] + i] * table[offset[b] + at]
+            if out[i] > 0.0:
+                first = min(first, i)
+                last = i + 1
+                top = max(top, out[i])
+    start[t], stop[t] = first, last
+    if last == 0:
+        return
+    top = power_above(top)
+    log_scale[t] = log_scale[a] + log_scale[b] + math.log(top)
+    for i in range(first, last):
+        out[i] /= top
+
+
+@njit(cache=True)
+def _advance(
+    held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, offset, table, start,
+    stop, log_scale,
+):  # fmt: skip
+    """Bring all tables to the held values; return False where some table is empty.
+
+    `shifts` are those of the present tables; the largest integer marks tables never filled.
+    """
+    for k in range(coefficients.shape[0]):
+        s = 0
+        for j in range(held.size):
+            s += coefficients[k, j] * held[j]
+        dirty[op.size + k] = s != shifts[k]
+        shifts[k] = s
+    whole = True
+    for t in range(op.size):
+        dirty[t] = False
+        if op[t] < MERGE:
+            continue
+        dirty[t] = dirty[left[t]] or dirty[right[t]]
+        shift = 0
+        if op[t] == READ:
+            dirty[t] = dirty[t] or dirty[op.size + row[t]]
+            shift = shifts[row[t]]
+        if dirty[t]:
+            _refill(
+                t, op, left, right, sign, lo, hi, offset, shift, table, start, stop, log_scale
+            )  # fmt: skip
+        whole = whole and stop[t] > 0
+    return whole
+
+
+@njit(cache=True)
+def fill_once(op, left, right, sign, row, lo, hi, offset, table, start, stop, log_scale, shifts):
+    """Fill all merges and reads at shifts of zero, so that `evaluate` can go on from there."""
+    for t in range(op.size):
+        if op[t] >= MERGE:
+            shift = shifts[row[t]] if op[t] == READ else 0
+            _refill(
+                t, op, left, right, sign, lo, hi, offset, shift, table, start, stop, log_scale
+            )  # fmt: skip
+
+
+@njit(cache=True)
+def evaluate(
+    assignments, log_own, coefficients, checks, row, op, left, right, sign, lo, hi, offset, table,
+    start, stop, log_scale, shifts, roots, reference, group, belief, log_weight,
+):  # fmt: skip
+    """Fill `log_weight` (b,): log of each assignment's own weight times that of its forest.
+
+    Where `belief` (g, width) has rows, the weights divided by exp(reference) are added, for each
+    value of the last root, to the row `group` of the assignment.
+    """
+    dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
+    last = roots[roots.size - 1] if roots.size else 0
+    for b in range(assignments.shape[0]):
+        held = assignments[b]
+        log_weight[b] = -np.inf
+        holds = True
+        for k in range(checks.shape[0]):
+            s = 0
+            for j in range(held.size):
+                s += checks[k, j] * held[j]
+            holds = holds and s == 0
+        if not holds:
+            continue
+        if not _advance(
+            held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, offset, table,
+            start, stop, log_scale,
+        ):  # fmt: skip
+            continue
+        total = log_own[b]
+        rest = total
+        for r in roots:
+            mass = 0.0
+            for i in range(start[r], stop[r]):
+                mass += table[offset[r] + i]
+            rest = total + log_scale[r]
+            total += math.log(mass) + log_scale[r]
+        log_weight[b] = total
+        if belief.shape[0]:
+            scale = math.exp(rest - reference)
+            for i in range(start[last], stop[last]):
+                belief[group[b], i] += scale * table[offset[last] + i]
+
+
+@njit(cache=True)
+def pick(weights, sums, words, out):
+    """Fill `out` with an index a row of `words` (r, 2), in proportion to `weights` (blocks, size).
+
+    `sums` (blocks,) are the sums of the blocks; a block is chosen first.
+    """
+    for r in range(out.size):
+        block = _choose_root(sums, 0, words[r, 0])
+        out[r] = block * weights.shape[1] + _choose_root(weights[block], 0, words[r, 1])
+
+
+@njit(cache=True)
+def draw(
+    assignments, coefficients, row, op, left, right, sign, lo, hi, offset, table, start, stop,
+    log_scale, shifts, roots, words, values,
+):  # fmt: skip
+    """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
+
+    The value of a table is where it is read: a variable's for UNARY and READ, a sum for MERGE.
+    """
+    dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
+    for r in range(assignments.shape[0]):
+        _advance(
+            assignments[r], coefficients, row, shifts, dirty, op, left, right, sign, lo, hi,
+            offset, table, start, stop, log_scale,
+        )  # fmt: skip
+        value = values[r]
+        used = 0
+        for t in roots:
+            whole = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+            value[t] = _choose_root(whole, lo[t], words[r, used])
+            used += 1
+        for t in range(op.size - 1, -1, -1):
+            a, b = left[t], right[t]
+            if op[t] == READ:
+                value[a] = value[t]
+                value[b] = sign[t] * value[t] - shifts[row[t]]
+            elif op[t] == MERGE:
+                s = value[t]
+                x = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+                y = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+                total = 0.0
+                for l in range(max(lo[a], s - hi[b]), min(hi[a], s - lo[b]) + 1):
+                    total += x[l - lo[a]] * y[s - l - lo[b]]
+                value[a] = choose(x, lo[a], y, lo[b], s, total, words[r, used])
+                value[b] = s - value[a]
+                used += 1
