@@ -51,13 +51,7 @@ class ConditionedGaussian:
 
     @cached_property
     def fitted(self) -> Fitted:
-        """The solutions of the equalities, weighted by one over the variances.
-
-        Raises
-        ------
-        UnsupportedError
-            If entries that are not measured are not held by others.
-        """
+        """The solutions of the equalities, weighted by one over the variances."""
         with np.errstate(over="ignore", under="ignore"):
             return self.space.fit(1.0 / self.mechanism.scales**2)
 

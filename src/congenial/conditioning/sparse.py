@@ -65,18 +65,21 @@ class Sparse:
 
     @cached_property
     def log_unit(self) -> float:
-        """Log determinant of the optimality conditions where every weight is 1.
+        """Log determinant of the optimality conditions where every weight is 1."""
+        return _log_det(self.factorised(np.ones(self.free.size)))
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`.
 
         Raises
         ------
         UnsupportedError
-            If a row follows from others.
+            Also if a row follows from others.
         """
-        factor = self.factorised(np.ones(self.free.size))
-        pivots = np.abs(factor.U.diagonal())
-        if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
-            raise UnsupportedError(_REPEATED)
-        return _log_det(factor)
+        for weight in (np.ones(self.free.size), measured[self.free].astype(np.float64)):
+            pivots = np.abs(self.factorised(weight).U.diagonal())
+            if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
+                raise UnsupportedError(_REPEATED)
 
     def factorised(self, weight: FloatArray) -> Any:
         """Factorise ``[[W, A'], [A, 0]]``.
@@ -94,9 +97,7 @@ class Sparse:
 
     def fit(self, weight: FloatArray) -> FittedSparse:
         """Attach weights; see `Subspace.fit`."""
-        fitted = FittedSparse(self, weight)
-        _ = self.log_unit, fitted.factor
-        return fitted
+        return FittedSparse(self, weight)
 
 
 @dataclass(frozen=True, eq=False)

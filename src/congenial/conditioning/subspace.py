@@ -15,14 +15,14 @@ import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest, tree_rows
 from congenial.conditioning.systems import sum_system
-from congenial.errors import UnsupportedError
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import normal
 
 FloatArray = npt.NDArray[np.float64]
 # Entries solved densely; beyond, scipy's sparse factorisation is used.
 LONGEST_DENSE = 1000
-_IMPROPER = (
+IMPROPER = (
     "the noise that is not measured is not held by any other measurement, so the conditional law "
     "does not exist; measure more queries or publish some exactly."
 )
@@ -53,13 +53,22 @@ class Subspace(Protocol):
     def described(self) -> str:
         """How they are solved, for `explain`."""
 
-    def fit(self, weight: FloatArray) -> Fitted:
-        """Attach weights, shape (n,).
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that noise on the measured entries leaves no solution free.
 
         Raises
         ------
         UnsupportedError
-            If the normal law with these weights does not exist.
+            If it does, so that there is no conditional law.
+        """
+
+    def fit(self, weight: FloatArray) -> Fitted:
+        """Attach weights, shape (n,), positive where measured.
+
+        Raises
+        ------
+        NumericalError
+            If the weights are too far apart.
         """
 
 
@@ -108,14 +117,17 @@ class OnForest:
     @property
     def described(self) -> str:
         """How the equalities are solved."""
-        return f"two passes over {self.forest.m} sums without a cycle"
+        m = self.forest.m
+        return f"two passes over {m} sum{'' if m == 1 else 's'} without a cycle"
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`."""
+        if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[3]):
+            raise UnsupportedError(IMPROPER)
 
     def fit(self, weight: FloatArray) -> FittedForest:
         """Attach weights; see `Subspace.fit`."""
-        fitted = FittedForest(self, self._extended(weight))
-        if not np.isfinite(fitted.climbed[3]):
-            raise UnsupportedError(_IMPROPER)
-        return fitted
+        return FittedForest(self, self._extended(weight))
 
     @cached_property
     def all_fixed(self) -> npt.NDArray[np.bool_]:
@@ -125,7 +137,7 @@ class OnForest:
     @cached_property
     def log_unit(self) -> float:
         """Log integral in lattice coordinates where every weight is 1."""
-        return FittedForest(self, self._extended(np.ones(self.n))).climbed[3]
+        return self.fit(np.ones(self.n)).climbed[3]
 
     def _extended(self, weight: FloatArray) -> FloatArray:
         return np.concatenate((weight, np.zeros(self.forest.n - self.n)))
@@ -234,13 +246,21 @@ class Dense:
         rank = int((singular > 1e-12 * max(self.rows.shape, default=1)).sum())
         return np.ascontiguousarray(right[rank:].T)
 
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`."""
+        dimension = self.basis.shape[1]
+        if dimension and np.linalg.matrix_rank(self.basis[measured], tol=1e-9) < dimension:
+            raise UnsupportedError(IMPROPER)
+
     def fit(self, weight: FloatArray) -> FittedDense:
         """Attach weights; see `Subspace.fit`."""
-        gram = self.basis.T @ (weight[:, None] * self.basis)
-        size = float(weight.max(initial=0.0))
-        if gram.size and not np.linalg.eigvalsh(gram)[0] > 1e-13 * size:
-            raise UnsupportedError(_IMPROPER)
-        return FittedDense(self, weight, np.asarray(np.linalg.cholesky(gram), dtype=np.float64))
+        try:
+            factor = np.linalg.cholesky(self.basis.T @ (weight[:, None] * self.basis))
+        except np.linalg.LinAlgError as cause:
+            raise NumericalError(
+                "the noise scales are too far apart for a dense solve; bring them closer together."
+            ) from cause
+        return FittedDense(self, weight, np.asarray(factor, dtype=np.float64))
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,0 +1,52 @@
+"""Continuous noise given linear equalities: which way it is conditioned."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.conditioning.gaussian import ConditionedGaussian
+from congenial.conditioning.laplace import ConditionedLaplace
+from congenial.conditioning.subspace import subspace
+from congenial.errors import UnsupportedError
+from congenial.invariants import Invariant, requirements
+from congenial.kernels import laws
+from congenial.mechanisms.additive import Additive
+
+
+def condition_continuous(
+    mechanism: Additive, invariant: Invariant, sampler: str
+) -> ConditionedGaussian | ConditionedLaplace:
+    """Condition continuous noise on equalities.
+
+    Parameters
+    ----------
+    mechanism : Additive
+        With Gaussian or Laplace noise.
+    invariant : Invariant
+        Without inequalities.
+    sampler : {"auto", "exact"}
+        "exact" refuses the chain for Laplace noise.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are inequalities, the law does not exist, or "exact" is asked for in vain.
+    InvariantError
+        If the invariant does not fit the mechanism.
+    """
+    name = mechanism.noise.name
+    need = requirements(invariant, mechanism.n, mechanism.tree)
+    if need.has_inequalities:
+        raise UnsupportedError(
+            f"conditioning continuous {name} noise on inequalities is not covered; use "
+            f"discrete-{name} noise, on a fine grid where the values are not whole."
+        )
+    if mechanism.noise.kind != laws.GAUSSIAN and sampler == "exact":
+        raise UnsupportedError(
+            f"no exact sampler covers continuous {name} noise; use discrete-{name} noise on a "
+            "fine grid, or sampler='auto' for a study."
+        )
+    space = subspace(need)
+    space.check(np.isfinite(mechanism.scales))
+    way = ConditionedGaussian if mechanism.noise.kind == laws.GAUSSIAN else ConditionedLaplace
+    return way(mechanism, need, space)
