@@ -30,7 +30,8 @@ beside the target it was to reach.
   away is left out.
 - "× noise" is a time over that of unconstrained noise for as many leaves, drawn in the same process
   as the difference of two geometric variables by numpy. Ours and the peer take turns; the number
-  is the median of the rounds' ratios, followed by the smallest and the largest.
+  is the median of the rounds' ratios, followed by the smallest and the largest. The first round
+  is left out where there are three or more.
 - The first draw runs from `condition(M, C)` to the released vector, upward pass included. Where
   bounds make the law depend on the data, further draws are those of one call with `size`, which
   shares the upward pass. All random words come from the operating system, as in a release. The

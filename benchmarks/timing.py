@@ -27,17 +27,17 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
     steps : mapping of str to callable
         In the order in which a round takes them.
     repeats : int
-        Number of rounds at most.
+        Number of rounds at most. The first of three or more is thrown away: it finds caches cold.
     budget : float
         Seconds; no round is begun that would likely end after them, but one is always made.
 
     Returns
     -------
-    dict of str to ndarray of float64, shape (rounds,)
+    dict of str to ndarray of float64, shape (rounds kept,)
         Seconds of processor time.
     """
     times: dict[str, list[float]] = {name: [] for name in steps}
-    begin = time.perf_counter()
+    begin, done = time.perf_counter(), 0
     enabled = gc.isenabled()
     try:
         for done in range(1, repeats + 1):
@@ -54,7 +54,8 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
     finally:
         if enabled:
             gc.enable()
-    return {name: np.array(seconds) for name, seconds in times.items()}
+    cold = 1 if done >= 3 else 0
+    return {name: np.array(seconds[cold:]) for name, seconds in times.items()}
 
 
 def ratio(

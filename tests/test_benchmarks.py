@@ -53,7 +53,7 @@ def test_a_measure_without_a_number_says_why(case):
     assert "1 of 2 targets met." in text
 
 
-def test_steps_take_turns(monkeypatch):
+def test_steps_take_turns_and_the_cold_round_is_left_out(monkeypatch):
     order = []
     ticks = iter(range(100))
     monkeypatch.setattr(timing, "clock", lambda: float(next(ticks)))
@@ -61,8 +61,8 @@ def test_steps_take_turns(monkeypatch):
     times = timing.rounds(steps, repeats=3, budget=60.0)
     assert order == ["ours", "peer"] * 3
     assert {name: seconds.tolist() for name, seconds in times.items()} == {
-        "ours": [1.0] * 3,
-        "peer": [1.0] * 3,
+        "ours": [1.0] * 2,
+        "peer": [1.0] * 2,
     }
 
 

@@ -12,6 +12,8 @@ from benchmarks.peers.target import Chains, Target, start
 from benchmarks.timing import clock
 
 CHAINS = 4
+# Of 0.6 and the usual 0.8, the faster on this law: its kinks cost more than longer steps.
+ACCEPTED = 0.6
 
 
 def run(law: Target, *, seconds: float, warmup: int = 500) -> Chains:
@@ -60,7 +62,9 @@ def run(law: Target, *, seconds: float, warmup: int = 500) -> Chains:
         key, one = jax.random.split(key)
         u = start(law, rng)
         begin = jnp.asarray(law.x + u if law.nonnegative else u)
-        adapt = blackjax.window_adaptation(blackjax.nuts, log_density)
+        adapt = blackjax.window_adaptation(
+            blackjax.nuts, log_density, target_acceptance_rate=ACCEPTED
+        )
         (state, parameters), _ = adapt.run(one, begin, num_steps=warmup)
         adapted.append((state, parameters))
     pilot = 50
