@@ -36,8 +36,8 @@ def filled(forest, unary, *, cut, generous):
     theta = windows.tilts(forest, unary)
     tilt = np.empty(forest.n)
     exact.tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
-    network = compile_network(forest, unary, tilt)
-    place = windows.place_classes(network, unary, tilt)
+    network = compile_network(forest, unary, tilt, np.zeros(forest.n, dtype=bool))
+    place = windows.place_classes(network)
     lo, hi = windows.windows(network, place, cut=cut, generous=generous)
     kept = []
     inner = exact._cut_off
@@ -49,7 +49,7 @@ def filled(forest, unary, *, cut, generous):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "_cut_off", keep)
-        tables, bound = exact._fill(network, unary, tilt, place, lo, hi)
+        tables, bound = exact._fill(network, place, lo, hi)
     return tables, bound, kept[0]
 
 

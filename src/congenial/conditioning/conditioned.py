@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -11,8 +12,10 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning import exact
 from congenial.conditioning.forest import SumForest
+from congenial.conditioning.joint import joint_law, sums_of
 from congenial.conditioning.network import Unary
 from congenial.conditioning.query import marginal_table
+from congenial.conditioning.systems import SumSystem
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import laws
@@ -152,6 +155,39 @@ class Conditioned:
         v = self._node(node)
         noise, probabilities = self._noise_law(v, counts)
         return counts[v] + noise, probabilities
+
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """Joint law of one to three released values.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str
+            Different nodes.
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        values : tuple of ndarray of int64
+            Consecutive integers for each node.
+        probabilities : ndarray of float64, one axis a node
+
+        Raises
+        ------
+        UnsupportedError
+            If it takes too many values of all nodes but the last, or too many multiplications.
+        """
+        counts = self._checked(x)
+        if isinstance(nodes, str | int):
+            raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
+        found = [self._node(node) for node in nodes]
+        return joint_law(self.sums, self._weights(counts), counts, found)
+
+    @cached_property
+    def sums(self) -> SumSystem:
+        """The sums as rows."""
+        return sums_of(self.requirements)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.

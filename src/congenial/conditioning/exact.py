@@ -25,8 +25,8 @@ _CUT = 1e-12
 # Entries of all tables together; each takes 16 bytes while tables are filled.
 _MEMORY_LIMIT = 1 << 28
 _UNIT = 2.0**-53
-# Error of one weight, in units: an exponential within one last place, and two roundings.
-_WEIGHT_UNITS = 4.0
+# Error of one weight, in units (kernels.weights).
+_WEIGHT_UNITS = 2.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -60,7 +60,7 @@ class Tables:
         return self.table[start : start + self.hi[c] - self.lo[c] + 1]
 
 
-def prepare(forest: SumForest, unary: Unary) -> Tables:
+def prepare(forest: SumForest, unary: Unary, *, compose: bool = False) -> Tables:
     """Compile, place windows, fill and verify the messages of a forest.
 
     Raises
@@ -80,6 +80,9 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
     theta = tilts(forest, unary)
     tilt = np.empty(forest.n)
     tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
+    composed = np.full(forest.n, compose)
+    composed &= (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
+    composed &= np.isneginf(unary.lo) & np.isposinf(unary.hi)
     reach = 64.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 64.0
     for _ in range(24):
         clipped = Unary(
@@ -89,24 +92,22 @@ def prepare(forest: SumForest, unary: Unary) -> Tables:
             np.where(unary.center - unary.lo > reach, -np.inf, unary.lo),
             np.where(unary.hi - unary.center > reach, np.inf, unary.hi),
         )
-        network = compile_network(forest, clipped, tilt)
-        place = place_classes(network, clipped, tilt)
-        tables = _widen_until_certified(network, clipped, tilt, place)
+        network = compile_network(forest, clipped, tilt, composed)
+        tables = _widen_until_certified(network, place_classes(network))
         # a bound left out as out of reach must lie outside every window
         at = network.slot_class[: forest.n]
-        if (tables.lo[at] >= unary.lo).all() and (tables.hi[at] <= unary.hi).all():
+        inside = (tables.lo[at] >= unary.lo) & (tables.hi[at] <= unary.hi)
+        if (inside | (at < 0)).all():
             return tables
         reach = 4.0 * reach
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
 
 
-def _widen_until_certified(
-    network: Network, unary: Unary, tilt: FloatArray, place: Placement
-) -> Tables:
+def _widen_until_certified(network: Network, place: Placement) -> Tables:
     generous, last = 1.4, np.inf
     for _ in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
-        tables, cut = _fill(network, unary, tilt, place, lo, hi)
+        tables, cut = _fill(network, place, lo, hi)
         stalled = 0.5 * last < cut < 0.5 * ERROR_LIMIT  # by transforms, not by windows
         if cut <= 20.0 * _CUT or stalled:
             if tables.error > ERROR_LIMIT:
@@ -122,9 +123,7 @@ def _widen_until_certified(
     )
 
 
-def _fill(
-    network: Network, unary: Unary, tilt: FloatArray, place: Placement, lo: IntArray, hi: IntArray
-) -> tuple[Tables, float]:
+def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tuple[Tables, float]:
     """Fill all tables; return them and the total variation lost to windows."""
     width = hi - lo + 1
     total = int(width.sum())
@@ -134,6 +133,7 @@ def _fill(
             "use smaller noise scales or fewer queries."
         )
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
+    unary = network.unary
     v = np.maximum(network.variable, 0)
     gaussian = unary.kind[v] == laws.GAUSSIAN
     inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
@@ -142,7 +142,8 @@ def _fill(
     factor, log_scale = np.ones(count), np.zeros(count)
     is_merge = network.ctype == MERGE
     left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
-    wide = np.flatnonzero(left_width * right_width > DIRECT_LIMIT)
+    shorter = np.minimum(left_width, right_width)
+    wide = np.flatnonzero(np.minimum(width, left_width + right_width) * shorter > DIRECT_LIMIT)
     args = (
         network.ctype,
         network.left,
@@ -151,7 +152,7 @@ def _fill(
         unary.kind[v],
         inverse,
         unary.center[v],
-        tilt[v],
+        network.tilt[v],
         lo,
         hi,
         offset,
@@ -176,9 +177,10 @@ def _fill(
     # for each choice the message above it (messages.convolve) and integers out of 2^61
     rounding = 4.0 * _UNIT + width * 2.0**-61
     rounding[wide] -= 4.0 * _UNIT  # their error is in `lost`
-    spent = network.cls[network.op != descend.LINK]
-    # for each variable its own weight (messages.tilted_weight), for each sum below it a product
-    variables = int((network.ctype[network.slot_class] != MERGE).sum())
+    spent = network.cls[np.isin(network.op, (descend.ROOT, descend.SPLIT))]
+    # for each variable its own weight (weights.fill_unary), for each sum below it a product
+    at = network.slot_class[network.slot_class >= 0]
+    variables = int((network.ctype[at] != MERGE).sum())
     own = _WEIGHT_UNITS * variables + int((network.op == descend.LINK).sum())
     error = cut + float(rounding[spent].sum()) + own * _UNIT
     return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut
@@ -249,6 +251,7 @@ def draw(tables: Tables, words: npt.NDArray[np.uint64], n: int) -> IntArray:
         network.second,
         network.third,
         network.cls,
+        network.members,
         network.left,
         network.right,
         tables.lo,

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
-from congenial.kernels import descend
+from congenial.kernels import consing, descend, laws
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
 IntArray = npt.NDArray[np.int64]
@@ -53,12 +53,19 @@ class Network:
     slots : int
         Number of values that the program computes; the first n are the variables.
     slot_class : ndarray of int64, shape (slots,)
+        -1 for variables drawn as compositions.
     fixed : ndarray of int64
         Classes of the sums that are fixed at zero.
     roots : ndarray of int64
         Classes of the variables above which there is no sum.
+    unary, tilt : Unary and ndarray of float64
+        Weights and tilts of the variables, and after them of sums of geometric variables.
+    members : ndarray of int64
+        Slots of the variables drawn as compositions.
     choices : int
-        Number of random choices, one 64-bit word each.
+        Number of random choices that the messages weigh.
+    words : int
+        Number of 64-bit words that one draw takes.
     """
 
     ctype: IntArray
@@ -75,25 +82,40 @@ class Network:
     slot_class: IntArray
     fixed: IntArray
     roots: IntArray
+    unary: Unary
+    tilt: FloatArray
+    members: IntArray
     choices: int
+    words: int
 
 
 def _distinct(*columns: npt.NDArray[np.generic]) -> tuple[IntArray, IntArray]:
-    """Return (representatives, codes) of the distinct rows."""
-    code = np.zeros(columns[0].size, dtype=np.int64)
+    """Return (representatives, codes) of the distinct rows; columns of 64 bits."""
+    size = columns[0].size
+    codes, first = np.zeros(size, dtype=np.int64), np.zeros(size, dtype=np.int64)
     for column in columns:
-        _, part = np.unique(column, return_inverse=True)
-        code = code * (int(part.max(initial=0)) + 1) + part
-        _, code = np.unique(code, return_inverse=True)
-    _, representatives, codes = np.unique(code, return_index=True, return_inverse=True)
-    return representatives.astype(np.int64), codes.astype(np.int64)
+        bits = np.ascontiguousarray(column).view(np.int64)
+        if size and (bits == bits[0]).all():
+            continue
+        fresh = np.empty(size, dtype=np.int64)
+        consing.number_pairs(codes, bits, fresh, first)
+        codes = fresh
+    count = int(codes.max(initial=-1)) + 1
+    return first[:count].copy(), codes
+
+
+# Like members in a row that are worth drawing as compositions.
+_LEAST_RUN = 4
 
 
 class _Builder:
     """Grows the list of classes and the reversed program."""
 
-    def __init__(self, forest: SumForest) -> None:
+    def __init__(self, forest: SumForest, unary: Unary, tilt: FloatArray) -> None:
+        self.unary, self.tilt = unary, tilt
         self.count = 0
+        self.members = [np.zeros(0, dtype=np.int64)]
+        self.member_count = 0
         self.columns: dict[str, list[IntArray]] = {
             k: [] for k in ("ctype", "left", "right", "sign", "variable")
         }
@@ -130,43 +152,105 @@ class _Builder:
         self.ops.append(tuple(np.ascontiguousarray(v[::-1]) for v in full))
 
     def merge_all(
-        self, group: IntArray, slot: IntArray, cls: IntArray
-    ) -> tuple[IntArray, IntArray, IntArray]:
+        self, start: IntArray, slot: IntArray, cls: IntArray
+    ) -> tuple[IntArray, IntArray]:
         """Merge the members of each group in rounds of pairs until each has one.
 
-        Members are sorted by class first, so that equal subtrees meet equal subtrees and their
-        merges coincide. Returns (group, slot, class), one entry a group.
+        The members of group g are start[g], ..., start[g + 1] - 1. They are sorted by class first,
+        so that equal subtrees meet equal subtrees and their merges coincide. Returns (slot,
+        class), one entry a group.
         """
-        while True:
-            order = np.lexsort((cls, group))
-            group, slot, cls = group[order], slot[order], cls[order]
-            new = np.concatenate(([True], group[1:] != group[:-1]))
-            start = np.flatnonzero(new)
-            size = np.diff(np.concatenate((start, [group.size])))
-            if (size == 1).all():
-                return group, slot, cls
-            place = np.arange(group.size) - np.repeat(start, size)
-            paired = np.repeat(size, size)
-            is_left = (place % 2 == 0) & (place + 1 < paired)
-            i = np.flatnonzero(is_left)
-            representatives, code = _distinct(cls[i], cls[i + 1])
+        while slot.size > start.size - 1:
+            consing.sort_groups(start, cls, slot)
+            pairs = np.empty((slot.size // 2, 5), dtype=np.int64)
+            next_start, next_slot, next_cls = (np.empty_like(v) for v in (start, slot, cls))
+            count = consing.pair_up(
+                start, cls, slot, self.slots, pairs, next_start, next_cls, next_slot
+            )
+            left, right, left_slot, right_slot, place = pairs[:count].T.copy()
+            representatives, code = _distinct(left, right)
             made = self.add(
                 MERGE,
                 representatives.size,
-                left=cls[i][representatives],
-                right=cls[i + 1][representatives],
+                left=left[representatives],
+                right=right[representatives],
             )
-            fresh = np.arange(self.slots, self.slots + i.size, dtype=np.int64)
-            self.slots += i.size
             self.slot_class.append(made[code])
-            self.emit(descend.SPLIT, fresh, slot[i], slot[i + 1], made[code])
-            single = np.flatnonzero((place % 2 == 0) & ~is_left)
-            group = np.concatenate((group[i], group[single]))
-            slot = np.concatenate((fresh, slot[single]))
-            cls = np.concatenate((made[code], cls[single]))
+            fresh = np.arange(self.slots, self.slots + count, dtype=np.int64)
+            self.emit(descend.SPLIT, fresh, left_slot, right_slot, made[code])
+            self.slots += count
+            next_cls[place] = made[code]
+            size = int(next_start[-1])
+            start, slot, cls = next_start, next_slot[:size], next_cls[:size]
+        return slot, cls
+
+    def compose(
+        self, start: IntArray, slot: IntArray, cls: IntArray, like: IntArray
+    ) -> tuple[IntArray, IntArray, IntArray]:
+        """Replace runs of like members, which are differences of geometric variables, by one each.
+
+        Such a run's sum is A - B for two sums of geometric variables, and given A and B its
+        members are uniform compositions of them. `like` is 1 a class that has this form.
+        """
+        consing.sort_groups(start, cls, slot)
+        group = np.repeat(np.arange(start.size - 1), np.diff(start))
+        new = np.concatenate(([True], (cls[1:] != cls[:-1]) | (group[1:] != group[:-1])))
+        begin = np.flatnonzero(new)
+        size = np.diff(np.concatenate((begin, [cls.size])))
+        chosen = (size >= _LEAST_RUN) & (like[cls[begin]] > 0)
+        begin, size = begin[chosen], size[chosen]
+        if not begin.size:
+            return start, slot, cls
+        variable = self.whole("variable")[cls[begin]]
+        representatives, code = _distinct(size, variable)
+        count = representatives.size
+        up, down = (
+            self.add(UNARY, count, variable=self.pseudo(variable, size, representatives, side))
+            for side in (1, -1)
+        )
+        made = self.add(MERGE, count, left=up, right=down)[code]
+        runs = np.arange(begin.size, dtype=np.int64)
+        fresh, above, below = (self.slots + k * begin.size + runs for k in range(3))
+        self.slots += 3 * begin.size
+        self.slot_class += [made, up[code], down[code]]
+        inside = np.repeat(chosen, np.diff(np.concatenate((np.flatnonzero(new), [cls.size]))))
+        begin_member = self.member_count + np.concatenate(([0], np.cumsum(size)[:-1]))
+        self.members.append(slot[inside])
+        self.slot_class[0][slot[inside]] = -1
+        self.member_count += int(size.sum())
+        self.emit(descend.COMPOSE, above, below, begin_member, size)
+        self.emit(descend.SPLIT, fresh, above, below, made)
+        kept = ~inside
+        kept[begin] = True
+        slot, cls = slot.copy(), cls.copy()
+        slot[begin], cls[begin] = fresh, made
+        start = np.searchsorted(np.flatnonzero(kept), start).astype(np.int64)
+        return start, slot[kept], cls[kept]
+
+    def whole(self, name: str) -> IntArray:
+        """Return one column of the classes so far."""
+        return np.concatenate(self.columns[name])
+
+    def pseudo(self, variable: IntArray, size: IntArray, which: IntArray, side: int) -> IntArray:
+        """Append the weights of sums of geometric variables; return their variables' numbers."""
+        first = self.unary.kind.size
+        v = variable[which]
+        nothing, without_end = np.zeros(v.size), np.full(v.size, np.inf)
+        lo, hi = (nothing, without_end) if side > 0 else (-without_end, nothing)
+        new = (np.full(v.size, laws.GEOMETRIC_SUM), self.unary.scale[v], size[which], lo, hi)
+        old = self.unary
+        joined = (
+            np.concatenate((a, np.asarray(b, dtype=a.dtype)))
+            for a, b in zip((old.kind, old.scale, old.center, old.lo, old.hi), new, strict=True)
+        )
+        self.unary = Unary(*joined)
+        self.tilt = np.concatenate((self.tilt, self.tilt[v]))
+        return np.arange(first, first + v.size, dtype=np.int64)
 
 
-def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Network:
+def compile_network(
+    forest: SumForest, unary: Unary, tilt: FloatArray, composed: npt.NDArray[np.bool_]
+) -> Network:
     """Build the classes and the drawing program of a forest.
 
     Parameters
@@ -175,14 +259,18 @@ def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Networ
     unary : Unary
     tilt : ndarray of float64, shape (n,)
         Tilt of each variable's weight; variables share a class only where tilts are equal.
+    composed : ndarray of bool, shape (n,)
+        Variables without bounds, with Laplace weights around zero, whose like siblings may be drawn
+        as uniform compositions. Their own marginals are not to be had from such a network.
     """
-    build = _Builder(forest)
+    build = _Builder(forest, unary, tilt)
     classes = build.slot_class[0]
-    representatives, code = _distinct(
-        unary.kind, unary.scale, unary.center, unary.lo, unary.hi, tilt
-    )
+    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, tilt, composed)
+    representatives, code = _distinct(*(np.asarray(c, dtype=np.float64) for c in columns))
     own = build.add(UNARY, representatives.size, variable=representatives)[code]
     classes[:] = own
+    like = np.zeros(representatives.size, dtype=np.int64)
+    like[own] = composed
     member_depth = np.full(forest.n, -1, dtype=np.int64)
     held = forest.above >= 0
     member_depth[held] = forest.depth[forest.above[held]]
@@ -190,7 +278,19 @@ def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Networ
     edges = np.searchsorted(member_depth[by_depth], np.arange(forest.depth.max(initial=-1) + 2))
     for depth in range(int(forest.depth.max(initial=-1)), -1, -1):
         members = by_depth[edges[depth] : edges[depth + 1]]
-        group, slot, cls = build.merge_all(forest.above[members], members, classes[members])
+        group = forest.above[members]
+        if (group[1:] < group[:-1]).any():
+            members = members[np.argsort(group, kind="stable")]
+            group = forest.above[members]
+        new = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
+        start = np.concatenate((new, [group.size])).astype(np.int64)
+        group = group[new]
+        slot, cls = members.astype(np.int64), classes[members]
+        if like.any():
+            known = np.zeros(build.count, dtype=np.int64)
+            known[: like.size] = like
+            start, slot, cls = build.compose(start, slot, cls, known)
+        slot, cls = build.merge_all(start, slot, cls)
         owner = forest.owner[group]
         fixed = np.flatnonzero(owner < 0)
         if fixed.size:
@@ -218,16 +318,22 @@ def compile_network(forest: SumForest, unary: Unary, tilt: FloatArray) -> Networ
     if roots.size:
         build.emit(descend.ROOT, roots, -1, -1, classes[roots])
     program = [np.concatenate([o[j] for o in reversed(build.ops)]) for j in range(5)]
+    choices = int(np.isin(program[0], (descend.ROOT, descend.SPLIT)).sum())
+    sizes = program[4][program[0] == descend.COMPOSE]
     return Network(
         **{k: np.concatenate(v) for k, v in build.columns.items()},
+        unary=build.unary,
+        tilt=build.tilt,
         op=program[0],
         first=program[1],
         second=program[2],
         third=program[3],
         cls=program[4],
+        members=np.concatenate(build.members),
         slots=build.slots,
         slot_class=np.concatenate(build.slot_class),
         fixed=np.concatenate(build.fixed),
         roots=classes[roots],
-        choices=int((program[0] != descend.LINK).sum()),
+        choices=choices,
+        words=choices + int(2 * (sizes - 1).sum()) + descend.SPARE,
     )

@@ -78,8 +78,9 @@ class Placement:
     rate_hi: FloatArray
 
 
-def place_classes(network: Network, unary: Unary, tilt: FloatArray) -> Placement:
+def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
+    unary, tilt = network.unary, network.tilt
     kind, scale = _stand_in(unary)
     v = np.maximum(network.variable, 0)
     count = v.size
@@ -89,7 +90,7 @@ def place_classes(network: Network, unary: Unary, tilt: FloatArray) -> Placement
     log_z: FloatArray = np.empty(count)
     mean, var = np.empty_like(log_z), np.empty_like(log_z)
     tilting.moments(*own, log_z, mean, var)
-    decay = np.where(unary.kind[v] == laws.LAPLACE, 1.0 / scale[v], 0.0)
+    decay = np.where(unary.kind[v] == laws.FLAT, 0.0, 1.0 / scale[v])
     decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
     # a bound of a measured variable may lie far out: its tail decays before it is cut off
     flat = unary.kind[v] == laws.FLAT

@@ -7,22 +7,15 @@ import math
 import numpy as np
 from numba import njit
 
+from congenial.kernels.compose import add_composition, scaled
+
 ROOT = 0
 LINK = 1
 SPLIT = 2
+COMPOSE = 3
 
-_LOW = np.uint64(0xFFFFFFFF)
-
-
-@njit(cache=True)
-def _scaled(word, total):
-    """Return floor(word * total / 2^64) for total below 2^63: uniform below `total`."""
-    t = np.uint64(total)
-    w1, w0 = word >> np.uint64(32), word & _LOW
-    t1, t0 = t >> np.uint64(32), t & _LOW
-    middle = w1 * t0 + ((w0 * t0) >> np.uint64(32))
-    upper = w0 * t1 + (middle & _LOW)
-    return np.int64(w1 * t1 + (middle >> np.uint64(32)) + (upper >> np.uint64(32)))
+# Words at the end of a row that only rare events use.
+SPARE = 8
 
 
 @njit(cache=True)
@@ -36,7 +29,7 @@ def choose(a, lo_a, b, lo_b, s, total, word):
     first = max(lo_a, s - lo_b - b.size + 1)
     last = min(lo_a + a.size - 1, s - lo_b)
     unit = math.ldexp(1.0, 62 - math.frexp(total)[1])
-    target = _scaled(word, np.int64(total * unit))
+    target, _ = scaled(word, np.int64(total * unit))
     below = np.int64(0)
     passed = np.int64(0)
     best, best_weight = first, -1.0
@@ -52,19 +45,47 @@ def choose(a, lo_a, b, lo_b, s, total, word):
 
 
 @njit(cache=True)
-def draw(op, first, second, third, cls, left, right, lo, hi, offset, table, factor, words, values):
+def draw(
+    op,
+    first,
+    second,
+    third,
+    cls,
+    members,
+    left,
+    right,
+    lo,
+    hi,
+    offset,
+    table,
+    factor,
+    words,
+    values,
+):
     """Fill `values` (rows, slots) by running the program of a network once for each row.
 
     The program's operations are ROOT (slot `first` from class `cls`), LINK (slot `first` is
-    `third` times slot `second`) and SPLIT (slot `first` into slots `second` and `third`, a merge
-    of class `cls`). `words` is uint64 (rows, roots + splits), used in order.
+    `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
+    class `cls`) and COMPOSE (slot `first`, and slot `second` that is not positive, each composed
+    uniformly over the `cls` slots members[third], ...). `words` is uint64, one a ROOT or SPLIT and
+    2 (cls - 1) a COMPOSE, used in order; those left over are spare.
     """
+    spare = np.empty(1, dtype=np.int64)
     for r in range(values.shape[0]):
         used = 0
         row = values[r]
+        spare[0] = words.shape[1] - SPARE
         for i in range(op.size):
             if op[i] == LINK:
                 row[first[i]] = third[i] * row[second[i]]
+                continue
+            if op[i] == COMPOSE:
+                n = cls[i]
+                up, down = row[first[i]], -row[second[i]]
+                add_composition(up, n, 1, words[r], used, spare, row, members, third[i])
+                used += n - 1
+                add_composition(down, n, -1, words[r], used, spare, row, members, third[i])
+                used += n - 1
                 continue
             c = cls[i]
             word = words[r, used]
@@ -100,7 +121,7 @@ def _choose_root(t, lo, word):
     total = np.int64(0)
     for k in range(t.size):
         total += np.int64(t[k] * unit)
-    target = _scaled(word, total)
+    target, _ = scaled(word, total)
     below = np.int64(0)
     passed = 0
     for k in range(t.size):

@@ -8,6 +8,8 @@ from numba import njit
 FLAT = 0
 LAPLACE = 1
 GAUSSIAN = 2
+# The sum of several one-sided geometric variables, counted upwards or downwards from zero.
+GEOMETRIC_SUM = 3
 
 
 @njit(cache=True, inline="always")

@@ -18,63 +18,11 @@ import math
 import numpy as np
 from numba import njit
 
-from congenial.kernels.laws import GAUSSIAN, LAPLACE
+from congenial.kernels.weights import fill_unary
 
 UNARY = 0
 MERGE = 1
 PRODUCT = 2
-
-
-@njit(cache=True)
-def _split(x: float) -> tuple[float, float]:
-    c = 134217729.0 * x
-    high = c - (c - x)
-    return high, x - high
-
-
-@njit(cache=True)
-def _two_product(x: float, y: float) -> tuple[float, float]:
-    """Return x * y as an unevaluated sum of two doubles (Dekker 1971)."""
-    p = x * y
-    xh, xl = _split(x)
-    yh, yl = _split(y)
-    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
-
-
-@njit(cache=True)
-def tilted_weight(
-    kind: int, inverse: float, center: float, tilt: float, u: float, shift: float
-) -> float:
-    """Return weight(u) * exp(tilt * u - shift) to within three units of the last place.
-
-    `inverse` is 1 / scale for Laplace and 1 / (2 sigma^2) for Gaussian weights. The exponent is
-    summed in doubled precision, so large and cancelling parts cost nothing.
-    """
-    p, pe = _two_product(tilt, u)
-    d = abs(u - center)
-    if kind == GAUSSIAN:
-        q, qe = _two_product(inverse, d * d)
-    elif kind == LAPLACE:
-        q, qe = _two_product(inverse, d)
-    else:
-        q, qe = 0.0, 0.0
-    s = p - q
-    t = s - p
-    se = (p - (s - t)) + (-q - t)
-    r = s - shift
-    t = r - s
-    re = (s - (r - t)) + (-shift - t)
-    return np.exp(r) * (1.0 + (pe - qe + se + re))
-
-
-@njit(cache=True)
-def _log_weight(kind: int, inverse: float, center: float, tilt: float, u: float) -> float:
-    d = abs(u - center)
-    if kind == GAUSSIAN:
-        return tilt * u - inverse * d * d
-    if kind == LAPLACE:
-        return tilt * u - inverse * d
-    return tilt * u
 
 
 @njit(cache=True)
@@ -168,16 +116,7 @@ def fill(
         width = hi[c] - lo[c] + 1
         out = table[offset[c] : offset[c] + width]
         if ctype[c] == UNARY:
-            top = -np.inf
-            for i in range(width):
-                top = max(
-                    top, _log_weight(kind[c], inverse[c], center[c], tilt[c], float(lo[c] + i))
-                )
-            for i in range(width):
-                out[i] = tilted_weight(
-                    kind[c], inverse[c], center[c], tilt[c], float(lo[c] + i), top
-                )
-            log_scale[c] = top
+            log_scale[c] = fill_unary(kind[c], inverse[c], center[c], tilt[c], lo[c], out)
             continue
         a, b = left[c], right[c]
         if ctype[c] == PRODUCT:

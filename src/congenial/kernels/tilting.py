@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-from congenial.kernels.laws import GAUSSIAN
+from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM
 
 
 @njit(cache=True)
@@ -58,11 +58,16 @@ def unary_moments(
 ) -> tuple[float, float, float]:
     """Return log-normaliser, mean and variance of weight * exp(tilt * u) on [lo, hi].
 
-    The log-normaliser is inf where the sum diverges. A flat law must come with a finite scale
+    The log-normaliser is inf where the sum diverges. A sum of geometric variables has their number
+    as its `center`. A flat law must come with a finite scale
     that stands for "very wide".
     """
     if lo == hi:
         return tilt * lo, lo, 0.0
+    if kind == GEOMETRIC_SUM:
+        side = 1.0 if hi > 0.0 else -1.0
+        q = np.exp(side * tilt - 1.0 / scale)
+        return -center * np.log1p(-q), side * center * q / (1.0 - q), center * q / (1.0 - q) ** 2
     if kind == GAUSSIAN:
         middle = center + tilt * scale * scale
         peak = min(max(middle, lo), hi)

@@ -1,0 +1,174 @@
+"""Unary weights of a sum network, each within one unit of the last place.
+
+Exponents and exponentials are taken in doubled precision, as unevaluated sums of two doubles
+(Dekker 1971), and rounded once.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
+
+_LN2_HIGH = 0.6931471805599453
+_LN2_LOW = 2.3190468138462996e-17
+
+
+@njit(cache=True)
+def _split(x):
+    c = 134217729.0 * x
+    high = c - (c - x)
+    return high, x - high
+
+
+@njit(cache=True)
+def two_product(x, y):
+    """Return x * y as an unevaluated sum of two doubles."""
+    p = x * y
+    xh, xl = _split(x)
+    yh, yl = _split(y)
+    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+
+
+@njit(cache=True)
+def two_sum(x, y):
+    """Return x + y as an unevaluated sum of two doubles."""
+    s = x + y
+    t = s - x
+    return s, (x - (s - t)) + (y - t)
+
+
+@njit(cache=True)
+def _times(xh, xl, yh, yl):
+    p, e = two_product(xh, yh)
+    e += xh * yl + xl * yh
+    s = p + e
+    return s, e - (s - p)
+
+
+@njit(cache=True)
+def _plus(xh, xl, yh, yl):
+    s, e = two_sum(xh, yh)
+    e += xl + yl
+    t = s + e
+    return t, e - (t - s)
+
+
+@njit(cache=True)
+def doubled_exp(x, xl):
+    """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
+    k = np.rint(x / _LN2_HIGH)
+    if k < -1060.0:
+        return 0.0, 0.0
+    p, pe = two_product(k, _LN2_HIGH)
+    r, re = two_sum(x, -p)
+    r, re = _plus(r, re, xl - pe - k * _LN2_LOW, 0.0)
+    r, re = r / 64.0, re / 64.0
+    h, l = 1.0, 0.0
+    for j in range(12, 0, -1):
+        h, l = _times(h, l, r, re)
+        h, l = _plus(h / j, _over(h, l, float(j)), 1.0, 0.0)
+    for _ in range(6):
+        h, l = _times(h, l, h, l)
+    scale = math.ldexp(1.0, int(k))
+    return h * scale, l * scale
+
+
+@njit(cache=True)
+def _over(h, l, d):
+    """Return the low part of (h + l) / d, whose high part is h / d."""
+    q = h / d
+    p, e = two_product(q, d)
+    return (((h - p) - e) + l) / d
+
+
+@njit(cache=True)
+def tilted_weight(kind, inverse, center, tilt, u, shift):
+    """Return weight(u) * exp(tilt * u - shift), rounded once.
+
+    `inverse` is 1 / scale for Laplace and 1 / (2 sigma^2) for Gaussian weights.
+    """
+    p, pe = two_product(tilt, u)
+    d = abs(u - center)
+    q, qe = 0.0, 0.0
+    if kind == GAUSSIAN:
+        q, qe = two_product(inverse, d * d)
+    elif kind == LAPLACE:
+        q, qe = two_product(inverse, d)
+    x, xe = two_sum(p, -q)
+    x, ye = two_sum(x, -shift)
+    x, xe = _plus(x, 0.0, pe - qe + xe + ye, 0.0)
+    h, l = doubled_exp(x, xe)
+    return h + l
+
+
+@njit(cache=True)
+def log_weight(kind, inverse, center, tilt, u):
+    """Return log(weight(u)) + tilt * u in plain arithmetic."""
+    d = abs(u - center)
+    if kind == GAUSSIAN:
+        return tilt * u - inverse * d * d
+    if kind == LAPLACE:
+        return tilt * u - inverse * d
+    return tilt * u
+
+
+@njit(cache=True)
+def fill_unary(kind, inverse, center, tilt, lo, out):
+    """Fill `out` with the tilted weights at lo, lo + 1, ...; return the log of the factor."""
+    if kind == GEOMETRIC_SUM:
+        return _fill_geometric_sum(inverse, center, tilt, lo, out)
+    top = -np.inf
+    for i in range(out.size):
+        top = max(top, log_weight(kind, inverse, center, tilt, float(lo + i)))
+    for i in range(out.size):
+        out[i] = tilted_weight(kind, inverse, center, tilt, float(lo + i), top)
+    return top
+
+
+@njit(cache=True)
+def _fill_geometric_sum(inverse, n, tilt, lo, out):
+    """Fill `out` with C(k + n - 1, k) q^k, k = |v|, scaled to 1 at its mode.
+
+    The values v lie on one side of zero, q = exp(-inverse + tilt * sign(v)). From the mode
+    outwards each weight is the last one times (k + n) q / (k + 1), with the roundings of products
+    and ratios added up beside (Ogita, Rump and Oishi 2005): two units of the last place in all.
+    """
+    sign = 1 if lo + out.size - 1 > 0 else -1
+    first = lo if sign > 0 else -(lo + out.size - 1)
+    x, xe = two_sum(-inverse, sign * tilt)
+    q, ql = doubled_exp(x, xe)
+    if sign < 0:
+        out = out[::-1]
+    mode = np.floor(((n - 1.0) * q) / (1.0 - q)) - first
+    middle = int(min(max(mode, 0.0), out.size - 1.0))
+    out[middle] = 1.0
+    p, off = 1.0, 0.0
+    for i in range(middle + 1, out.size):
+        k = float(first + i - 1)
+        p, off = _step(p, off, q, ql, k + n, k + 1.0)
+        out[i] = p * (1.0 + off)
+    p, off = 1.0, 0.0
+    inverse_q = 1.0 / q
+    a, b = two_product(inverse_q, q)
+    inverse_ql = -inverse_q * ((a - 1.0) + b + inverse_q * ql)
+    for i in range(middle - 1, -1, -1):
+        k = float(first + i)
+        p, off = _step(p, off, inverse_q, inverse_ql, k + 1.0, k + n)
+        out[i] = p * (1.0 + off)
+    k = float(first + middle)
+    return math.lgamma(k + n) - math.lgamma(k + 1.0) - math.lgamma(n) + x * k
+
+
+@njit(cache=True)
+def _step(p, off, q, ql, up, down):
+    """Multiply p (1 + off) by (q + ql) * up / down, keeping what rounds off in `off`."""
+    top, top_low = two_product(q, up)
+    ratio = top / down
+    back, back_low = two_product(ratio, down)
+    missed = ((top - back) - back_low + top_low + ql * up) / top
+    fresh, low = two_product(p, ratio)
+    return fresh, off + missed + low / fresh

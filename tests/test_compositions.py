@@ -1,0 +1,183 @@
+"""Like siblings drawn as compositions: weights, uniformity, and the law that comes out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from decimal import Decimal, getcontext
+from math import comb
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import congenial as cg
+from congenial.kernels import compose, laws, weights
+
+LEAST = 1e-6
+UNIT = 2.0**-53
+
+
+@pytest.fixture(autouse=True)
+def fifty_digits():
+    getcontext().prec = 50
+
+
+def test_exponentials_are_right_to_95_bits():
+    numbers = np.random.default_rng(0)
+    for _ in range(300):
+        x = -numbers.random() * 10 ** numbers.uniform(-3, 2.8)
+        low = x * 1e-17 * numbers.normal()
+        high, rest = weights.doubled_exp(x, low)
+        truth = (Decimal(x) + Decimal(low)).exp()
+        assert abs((Decimal(high) + Decimal(rest)) / truth - 1) < Decimal(2) ** -95
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN])
+def test_weights_are_rounded_once(kind):
+    numbers = np.random.default_rng(1)
+    for _ in range(300):
+        inverse = 1.0 / numbers.uniform(0.3, 1000)
+        tilt, center = 0.3 * inverse * numbers.normal(), float(numbers.integers(-3, 4))
+        u = float(numbers.integers(-500, 500))
+        shift = weights.log_weight(kind, inverse, center, tilt, u) + 30 * numbers.random()
+        got = weights.tilted_weight(kind, inverse, center, tilt, u, shift)
+        far = abs(Decimal(u) - Decimal(center))
+        far = far * far if kind == laws.GAUSSIAN else far
+        truth = (Decimal(tilt) * Decimal(u) - Decimal(inverse) * far - Decimal(shift)).exp()
+        assert abs(Decimal(got) / truth - 1) < Decimal(1.01 * UNIT)
+
+
+@pytest.mark.parametrize(("n", "scale", "tilt"), [(5, 0.3, 0.1), (20, 2.0, 0.01), (400, 50.0, 0.0)])
+@pytest.mark.parametrize("side", [1, -1])
+def test_sums_of_geometric_variables_are_within_two_units(n, scale, tilt, side):
+    first, width = max(0, int(n * scale * 0.6)), 40 + 4 * n
+    out = np.empty(width)
+    at = first if side > 0 else -(first + width - 1)
+    weights.fill_unary(laws.GEOMETRIC_SUM, 1.0 / scale, float(n), tilt, at, out)
+    got = out if side > 0 else out[::-1]
+    mode = int(np.argmax(got))
+    assert got[mode] == 1.0
+    rate = side * Decimal(tilt) - Decimal(1.0 / scale)
+    for i in (0, mode // 2, (mode + width) // 2, width - 1):
+        k, m = first + i, first + mode
+        ratio = Decimal(comb(k + n - 1, k)) / Decimal(comb(m + n - 1, m))
+        truth = ratio * (rate * (k - m)).exp()
+        assert abs(Decimal(float(got[i])) / truth - 1) < Decimal(2.0 * UNIT)
+
+
+def split(total, n, words, at=0):
+    row = np.zeros(n, dtype=np.int64)
+    spare = np.array([words.size])
+    compose.add_composition(total, n, 1, words, at, spare, row, np.arange(n), 0)
+    return row
+
+
+def words_for(n, rows, seed):
+    return cg.seeded(seed).bits(max(n - 1, 1) * rows)
+
+
+@pytest.mark.parametrize(("total", "n"), [(3, 4), (4, 3), (1, 5), (6, 2), (2, 7), (7, 3)])
+def test_every_composition_is_as_likely(total, n):
+    words, rows = words_for(n, 20_000, 1), 20_000
+    seen = Counter(tuple(split(total, n, words, r * (n - 1))) for r in range(rows))
+    count = comb(total + n - 1, n - 1)
+    assert all(sum(parts) == total and min(parts) >= 0 for parts in seen)
+    observed = list(seen.values()) + [0] * (count - len(seen))
+    assert len(observed) == count
+    assert stats.chisquare(observed).pvalue > LEAST
+    # the same test sees that parts drawn one after another, uniformly, are another law
+    skewed = Counter()
+    uniform = np.random.default_rng(2)
+    for _ in range(rows):
+        left, parts = total, []
+        for _ in range(n - 1):
+            parts.append(int(uniform.integers(left + 1)))
+            left -= parts[-1]
+        skewed[(*parts, left)] += 1
+    if n > 2:
+        other = list(skewed.values()) + [0] * (count - len(skewed))
+        assert stats.chisquare(other).pvalue < LEAST
+
+
+@pytest.mark.parametrize(
+    ("total", "n"),
+    [(10**6, 5), (10**9, 50), (10**9, 2000), (5, 100_000), (10**6, 100_000), (2**40, 300)],
+)
+def test_large_compositions_in_every_regime(total, n):
+    row = split(total, n, words_for(n, 1, 3))
+    assert row.sum() == total
+    assert row.min() >= 0
+    mean = total / n
+    if n >= 300 and mean > 1:
+        # parts are nearly geometric: their spread equals their mean (plus one half)
+        assert row.std() == pytest.approx(np.sqrt(mean * (mean + 1)), rel=6 / np.sqrt(n) + 0.02)
+
+
+def test_the_first_part_of_a_sorted_list_or_table_has_its_law():
+    for total, n in ((10**6, 40), (10**7, 100)):
+        words = words_for(n, 2000, 4)
+        firsts = np.array([split(total, n, words, r * (n - 1))[0] for r in range(2000)])
+        # the first of n parts of a large total is Beta(1, n - 1) of it
+        assert stats.kstest(firsts / total, stats.beta(1, n - 1).cdf).pvalue > LEAST
+        assert stats.kstest(firsts / total, stats.beta(1, 0.7 * (n - 1)).cdf).pvalue < LEAST
+
+
+def chisquare(draws, values, probabilities):
+    expected = probabilities * draws.size
+    kept = expected > 20
+    observed = np.array([(draws == v).sum() for v in values[kept]])
+    rest = draws.size - observed.sum(), draws.size - expected[kept].sum()
+    terms = (observed - expected[kept]) ** 2 / expected[kept]
+    statistic = terms.sum() + (rest[0] - rest[1]) ** 2 / max(rest[1], 1e-9)
+    return stats.chi2.sf(statistic, kept.sum())
+
+
+@pytest.mark.parametrize("pinned", [True, False])
+@pytest.mark.parametrize("odd", [None, 9.0])
+def test_composed_families_have_the_law_of_merged_ones(pinned, odd):
+    tree = cg.Tree.from_parents([-1] + [0] * 7)
+    x = tree.roll_up([3, 1, 4, 1, 5, 9, 2])
+    scales = np.full(8, 1.5)
+    scales[0] = np.inf if pinned else 1.0
+    if odd is not None:
+        scales[-1] = odd
+    invariant = cg.consistent(tree) & cg.exactly(0) if pinned else cg.consistent(tree)
+    draws_of, law_of = (
+        cg.condition(cg.Additive(cg.DiscreteLaplace(scales * s), tree), invariant) for s in (1, 1.0)
+    )
+    draws = draws_of.sample(x, 60_000, cg.seeded(5))
+    assert (draws[:, 1:].sum(axis=1) == draws[:, 0]).all()
+    wrong = [
+        cg.condition(cg.Additive(cg.DiscreteLaplace(scales * s), tree), invariant)
+        for s in (0.7, 1.3)
+    ]
+    for node in (1, 7):
+        assert chisquare(draws[:, node], *law_of.marginal(node, x)) > LEAST
+        for other in wrong:
+            assert chisquare(draws[:, node], *other.marginal(node, x)) < LEAST
+    if pinned and odd is None:
+        spread = np.cov(draws[:, 1:].T)
+        # under one fixed sum every pair is as correlated as any other
+        shared = spread[~np.eye(7, dtype=bool)]
+        assert shared.mean() == pytest.approx(-spread.diagonal().mean() / 6, rel=1e-9)
+        assert shared.std() < 0.1
+
+
+def test_two_like_siblings_have_their_joint_law():
+    tree = cg.Tree.from_parents([-1, 0, 0, 0, 0])
+    x = np.zeros(5, dtype=np.int64)
+    released = cg.condition(
+        cg.Additive(cg.DiscreteLaplace([np.inf, 1.0, 1.0, 1.0, 1.0]), tree),
+        cg.consistent(tree) & cg.exactly(0),
+    )
+    draws = released.sample(x, 60_000, cg.seeded(6))[:, 1:]
+    reach = np.arange(-3, 4)
+    grid = np.array(np.meshgrid(reach, reach, reach, indexing="ij")).reshape(3, -1).T
+    whole = np.column_stack((np.zeros(len(grid), dtype=np.int64), grid, -grid.sum(axis=1)))
+    probability = np.exp(released.log_prob(whole, x))
+    seen = Counter(map(tuple, draws[:, :3]))
+    observed = np.array([seen[tuple(row)] for row in grid])
+    expected = probability * len(draws)
+    kept = expected > 10
+    statistic = ((observed - expected)[kept] ** 2 / expected[kept]).sum()
+    assert stats.chi2.sf(statistic, kept.sum()) > LEAST
