@@ -108,7 +108,9 @@ def enumerate_cut(
     limit = box.ball(measured)
     deepest = 0.0
     rows = [row for row in system.rows if any(v in row for v in cut)]
-    coefficients = np.array([[row.get(v, 0) for v in cut] for row in rows]).reshape(-1, len(cut))
+    coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
+    for j, v in enumerate(cut):
+        coefficients[:, j] = [row.get(v, 0) for row in rows]
     # what the variables not yet assigned can add to each row
     low, high = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     for k, row in enumerate(rows):

@@ -22,7 +22,6 @@ from congenial.conditioning.assignments import (
     draw_forest,
     enumerate_cut,
     free_variables,
-    joint_table,
     too_costly,
     weigh,
 )
@@ -82,9 +81,9 @@ class CutConditioned(Conditioned):
         held = found.values[which]
         # equal assignments next to each other share their tables
         order = np.argsort(which, kind="stable")
-        noise = np.empty((rows, self._system.size), dtype=np.int64)
+        noise = np.empty((rows, self.sums.size), dtype=np.int64)
         noise[order] = draw_forest(
-            found.branches, self._system.size, held[order], words.reshape(rows, -1)
+            found.branches, self.sums.size, held[order], words.reshape(rows, -1)
         )
         out = counts + noise[:, : self.mechanism.n]
         return out[0] if size is None else out
@@ -97,11 +96,12 @@ class CutConditioned(Conditioned):
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""
-        (values,), probabilities = self._joint([self._node(node)], self._checked(x))
+        (values,), probabilities = self.joint([node], x)
         return values, probabilities
 
     @property
-    def _system(self) -> SumSystem:
+    def sums(self) -> SumSystem:
+        """The sums as rows."""
         if self.system is None:
             raise AssertionError("made without a system")
         return self.system
@@ -114,29 +114,12 @@ class CutConditioned(Conditioned):
     @cached_property
     def _free_weighed(self) -> Assignments:
         zeros = np.zeros(self.mechanism.n, dtype=np.int64)
-        return weigh(self._system, self._weights(zeros))
+        return weigh(self.sums, self._weights(zeros))
 
     def _weighed(self, counts: IntArray) -> Assignments:
         if self.data_free:
             return self._free_weighed
-        return weigh(self._system, self._weights(counts))
-
-    def _joint(self, nodes: list[int], counts: IntArray) -> tuple[tuple[IntArray, ...], FloatArray]:
-        windows, table = joint_table(self._system, self._weights(counts), nodes)
-        return trimmed(tuple(counts[v] + w for v, w in zip(nodes, windows, strict=True)), table)
-
-
-def trimmed(
-    values: tuple[IntArray, ...], table: FloatArray
-) -> tuple[tuple[IntArray, ...], FloatArray]:
-    """Leave out, at both ends of every axis, what has no probability."""
-    for axis in range(table.ndim):
-        others = tuple(i for i in range(table.ndim) if i != axis)
-        positive = np.flatnonzero(table.sum(axis=others) > 0)
-        keep = slice(positive[0], positive[-1] + 1)
-        values = tuple(v[keep] if i == axis else v for i, v in enumerate(values))
-        table = table[(slice(None),) * axis + (keep,)]
-    return values, table
+        return weigh(self.sums, self._weights(counts))
 
 
 @dataclass(frozen=True)
