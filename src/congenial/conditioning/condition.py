@@ -8,8 +8,11 @@ from typing import cast
 import numpy as np
 
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.continuous import condition_continuous
 from congenial.conditioning.cutset import cut_conditioned
+from congenial.conditioning.gaussian import ConditionedGaussian
 from congenial.conditioning.grid import OnGrid, OnIntegers, in_units, spacing
+from congenial.conditioning.laplace import ConditionedLaplace
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.conditioning.systems import sum_system
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
@@ -22,13 +25,13 @@ SAMPLERS = ("auto", "exact")
 
 def condition(
     mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = "auto"
-) -> Conditioned | ConditionedMixture | OnGrid:
+) -> Conditioned | ConditionedMixture | OnGrid | ConditionedGaussian | ConditionedLaplace:
     """Condition a mechanism on an invariant (belief revision).
 
     Parameters
     ----------
     mechanism : Additive or Mixture
-        With discrete noise.
+        Continuous noise is covered under equalities alone.
     invariant : Invariant or Union
         Sums that form a forest, bounds on single entries, and entries published exactly.
     sampler : {"auto", "exact"}
@@ -38,6 +41,8 @@ def condition(
     -------
     Conditioned, ConditionedMixture or OnGrid
         The conditional mechanism, with its law known; `OnGrid` where the granularity is not 1.
+    ConditionedGaussian or ConditionedLaplace
+        For continuous noise: in closed form, and by a chain for studies.
 
     Raises
     ------
@@ -73,6 +78,8 @@ def condition(
         needs = tuple(part.requirements for part in parts)
         check_alternatives(needs)
         return ConditionedMixture(tuple(parts), (1.0,) * len(parts), needs)
+    if step == 0.0 and isinstance(mechanism, Additive):
+        return condition_continuous(mechanism, invariant, sampler)
     return _condition(_additive(mechanism), invariant)
 
 

@@ -34,17 +34,17 @@ def condition_continuous(
     InvariantError
         If the invariant does not fit the mechanism.
     """
-    name = mechanism.noise.name
+    name, on_grid = mechanism.noise.name, f"Discrete{type(mechanism.noise).__name__}"
     need = requirements(invariant, mechanism.n, mechanism.tree)
     if need.has_inequalities:
         raise UnsupportedError(
-            f"conditioning continuous {name} noise on inequalities is not covered; use "
-            f"discrete-{name} noise, on a fine grid where the values are not whole."
+            f"conditioning continuous {name} noise on inequalities is not covered; use {on_grid}, "
+            "on a fine grid where the values are not whole."
         )
     if mechanism.noise.kind != laws.GAUSSIAN and sampler == "exact":
         raise UnsupportedError(
-            f"no exact sampler covers continuous {name} noise; use discrete-{name} noise on a "
-            "fine grid, or sampler='auto' for a study."
+            f"no exact sampler covers continuous {name} noise; use {on_grid} on a fine grid, or "
+            "sampler='auto' for a study."
         )
     space = subspace(need)
     space.check(np.isfinite(mechanism.scales))
