@@ -47,7 +47,7 @@ class Network:
     ctype, left, right, sign : ndarray of int64, shape (c,)
         Kind of each class and the classes it is made of (-1 for none).
     variable : ndarray of int64, shape (c,)
-        A variable whose unary weight a UNARY class has; -1 otherwise.
+        Place in `unary` and `tilt` of the weight that a UNARY class has; -1 otherwise.
     op, first, second, third, cls : ndarray of int64, shape (p,)
         The program, see `congenial.kernels.descend.draw`.
     slots : int
@@ -59,7 +59,7 @@ class Network:
     roots : ndarray of int64
         Classes of the variables above which there is no sum.
     unary, tilt : Unary and ndarray of float64
-        Weights and tilts of the variables, and after them of sums of geometric variables.
+        Distinct weights and tilts, those of sums of geometric variables included.
     members : ndarray of int64
         Slots of the variables drawn as compositions.
     choices : int
@@ -113,6 +113,8 @@ class _Builder:
 
     def __init__(self, forest: SumForest, unary: Unary, tilt: FloatArray) -> None:
         self.unary, self.tilt = unary, tilt
+        self.weights: list[tuple[npt.NDArray[np.generic], ...]] = []
+        self.unary_count = 0
         self.count = 0
         self.members = [np.zeros(0, dtype=np.int64)]
         self.member_count = 0
@@ -201,12 +203,11 @@ class _Builder:
         begin, size = begin[chosen], size[chosen]
         if not begin.size:
             return start, slot, cls
-        variable = self.whole("variable")[cls[begin]]
-        representatives, code = _distinct(size, variable)
+        variable = slot[begin]  # any member shares its weight with the run
+        representatives, code = _distinct(size, cls[begin])
         count = representatives.size
         up, down = (
-            self.add(UNARY, count, variable=self.pseudo(variable, size, representatives, side))
-            for side in (1, -1)
+            self.sums_of_geometric(variable, size, representatives, side) for side in (1, -1)
         )
         made = self.add(MERGE, count, left=up, right=down)[code]
         runs = np.arange(begin.size, dtype=np.int64)
@@ -227,25 +228,38 @@ class _Builder:
         start = np.searchsorted(np.flatnonzero(kept), start).astype(np.int64)
         return start, slot[kept], cls[kept]
 
-    def whole(self, name: str) -> IntArray:
-        """Return one column of the classes so far."""
-        return np.concatenate(self.columns[name])
+    def sums_of_geometric(
+        self, variable: IntArray, size: IntArray, which: IntArray, side: int
+    ) -> IntArray:
+        """Append the weights of sums of geometric variables; return the numbers of their classes.
 
-    def pseudo(self, variable: IntArray, size: IntArray, which: IntArray, side: int) -> IntArray:
-        """Append the weights of sums of geometric variables; return their variables' numbers."""
-        first = self.unary.kind.size
+        A sum of k variables upwards (side 1) or downwards (-1) has centre k, by convention.
+        """
         v = variable[which]
         nothing, without_end = np.zeros(v.size), np.full(v.size, np.inf)
         lo, hi = (nothing, without_end) if side > 0 else (-without_end, nothing)
-        new = (np.full(v.size, laws.GEOMETRIC_SUM), self.unary.scale[v], size[which], lo, hi)
-        old = self.unary
-        joined = (
-            np.concatenate((a, np.asarray(b, dtype=a.dtype)))
-            for a, b in zip((old.kind, old.scale, old.center, old.lo, old.hi), new, strict=True)
-        )
-        self.unary = Unary(*joined)
-        self.tilt = np.concatenate((self.tilt, self.tilt[v]))
-        return np.arange(first, first + v.size, dtype=np.int64)
+        kind = np.full(v.size, laws.GEOMETRIC_SUM, dtype=np.int64)
+        center = size[which].astype(np.float64)
+        weights = kind, self.unary.scale[v], center, lo, hi, self.tilt[v]
+        return self.add_unary(weights)
+
+    def add_unary(self, weights: tuple[npt.NDArray[np.generic], ...]) -> IntArray:
+        """Append unary classes with these kinds, scales, centres, ends and tilts."""
+        self.weights.append(weights)
+        first = self.unary_count
+        self.unary_count += weights[0].size
+        return self.add(UNARY, weights[0].size, variable=np.arange(first, self.unary_count))
+
+
+def _grouped(forest: SumForest, members: IntArray) -> tuple[IntArray, IntArray, IntArray]:
+    """Return the constraints above some variables, where each one's begin, and the variables."""
+    group = forest.above[members]
+    if (group[1:] < group[:-1]).any():
+        members = members[np.argsort(group, kind="stable")]
+        group = forest.above[members]
+    new = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
+    start = np.concatenate((new, [group.size])).astype(np.int64)
+    return group[new], start, members.astype(np.int64)
 
 
 def compile_network(
@@ -267,7 +281,7 @@ def compile_network(
     classes = build.slot_class[0]
     columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, tilt, composed)
     representatives, code = _distinct(*(np.asarray(c, dtype=np.float64) for c in columns))
-    own = build.add(UNARY, representatives.size, variable=representatives)[code]
+    own = build.add_unary(tuple(c[representatives] for c in columns[:6]))[code]
     classes[:] = own
     like = np.zeros(representatives.size, dtype=np.int64)
     like[own] = composed
@@ -277,15 +291,8 @@ def compile_network(
     by_depth = np.argsort(member_depth, kind="stable")
     edges = np.searchsorted(member_depth[by_depth], np.arange(forest.depth.max(initial=-1) + 2))
     for depth in range(int(forest.depth.max(initial=-1)), -1, -1):
-        members = by_depth[edges[depth] : edges[depth + 1]]
-        group = forest.above[members]
-        if (group[1:] < group[:-1]).any():
-            members = members[np.argsort(group, kind="stable")]
-            group = forest.above[members]
-        new = np.flatnonzero(np.concatenate(([True], group[1:] != group[:-1])))
-        start = np.concatenate((new, [group.size])).astype(np.int64)
-        group = group[new]
-        slot, cls = members.astype(np.int64), classes[members]
+        group, start, slot = _grouped(forest, by_depth[edges[depth] : edges[depth + 1]])
+        cls = classes[slot]
         if like.any():
             known = np.zeros(build.count, dtype=np.int64)
             known[: like.size] = like
@@ -317,13 +324,14 @@ def compile_network(
     roots = np.flatnonzero(forest.above < 0)
     if roots.size:
         build.emit(descend.ROOT, roots, -1, -1, classes[roots])
+    weights = [np.concatenate(column) for column in zip(*build.weights, strict=True)]
     program = [np.concatenate([o[j] for o in reversed(build.ops)]) for j in range(5)]
     choices = int(np.isin(program[0], (descend.ROOT, descend.SPLIT)).sum())
     sizes = program[4][program[0] == descend.COMPOSE]
     return Network(
         **{k: np.concatenate(v) for k, v in build.columns.items()},
-        unary=build.unary,
-        tilt=build.tilt,
+        unary=Unary(*weights[:5]),
+        tilt=weights[5],
         op=program[0],
         first=program[1],
         second=program[2],

@@ -15,7 +15,7 @@ from congenial.kernels import messages
 FloatArray = npt.NDArray[np.float64]
 
 # Multiplications above which the transforms are the faster way.
-DIRECT_LIMIT = 1 << 25
+DIRECT_LIMIT = 1 << 28
 # Relative error accepted for every entry; near the largest ones it is far smaller.
 TOLERANCE = 1e-11
 

@@ -33,7 +33,7 @@ def tilts(forest: SumForest, unary: Unary) -> FloatArray:
     centred = (unary.center == 0) & (unary.lo == -unary.hi)
     if forest.m == 0 or bool((centred | ~free).all()):
         return theta
-    kind, scale = _stand_in(unary)
+    kind, scale = _stand_in(unary, forest.n)
     args = (kind, scale, unary.center, unary.lo, unary.hi)
     shape = (forest.above, forest.owner, forest.sign)
     tilting.solve(*args, *shape, forest.order, theta, 60)
@@ -56,12 +56,12 @@ def tilts(forest: SumForest, unary: Unary) -> FloatArray:
     return theta
 
 
-def _stand_in(unary: Unary) -> tuple[IntArray, FloatArray]:
+def _stand_in(unary: Unary, n: int) -> tuple[IntArray, FloatArray]:
     """Replace flat weights by very wide Laplace ones, for placing windows only."""
     flat = unary.kind == laws.FLAT
     kind = np.where(flat, laws.LAPLACE, unary.kind)
     measured = unary.scale[~flat]
-    wide = 32.0 * (float(measured.max()) if measured.size else 1.0) * np.sqrt(flat.size) + 32.0
+    wide = 32.0 * (float(measured.max()) if measured.size else 1.0) * np.sqrt(n) + 32.0
     finite = np.where(np.isfinite(unary.lo) & np.isfinite(unary.hi), unary.hi - unary.lo, 0.0)
     return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
 
@@ -81,7 +81,7 @@ class Placement:
 def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
     unary, tilt = network.unary, network.tilt
-    kind, scale = _stand_in(unary)
+    kind, scale = _stand_in(unary, network.slots)
     v = np.maximum(network.variable, 0)
     count = v.size
     own = [

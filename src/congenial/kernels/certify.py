@@ -113,6 +113,10 @@ def _cross(lost, other, small, first, out):
     block meets; blocks are short against the width of `other`, so the bound is little larger.
     """
     n = other.size
+    whole = lost.sum()
+    if whole <= small:
+        out += whole * other.max()
+        return
     block = min(max(n // 24, 1), 64)
     # peak[t + block - 1] is the largest of other[t .. t + block - 1]
     peak = np.zeros(n + block - 1)

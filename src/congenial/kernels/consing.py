@@ -14,8 +14,11 @@ def number_pairs(a, b, codes, first):
     first.
     """
     n = a.size
+    changes = 1
+    for i in range(1, n):
+        changes += int(a[i] != a[i - 1] or b[i] != b[i - 1])
     bits = 4
-    while (1 << bits) < 2 * n:
+    while (1 << bits) < 2 * changes:
         bits += 1
     mask = (1 << bits) - 1
     held = np.full(1 << bits, -1, dtype=np.int64)
