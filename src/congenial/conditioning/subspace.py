@@ -85,7 +85,7 @@ def subspace(need: Requirements) -> Subspace:
         if system.forest is not None:
             return OnForest(need.n, system.forest, system.fixed)
     if need.n <= LONGEST_DENSE:
-        return Dense(need.n, _dense_rows(need))
+        return Dense(need.n, need.pinned, _dense_rows(need))
     try:
         import scipy.sparse  # noqa: F401
     except ImportError as cause:
@@ -225,11 +225,13 @@ class Dense:
     Attributes
     ----------
     n : int
+    fixed : ndarray of bool, shape (n,)
     rows : ndarray of float64, shape (m, n)
-        The solutions u have ``rows @ u == 0``.
+        The solutions u have ``rows @ u == 0``, and are zero where fixed.
     """
 
     n: int
+    fixed: npt.NDArray[np.bool_]
     rows: FloatArray
 
     @property
@@ -240,11 +242,14 @@ class Dense:
     @cached_property
     def basis(self) -> FloatArray:
         """Orthonormal basis of the solutions, shape (n, d)."""
-        lengths = np.linalg.norm(self.rows, axis=1)
-        lengths[lengths == 0.0] = 1.0
-        _, singular, right = np.linalg.svd(self.rows / lengths[:, None])
-        rank = int((singular > 1e-12 * max(self.rows.shape, default=1)).sum())
-        return np.ascontiguousarray(right[rank:].T)
+        rows = self.rows[:, ~self.fixed]
+        lengths = np.linalg.norm(rows, axis=1)
+        rows = rows[lengths > 0.0] / lengths[lengths > 0.0][:, None]
+        _, singular, right = np.linalg.svd(rows)
+        rank = int((singular > 1e-12 * max(rows.shape)).sum())
+        out = np.zeros((self.n, right.shape[0] - rank))
+        out[~self.fixed] = right[rank:].T
+        return out
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
         """Check that a law exists; see `Subspace.check`."""
@@ -298,7 +303,7 @@ class FittedDense:
 
 
 def _dense_rows(need: Requirements) -> FloatArray:
-    parts = [need.equalities[0], np.eye(need.n)[need.pinned]]
+    parts = [need.equalities[0]]
     if need.tree is not None:
         listed = tree_rows(need.tree)
         sums = np.zeros((len(listed), need.n))
