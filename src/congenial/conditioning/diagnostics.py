@@ -1,20 +1,49 @@
-"""Whether chains have converged: split R-hat and effective sample size.
+"""Whether chains have converged: rank-normalised split R-hat and bulk effective sample size.
 
 Neither proves convergence; a guarantee never rests on them.
+
+References
+----------
+Vehtari, Gelman, Simpson, Carpenter and Buerkner (2021), "Rank-normalization, folding, and
+localization: an improved R-hat for assessing convergence of MCMC", Bayesian Analysis 16(2).
 """
 
 from __future__ import annotations
+
+from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
 FloatArray = npt.NDArray[np.float64]
+
 # Fewer draws a chain say nothing.
 SHORTEST = 8
 
 
 def r_hat(chains: FloatArray) -> FloatArray:
-    """Split R-hat of each entry: near 1 where chains and their halves agree.
+    """Rank-normalised split R-hat of each entry, the larger of bulk and tails.
+
+    Parameters
+    ----------
+    chains : ndarray of float64, shape (chains, draws, n)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Near 1 where chains and their halves agree; NaN where an entry does not vary, or there are
+        fewer than `SHORTEST` draws a chain.
+    """
+    halves = _halves(chains)
+    if halves is None:
+        return np.full(chains.shape[2], np.nan)
+    bulk = _plain_r_hat(_normal_scores(halves))
+    middle = np.median(halves, axis=(0, 1))
+    return np.fmax(bulk, _plain_r_hat(_normal_scores(np.abs(halves - middle))))
+
+
+def effective_size(chains: FloatArray) -> FloatArray:
+    """Bulk effective sample size of each entry, all chains together.
 
     Parameters
     ----------
@@ -24,68 +53,72 @@ def r_hat(chains: FloatArray) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
         NaN where an entry does not vary, or there are fewer than `SHORTEST` draws a chain.
-
-    References
-    ----------
-    Gelman et al., Bayesian Data Analysis (2013), Section 11.4.
     """
     halves = _halves(chains)
     if halves is None:
         return np.full(chains.shape[2], np.nan)
-    length = halves.shape[1]
-    within = halves.var(axis=1, ddof=1).mean(axis=0)
-    between = halves.mean(axis=1).var(axis=0, ddof=1)
-    varies = within > 0.0
-    ratio = between / np.where(varies, within, 1.0)
-    return np.where(varies, np.sqrt((length - 1.0) / length + ratio), np.nan)
-
-
-def effective_size(chains: FloatArray) -> FloatArray:
-    """Effective sample size of each entry, all chains together.
-
-    Autocorrelations are summed in pairs up to the first that is not positive.
-
-    Parameters
-    ----------
-    chains : ndarray of float64, shape (chains, draws, n)
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        NaN where `r_hat` is.
-
-    References
-    ----------
-    Geyer (1992), Section 3.3; Gelman et al. (2013), Section 11.5.
-    """
-    halves = _halves(chains)
-    count = chains.shape[2]
-    out = np.full(count, np.nan)
-    if halves is None:
-        return out
-    parts, length = halves.shape[:2]
-    size = 1 << int(np.ceil(np.log2(2 * length)))
-    for i in range(count):
-        series = halves[:, :, i]
-        within = float(series.var(axis=1, ddof=1).mean())
-        if not within > 0.0:
-            continue
-        power = np.abs(np.fft.rfft(series - series.mean(axis=1, keepdims=True), size)) ** 2
-        covariance = np.fft.irfft(power, size)[:, :length].mean(axis=0) / length
-        total = within * (length - 1.0) / length + float(series.mean(axis=1).var(ddof=1))
-        correlation = 1.0 - (within - covariance * length / (length - 1.0)) / total
-        correlation[0] = 1.0
-        pairs = correlation[: length - length % 2].reshape(-1, 2).sum(axis=1)
-        stop = np.flatnonzero(pairs <= 0.0)
-        kept = np.minimum.accumulate(pairs[: stop[0] if stop.size else pairs.size])
-        time = max(-1.0 + 2.0 * float(kept.sum()), 1.0 / np.log10(parts * length))
-        out[i] = parts * length / time
-    return out
+    scores = _normal_scores(halves)
+    count, draws, _ = scores.shape
+    within = _autocovariance(scores)
+    own = within[0] * draws / (draws - 1.0)
+    spread = within[0] + scores.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        rho = 1.0 - (own - within) / spread
+    rho[0] = 1.0
+    # sums of neighbouring pairs are positive and decreasing for a reversible chain (Geyer 1992)
+    pairs = rho[: draws // 2 * 2].reshape(-1, 2, rho.shape[1])
+    sums = pairs.sum(axis=1)[: (draws - 3) // 2]  # the last are mere noise
+    counted = np.logical_and.accumulate(sums > 0.0, axis=0)
+    kept = np.where(counted, np.minimum.accumulate(sums, axis=0), 0.0).sum(axis=0)
+    after = np.minimum(counted.sum(axis=0), pairs.shape[0] - 1)
+    single = np.take_along_axis(pairs[:, 0], after[None], axis=0)[0]
+    total = float(count * draws)
+    time = np.maximum(2.0 * kept - 1.0 + np.maximum(single, 0.0), 1.0 / np.log10(total))
+    return np.where(spread > 0.0, total / time, np.nan)
 
 
 def _halves(chains: FloatArray) -> FloatArray | None:
-    count, length, n = chains.shape
-    if length < SHORTEST:
+    """Return each chain as two of half its length, an odd middle draw left out."""
+    if chains.shape[1] < SHORTEST:
         return None
-    half = length // 2
-    return chains[:, : 2 * half].reshape(2 * count, half, n)
+    half = chains.shape[1] // 2
+    return np.concatenate((chains[:, :half], chains[:, -half:]))
+
+
+def _normal_scores(values: FloatArray) -> FloatArray:
+    """Replace values by the normal quantiles of their ranks, ties by their mean rank."""
+    flat = values.reshape(-1, values.shape[2])
+    count = flat.shape[0]
+    order = np.argsort(flat, axis=0, kind="stable")
+    ordered = np.take_along_axis(flat, order, axis=0)
+    new = np.ones(flat.shape, dtype=np.bool_)
+    new[1:] = ordered[1:] != ordered[:-1]
+    position = np.arange(count)[:, None]
+    first = np.maximum.accumulate(np.where(new, position, 0), axis=0)
+    ends = np.ones(flat.shape, dtype=np.bool_)
+    ends[:-1] = new[1:]
+    last = np.minimum.accumulate(np.where(ends, position, count)[::-1], axis=0)[::-1]
+    doubled = np.empty(flat.shape, dtype=np.int64)
+    np.put_along_axis(doubled, order, first + last + 2, axis=0)  # twice the mean rank
+    normal = NormalDist()
+    used, at = np.unique(doubled, return_inverse=True)
+    quantile = [normal.inv_cdf((0.5 * r - 0.375) / (count + 0.25)) for r in used.tolist()]
+    return np.array(quantile)[at].reshape(values.shape)
+
+
+def _plain_r_hat(scores: FloatArray) -> FloatArray:
+    draws = scores.shape[1]
+    within = scores.var(axis=1, ddof=1).mean(axis=0)
+    between = scores.mean(axis=1).var(axis=0, ddof=1)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return np.asarray(np.sqrt((draws - 1.0) / draws + between / within))
+
+
+def _autocovariance(scores: FloatArray) -> FloatArray:
+    """Return the mean over chains of the biased autocovariance, shape (draws, n)."""
+    draws = scores.shape[1]
+    centred = scores - scores.mean(axis=1, keepdims=True)
+    size = 1 << int(2 * draws - 1).bit_length()
+    spectrum = np.fft.rfft(centred, size, axis=1)
+    power = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, :draws]
+    return np.asarray(power.mean(axis=0) / draws)
