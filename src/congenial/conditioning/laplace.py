@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.diagnostics import effective_size, r_hat
+from congenial.conditioning.diagnostics import LEAST_DRAWS, bulk_ess, split_rhat
 from congenial.conditioning.gaussian import checked_values
 from congenial.conditioning.subspace import Subspace
 from congenial.errors import PrivacyError, UnsupportedError
@@ -132,7 +132,9 @@ class ConditionedLaplace:
         length = -(-rows // self.chains)
         spread = np.geomspace(0.1, 10.0, self.chains)
         runs = np.stack([self._run(length, float(s), source) for s in spread])
-        info = Info(self.chains, self.warmup, self.thin, r_hat(runs), effective_size(runs))
+        unknown = np.full(values.size, np.nan)
+        told = (split_rhat(runs), bulk_ess(runs)) if length >= LEAST_DRAWS else (unknown, unknown)
+        info = Info(self.chains, self.warmup, self.thin, *told)
         out = values + runs.transpose(1, 0, 2).reshape(-1, values.size)[:rows]
         return (out[0] if size is None else out), info
 
