@@ -18,10 +18,10 @@ import numpy.typing as npt
 FloatArray = npt.NDArray[np.float64]
 
 # Fewer draws a chain say nothing.
-SHORTEST = 8
+LEAST_DRAWS = 8
 
 
-def r_hat(chains: FloatArray) -> FloatArray:
+def split_rhat(chains: FloatArray) -> FloatArray:
     """Rank-normalised split R-hat of each entry, the larger of bulk and tails.
 
     Parameters
@@ -32,7 +32,7 @@ def r_hat(chains: FloatArray) -> FloatArray:
     -------
     ndarray of float64, shape (n,)
         Near 1 where chains and their halves agree; NaN where an entry does not vary, or there are
-        fewer than `SHORTEST` draws a chain.
+        fewer than `LEAST_DRAWS` draws a chain.
     """
     halves = _halves(chains)
     if halves is None:
@@ -42,7 +42,7 @@ def r_hat(chains: FloatArray) -> FloatArray:
     return np.fmax(bulk, _plain_r_hat(_normal_scores(np.abs(halves - middle))))
 
 
-def effective_size(chains: FloatArray) -> FloatArray:
+def bulk_ess(chains: FloatArray) -> FloatArray:
     """Bulk effective sample size of each entry, all chains together.
 
     Parameters
@@ -52,7 +52,7 @@ def effective_size(chains: FloatArray) -> FloatArray:
     Returns
     -------
     ndarray of float64, shape (n,)
-        NaN where an entry does not vary, or there are fewer than `SHORTEST` draws a chain.
+        NaN where an entry does not vary, or there are fewer than `LEAST_DRAWS` draws a chain.
     """
     halves = _halves(chains)
     if halves is None:
@@ -79,7 +79,7 @@ def effective_size(chains: FloatArray) -> FloatArray:
 
 def _halves(chains: FloatArray) -> FloatArray | None:
     """Return each chain as two of half its length, an odd middle draw left out."""
-    if chains.shape[1] < SHORTEST:
+    if chains.shape[1] < LEAST_DRAWS:
         return None
     half = chains.shape[1] // 2
     return np.concatenate((chains[:, :half], chains[:, -half:]))
