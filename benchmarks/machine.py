@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import platform
 import re
@@ -48,6 +49,15 @@ def spare_memory(share: float) -> None:
 
         whole = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
         resource.setrlimit(resource.RLIMIT_DATA, (int(share * whole),) * 2)
+
+
+def limit_seconds(seconds: float) -> None:
+    """End this process once it has used so much processor time, where the system can."""
+    if platform.system() != "Windows":
+        import resource
+
+        whole = math.ceil(seconds)
+        resource.setrlimit(resource.RLIMIT_CPU, (whole, whole + 5))
 
 
 def described() -> dict[str, str]:

@@ -68,7 +68,7 @@ class Case:
     row, name : str
     measures : tuple of Measure
     limit : float
-        Seconds after which it is stopped.
+        Seconds of processor time after which it is stopped.
     run : callable
         Yields what it sees, as soon as it is known.
     """

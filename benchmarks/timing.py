@@ -29,7 +29,8 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
     repeats : int
         Number of rounds at most. The first of three or more is thrown away: it finds caches cold.
     budget : float
-        Seconds; no round is begun that would likely end after them, but one is always made.
+        Seconds of processor time; no round is begun that would likely end after them, but one is
+        always made.
 
     Returns
     -------
@@ -37,7 +38,7 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
         Seconds of processor time.
     """
     times: dict[str, list[float]] = {name: [] for name in steps}
-    begin, done = time.perf_counter(), 0
+    begin, done = clock(), 0
     enabled = gc.isenabled()
     try:
         for done in range(1, repeats + 1):
@@ -49,7 +50,7 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
                 times[name].append(clock() - start)
                 if enabled:
                     gc.enable()
-            if (time.perf_counter() - begin) * (done + 1) / done > budget:
+            if (clock() - begin) * (done + 1) / done > budget:
                 break
     finally:
         if enabled:

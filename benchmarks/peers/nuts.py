@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 import os
-from functools import partial
 from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.target import Chains, Target, start
+from benchmarks.peers.target import Chains, FloatArray, Target, start
 from benchmarks.timing import clock
 
 CHAINS = 4
+CHUNK = 20
 # Of 0.6 and the usual 0.8, the faster on this law: its kinks cost more than longer steps.
 ACCEPTED = 0.6
 
@@ -46,48 +46,50 @@ def run(law: Target, *, seconds: float, warmup: int = 500) -> Chains:
         jacobian = jax.nn.log_sigmoid(v / law.scale).sum() if law.nonnegative else 0.0
         return jacobian - size / law.scale
 
-    @partial(jax.jit, static_argnums=3)
-    def chain(key: Any, state: Any, parameters: Any, count: int) -> Any:
+    @jax.jit
+    def adapt(key: Any, begin: Any) -> Any:
+        window = blackjax.window_adaptation(
+            blackjax.nuts, log_density, target_acceptance_rate=ACCEPTED
+        )
+        (state, parameters), _ = window.run(key, begin, num_steps=warmup)
+        return state, parameters
+
+    @jax.jit
+    def chunk(key: Any, state: Any, parameters: Any) -> Any:
         kernel = blackjax.nuts(log_density, **parameters)
 
         def step(at: Any, one: Any) -> Any:
             after, told = kernel.step(one, at)
             return after, (noise(after.position), told.num_integration_steps, told.is_divergent)
 
-        return jax.lax.scan(step, state, jax.random.split(key, count))
+        return jax.lax.scan(step, state, jax.random.split(key, CHUNK))
 
     rng, key = np.random.default_rng(12), jax.random.key(12)
-    adapted = []
+    states: list[Any] = []
+    tuned: list[Any] = []
     for _ in range(CHAINS):
         key, one = jax.random.split(key)
         u = start(law, rng)
-        begin = jnp.asarray(law.x + u if law.nonnegative else u)
-        adapt = blackjax.window_adaptation(
-            blackjax.nuts, log_density, target_acceptance_rate=ACCEPTED
-        )
-        (state, parameters), _ = adapt.run(one, begin, num_steps=warmup)
-        adapted.append((state, parameters))
-    pilot = 50
-    jax.block_until_ready(chain(key, *adapted[0], pilot))
-    begin_at = clock()
-    jax.block_until_ready(chain(key, *adapted[0], pilot))
-    rate = pilot / max(clock() - begin_at, 1e-9)
-    count = int(np.clip(rate * seconds / CHAINS, 20, 20_000))
-    jax.block_until_ready(chain(key, *adapted[0], count))  # compiles for this length
-    spent, draws, leaps, broken = 0.0, [], [], 0
-    for state, parameters in adapted:
-        key, one = jax.random.split(key)
-        begin_at = clock()
-        _, (positions, steps, divergent) = jax.block_until_ready(
-            chain(one, state, parameters, count)
-        )
-        spent += clock() - begin_at
-        draws.append(np.asarray(positions))
-        leaps.append(float(np.mean(steps)))
-        broken += int(np.sum(divergent))
+        state, parameters = adapt(one, jnp.asarray(law.x + u if law.nonnegative else u))
+        state, _ = chunk(one, state, parameters)  # compiles, and warms up a little more
+        states.append(jax.block_until_ready(state))
+        tuned.append(parameters)
+    drawn: list[FloatArray] = []
+    spent, leaps, broken = 0.0, [], 0
+    while spent < seconds or len(drawn) < 2:  # as many chunks of every chain
+        parts = []
+        for i in range(CHAINS):
+            key, one = jax.random.split(key)
+            begin = clock()
+            states[i], told = jax.block_until_ready(chunk(one, states[i], tuned[i]))
+            spent += clock() - begin
+            parts.append(np.asarray(told[0]))
+            leaps.append(float(np.mean(told[1])))
+            broken += int(np.sum(told[2]))
+        drawn.append(np.array(parts))
     return Chains(
-        np.array(draws),
+        np.concatenate(drawn, axis=1),
         spent,
-        f"{CHAINS} chains of {count:,} draws after {warmup} of warm-up, {np.mean(leaps):.0f} "
-        f"leapfrog steps a draw, {broken} divergent",
+        f"{CHAINS} chains of {CHUNK * len(drawn):,} draws after {warmup} of warm-up, "
+        f"{np.mean(leaps):.0f} leapfrog steps a draw, {broken} divergent",
     )
