@@ -93,7 +93,7 @@ class Conditioned:
         for begin in range(0, rows, together):
             part = out[begin : begin + together]
             words = source.bits(part.shape[0] * width).reshape(-1, width)
-            noise = exact.draw(tables, words, self.mechanism.n)
+            noise = exact.draw(tables, words, self.mechanism.n, fixed_work=source.private)
             part[:] = counts + noise * self.forest.orientation[: self.mechanism.n]
         return out[0] if size is None else out
 

@@ -41,6 +41,8 @@ class Tables:
     table : ndarray of float64
         All tables, one after another.
     factor, log_scale : ndarray of float64, shape (c,)
+    middle, share : ndarray of float64, shape (c,)
+        Given its sum s, the left part of a merge lies near ``middle + share * s``.
     error : float
         Proven bound on the total variation between one draw and its law.
     """
@@ -52,6 +54,8 @@ class Tables:
     table: FloatArray
     factor: FloatArray
     log_scale: FloatArray
+    middle: FloatArray
+    share: FloatArray
     error: float
 
     def of_class(self, c: int) -> FloatArray:
@@ -183,7 +187,11 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     variables = int((network.ctype[at] != MERGE).sum())
     own = _WEIGHT_UNITS * variables + int((network.op == descend.LINK).sum())
     error = cut + float(rounding[spent].sum()) + own * _UNIT
-    return Tables(network, lo, hi, offset, table, factor, log_scale, error), cut
+    a = network.left
+    share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
+    middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
+    filled = (lo, hi, offset, table, factor, log_scale, middle, share)
+    return Tables(network, *filled, error), cut
 
 
 def _cut_off(
@@ -241,9 +249,15 @@ def log_sum(tables: Tables) -> float:
     return total
 
 
-def draw(tables: Tables, words: npt.NDArray[np.uint64], n: int) -> IntArray:
-    """Draw one vector a row of `words`, shape (rows, choices); returns int64 (rows, n)."""
+def draw(
+    tables: Tables, words: npt.NDArray[np.uint64], n: int, *, fixed_work: bool = True
+) -> IntArray:
+    """Draw one vector a row of `words`, shape (rows, words); returns int64 (rows, n).
+
+    With `fixed_work` every choice visits all its outcomes, so that the time tells nothing of it.
+    """
     network = tables.network
+    none = np.empty(0)
     values = np.zeros((words.shape[0], network.slots), dtype=np.int64)
     descend.draw(
         network.op,
@@ -259,6 +273,8 @@ def draw(tables: Tables, words: npt.NDArray[np.uint64], n: int) -> IntArray:
         tables.offset,
         tables.table,
         tables.factor,
+        none if fixed_work else tables.middle,
+        none if fixed_work else tables.share,
         words,
         values,
     )

@@ -45,6 +45,34 @@ def choose(a, lo_a, b, lo_b, s, total, word):
 
 
 @njit(cache=True)
+def choose_near(a, lo_a, b, lo_b, s, total, word, start):
+    """Return what `choose` returns in law, visiting l from `start` outwards until the choice.
+
+    The work tells how far the choice lies from `start`: for studies, not for releases.
+    """
+    first = max(lo_a, s - lo_b - b.size + 1)
+    last = min(lo_a + a.size - 1, s - lo_b)
+    unit = math.ldexp(1.0, 62 - math.frexp(total)[1])
+    target, _ = scaled(word, np.int64(total * unit))
+    j = s - lo_b
+    up = min(max(start, first), last)
+    down = up - 1
+    below = np.int64(0)
+    while up <= last or down >= first:
+        if up <= last:
+            below += np.int64(a[up - lo_a] * b[j - up] * unit)
+            if below > target:
+                return up
+            up += 1
+        if down >= first:
+            below += np.int64(a[down - lo_a] * b[j - down] * unit)
+            if below > target:
+                return down
+            down -= 1
+    return choose(a, lo_a, b, lo_b, s, total, word)
+
+
+@njit(cache=True)
 def draw(
     op,
     first,
@@ -59,6 +87,8 @@ def draw(
     offset,
     table,
     factor,
+    middle,
+    share,
     words,
     values,
 ):
@@ -68,7 +98,8 @@ def draw(
     `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
     class `cls`) and COMPOSE (slot `first`, and slot `second` that is not positive, each composed
     uniformly over the `cls` slots members[third], ...). `words` is uint64, one a ROOT or SPLIT and
-    2 (cls - 1) a COMPOSE, used in order; those left over are spare.
+    2 (cls - 1) a COMPOSE, used in order; those left over are spare. Where `middle` is not empty,
+    the left part of a sum s of class c is looked for around ``middle[c] + share[c] * s``.
     """
     spare = np.empty(1, dtype=np.int64)
     for r in range(values.shape[0]):
@@ -97,15 +128,13 @@ def draw(
             a, b = left[c], right[c]
             s = row[first[i]]
             total = table[offset[c] + s - lo[c]] * factor[c]
-            l = choose(
-                table[offset[a] : offset[a] + hi[a] - lo[a] + 1],
-                lo[a],
-                table[offset[b] : offset[b] + hi[b] - lo[b] + 1],
-                lo[b],
-                s,
-                total,
-                word,
-            )
+            wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+            wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+            if middle.size:
+                start = np.int64(np.rint(middle[c] + share[c] * s))
+                l = choose_near(wide_a, lo[a], wide_b, lo[b], s, total, word, start)
+            else:
+                l = choose(wide_a, lo[a], wide_b, lo[b], s, total, word)
             row[second[i]] = l
             row[third[i]] = s - l
 
