@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import json
 import os
-import signal
 import subprocess
 import sys
 import time
 from collections.abc import Callable, Iterable
 from pathlib import Path
+from tempfile import TemporaryFile
+from typing import IO
 
-from benchmarks.machine import ONE_THREAD, ROOT
+from benchmarks.machine import ONE_THREAD, ROOT, used_seconds
 from benchmarks.record import Case, Line, Seen, line
 from benchmarks.rows import cases
 
@@ -19,6 +20,7 @@ from benchmarks.rows import cases
 _LEAST = 10.0
 # A case may take so many times its limit where it shares the machine.
 _SLOW = 4.0
+_POLL = 0.1
 
 
 def run(
@@ -49,7 +51,7 @@ def run(
             if left < _LEAST:
                 lines += to_lines(case, {}, "not run: the time of the whole run was spent")
                 continue
-            seen, why = _apart(case, index, quick=quick, limit=min(_SLOW * case.limit, left))
+            seen, why = _apart(case, index, quick=quick, wait=min(_SLOW * case.limit, left))
             lines += to_lines(case, seen, why)
     return lines
 
@@ -59,28 +61,20 @@ def to_lines(case: Case, seen: dict[str, Seen], why: str) -> list[Line]:
     return [line(case, measure, seen.get(measure.name), why) for measure in case.measures]
 
 
-def _apart(case: Case, index: int, *, quick: bool, limit: float) -> tuple[dict[str, Seen], str]:
+def _apart(case: Case, index: int, *, quick: bool, wait: float) -> tuple[dict[str, Seen], str]:
     """Run a case in another process; return what it saw, and why the rest is missing."""
     command = [sys.executable, "-m", "benchmarks.worker", case.row, str(index)]
     command += ["--quick"] if quick else []
-    why = f"over {limit:.0f} s, the machine being busy"
-    try:
-        done = subprocess.run(
-            command,
-            cwd=ROOT,
-            env=environment(),
-            capture_output=True,
-            text=True,
-            check=False,
-            timeout=limit,
-        )
-        out, bad = done.stdout, done.stderr.strip().splitlines()
-        if done.returncode == -getattr(signal, "SIGXCPU", 0):
-            why = f"over its limit of {case.limit:.0f} s"
-        elif done.returncode:
-            why = "failed: " + (bad[-1] if bad else f"ended with status {done.returncode}")
-    except subprocess.TimeoutExpired as late:
-        out = (late.stdout or b"").decode() if not isinstance(late.stdout, str) else late.stdout
+    with TemporaryFile() as out_file, TemporaryFile() as bad_file:
+        with subprocess.Popen(
+            command, cwd=ROOT, env=environment(), stdout=out_file, stderr=bad_file
+        ) as process:
+            stopped = _stopped(process, case.limit, wait)
+        out, bad = (_text(file) for file in (out_file, bad_file))
+    why = stopped
+    if not stopped and process.returncode:
+        last = bad.strip().splitlines()[-1:] or [f"ended with status {process.returncode}"]
+        why = f"failed: {last[0]}"
     seen = {}
     for text in out.splitlines():
         # another library may write too, and a process that was stopped may leave half a line
@@ -92,6 +86,26 @@ def _apart(case: Case, index: int, *, quick: bool, limit: float) -> tuple[dict[s
         elif "measure" in told:
             seen[str(told["measure"])] = Seen(**told)
     return seen, why
+
+
+def _stopped(process: subprocess.Popen[bytes], limit: float, wait: float) -> str:
+    """Wait for a process to end; stop it at its limit, and return why, else nothing."""
+    end = time.monotonic() + wait
+    try:
+        while process.poll() is None:
+            if used_seconds(process.pid) > limit:
+                return f"over its limit of {limit:.0f} s"
+            if time.monotonic() > end:
+                return f"stopped after {wait:.0f} s by the clock, the machine being busy"
+            time.sleep(_POLL)
+        return ""
+    finally:
+        process.kill()
+
+
+def _text(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode("utf-8", errors="replace")
 
 
 def environment() -> dict[str, str]:

@@ -10,7 +10,7 @@ import json
 import sys
 from dataclasses import asdict
 
-from benchmarks.machine import limit_seconds, pin, spare_memory
+from benchmarks.machine import pin, spare_memory
 from benchmarks.rows import cases
 
 # Of the machine's memory; the rest is for whatever else runs on it.
@@ -28,7 +28,6 @@ def main(row: str, index: int, *, quick: bool) -> None:
         sys.stdout.flush()
 
     case = cases(row, quick=quick)[index]
-    limit_seconds(case.limit)
     try:
         for seen in case.run():
             tell(asdict(seen))
