@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.boxes import Box, place_box
-from congenial.conditioning.branches import Branches, compile_branches, log_weight
+from congenial.conditioning.branches import Branches, Program, compile_branches, log_weight
 from congenial.conditioning.exact import ERROR_LIMIT
 from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, cycle_closers
@@ -92,16 +92,11 @@ def free_variables(system: SumSystem) -> list[int]:
 
 def enumerate_cut(
     system: SumSystem, box: Box, cut: tuple[int, ...], most: int
-) -> tuple[IntArray, FloatArray]:
+) -> tuple[IntArray, FloatArray] | None:
     """List the assignments of a cut set within its windows, and the logs of their own weights.
 
     Left out are those that no values of the others can complete, and those whose summed loss is
-    beyond `Box.ball`.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are more than `most`.
+    beyond `Box.ball`. None stands for more than `most`.
     """
     unary = box.unary
     measured = [v for v in cut if unary.kind[v] != laws.FLAT]
@@ -127,7 +122,7 @@ def enumerate_cut(
         least, largest = np.outer((box.lo[v], box.hi[v]), coefficients[:, j])
         low, high = low - np.minimum(least, largest), high - np.maximum(least, largest)
         if values.shape[0] * u.size > 8 * most:
-            raise _too_many(most)
+            return None
         i, c = np.divmod(np.arange(values.shape[0] * u.size), max(u.size, 1))
         fresh = sums[i] + u[c, None] * coefficients[:, j]
         log_fresh = log_own[i] + own[c]
@@ -137,16 +132,8 @@ def enumerate_cut(
         values = np.column_stack((values[i], u[c]))
         sums, log_own = fresh[keep], log_fresh[keep]
         if values.shape[0] > most:
-            raise _too_many(most)
+            return None
     return np.ascontiguousarray(values), log_own
-
-
-def _too_many(most: int) -> UnsupportedError:
-    return UnsupportedError(
-        f"the sums form cycles whose cut set has more than {most} assignments within reach of the "
-        "noise; use smaller scales, mandate fewer sums, or condition with sampler='gibbs' for "
-        "studies."
-    )
 
 
 def weigh(
@@ -170,7 +157,10 @@ def weigh(
         box = place_box(system.rows, unary, fixed, budget)
         cut = choose_cut(system, box, first)
         branches = compile_branches(system.rows, box, free, cut)
-        values, log_own = enumerate_cut(system, box, cut, most)
+        listed = enumerate_cut(system, box, cut, most)
+        if listed is None:
+            raise too_costly()
+        values, log_own = listed
         if values.shape[0] * branches.work > 4 * MOST_WORK:
             raise too_costly()
         found = evaluated(box, branches, values, log_own)
@@ -193,10 +183,11 @@ def weigh(
 
 
 def too_costly() -> UnsupportedError:
-    """Return the refusal of too many multiplications."""
+    """Return the refusal of a sum over too many assignments."""
     return UnsupportedError(
-        f"summing over the cut set would take more than {4 * MOST_WORK:.0e} multiplications; use "
-        "smaller scales, mandate fewer sums, or condition with sampler='gibbs' for studies."
+        f"the sums form cycles whose cut set takes more than {MOST_ASSIGNMENTS} assignments or "
+        f"{MOST_WORK:.1e} multiplications; use smaller scales, mandate fewer sums, or condition "
+        "with sampler='gibbs' for studies."
     )
 
 
@@ -261,16 +252,39 @@ def draw_assignments(found: Assignments, words: npt.NDArray[np.uint64]) -> IntAr
 
 
 def draw_forest(
-    branches: Branches, size: int, held: IntArray, words: npt.NDArray[np.uint64]
-) -> IntArray:
-    """Draw all variables, (r, size), given held values (r, cut), with words (r, choices)."""
+    branches: Branches,
+    size: int,
+    held: IntArray,
+    words: npt.NDArray[np.uint64],
+    program: Program | None = None,
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Draw all variables given held values.
+
+    Parameters
+    ----------
+    branches : Branches
+    size : int
+        Number of variables.
+    held : ndarray of int64, shape (r, cut)
+    words : ndarray of uint64, shape (r, choices)
+    program : tuple of ndarray, optional
+        State to go on from, changed in place; `branches.program` where not given.
+
+    Returns
+    -------
+    values : ndarray of int64, shape (r, size)
+    whole : ndarray of bool, shape (r,)
+        False where the held values leave nothing to draw.
+    """
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
-    cutset.draw(held, branches.coefficients, *branches.program, branches.roots, words, values)
+    whole = np.ones(held.shape[0], dtype=np.bool_)
+    state = branches.program if program is None else program
+    cutset.draw(held, branches.coefficients, *state, branches.roots, words, values, whole)
     out = np.zeros((held.shape[0], size), dtype=np.int64)
     own = branches.op == cutset.UNARY
     out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]
     out[:, list(branches.cut)] = held
-    return out
+    return out, whole
 
 
 def joint_table(

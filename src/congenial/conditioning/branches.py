@@ -8,11 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.boxes import Box, Signed, added
+from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import Row
 from congenial.kernels import cutset, laws
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+Program = tuple[npt.NDArray[np.generic], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -80,7 +82,7 @@ class Branches:
         return int(cost[self.moving].sum()) + self.op.size
 
     @property
-    def program(self) -> tuple[npt.NDArray[np.generic], ...]:
+    def program(self) -> Program:
         """Arguments of the kernels, from `row` to `shifts`; state is copied."""
         fixed = (self.row, self.op, self.left, self.right, self.sign, self.lo, self.hi, self.offset)
         state = (self.table, self.start, self.stop, self.log_scale, self.shifts)
@@ -160,6 +162,7 @@ def compile_branches(
     free: list[int],
     cut: tuple[int, ...],
     last: int | None = None,
+    weights: Unary | None = None,
 ) -> Branches:
     """Compile the forest that is left of `rows` when the variables of `cut` are held.
 
@@ -172,6 +175,8 @@ def compile_branches(
     cut : tuple of int
     last : int, optional
         Variable to stand at the top, as the last root.
+    weights : Unary, optional
+        Weights other than those that the windows are made for.
 
     Returns
     -------
@@ -199,7 +204,8 @@ def compile_branches(
     if last is not None:
         roots = roots[1:] + roots[:1]
     empty = [k for k, row in enumerate(open_rows) if not row]
-    return _filled(build, cut, coefficients, coefficients[empty], roots)
+    unary = box.unary if weights is None else weights
+    return _filled(build, unary, cut, coefficients, coefficients[empty], roots)
 
 
 def _compile_component(
@@ -240,6 +246,7 @@ def _compile_component(
 
 def _filled(
     build: _Compiler,
+    unary: Unary,
     cut: tuple[int, ...],
     coefficients: IntArray,
     checks: IntArray,
@@ -253,7 +260,6 @@ def _filled(
     offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
     table = np.zeros(int(width.sum()))
     start, stop = np.zeros(op.size, dtype=np.int64), width.copy()
-    unary = build.box.unary
     table[offset[op == cutset.POINT]] = 1.0
     for t in np.flatnonzero((op == cutset.UNARY) & (width > 0)).tolist():
         v = int(columns["variable"][t])

@@ -7,11 +7,14 @@ from typing import cast
 
 import numpy as np
 
+from congenial.conditioning.assignments import too_costly
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.continuous import condition_continuous
 from congenial.conditioning.cutset import cut_conditioned
 from congenial.conditioning.gaussian import ConditionedGaussian
+from congenial.conditioning.gibbs import gibbs_conditioned
 from congenial.conditioning.grid import OnGrid, OnIntegers, in_units, spacing
+from congenial.conditioning.joint import sums_of
 from congenial.conditioning.laplace import ConditionedLaplace
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
 from congenial.conditioning.systems import sum_system
@@ -20,7 +23,7 @@ from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
 
-SAMPLERS = ("auto", "exact")
+SAMPLERS = ("auto", "exact", "gibbs")
 
 
 def condition(
@@ -33,9 +36,10 @@ def condition(
     mechanism : Additive or Mixture
         Continuous noise is covered under equalities alone.
     invariant : Invariant or Union
-        Sums that form a forest, bounds on single entries, and entries published exactly.
-    sampler : {"auto", "exact"}
-        "auto" takes the exact sampler wherever it applies.
+        Sums with entries -1, 0, 1, bounds on single entries, and entries published exactly.
+    sampler : {"auto", "exact", "gibbs"}
+        "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
+        studies, which give no guarantee; "exact" refuses instead.
 
     Returns
     -------
@@ -70,17 +74,20 @@ def condition(
                 "condition each part and mix those."
             )
         members = [_additive(part) for part in mechanism.parts]
-        parts = [_condition(part, invariant) for part in members]
+        parts = [_condition(part, invariant, sampler) for part in members]
         return ConditionedMixture(tuple(parts), mechanism.weights, (parts[0].requirements,))
     if isinstance(invariant, Union):
         whole = _additive(mechanism)
-        parts = [replace(_condition(whole, c), bounds_hold=False) for c in invariant.alternatives]
+        parts = [
+            replace(_condition(whole, c, sampler), bounds_hold=False)
+            for c in invariant.alternatives
+        ]
         needs = tuple(part.requirements for part in parts)
         check_alternatives(needs)
         return ConditionedMixture(tuple(parts), (1.0,) * len(parts), needs)
     if step == 0.0 and isinstance(mechanism, Additive):
         return condition_continuous(mechanism, invariant, sampler)
-    return _condition(_additive(mechanism), invariant)
+    return _condition(_additive(mechanism), invariant, sampler)
 
 
 def _additive(mechanism: object) -> Additive:
@@ -91,16 +98,21 @@ def _additive(mechanism: object) -> Additive:
     return mechanism
 
 
-def _condition(mechanism: Additive, invariant: Invariant) -> Conditioned:
+def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Conditioned:
     if not mechanism.noise.discrete:
         raise UnsupportedError(
             f"exact conditioning needs integer noise and was given {mechanism.noise.name} noise; "
             "use DiscreteLaplace or DiscreteGaussian."
         )
     need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
+    if sampler == "gibbs":
+        return gibbs_conditioned(mechanism, need, sums_of(need))
     system = sum_system(need)
     if system.forest is None:
-        return cut_conditioned(mechanism, need, system)
+        found = cut_conditioned(mechanism, need, system)
+        if found is None and sampler == "exact":
+            raise too_costly()
+        return found or gibbs_conditioned(mechanism, need, system)
     return Conditioned(mechanism, need, system.forest, system.fixed)
 
 

@@ -22,7 +22,6 @@ from congenial.conditioning.assignments import (
     draw_forest,
     enumerate_cut,
     free_variables,
-    too_costly,
     weigh,
 )
 from congenial.conditioning.boxes import place_box
@@ -39,6 +38,27 @@ from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+
+# Multiplications a second of one core, to the order of magnitude.
+RATE = 1e9
+
+
+def told_time(seconds: float) -> str:
+    """Return an order of magnitude in words."""
+    for limit, words in ((1e-2, "milliseconds"), (1.0, "less than a second"), (10.0, "seconds")):
+        if seconds <= limit:
+            return words
+    return "a minute" if seconds <= 60.0 else f"{seconds / 60.0:.0f} minutes"
+
+
+def told_bytes(count: float) -> str:
+    """Return bytes in a unit that fits."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024.0:
+            return f"{count:.3g} {unit}"
+        count /= 1024.0
+    return f"{count:.3g} GiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -82,7 +102,7 @@ class CutConditioned(Conditioned):
         # equal assignments next to each other share their tables
         order = np.argsort(which, kind="stable")
         noise = np.empty((rows, self.sums.size), dtype=np.int64)
-        noise[order] = draw_forest(
+        noise[order], _ = draw_forest(
             found.branches, self.sums.size, held[order], words.reshape(rows, -1)
         )
         out = counts + noise[:, : self.mechanism.n]
@@ -105,6 +125,40 @@ class CutConditioned(Conditioned):
         if self.system is None:
             raise AssertionError("made without a system")
         return self.system
+
+    def explain(self) -> str:
+        """Say which sampler draws, why, and at what cost."""
+        system, cost = self.sums, self.cost
+        if cost is None:
+            raise AssertionError("made without a cost")
+        by_name = self.mechanism.tree or self.requirements.tree
+        named = [
+            f"block sum {v - system.n}"
+            if v >= system.n
+            else "/".join(by_name.path(v))
+            if by_name is not None
+            else f"entry {v}"
+            for v in cost.cut[:4]
+        ]
+        more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
+        estimate = (
+            ""
+            if self.data_free
+            else " Bounds are left out of this estimate, which confidential counts do not enter."
+        )
+        law = (
+            "Equalities only: the noise has one law for every dataset."
+            if self.data_free
+            else "Bounds apply: the law depends on the confidential counts, which is charged for."
+        )
+        return (
+            f"exact sampler by a cut set: {len(system.rows)} sums form cycles, which "
+            f"{len(cost.cut)} held values open ({', '.join(named)}{more}). It sums over "
+            f"{cost.assignments} assignments, at most {cost.work:.1e} multiplications (about "
+            f"{told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
+            f"{MOST_ASSIGNMENTS} and {MOST_WORK:.1e}.{estimate} {law} Each draw is independent; "
+            f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
+        )
 
     @cached_property
     def error_bound(self) -> float:
@@ -163,36 +217,43 @@ def data_free_weights(mechanism: Additive, need: Requirements, system: SumSystem
     )
 
 
-def estimated(system: SumSystem, unary: Unary) -> Cost:
-    """Choose a cut set and count its assignments; nothing is summed yet.
+def estimated(system: SumSystem, unary: Unary) -> Cost | None:
+    """Choose a cut set and count its assignments; None where they are too many.
+
+    Nothing is summed yet.
 
     Raises
     ------
     UnsupportedError
-        If the cost is beyond the limits, or the law is improper.
+        If the law is improper.
     """
     fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
     box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
     cut = choose_cut(system, box)
-    values, _ = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
+    listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
+    if listed is None:
+        return None
+    count = listed[0].shape[0]
     branches = compile_branches(system.rows, box, free_variables(system), cut)
-    cost = Cost(cut, values.shape[0], branches.table.size, values.shape[0] * branches.work)
-    if cost.work > MOST_WORK:
-        raise too_costly()
-    return cost
+    cost = Cost(cut, count, branches.table.size, count * branches.work)
+    return cost if cost.work <= MOST_WORK else None
 
 
-def cut_conditioned(mechanism: Additive, need: Requirements, system: SumSystem) -> CutConditioned:
-    """Condition on a system with cycles.
+def cut_conditioned(
+    mechanism: Additive, need: Requirements, system: SumSystem
+) -> CutConditioned | None:
+    """Condition on a system with cycles, or return None where that costs too much.
 
     Whether the cost is affordable is judged by the sums and the noise, not by confidential counts.
 
     Raises
     ------
     UnsupportedError
-        If no cut set is small enough, or the law is improper.
+        If the law is improper.
     """
     cost = estimated(system, data_free_weights(mechanism, need, system))
+    if cost is None:
+        return None
     rest = [{v: a for v, a in row.items() if v not in cost.cut} for row in system.rows]
     forest = of_rows(as_arrays([row for row in rest if row]), system.size)
     return CutConditioned(mechanism, need, forest, system.fixed, system=system, cost=cost)

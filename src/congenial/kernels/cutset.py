@@ -171,23 +171,26 @@ def pick(weights, sums, words, out):
 @njit(cache=True)
 def draw(
     assignments, coefficients, row, op, left, right, sign, lo, hi, offset, table, start, stop,
-    log_scale, shifts, roots, words, values,
+    log_scale, shifts, roots, words, values, whole,
 ):  # fmt: skip
     """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
 
     The value of a table is where it is read: a variable's for UNARY and READ, a sum for MERGE.
+    `whole` (r,) says where there was anything to draw; other rows stay as they are.
     """
     dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
     for r in range(assignments.shape[0]):
-        _advance(
+        whole[r] = _advance(
             assignments[r], coefficients, row, shifts, dirty, op, left, right, sign, lo, hi,
             offset, table, start, stop, log_scale,
         )  # fmt: skip
+        if not whole[r]:
+            continue
         value = values[r]
         used = 0
         for t in roots:
-            whole = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
-            value[t] = _choose_root(whole, lo[t], words[r, used])
+            top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+            value[t] = _choose_root(top, lo[t], words[r, used])
             used += 1
         for t in range(op.size - 1, -1, -1):
             a, b = left[t], right[t]
