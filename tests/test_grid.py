@@ -129,6 +129,14 @@ def test_the_conditional_law_is_that_of_enumeration(kind, step, scales, pinned, 
         want = law.marginal(node)
         for value, p in zip(values, probabilities, strict=True):
             assert want.get(int(value / step), 0.0) == pytest.approx(p, abs=1e-10)
+    (first, last), table = got.joint([1, 4], x)
+    assert first.dtype == last.dtype == np.float64
+    np.testing.assert_allclose(
+        table.sum(axis=1)[np.isin(first, got.marginal(1, x)[0])].sum(), 1.0, atol=1e-9
+    )
+    pair = law.probabilities[(law.states[:, 1] == counts[1]) & (law.states[:, 4] == counts[4])]
+    at = table[np.ix_(first == x[1], last == x[4])]
+    assert at.sum() == pytest.approx(pair.sum(), abs=1e-10)
     draws = got.sample(x, size=4000, rng=cg.seeded(5))
     assert draws.dtype == np.float64
     assert (draws / step == np.rint(draws / step)).all()

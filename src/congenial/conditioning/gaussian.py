@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from statistics import NormalDist
@@ -11,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.subspace import Fitted, Subspace
+from congenial.conditioning.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
@@ -84,7 +85,7 @@ class ConditionedGaussian:
         values = checked_values(self.mechanism, self.requirements, x)
         rows = checked_size(size)
         noise = draw_noise(self.mechanism, rows, resolve(rng))
-        out = values + self.fitted.project(noise)
+        out = values + project(self.fitted, noise)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -135,6 +136,28 @@ class ConditionedGaussian:
         values = checked_values(self.mechanism, self.requirements, x)
         v = self._node(node)
         return Normal(float(values[v]), float(np.sqrt(self.fitted.variance(v))))
+
+    def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Joint law of several released values, as (mean, covariance): a normal law.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str, length k
+        x : array_like, shape (n,)
+
+        Returns
+        -------
+        mean : ndarray of float64, shape (k,)
+        covariance : ndarray of float64, shape (k, k)
+        """
+        values = checked_values(self.mechanism, self.requirements, x)
+        if isinstance(nodes, str | int):
+            raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
+        found = [self._node(node) for node in nodes]
+        one = np.zeros((len(found), self.mechanism.n))
+        one[np.arange(len(found)), found] = 1.0
+        covariance = self.fitted.respond(one)[:, found]
+        return values[found], 0.5 * (covariance + covariance.T)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
         """Interval of the noise at a node: released minus true lies in it with 1 - alpha.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Protocol, cast
 
@@ -9,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.errors import ArgumentError, InfeasibleError
+from congenial.conditioning.conditioned import Conditioned
+from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
@@ -115,6 +117,23 @@ class OnGrid:
         """Law of one released value, as (values, probabilities) on consecutive grid points."""
         values, probabilities = self.inner.marginal(node, self._units(x))
         return self._placed(values), probabilities
+
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[FloatArray, ...], FloatArray]:
+        """Joint law of one to three released values, on consecutive grid points of each.
+
+        Raises
+        ------
+        UnsupportedError
+            For a mixture or a union, or if it takes too many values.
+        """
+        if not isinstance(self.inner, Conditioned):
+            raise UnsupportedError(
+                "joint() of a mixture or a union is not covered; ask for marginal()."
+            )
+        values, probabilities = self.inner.joint(nodes, self._units(x))
+        return tuple(self._placed(each) for each in values), probabilities
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
         """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.

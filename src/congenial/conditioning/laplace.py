@@ -11,7 +11,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.diagnostics import LEAST_DRAWS, bulk_ess, split_rhat
 from congenial.conditioning.gaussian import checked_values
-from congenial.conditioning.subspace import Subspace
+from congenial.conditioning.subspace import Subspace, project
 from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
@@ -218,7 +218,7 @@ class ConditionedLaplace:
             radius = np.sqrt(-2.0 * np.log(first))
             normal, other = radius * np.cos(second * 2 * np.pi), radius * np.sin(second * 2 * np.pi)
             noise = np.where(noisy, normal / np.sqrt(np.where(noisy, precision, 1.0)), 0.0)
-            u = self.space.fit(precision).project(noise[None])[0]
+            u = project(self.space.fit(precision), noise[None])[0]
             precision = np.where(noisy, precisions(u, lam, other, uniform), 0.0)
             kept = t - self.warmup + 1
             if kept > 0 and kept % self.thin == 0:

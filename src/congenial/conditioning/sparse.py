@@ -124,13 +124,12 @@ class FittedSparse:
         ratio = _log_det(self.factor) - self.space.log_unit + self.dimension * np.log(self._unit)
         return float(0.5 * (self.dimension * np.log(2.0 * np.pi) - ratio))
 
-    def project(self, y: FloatArray) -> FloatArray:
-        """Closest solutions to each row of `y`."""
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
         free = self.space.free
-        w = self.weight[free] / self._unit
-        out = np.zeros(y.shape)
-        for row, noisy in zip(out, np.where(w > 0.0, y[:, free], 0.0) * w, strict=True):
-            row[free] = self._solve(noisy)
+        out = np.zeros(pull.shape)
+        for row, pulled in zip(out, pull[:, free], strict=True):
+            row[free] = self._solve(pulled / self._unit)
         return out
 
     def variance(self, node: int) -> float:

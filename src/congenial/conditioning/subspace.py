@@ -32,6 +32,10 @@ class Fitted(Protocol):
     """The solutions of linear equalities with one weight an entry."""
 
     @property
+    def weight(self) -> FloatArray:
+        """The weights."""
+
+    @property
     def log_volume(self) -> float:
         """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
 
@@ -39,8 +43,8 @@ class Fitted(Protocol):
     def dimension(self) -> int:
         """Dimension of the solutions."""
 
-    def project(self, y: FloatArray) -> FloatArray:
-        """Closest solutions to each row of `y`, shape (rows, n), in the weighted norm."""
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`, shape (rows, n)."""
 
     def variance(self, node: int) -> float:
         """Variance of one entry given the equalities."""
@@ -186,19 +190,18 @@ class FittedForest:
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
         return self.climbed[3] - self.space.log_unit + known
 
-    def project(self, y: FloatArray) -> FloatArray:
-        """Closest solutions to each row of `y`."""
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
         forest, n = self.space.forest, self.space.n
-        out = np.zeros((y.shape[0], forest.n))
+        out = np.zeros((pull.shape[0], forest.n))
         turned = np.zeros(forest.n)
-        for row, noisy in zip(out, y, strict=True):
-            turned[:n] = noisy * forest.orientation[:n]
-            normal.project(
+        for row, pulled in zip(out, pull, strict=True):
+            turned[:n] = pulled * forest.orientation[:n]
+            normal.respond(
                 forest.above,
                 forest.owner,
                 forest.sign,
                 forest.order,
-                self.weight,
                 *self.climbed[:3],
                 turned,
                 row,
@@ -292,10 +295,9 @@ class FittedDense:
         """A square root of the covariance, shape (n, d)."""
         return np.asarray(np.linalg.solve(self.factor, self.space.basis.T).T)
 
-    def project(self, y: FloatArray) -> FloatArray:
-        """Closest solutions to each row of `y`."""
-        pulled = np.where(self.weight > 0.0, y, 0.0) * self.weight
-        return np.asarray((pulled @ self._root) @ self._root.T)
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
+        return np.asarray((pull @ self._root) @ self._root.T)
 
     def variance(self, node: int) -> float:
         """Variance of one entry given the equalities."""
@@ -311,3 +313,9 @@ def _dense_rows(need: Requirements) -> FloatArray:
             row[indices] = signs
         parts.append(sums)
     return np.vstack(parts)
+
+
+def project(fitted: Fitted, y: FloatArray) -> FloatArray:
+    """Closest solutions to each row of `y`, shape (rows, n), in the weighted norm."""
+    weight = fitted.weight[: y.shape[1]]
+    return fitted.respond(np.where(weight > 0.0, y, 0.0) * weight)

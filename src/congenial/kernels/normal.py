@@ -87,40 +87,44 @@ def climb(
 
 
 @njit(cache=True)
-def project(
+def respond(
     above: np.ndarray,
     owner: np.ndarray,
     sign: np.ndarray,
     order: np.ndarray,
-    weight: np.ndarray,
     precision: np.ndarray,
     widest: np.ndarray,
     rest: np.ndarray,
-    y: np.ndarray,
+    pull: np.ndarray,
     u: np.ndarray,
 ) -> None:
-    """Fill `u` (n,) with the solution that minimises ``sum(weight * (u - y)**2)``.
+    """Fill `u` (n,) with the solution that minimises ``sum(weight * u**2 / 2 - pull * u)``.
 
-    The arrays after `weight` are those of `climb`. Where `y` is independent noise of variance
-    1 / weight, `u` is noise given the sums.
+    It is the covariance of the normal law times `pull`; with ``pull = weight * y`` it is the
+    closest solution to y. The arrays after `order` are those of `climb`.
     """
     n, m = above.size, owner.size
     total = np.zeros(m)
     lost = np.zeros(m)  # rounding errors of `total` (Neumaier 1974)
-    for i in range(n):
-        u[i] = weight[i] * y[i] if weight[i] > 0.0 else 0.0
+    slope = np.zeros(m)  # pull on the summand without a weight
+    u[:] = pull
     for i in order:
         if i >= n:
             k = i - n
             total[k] += lost[k]
             v = owner[k]
-            spread = widest[k] + rest[k]
-            if v >= 0 and 0.0 < spread < np.inf:
-                u[v] += sign[k] * total[k] / spread
+            if v < 0:
+                continue
+            if widest[k] == np.inf:
+                u[v] += sign[k] * slope[k]
+            elif widest[k] > 0.0:
+                u[v] += sign[k] * total[k] / (widest[k] + rest[k])
             continue
-        p = precision[i]
-        u[i] = u[i] / p if 0.0 < p < np.inf else 0.0
-        k = above[i]
+        k, p = above[i], precision[i]
+        if p == 0.0:
+            slope[k] = u[i]
+            continue
+        u[i] /= p  # 0 where fixed
         if k >= 0:
             after = total[k] + u[i]
             if abs(total[k]) >= abs(u[i]):
@@ -134,16 +138,18 @@ def project(
             k = i - n
             v = owner[k]
             total[k] = (sign[k] * u[v] if v >= 0 else 0.0) - total[k]  # what is left to share
+            if widest[k] == np.inf:
+                total[k] += slope[k] * rest[k]
             continue
-        k = above[i]
-        p = precision[i]
+        k, p = above[i], precision[i]
         if k < 0 or p == np.inf:
             continue
-        if widest[k] == np.inf:
-            if p == 0.0:
-                u[i] += total[k]
-        else:
+        if widest[k] < np.inf:
             u[i] += total[k] / p / (widest[k] + rest[k])
+        elif p == 0.0:
+            u[i] = total[k]
+        else:
+            u[i] -= slope[k] / p
 
 
 @njit(cache=True)
