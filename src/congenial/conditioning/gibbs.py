@@ -306,12 +306,12 @@ class GibbsConditioned(Conditioned):
             None: "Whether the blocks' moves reach all solutions was not checked",
         }[self._spanning]
         return (
-            f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums over "
-            f"{free} entries make an exact draw too costly, or where asked for. Each sweep has {len(self.blocks)} blocks; a "
-            f"block holds up to {held} entries and draws the others exactly. {reach}; bounds may "
-            "still keep a chain from some of them. Not certified: convergence is diagnosed (R-hat "
-            f"and effective sample size, see run()), not proved, so no release can be made and no "
-            f"guarantee given; {_REMEDY}."
+            f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
+            f"over {free} entries make an exact draw too costly, or where asked for. Each sweep "
+            f"has {len(self.blocks)} blocks; a block holds up to {held} entries and draws the "
+            f"others exactly. {reach}; bounds may still keep a chain from some of them. Not "
+            "certified: convergence is diagnosed (R-hat and effective sample size, see run()), "
+            f"not proved, so no release can be made and no guarantee given; {_REMEDY}."
         )
 
     @cached_property
