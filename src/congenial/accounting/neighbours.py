@@ -8,7 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.errors import ArgumentError, EmptyNeighbourhoodError
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Requirements
 from congenial.tree import Tree
 
@@ -59,6 +59,8 @@ def worst_move(
     EmptyNeighbourhoodError
         If the pins leave no neighbouring pair, or under add-remove take away the neighbours of
         some record.
+    PrivacyError
+        If a linear condition on a plain vector has entries of both signs.
 
     Notes
     -----
@@ -81,6 +83,12 @@ def worst_move(
         entries = tree.leaves if tree is not None else np.arange(need.n)
         at = int(entries[np.argmax(path[entries])])
         return WorstMove(float(path[at]), at, None)
+    if tree is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
+        raise PrivacyError(
+            "a mandated difference between entries of a plain vector says that one record counts "
+            "in several of them, and not in which, so no guarantee can be given; give the queries "
+            "as a Tree, or mandate sums of entries that share no record."
+        )
     if tree is None or matrix.shape[0]:
         return _worst_between_columns(cost, need, tree, matrix)
     return _worst_in_tree(cost, need, tree)
