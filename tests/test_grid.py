@@ -343,3 +343,16 @@ def test_a_granularity_of_one_changes_nothing():
         kept = cg.condition(named, cg.consistent(STAR)).sample(x, 10, cg.seeded(1))
         assert kept.dtype == np.int64
     assert "multiples of 0.25" in conditioned("laplace", [1.0] * 5, 0.25)[0].explain()
+
+
+@pytest.mark.parametrize("law", [*LAWS.values(), *CONTINUOUS.values()])
+@pytest.mark.parametrize("scale", [1e-101, 1e101, [1.0, 5e-324]])
+def test_scales_whose_squares_leave_the_floating_point_range_are_refused(law, scale):
+    with pytest.raises(ArgumentError, match="give a number from 1e-100 to"):
+        law(scale)
+    for edge in (1e-100, 1e100):
+        tree = cg.Tree.from_parents([-1, 0, 0])
+        mechanism = cg.Additive(law([edge, 1.0, 1.0]), tree)
+        z = cg.condition(mechanism, cg.consistent(tree)).sample([0, 0, 0], rng=cg.seeded(1))
+        assert np.isfinite(z).all()
+        assert abs(z[0]) <= (1e-90 if edge < 1 else 60)

@@ -17,6 +17,8 @@ Measure = Literal["pure", "zcdp"]
 # Grids of spacing 2^-40 to 2^40, and noise of at most this many steps, keep every product exact.
 _WIDEST = 40
 _MOST_STEPS = 2.0**46
+# Squares of scales, and their inverses, stay within floating-point range.
+_NARROWEST_SCALE, _WIDEST_SCALE = 1e-100, 1e100
 
 
 class NoiseLaw(Protocol):
@@ -78,7 +80,8 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
     Raises
     ------
     ArgumentError
-        If an entry is no number, NaN, zero or negative, or there is more than one dimension.
+        If an entry is no number, NaN, zero, negative or out of range, or there is more than one
+        dimension.
     """
     remedy = "give a positive number, or one for each query (inf where a query is not measured)."
     try:
@@ -87,6 +90,13 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
         raise ArgumentError(f"{name} is {value!r}; {remedy}") from cause
     if array.ndim > 1 or np.isnan(array).any() or (array <= 0).any():
         raise ArgumentError(f"{name} is {value!r}; {remedy}")
+    finite = array[np.isfinite(array)]
+    wrong = finite[(finite < _NARROWEST_SCALE) | (finite > _WIDEST_SCALE)]
+    if wrong.size:
+        raise ArgumentError(
+            f"{name} is {wrong[0]:g}; give a number from {_NARROWEST_SCALE:g} to "
+            f"{_WIDEST_SCALE:g}, or inf where a query is not measured."
+        )
     return array
 
 
