@@ -260,6 +260,8 @@ def test_what_the_gaussian_answers_besides():
     assert "closed form" in made.explain()
     with pytest.raises(EmptyNeighbourhoodError):
         made.guarantee("add-remove")
+    with pytest.raises(UnsupportedError, match="closed form"):
+        cg.condition(made.mechanism, cg.consistent(BINARY), sampler="gibbs")
 
 
 def test_wide_trees_and_scales_far_apart():

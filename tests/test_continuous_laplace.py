@@ -12,7 +12,7 @@ from scipy.stats import chi2, kstest, kstwobign
 import congenial as cg
 from congenial.conditioning.diagnostics import bulk_ess
 from congenial.conditioning.laplace import precisions
-from congenial.errors import PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 
 FAILS = 1e-6
 INF = np.inf
@@ -27,17 +27,18 @@ def three_leaves():
     mechanism = cg.Additive(cg.Laplace([INF, 2.0, 2.0, 2.0]), STAR)
     made = cg.condition(mechanism, cg.consistent(STAR) & cg.exactly(0))
     x = STAR.roll_up([5.0, 1.0, 2.0])
-    return x, *made.sample_with_info(x, 16_000, cg.seeded(2022))
+    return x, *made.run(x, 4_000, rng=cg.seeded(2022))
 
 
 def test_the_variance_of_three_leaves_is_five_sixths(three_leaves):
-    x, draws, info = three_leaves
+    x, draw, info = three_leaves
+    draws = draw.values.transpose(1, 0, 2).reshape(-1, 4)
     assert (draws[:, 0] == x[0]).all()
     noise = draws - x
     np.testing.assert_allclose(noise[:, 1:].sum(axis=1), 0, atol=1e-12)
     assert info.worst[0] < 1.01
     square = (noise[:, 1:] ** 2).mean(axis=1)  # means of the three leaves, as one series
-    runs = square.reshape(-1, info.chains).T[:, :, None]
+    runs = square.reshape(-1, 4).T[:, :, None]
     error = square.std() / np.sqrt(bulk_ess(runs)[0])
     off = {f: abs(square.mean() - f**2 * 5 / 6 * 4.0) / error for f in (1.0, 0.7, 1.3)}
     assert off[1.0] < 4.9  # p of 1e-6
@@ -45,8 +46,8 @@ def test_the_variance_of_three_leaves_is_five_sixths(three_leaves):
 
 
 def test_the_chain_agrees_with_a_fine_grid_and_no_other(three_leaves):
-    x, draws, _ = three_leaves
-    thinned = draws[::4, 1]  # one chain; its draws are nearly independent
+    x, draw, _ = three_leaves
+    thinned = draw.values[0, :, 1]  # one chain; its draws are nearly independent
     for factor in (1.0, 0.7, 1.3):
         noise = cg.DiscreteLaplace(factor * np.array([INF, 2.0, 2.0, 2.0]), 2.0**-5)
         grid = cg.condition(cg.Additive(noise, STAR), cg.consistent(STAR) & cg.exactly(0))
@@ -66,7 +67,8 @@ def test_the_chain_on_a_tree_with_noise_everywhere():
     scales = np.array([1.0, 0.5, 2.0, 1.0, 1.5])
     x = np.zeros(5)
     made = cg.condition(cg.Additive(cg.Laplace(scales), BINARY), cg.consistent(BINARY))
-    draws, info = made.sample_with_info(x, 8000, cg.seeded(5))
+    draw, info = made.run(x, 2000, rng=cg.seeded(5))
+    draws = draw.values.transpose(1, 0, 2).reshape(-1, 5)
     assert info.r_hat.max() < 1.02
     for factor in (1.0, 0.7):
         noise = cg.DiscreteLaplace(factor * scales, 2.0**-6)
@@ -75,7 +77,7 @@ def test_the_chain_on_a_tree_with_noise_everywhere():
         for v in range(5):
             values, p = grid.marginal(v, x)
             square = draws[:, v] ** 2
-            runs = square.reshape(-1, info.chains).T[:, :, None]
+            runs = square.reshape(-1, 4).T[:, :, None]
             error = square.std() / np.sqrt(bulk_ess(runs)[0])
             off.append(abs(square.mean() - (p * values**2).sum()) / error)
         assert (max(off) < 5) == (factor == 1.0), off
@@ -119,6 +121,7 @@ def test_a_chain_is_for_studies_only():
     for call in (
         lambda: made.sample(x),
         lambda: made.sample(x, 3, cg.secure()),
+        lambda: made.run(x),
         lambda: made.guarantee("substitute"),
     ):
         with pytest.raises(PrivacyError, match="DiscreteLaplace") as told:
@@ -146,6 +149,10 @@ def test_the_chain_does_not_look_at_the_data():
     b = made.sample(np.zeros(4), 10, cg.seeded(1))
     np.testing.assert_allclose(a, b, atol=1e-12)
     assert made.sample(x, rng=cg.seeded(1)).shape == (4,)
-    draws, info = made.sample_with_info(x, 3, cg.seeded(1))
-    assert draws.shape == (3, 4)
+    draw, info = made.run(x, 3, 2, cg.seeded(1))
+    assert draw.values.shape == (2, 3, 4)
     assert np.isnan(info.worst).all()  # too few to say
+    assert not info.certified
+    for wrong in ({"draws": 0}, {"chains": 0}, {"draws": 2.5}, {"chains": None}):
+        with pytest.raises(ArgumentError):
+            made.run(x, **wrong, rng=cg.seeded(1))

@@ -24,13 +24,13 @@ def condition_continuous(
         With Gaussian or Laplace noise.
     invariant : Invariant
         Without inequalities.
-    sampler : {"auto", "exact"}
-        "exact" refuses the chain for Laplace noise.
+    sampler : {"auto", "exact", "gibbs"}
+        "exact" refuses the chain for Laplace noise, "gibbs" the closed form for Gaussian noise.
 
     Raises
     ------
     UnsupportedError
-        If there are inequalities, the law does not exist, or "exact" is asked for in vain.
+        If there are inequalities, the law does not exist, or the sampler is not for this noise.
     InvariantError
         If the invariant does not fit the mechanism.
     """
@@ -41,12 +41,17 @@ def condition_continuous(
             f"conditioning continuous {name} noise on inequalities is not covered; use {on_grid}, "
             "on a fine grid where the values are not whole."
         )
-    if mechanism.noise.kind != laws.GAUSSIAN and sampler == "exact":
+    normal = mechanism.noise.kind == laws.GAUSSIAN
+    if normal and sampler == "gibbs":
+        raise UnsupportedError(
+            f"sampler is 'gibbs', and continuous {name} noise has a closed form; use 'auto'."
+        )
+    if not normal and sampler == "exact":
         raise UnsupportedError(
             f"no exact sampler covers continuous {name} noise; use {on_grid} on a fine grid, or "
             "sampler='auto' for a study."
         )
     space = subspace(need)
     space.check(np.isfinite(mechanism.scales))
-    way = ConditionedGaussian if mechanism.noise.kind == laws.GAUSSIAN else ConditionedLaplace
+    way = ConditionedGaussian if normal else ConditionedLaplace
     return way(mechanism, need, space)

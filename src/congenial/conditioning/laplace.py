@@ -12,13 +12,14 @@ from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.diagnostics import LEAST_DRAWS, bulk_ess, split_rhat
 from congenial.conditioning.gaussian import checked_values
 from congenial.conditioning.subspace import Subspace, project
-from congenial.errors import PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
+CHAINS = 4
 # Noise this small, in scales, counts as that small where its variance is drawn.
 _SMALLEST = 1e-12
 # Variances below this, in squared scales, count as that: the solves stay well conditioned.
@@ -29,26 +30,39 @@ _REMEDY = "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose 
 
 
 @dataclass(frozen=True, eq=False)
-class Info:
-    """How the chains of one call went.
+class Draw:
+    """Releases of chains.
 
     Attributes
     ----------
-    chains : int
+    values : ndarray of float64, shape (chains, draws, n)
+    """
+
+    values: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Info:
+    """How chains went.
+
+    Attributes
+    ----------
     warmup : int
         Sweeps of each chain that were left out.
     thin : int
         Sweeps for each draw kept.
     r_hat, effective_size : ndarray of float64, shape (n,)
-        Split R-hat and effective sample size of each entry; NaN where it does not vary, or where
-        too few were drawn.
+        See `congenial.conditioning.diagnostics`; NaN where an entry does not vary, or where too
+        few were drawn.
+    certified : bool
+        Always False.
     """
 
-    chains: int
     warmup: int
     thin: int
     r_hat: FloatArray
     effective_size: FloatArray
+    certified: bool = False
 
     @property
     def worst(self) -> tuple[float, float]:
@@ -73,8 +87,6 @@ class ConditionedLaplace:
     requirements : Requirements
         Without inequalities.
     space : Subspace
-    chains : int
-        Chains, started far apart at points that do not depend on the data.
     warmup, thin : int
         Sweeps left out of each chain, and sweeps for each draw kept.
     """
@@ -82,34 +94,34 @@ class ConditionedLaplace:
     mechanism: Additive
     requirements: Requirements
     space: Subspace
-    chains: int = 4
     warmup: int = 200
     thin: int = 2
 
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> FloatArray:
-        """Draw from the chains; see `sample_with_info`."""
-        return self.sample_with_info(x, size, rng)[0]
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went.
 
-    def sample_with_info(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> tuple[FloatArray, Info]:
-        """Draw from the chains, and say how they went.
+        They start far apart, at points that do not depend on the data.
 
         Parameters
         ----------
         x : array_like, shape (n,)
             Values of all queries; they satisfy the invariant themselves.
-        size : int, optional
-            Number of draws, taken from the chains in turn; one vector where not given.
+        draws : int
+            Draws of each chain, dependent.
+        chains : int
         rng : Randomness
             `congenial.seeded(n)`.
 
         Returns
         -------
-        draws : ndarray of float64, shape (n,) or (size, n)
-            Dependent draws whose sums hold up to rounding.
+        draw : Draw
+            Sums hold up to rounding.
         info : Info
 
         Raises
@@ -128,15 +140,36 @@ class ConditionedLaplace:
                 f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
             )
         values = checked_values(self.mechanism, self.requirements, x)
-        rows = checked_size(size)
-        length = -(-rows // self.chains)
-        spread = np.geomspace(0.1, 10.0, self.chains)
-        runs = np.stack([self._run(length, float(s), source) for s in spread])
+        if None in (draws, chains) or checked_size(draws) < 1 or checked_size(chains) < 1:
+            raise ArgumentError(f"draws is {draws} and chains {chains}; give at least one each.")
+        spread = np.geomspace(0.1, 10.0, chains)
+        noise = np.stack([self._run(draws, float(s), source) for s in spread])
         unknown = np.full(values.size, np.nan)
-        told = (split_rhat(runs), bulk_ess(runs)) if length >= LEAST_DRAWS else (unknown, unknown)
-        info = Info(self.chains, self.warmup, self.thin, *told)
-        out = values + runs.transpose(1, 0, 2).reshape(-1, values.size)[:rows]
-        return (out[0] if size is None else out), info
+        enough = draws >= LEAST_DRAWS
+        told = (split_rhat(noise), bulk_ess(noise)) if enough else (unknown, unknown)
+        return Draw(values + noise), Info(self.warmup, self.thin, *told)
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> FloatArray:
+        """Draw from the chains in turn: dependent draws, for studies; see `run`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,) or (size, n)
+        """
+        rows = checked_size(size)
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
+        out = draw.values.transpose(1, 0, 2).reshape(-1, self.mechanism.n)[:rows]
+        return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
         """Refuse: no closed form.
@@ -189,10 +222,11 @@ class ConditionedLaplace:
     def explain(self) -> str:
         """Say how draws are made, and why so."""
         return (
-            f"scale-mixture Gibbs sampler, for studies: {self.chains} chains draw variances and "
-            f"normal noise in turn, the latter by {self.space.described}; {self.warmup} sweeps are "
-            f"left out and every draw takes {self.thin}. Not certified: convergence is diagnosed, "
-            f"not proved, so no release can be made and no guarantee given; {_REMEDY}."
+            "scale-mixture Gibbs sampler, for studies: chains draw variances and normal noise in "
+            f"turn, the latter by {self.space.described}; {self.warmup} sweeps are left out and "
+            f"every draw takes {self.thin}. Not certified: convergence is diagnosed (R-hat and "
+            "effective sample size, see run()), not proved, so no release can be made and no "
+            f"guarantee given; {_REMEDY}."
         )
 
     def _refuse(self, question: str, *_: object) -> NoReturn:
