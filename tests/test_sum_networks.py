@@ -16,7 +16,7 @@ from congenial.conditioning.cutset import CutConditioned
 from congenial.errors import UnsupportedError
 
 QUICK = settings(
-    max_examples=150,
+    max_examples=100,
     deadline=None,
     derandomize=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
@@ -29,7 +29,7 @@ def test_any_network_has_its_law(case):
     assert_same_law(case.condition(), case.law(), case.x, most=200)
 
 
-@settings(QUICK, max_examples=60)
+@settings(QUICK, max_examples=40)
 @given(networks(unmeasured=True))
 def test_an_entry_without_noise_is_held_or_refused(case):
     if case.proper:

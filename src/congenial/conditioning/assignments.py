@@ -121,16 +121,16 @@ def enumerate_cut(
         deepest += float(own.max(initial=-np.inf))
         least, largest = np.outer((box.lo[v], box.hi[v]), coefficients[:, j])
         low, high = low - np.minimum(least, largest), high - np.maximum(least, largest)
-        if values.shape[0] * u.size > 8 * most:
+        if values.shape[0] * u.size > 32 * most:
             return None
-        i, c = np.divmod(np.arange(values.shape[0] * u.size), max(u.size, 1))
+        i, c = np.nonzero(log_own[:, None] + own >= deepest - limit)
+        if i.size > 2 * most:
+            return None
         fresh = sums[i] + u[c, None] * coefficients[:, j]
-        log_fresh = log_own[i] + own[c]
         keep = ((fresh + low <= 0) & (fresh + high >= 0)).all(axis=1)
-        keep &= deepest - log_fresh <= limit
         i, c = i[keep], c[keep]
         values = np.column_stack((values[i], u[c]))
-        sums, log_own = fresh[keep], log_fresh[keep]
+        sums, log_own = fresh[keep], log_own[i] + own[c]
         if values.shape[0] > most:
             return None
     return np.ascontiguousarray(values), log_own

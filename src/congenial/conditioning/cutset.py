@@ -103,7 +103,7 @@ class CutConditioned(Conditioned):
         order = np.argsort(which, kind="stable")
         noise = np.empty((rows, self.sums.size), dtype=np.int64)
         noise[order], _ = draw_forest(
-            found.branches, self.sums.size, held[order], words.reshape(rows, -1)
+            found.branches, self.sums.size, held[order], words.reshape(rows, found.branches.choices)
         )
         out = counts + noise[:, : self.mechanism.n]
         return out[0] if size is None else out

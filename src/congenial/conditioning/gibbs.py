@@ -364,7 +364,8 @@ def _sweep(blocks: list[tuple[Branches, Program]], state: IntArray, source: Rand
     """Draw every block once, for all chains (rows of `state`)."""
     for branches, program in blocks:
         held = np.ascontiguousarray(state[:, list(branches.cut)])
-        words = source.bits(state.shape[0] * branches.choices).reshape(state.shape[0], -1)
+        words = source.bits(state.shape[0] * branches.choices)
+        words = words.reshape(state.shape[0], branches.choices)
         fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
         # where windows leave nothing to draw, the chain stays
         state = np.where(whole[:, None], fresh, state)

@@ -81,6 +81,10 @@ def sum_system(requirements: Requirements) -> SumSystem:
     size = n
     if cycle_closers(rows, range(size)):
         rows, size = simplified(rows, n)
+        while alone := {v for row in rows if len(row) == 1 for v in row if v < n}:
+            fixed[list(alone)] = True
+            rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
+            rows = [row for row in rows if row]
     forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
     return SumSystem(n, size, tuple(rows), fixed, forest)
 
