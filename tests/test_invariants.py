@@ -224,11 +224,9 @@ def test_a_joint_inequality_is_not_covered_by_the_exact_sampler():
     [
         ([[2, 1, 0]], "other than -1, 0 and 1"),
         ([[0.5, 1, 0]], "other than -1, 0 and 1"),
-        ([[1, 1, 0], [1, -1, 0]], "cycle"),
-        ([[1, 1, 0], [0, 1, 1], [1, 0, 1]], "cycle"),
     ],
 )
-def test_sums_that_form_no_forest_are_not_covered(rows, told):
+def test_rows_that_are_no_sums_are_not_covered(rows, told):
     invariant = cg.linear(rows, np.zeros(len(rows)))
     with pytest.raises(UnsupportedError, match=told):
         cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 3), invariant)
