@@ -89,7 +89,8 @@ def test_the_optional_parts_may_be_left_out() -> None:
 def test_the_words_known_here_are_those_known_below() -> None:
     assert plans.NEIGHBOURS == RELATIONS
     assert plans.METHODS == METHODS
-    assert plans.SAMPLERS == SAMPLERS
+    # a chain is for studies: a plan makes releases, and no release comes from one
+    assert plans.SAMPLERS == tuple(s for s in SAMPLERS if s != "gibbs")
 
 
 MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
