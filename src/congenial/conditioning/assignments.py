@@ -185,9 +185,10 @@ def weigh(
 def too_costly() -> UnsupportedError:
     """Return the refusal of a sum over too many assignments."""
     return UnsupportedError(
-        f"the sums form cycles whose cut set takes more than {MOST_ASSIGNMENTS} assignments or "
-        f"{MOST_WORK:.1e} multiplications; use smaller scales, mandate fewer sums, or condition "
-        "with sampler='gibbs' for studies."
+        "summing over the values of a cut set that opens the cycles, or of nodes asked for "
+        f"together, takes more than {MOST_ASSIGNMENTS} assignments or {MOST_WORK:.1e} "
+        "multiplications; use smaller scales, mandate fewer sums, ask for fewer nodes, or "
+        "condition with sampler='gibbs' for studies."
     )
 
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning import exact
+from congenial.conditioning.cost import told_cost
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.joint import joint_law, sums_of
 from congenial.conditioning.network import Unary
@@ -248,7 +249,7 @@ class Conditioned:
         return exact.ERROR_LIMIT
 
     def explain(self) -> str:
-        """Say which sampler draws, and why."""
+        """Say which sampler draws, why, and at what cost; no table is filled for it."""
         n, free = self.mechanism.n, int((~self.fixed).sum())
         shape = (
             f"{n} queries joined by {self.forest.m} sums without a cycle, "
@@ -259,9 +260,10 @@ class Conditioned:
             if self.data_free
             else "Bounds apply: the law depends on the confidential counts, which is charged for."
         )
+        cost = told_cost(self.mechanism, self.requirements, self.forest, self.fixed)
         return (
-            f"exact sampler: {shape}. {why} Each draw is independent; its numerical error is at "
-            f"most {self.error_bound:.1e} in total variation."
+            f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
+            f"is at most {exact.ERROR_LIMIT:.0e} in total variation."
         )
 
     @cached_property

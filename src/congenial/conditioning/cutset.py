@@ -27,38 +27,17 @@ from congenial.conditioning.assignments import (
 from congenial.conditioning.boxes import place_box
 from congenial.conditioning.branches import compile_branches
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.exact import ERROR_LIMIT
 from congenial.conditioning.forest import of_rows
 from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, as_arrays
 from congenial.invariants import Requirements
-from congenial.kernels import laws
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-
-# Multiplications a second of one core, to the order of magnitude.
-RATE = 1e9
-
-
-def told_time(seconds: float) -> str:
-    """Return an order of magnitude in words."""
-    for limit, words in ((1e-2, "milliseconds"), (1.0, "less than a second"), (10.0, "seconds")):
-        if seconds <= limit:
-            return words
-    return "a minute" if seconds <= 60.0 else f"{seconds / 60.0:.0f} minutes"
-
-
-def told_bytes(count: float) -> str:
-    """Return bytes in a unit that fits."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024.0:
-            return f"{count:.3g} {unit}"
-        count /= 1024.0
-    return f"{count:.3g} GiB"
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,11 +51,11 @@ class CutConditioned(Conditioned):
     forest : SumForest
         What is left when the cut set is held.
     system : SumSystem
-    cost : Cost
+    cost : CutCost
     """
 
     system: SumSystem | None = None
-    cost: Cost | None = None
+    cost: CutCost | None = None
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -154,8 +133,8 @@ class CutConditioned(Conditioned):
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, which "
             f"{len(cost.cut)} held values open ({', '.join(named)}{more}). It sums over "
-            f"{cost.assignments} assignments, at most {cost.work:.1e} multiplications (about "
-            f"{told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
+            f"{cost.assignments} assignments, at most {cost.work:.1e} multiplications "
+            f"({told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
             f"{MOST_ASSIGNMENTS} and {MOST_WORK:.1e}.{estimate} {law} Each draw is independent; "
             f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
         )
@@ -177,7 +156,7 @@ class CutConditioned(Conditioned):
 
 
 @dataclass(frozen=True)
-class Cost:
+class CutCost:
     """What a cut set costs, from the sums and the noise alone.
 
     Attributes
@@ -201,23 +180,7 @@ class Cost:
         return 8 * self.entries + 8 * (len(self.cut) + 3) * self.assignments
 
 
-def data_free_weights(mechanism: Additive, need: Requirements, system: SumSystem) -> Unary:
-    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
-    sums = np.full(system.size - system.n, np.inf)
-    measured = np.isfinite(mechanism.scales)
-    width = np.where(measured, np.inf, need.hi - need.lo)
-    width = np.where(system.fixed, 0.0, np.where(np.isfinite(width), np.floor(width), np.inf))
-    kind = np.where(measured, mechanism.noise.kind, laws.FLAT).astype(np.int64)
-    return Unary(
-        kind=np.append(kind, np.full(sums.size, laws.FLAT, dtype=np.int64)),
-        scale=np.append(mechanism.scales, sums),
-        center=np.zeros(system.size),
-        lo=np.append(-width, -sums),
-        hi=np.append(width, sums),
-    )
-
-
-def estimated(system: SumSystem, unary: Unary) -> Cost | None:
+def estimated(system: SumSystem, unary: Unary) -> CutCost | None:
     """Choose a cut set and count its assignments; None where they are too many.
 
     Nothing is summed yet.
@@ -235,7 +198,7 @@ def estimated(system: SumSystem, unary: Unary) -> Cost | None:
         return None
     count = listed[0].shape[0]
     branches = compile_branches(system.rows, box, free_variables(system), cut)
-    cost = Cost(cut, count, branches.table.size, count * branches.work)
+    cost = CutCost(cut, count, branches.table.size, count * branches.work)
     return cost if cost.work <= MOST_WORK else None
 
 
@@ -251,7 +214,7 @@ def cut_conditioned(
     UnsupportedError
         If the law is improper.
     """
-    cost = estimated(system, data_free_weights(mechanism, need, system))
+    cost = estimated(system, data_free_weights(mechanism, need, system.fixed, system.size))
     if cost is None:
         return None
     rest = [{v: a for v, a in row.items() if v not in cost.cut} for row in system.rows]
