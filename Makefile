@@ -12,7 +12,7 @@ BIN := .venv/bin
 TAXI := examples/taxi
 
 help:  ## List the targets.
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 16
+	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
 
 demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 	@requirements/environment.sh run

@@ -39,6 +39,8 @@ def main(*, only: tuple[str, ...], quick: bool, page: bool, out: Path, budget: f
         rows, quick=quick, budget=budget, tell=lambda text: click.echo(text, err=True)
     )
     click.echo(report.table(lines))
+    if quick:
+        click.echo("Tiny sizes were measured: these numbers say nothing about the targets.")
     runner.write_json(out / "results.json", lines, machine, quick=quick)
     stems = [out / "growth", PLOT] if page else [out / "growth"]
     drawn: list[Path] = []
