@@ -26,12 +26,13 @@ class Tree:
     ----------
     parents : ndarray of int64, shape (n,)
         Index of each node's parent, -1 for a root.
-    names : tuple of str, length n
-        A label a node; labels may repeat under different parents.
+    labels : tuple of str, length n, or None
+        A label a node, as given; labels may repeat under different parents. Where none were given,
+        `names` are the indices.
     """
 
     parents: IntArray
-    names: tuple[str, ...] = field(repr=False)
+    labels: tuple[str, ...] | None = field(repr=False)
 
     @classmethod
     def from_parents(cls, parents: npt.ArrayLike, names: Sequence[str] | None = None) -> Tree:
@@ -67,8 +68,8 @@ class Tree:
                 f"parents[{wrong[0]}] is {array[wrong[0]]}; "
                 f"give -1 for a root or an index below {array.size}."
             )
-        labels = tuple(map(str, range(array.size))) if names is None else tuple(names)
-        if len(labels) != array.size:
+        labels = None if names is None else tuple(names)
+        if labels is not None and len(labels) != array.size:
             raise StructureError(f"names has {len(labels)} entries; give {array.size}.")
         array = array.copy()
         array.flags.writeable = False
@@ -130,6 +131,11 @@ class Tree:
     def __len__(self) -> int:
         """Return the number of nodes."""
         return int(self.parents.size)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The label of each node; its index where the tree was made without labels."""
+        return self.labels or tuple(map(str, range(len(self))))
 
     @cached_property
     def level(self) -> IntArray:
