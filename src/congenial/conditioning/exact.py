@@ -87,7 +87,7 @@ def prepare(forest: SumForest, unary: Unary, *, compose: bool = False) -> Tables
     composed = np.full(forest.n, compose)
     composed &= (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
     composed &= np.isneginf(unary.lo) & np.isposinf(unary.hi)
-    reach = 64.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 64.0
+    reach = 256.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 256.0
     for _ in range(24):
         clipped = Unary(
             unary.kind,
@@ -113,14 +113,16 @@ def _widen_until_certified(network: Network, place: Placement) -> Tables:
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         tables, cut = _fill(network, place, lo, hi)
         stalled = 0.5 * last < cut < 0.5 * ERROR_LIMIT  # by transforms, not by windows
-        if cut <= 20.0 * _CUT or stalled:
+        if cut <= max(20.0 * _CUT, 0.5 * tables.error) or stalled:
             if tables.error > ERROR_LIMIT:
                 raise NumericalError(
                     f"the exact sampler's rounding error is within {ERROR_LIMIT:g} only for "
                     "smaller trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
-        generous, last = 1.2 * generous, cut
+        # wider by a fifth, the loss falls by two or three decades
+        decades = np.log10(max(cut, 20.0 * _CUT) / (20.0 * _CUT))
+        generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
     raise NumericalError(
         "the messages of the exact sampler do not reach their error bound; "
         "use noise scales that differ less, or fewer queries without noise."
