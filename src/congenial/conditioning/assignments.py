@@ -229,6 +229,10 @@ def _error(found: Assignments, log_chance: float, cut: float) -> float:
     vanished = width.sum() * np.exp(min(-690.0 + found.box.log_multiplicity - log_chance, 0.0))
     # sums of that many products, exponentials of up to 750, each used above and in the draw
     rounding = 2.0 * float((width + 800.0).sum() + 1e3) * _UNIT
+    # logarithms are added up, one a root and its scale
+    logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
+    logs += np.abs(found.branches.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
+    rounding += 8.0 * (found.branches.roots.size + len(found.branches.cut)) * float(logs) * _UNIT
     integers = float((width**2).sum()) * 2.0**-60 + 2.0 * _BLOCK**2 * 2.0**-60
     blocks = found.values.shape[0] * 2.0**-50 / _BLOCK
     error = cut + vanished + rounding + integers + blocks

@@ -28,6 +28,8 @@ POINT = 1
 MERGE = 2
 READ = 3
 
+_LOG_2 = math.log(2.0)
+
 
 @njit(cache=True)
 def _refill(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop, log_scale):
@@ -65,7 +67,8 @@ def _refill(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop,
     if last == 0:
         return
     top = power_above(top)
-    log_scale[t] = log_scale[a] + log_scale[b] + math.log(top)
+    # logarithms to base 2, whole numbers: nothing is rounded
+    log_scale[t] = log_scale[a] + log_scale[b] + math.frexp(top)[1] - 1
     for i in range(first, last):
         out[i] /= top
 
@@ -148,8 +151,8 @@ def evaluate(
             mass = 0.0
             for i in range(start[r], stop[r]):
                 mass += table[offset[r] + i]
-            rest = total + log_scale[r]
-            total += math.log(mass) + log_scale[r]
+            rest = total + log_scale[r] * _LOG_2
+            total += math.log(mass) + log_scale[r] * _LOG_2
         log_weight[b] = total
         if belief.shape[0]:
             scale = math.exp(rest - reference)
