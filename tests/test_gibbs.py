@@ -105,7 +105,13 @@ def test_nothing_is_released_and_nothing_certified():
     with pytest.raises(ArgumentError):
         conditioned.run(case.x, 0, 4, cg.seeded(1))
     assert conditioned.error_bound == 1.0
-    for told in ("Not certified", "R-hat", "dimension of all solutions"):
+    for told in (
+        "Not certified",
+        "multiplications",
+        "iB and",
+        "R-hat",
+        "dimension of all solutions",
+    ):
         assert told in conditioned.explain()
 
 

@@ -20,6 +20,7 @@ from congenial.conditioning.assignments import draw_forest, free_variables
 from congenial.conditioning.boxes import Box, place_box
 from congenial.conditioning.branches import Branches, Program, compile_branches
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.diagnostics import bulk_ess, split_rhat
 from congenial.conditioning.forest import of_rows
 from congenial.conditioning.network import Unary
@@ -88,8 +89,8 @@ class Info:
     @property
     def worst(self) -> tuple[float, float]:
         """Largest R-hat and smallest effective sample size; NaN where none is known."""
-        known = np.isfinite(self.r_hat)
-        if not known.any():
+        known = np.flatnonzero(np.isfinite(self.r_hat))
+        if not known.size:
             return float("nan"), float("nan")
         return float(self.r_hat[known].max()), float(self.effective_size[known].min())
 
@@ -216,13 +217,8 @@ class GibbsConditioned(Conditioned):
             raise ArgumentError(f"draws is {draws} and chains {chains}; give at least one each.")
         values = self._chains(counts, int(draws), int(chains), source)
         as_float = values.astype(np.float64)
-        info = Info(
-            len(self.blocks),
-            WARMUP,
-            self._spanning,
-            split_rhat(as_float),
-            bulk_ess(as_float),
-        )
+        measured = split_rhat(as_float), bulk_ess(as_float)
+        info = Info(len(self.blocks), WARMUP, self._spanning, *measured)
         return Draw(values), info
 
     def sample(
@@ -265,30 +261,15 @@ class GibbsConditioned(Conditioned):
         self._refuse("log_prob", z, x)
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: only estimates from `run` are to be had.
-
-        Raises
-        ------
-        UnsupportedError
-        """
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
         self._refuse("marginal", node, x)
 
     def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: only estimates from `run` are to be had.
-
-        Raises
-        ------
-        UnsupportedError
-        """
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
         self._refuse("joint", nodes, x)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
-        """Refuse: only estimates from `run` are to be had.
-
-        Raises
-        ------
-        UnsupportedError
-        """
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
         self._refuse("interval", node, alpha)
 
     @property
@@ -305,14 +286,32 @@ class GibbsConditioned(Conditioned):
             False: "The blocks' moves do not reach all solutions",
             None: "Whether the blocks' moves reach all solutions was not checked",
         }[self._spanning]
+        entries, work = self._cost
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
             f"over {free} entries make an exact draw too costly, or where asked for. Each sweep "
             f"has {len(self.blocks)} blocks; a block holds up to {held} entries and draws the "
-            f"others exactly. {reach}; bounds may still keep a chain from some of them. Not "
-            "certified: convergence is diagnosed (R-hat and effective sample size, see run()), "
-            f"not proved, so no release can be made and no guarantee given; {_REMEDY}."
+            f"others exactly. By the noise alone, tables take {told_bytes(8.0 * entries)} and a sweep "
+            f"of one chain at most {work:.1e} multiplications ({told_time(work / RATE)}); {WARMUP} "
+            f"sweeps are left out. {reach}; bounds may still keep a chain from some of them. Not "
+            "certified: convergence is diagnosed (R-hat and effective sample size, see run()), not "
+            f"proved, so no release can be made and no guarantee given; {_REMEDY}."
         )
+
+    @cached_property
+    def _cost(self) -> tuple[int, int]:
+        """Table entries, and multiplications a sweep, without the bounds that depend on data."""
+        system = self.sums
+        weights = data_free_weights(self.mechanism, self.requirements, system.fixed, system.size)
+        blocks = self._compiled(self._box(weights), weights)
+        made = [branches for branches, _ in blocks]
+        return sum(b.table.size for b in made), sum(b.work for b in made)
+
+    def _box(self, weights: Unary) -> Box:
+        system = self.sums
+        fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+        hottest = replace(weights, scale=weights.scale * _HOT[-1])
+        return place_box(system.rows, hottest, fixed, _BUDGET)
 
     @cached_property
     def _spanning(self) -> bool | None:
@@ -327,9 +326,7 @@ class GibbsConditioned(Conditioned):
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
         system = self.sums
         unary = self._weights(counts)
-        fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
-        hottest = replace(unary, scale=unary.scale * _HOT[-1])
-        box = place_box(system.rows, hottest, fixed, _BUDGET)
+        box = self._box(unary)
         state = np.zeros((chains, system.size), dtype=np.int64)
         for i, heat in enumerate(_HOT[1:], start=1):
             group = np.arange(chains) % len(_HOT) >= i
