@@ -293,9 +293,9 @@ class GibbsConditioned(Conditioned):
             f"has {len(self.blocks)} blocks; a block holds up to {held} entries and draws the "
             f"others exactly. By the noise alone, tables take {told_bytes(8.0 * entries)} and a "
             f"sweep of one chain at most {work:.1e} multiplications ({told_time(work / RATE)}); "
-            f"{WARMUP} sweeps are left out. {reach}; bounds may still keep a chain from some of them. "
-            "Not certified: convergence is diagnosed (R-hat and effective sample size, see run()), not "
-            f"proved, so no release can be made and no guarantee given; {_REMEDY}."
+            f"{WARMUP} sweeps are left out. {reach}; bounds may still keep a chain from some of "
+            "them. Not certified: convergence is diagnosed (R-hat and effective sample size, see "
+            f"run()), not proved, so no release can be made and no guarantee given; {_REMEDY}."
         )
 
     @cached_property
