@@ -264,6 +264,15 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             "exactly(), nonnegative(), bounds(), linear() and at_least(), joined by &."
         )
     imposed = _imposed_tree(invariant, n)
+    if (
+        imposed is not None
+        and tree is not None
+        and not np.array_equal(imposed.parents, tree.parents)
+    ):
+        raise InvariantError(
+            "the tree that consistent() imposes is not the tree of the mechanism; "
+            "give both the same."
+        )
     lookup = imposed if imposed is not None else tree
     pinned = np.zeros(n, dtype=np.bool_)
     lo, hi = np.full(n, -np.inf), np.full(n, np.inf)
@@ -302,3 +311,35 @@ def _stack(systems: list[tuple[FloatArray, FloatArray]], n: int) -> tuple[FloatA
     if not systems:
         return np.zeros((0, n)), np.zeros(0)
     return np.vstack([s[0] for s in systems]), np.concatenate([s[1] for s in systems])
+
+
+def determined(need: Requirements) -> npt.NDArray[np.bool_]:
+    """Entries whose values follow from what is fixed, shape (n,).
+
+    Fixed are the pinned entries and those that their bounds leave one value; what follows is the
+    only unknown of a sum, again and again.
+    """
+    known = np.asarray(need.pinned | (need.lo == need.hi))
+    matrix, _ = need.equalities
+    while True:
+        before = int(known.sum())
+        for row in matrix:
+            unknown = np.flatnonzero((row != 0) & ~known)
+            if unknown.size == 1:
+                known[unknown] = True
+        if need.tree is not None:
+            _close_families(need.tree, known)
+        if int(known.sum()) == before:
+            return known
+
+
+def _close_families(tree: Tree, known: npt.NDArray[np.bool_]) -> None:
+    """Mark the only unknown of every family of a node and its children, in place."""
+    child = np.flatnonzero(tree.parents >= 0)
+    above = tree.parents[child]
+    missing = (~known).astype(np.int64)
+    missing[tree.is_leaf] = 0
+    np.add.at(missing, above, ~known[child])
+    one = (missing == 1) & ~tree.is_leaf
+    known |= one
+    known[child[one[above]]] = True

@@ -19,6 +19,7 @@ from congenial.invariants import (
     Invariant,
     Requirements,
     consistent,
+    determined,
     exactly,
     nonnegative,
     requirements,
@@ -224,7 +225,7 @@ def _one_sided(model: Model) -> float:
 
 def _unprotected(model: Model) -> tuple[str, ...]:
     """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
-    tree, pinned = model.tree, model.need.pinned
+    tree, pinned = model.tree, determined(model.need)
     out: list[str] = []
     for depth, name in enumerate(model.plan.level_names):
         here = np.flatnonzero(tree.level == depth)

@@ -132,6 +132,8 @@ def level_scales(
             f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
             "released. Please report this as a mistake of congenial."
         )
+    scales = scales * max(1.0, reached / epsilon)
+    reached = _guarantee(tree, need, scales, neighbours, method).epsilon
     while reached > epsilon:  # rounding alone
         scales = scales * (1.0 + 2.0**-52)
         reached = _guarantee(tree, need, scales, neighbours, method).epsilon

@@ -10,7 +10,7 @@ import numpy as np
 
 from congenial.accounting.neighbours import Neighbours, WorstMove, worst_move
 from congenial.errors import PrivacyError
-from congenial.invariants import Requirements
+from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
 
 __all__ = [
@@ -21,6 +21,9 @@ __all__ = [
     "mixed_guarantee",
     "with_sampler_error",
 ]
+
+# The delta at which a zCDP guarantee is stated.
+ZCDP_DELTA = 1e-6
 
 
 @dataclass(frozen=True)
@@ -116,9 +119,14 @@ def _unprotected(mechanism: Additive, need: Requirements) -> tuple[str, ...]:
 
 
 def _covered(need: Requirements) -> str:
+    covered = "all datasets"
     if need.pinned.any() or need.equalities[1].size:
-        return "datasets that agree on everything that is published exactly"
-    return "all datasets"
+        covered = "datasets that agree on everything that is published exactly"
+    free = ~need.pinned
+    if ((need.lo > 0.0) | np.isfinite(need.hi))[free].any() or need.inequalities[1].size:
+        # data outside the bounds are refused, which an onlooker may notice
+        covered += " and satisfy the bounds" if "agree" in covered else " that satisfy the bounds"
+    return covered
 
 
 def _base(
@@ -186,6 +194,7 @@ def _guarantee(
     sampler_error: float,
 ) -> Guarantee:
     noise, scales = mechanism.noise, mechanism.scales
+    need = replace(need, pinned=determined(need))
     change = mechanism.per_record
     if change < noise.granularity:
         raise PrivacyError(
@@ -198,7 +207,7 @@ def _guarantee(
         epsilon, delta = (1.0 + gamma) * base, 0.0
     else:
         rho = _base(mechanism, need, neighbours, 0.5 * change**2 / scales**2).cost
-        delta = 1e-6
+        delta = ZCDP_DELTA
         base = epsilon = zcdp_epsilon(rho, delta)
     error = 0.0 if not noise.discrete else sampler_error
     return Guarantee(

@@ -9,14 +9,15 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import (
+    ZCDP_DELTA,
     Guarantee,
     Neighbours,
     mixed_guarantee,
     with_sampler_error,
 )
 from congenial.conditioning.conditioned import Conditioned
-from congenial.errors import ArgumentError, UnsupportedError
-from congenial.invariants import Requirements
+from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
+from congenial.invariants import Requirements, determined
 from congenial.mixtures import draw_mixed
 from congenial.randomness import Randomness, resolve
 
@@ -70,6 +71,7 @@ class ConditionedMixture:
         terms = [
             w + np.asarray(part.log_prob(z, x))
             for part, w in zip(self.parts, log_weights, strict=True)
+            if w > -np.inf
         ]
         out = np.logaddexp.reduce(np.array(terms), axis=0) - np.logaddexp.reduce(log_weights)
         return float(out) if np.ndim(out) == 0 else np.asarray(out)
@@ -78,7 +80,11 @@ class ConditionedMixture:
         """Law of one released value; see `Conditioned.marginal`."""
         log_weights = self._log_weights(x)
         shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
-        laws = [part.marginal(node, x) for part in self.parts]
+        possible = shares > 0.0
+        shares = shares[possible]
+        laws = [
+            part.marginal(node, x) for part, kept in zip(self.parts, possible, strict=True) if kept
+        ]
         first = min(int(values[0]) for values, _ in laws)
         last = max(int(values[-1]) for values, _ in laws)
         out = np.zeros(last - first + 1)
@@ -104,12 +110,21 @@ class ConditionedMixture:
         UnsupportedError
             If the union's alternatives have no inequality to be charged.
         """
-        stated = mixed_guarantee([part.guarantee(neighbours) for part in self.parts], self.weights)
+        parts = [part.guarantee(neighbours) for part in self.parts]
+        stated = mixed_guarantee(parts, self.weights)
         # the choice of a part errs as much as the two tables that its weights come from
         error = 3.0 * self.error_bound
+        # what each part's delta holds beside its sampler's error, at the largest epsilon
+        ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
+        covered = stated.covered
+        if len(self.needs) > 1:
+            covered = "datasets that satisfy an alternative of the invariant"
+            if self.needs[0].pinned.any() or self.needs[0].equalities[1].size:
+                covered += " and agree on everything that is published exactly"
         return replace(
             stated,
-            delta=with_sampler_error(stated.epsilon, 0.0 if stated.rho is None else 1e-6, error),
+            covered=covered,
+            delta=with_sampler_error(stated.epsilon, ideal, error),
             sampler_error=error,
         )
 
@@ -133,12 +148,26 @@ class ConditionedMixture:
             )
         with np.errstate(divide="ignore"):
             prior = np.log(np.array(self.weights))
-        found = [part.log_normalizer(x) for part in self.parts]
+        found = [_log_probability(part, x) for part in self.parts]
         return np.asarray(prior + np.array(found), dtype=np.float64)
 
 
+def _log_probability(part: Conditioned, x: npt.ArrayLike) -> float:
+    """Log probability of a part's invariant; -inf where it cannot hold."""
+    need = part.requirements
+    counts = part.mechanism.counts(x)
+    pins = replace(need, lo=np.full(need.n, -np.inf), hi=np.full(need.n, np.inf))
+    fixed = part.fixed[: need.n] | determined(pins)
+    if ((counts < need.lo) | (counts > need.hi))[fixed].any():
+        return -np.inf
+    try:
+        return part.log_normalizer(x)
+    except InfeasibleError:
+        return -np.inf
+
+
 def _within(counts: npt.NDArray[np.int64 | np.float64], need: Requirements) -> bool:
-    return bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all())
+    return bool(((counts >= need.lo) & (counts <= need.hi)).all())
 
 
 def check_alternatives(needs: Sequence[Requirements]) -> None:

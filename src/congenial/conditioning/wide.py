@@ -132,6 +132,8 @@ def cross_wide(
     a: FloatArray, b: FloatArray, lost_a: FloatArray, lost_b: FloatArray, first: int, width: int
 ) -> FloatArray:
     """Bound ``(lost_a * (b + lost_b) + a * lost_b)[first:first + width]`` from above."""
+    if not (np.isfinite(lost_a).all() and np.isfinite(lost_b).all()):
+        return np.full(width, np.inf)
     transform = _Transform(a, b, first, width)
     out = np.zeros(width)
     for x, y in ((lost_a, b + lost_b), (a, lost_b)):

@@ -43,6 +43,14 @@ class Additive:
         if self.n < 1:
             raise ArgumentError(f"queries is {self.queries}; give at least one query.")
         per_entry(self.noise.spread, self.n)
+        grid = self.noise.granularity
+        steps = self.per_record / grid if grid > 0 else 0.5  # real-number noise has no grid
+        record = np.isfinite(self.per_record) and self.per_record > 0
+        if not (record and (steps < 1 or steps == np.rint(steps))):
+            raise ArgumentError(
+                f"per_record is {self.per_record!r}; give a positive multiple of the noise's "
+                f"granularity, {self.noise.granularity:g}."
+            )
 
     @property
     def tree(self) -> Tree | None:
