@@ -150,6 +150,7 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
     shorter = np.minimum(left_width, right_width)
     wide = np.flatnonzero(np.minimum(width, left_width + right_width) * shorter > DIRECT_LIMIT)
+    of_transforms = set(wide.tolist())
     args = (
         network.ctype,
         network.left,
@@ -166,10 +167,10 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
         factor,
         log_scale,
     )
-    begin = 0
-    for c in wide.tolist():
+    for begin, c in _stretches(np.minimum(width, left_width + right_width) * shorter, wide):
         messages.fill(begin, c, *args)
-        begin = c + 1
+        if c not in of_transforms:
+            continue
         a, b = network.left[c], network.right[c]
         ta = table[offset[a] : offset[a] + width[a]]
         tb = table[offset[b] : offset[b] + width[b]]
@@ -178,7 +179,6 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
         lost[offset[c] : offset[c] + width[c]] = off_by * top
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
-    messages.fill(begin, count, *args)
     cut = _cut_off(network, lo, hi, place, offset, table, factor, lost, wide)
     # for each choice the message above it (messages.convolve) and integers out of 2^61
     rounding = 4.0 * _UNIT + width * 2.0**-61
@@ -194,6 +194,18 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
     filled = (lo, hi, offset, table, factor, log_scale, middle, share)
     return Tables(network, *filled, error), cut
+
+
+def _stretches(cost: IntArray, wide: IntArray) -> list[tuple[int, int]]:
+    """Cut the classes into stretches, each ended by a wide class, which it leaves out, or by cost.
+
+    Returns (begin, stop) pairs. Kernels run one stretch at a time, so that an interrupt is seen
+    between two of them.
+    """
+    at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1
+    stops = np.unique(np.concatenate((at, wide, [cost.size])))
+    begins = np.concatenate(([0], stops[:-1] + np.isin(stops[:-1], wide)))
+    return [(int(i), int(j)) for i, j in zip(begins, stops, strict=True)]
 
 
 def _cut_off(
@@ -216,16 +228,19 @@ def _cut_off(
     small = 1e-3 * _CUT / (network.choices + 1.0)
     args = (*shape, lo, hi, *support, offset, table, factor, small, crossed, lost, tails)
     stop = offset + hi - lo + 1
-    begin = 0
-    for c in wide.tolist():
-        certify.certify(begin, c, *args)
-        begin = c
+    cost = np.where(network.ctype == MERGE, (hi - lo + 1) ** 2, 0)
+    of_transforms = set(wide.tolist())
+    done = 0
+    for _, c in _stretches(cost, wide):
+        certify.certify(done, c, *args)
+        done = c
+        if c not in of_transforms:
+            continue
         a, b = (slice(offset[part], stop[part]) for part in (network.left[c], network.right[c]))
         first = int(lo[c] - lo[network.left[c]] - lo[network.right[c]])
         lost[offset[c] : stop[c]] += cross_wide(
             table[a], table[b], lost[a], lost[b], first, int(hi[c] - lo[c] + 1)
         )
-    certify.certify(begin, lo.size, *args)
     cut = 0.0
     for c in network.roots:
         here = slice(offset[c], offset[c] + hi[c] - lo[c] + 1)

@@ -46,13 +46,12 @@ def convolve_wide(
     One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
     (Higham 2002, theorem 24.2), so every entry of a product is within that times
     ``2 * norm(a) * norm(b) + norm(a * b)``: two forward transforms, one back. What no tilt reaches,
-    at
-    sharp ends of a support, is added up term by term.
+    at sharp ends of a support, is added up term by term.
     """
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)
     relative = plain_error / np.maximum(plain, 1e-300)
-    done = relative < TOLERANCE
+    done = relative < TOLERANCE - _SCALING
     plain_done = done.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         log_out = np.where(done, np.log(plain), -np.inf)
@@ -69,27 +68,32 @@ def convolve_wide(
             bound = error / np.maximum(got, 1e-300)
             # logarithms and exponentials lose their size in units of rounding
             bound += 2.0**-53 * (4.0 * abs(tilt) * (a.size + b.size) + 2000.0)
-            fresh = (bound < TOLERANCE) & ~done
+            fresh = (bound < TOLERANCE - _SCALING) & ~done
             if fresh.sum() < _LEAST_GAIN * width:
                 break
             log_out[fresh] = np.log(got[fresh]) - tilt * s[fresh] + top_a + top_b
             relative[fresh] = bound[fresh]
             done |= fresh
-    for start, stop in _runs(~done):
-        rest = np.empty(stop - start)
-        messages.convolve(a, b, first + start, rest)
-        with np.errstate(divide="ignore"):
-            log_out[start:stop] = np.log(rest)
-        relative[start:stop] = TOLERANCE
+    # piece by piece, so that an interrupt is seen between two of them
+    piece = max(1, (1 << 31) // min(a.size, b.size))
+    for begin, end in _runs(~done):
+        for start in range(begin, end, piece):
+            rest = np.empty(min(piece, end - start))
+            messages.convolve(a, b, first + start, rest)
+            with np.errstate(divide="ignore"):
+                log_out[start : start + rest.size] = np.log(rest)
+        relative[begin:end] = TOLERANCE - _SCALING
     log_top = float(log_out.max())
     top = float(np.exp(log_top))
     table = np.where(plain_done, plain / top, np.exp(log_out - log_top))
-    return table, relative * table, top
+    return table, (relative + _SCALING) * table, top
 
 
+# Scaling, and multiplying by the factor again, cost two roundings more.
+_SCALING = 2.0**-51
 # Tilts tried on each side, and the share of the window that one must add to go on.
-_MOST_TILTS = 24
-_LEAST_GAIN = 1 / 64
+_MOST_TILTS = 48
+_LEAST_GAIN = 1 / 1024
 
 
 class _Transform:
