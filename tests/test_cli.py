@@ -298,7 +298,9 @@ cli.main()
 
 def interrupt(place, stage, sent, *arguments):
     """Send a signal to a release that is in the middle of a stage; return code and output."""
-    program = HOLD.format(stage=stage, arguments=[str(v) for v in arguments])
+    # a shell that runs us in the background may have made its children deaf to interrupts
+    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    program = heard + HOLD.format(stage=stage, arguments=[str(v) for v in arguments])
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
     ) as process:

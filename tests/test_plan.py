@@ -172,7 +172,18 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "deepest level unmeasured",
         [("Borough = 0.4, PULocationID = 0.6", "Borough = 1.0"), ("= true", "= false")],
-        ["privacy.split", "'PULocationID'", "nonnegative"],
+        ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    (
+        "deepest level unmeasured, nothing negative",
+        [("Borough = 0.4, PULocationID = 0.6", "Borough = 1.0")],
+        ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    ("epsilon that says nothing", [("epsilon = 1.0", "epsilon = 50.0")], ["epsilon", "50", "16"]),
+    (
+        "epsilon that leaves nothing",
+        [("epsilon = 1.0", "epsilon = 1e-300")],
+        ["epsilon", "1e-300", "1e-06"],
     ),
     (
         "deepest level given nothing",
@@ -180,7 +191,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
             ("Borough = 0.4, PULocationID = 0.6", "Borough = 1, PULocationID = 0"),
             ("= true", "= false"),
         ],
-        ["privacy.split", "'PULocationID'", "nonnegative"],
+        ["privacy.split", "'PULocationID'", "a share"],
     ),
     ("everything exact", [('["root"]', '["PULocationID"]')], ["publish_exactly", "'PULocationID'"]),
     ("misspelt exact level", [('["root"]', '["borough"]')], ["'borough'", "mean 'Borough'"]),
@@ -289,8 +300,6 @@ def test_split_is_forgiven_rounding() -> None:
 
 
 def test_an_unmeasured_level_is_allowed_where_the_law_stays_proper() -> None:
-    deepest = parse_plan(changed(("Borough = 0.4, PULocationID = 0.6", "Borough = 1")))
-    assert deepest.unmeasured_levels == ("PULocationID",)
     middle = parse_plan(
         changed(
             ("Borough = 0.4, PULocationID = 0.6", "PULocationID = 1, Borough = 0"),

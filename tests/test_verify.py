@@ -293,3 +293,12 @@ def test_a_place_without_a_release(tmp_path):
     assert failed(tmp_path) == ["files"]
     with pytest.raises(ReleaseError, match="not a directory"):
         verify(tmp_path / "nowhere")
+
+
+def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):
+    file = real / files.CERTIFICATE
+    text = json.loads(file.read_text(encoding="utf-8"))
+    assert text["guarantee"]["sampler_error"] > 0
+    text["guarantee"]["sampler_error"] = text["drawn"]["numerical_error"] = 0.0
+    file.write_text(json.dumps(text), encoding="utf-8")
+    assert "numerical error" in {check.name for check in verify(real) if not check.passed}

@@ -217,6 +217,13 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
     lookup = plan.data.lookup
     both = Table("", dict.fromkeys(known, ""), shown)
     used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
+    named = used | ({lookup.on.casefold()} if lookup is not None else set())
+    if not named & {c.casefold() for c in known}:
+        # the first line may be a person's row, so nothing of it is shown
+        raise DataError(
+            f"{shown} has none of the columns that the plan names; see that it begins with a "
+            "header, and that the plan names its columns as the header does."
+        )
     if lookup is not None and public.lookup is not None:
         both.need(lookup.on, "data.lookup.on")
         others = {c.casefold() for c in public.lookup.columns} - {lookup.on.casefold()}

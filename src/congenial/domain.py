@@ -96,12 +96,16 @@ def unreadable(table: Table) -> str:
     )
 
 
+# No user's column is called so.
+_KEY = '"congenial: key"'
+
+
 def _check_keys(connection: Connection, plan: Plan, table: Table, column: str) -> None:
     key = name_of(column, table.columns[column])
     found = ask(
         connection,
-        f"SELECT {key} AS name, count(*) FROM {table.sql} GROUP BY name "
-        "HAVING name IS NULL OR count(*) > 1 ORDER BY name NULLS FIRST LIMIT 1",
+        f"SELECT {key}, count(*) FROM {table.sql} GROUP BY 1 "
+        f"HAVING {key} IS NULL OR count(*) > 1 ORDER BY 1 NULLS FIRST LIMIT 1",
         unreadable(table),
     )
     if not found:
@@ -116,8 +120,8 @@ def _check_keys(connection: Connection, plan: Plan, table: Table, column: str) -
     if parent is not None:
         rows = ask(
             connection,
-            f"SELECT DISTINCT {name_of(parent, table.columns[parent])} AS parent FROM {table.sql} "
-            f"WHERE {key} = {literal(str(name))} ORDER BY parent LIMIT 2",
+            f"SELECT DISTINCT {name_of(parent, table.columns[parent])} FROM {table.sql} "
+            f"WHERE {key} = {literal(str(name))} ORDER BY 1 LIMIT 2",
             unreadable(table),
         )
         under = f", under the {parent} {' and '.join(repr(r[0]) for r in rows)}"
@@ -140,9 +144,9 @@ def joined(plan: Plan, public: Public, rows: Table) -> Table:
     key = name_of(lookup.key, table.columns[lookup.key])
     on = name_of(lookup.on, rows.columns[lookup.on], "r")
     sql = (
-        f"(SELECT {own}{extra}{weight}, CASE WHEN l.name IS NOT NULL THEN '{FOUND}' "
+        f"(SELECT {own}{extra}{weight}, CASE WHEN l.{_KEY} IS NOT NULL THEN '{FOUND}' "
         f"WHEN {on} IS NULL THEN '{BLANK}' ELSE '{LACKING}' END AS fate FROM {rows.sql} AS r "
-        f"LEFT JOIN (SELECT *, {key} AS name FROM {table.sql}) AS l ON {on} = l.name)"
+        f"LEFT JOIN (SELECT *, {key} AS {_KEY} FROM {table.sql}) AS l ON {on} = l.{_KEY})"
     )
     return replace(rows, sql=sql, columns=rows.columns | added)
 

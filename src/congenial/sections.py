@@ -13,6 +13,8 @@ ROOT_LEVEL = "root"
 NEIGHBOURS = ("substitute", "add-remove")
 NOISES = ("discrete-laplace",)
 METHODS = ("conditioning", "imaging")
+# Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
+LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 SAMPLERS = ("auto", "exact")
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
@@ -166,6 +168,13 @@ class Privacy(msgspec.Struct, frozen=True):
         _choose("privacy.noise", self.noise, NOISES)
         if not is_number(self.epsilon) or not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             refuse("privacy.epsilon", f"is {show(self.epsilon)}", "give a positive, finite number")
+        if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
+            refuse(
+                "privacy.epsilon",
+                f"is {show(self.epsilon)}, beyond which a guarantee says nothing or the noise "
+                "leaves nothing",
+                f"give a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
+            )
         split = self.split or {}
         for level, share in split.items():
             if not is_number(share) or not 0 <= share <= 1:

@@ -180,7 +180,9 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
     whole = Path(base) / source
     found = [whole]
     if not whole.exists() and any(c in source for c in "*?["):
-        found = [Path(f) for f in sorted(glob.glob(str(whole), recursive=True))]
+        # the plan's own directory may have a bracket in its name
+        pattern = str(Path(glob.escape(str(base))) / source)
+        found = [Path(f) for f in sorted(glob.glob(pattern, recursive=True))]
         found = [f for f in found if f.is_file()]
         if not found:
             raise DataError(
@@ -234,9 +236,44 @@ def open_files(
     delimiter = _delimiter(files[0])
     if delimiter is None:
         raise DataError(f"{otherwise}.")
+    _same_headers(files, delimiter, f"{key} is {show(source)}")
     sample = ", sample_size = -1" if small else ""
     sql = f"read_csv({listed}, delim = {literal(delimiter)}, {_DIALECT}{sample})"
     return describe(connection, sql, show(source), otherwise)
+
+
+def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
+    """Refuse files with unlike headers, which would be counted short, and repeated names.
+
+    Raises
+    ------
+    DataError
+        It names the file and nothing of what is in it: a first line may be a person's row.
+    """
+    first = _header(files[0], delimiter)
+    for file in files[1:]:
+        if _header(file, delimiter) != first:
+            raise DataError(
+                f"{given}, and the first line of {file.name!r} is not the header of "
+                f"{files[0].name!r}; give all files one header."
+            )
+    if len(set(first)) != len(first):
+        raise DataError(
+            f"{given}, and the header of {files[0].name!r} gives one name to two columns; "
+            "rename one."
+        )
+
+
+def _header(file: Path, delimiter: str) -> list[str]:
+    opened = gzip.open if file.suffix.casefold() == ".gz" else open
+    try:
+        with opened(file, "rt", encoding="utf-8-sig", newline="") as handle:
+            line = handle.readline(_LONGEST)
+        return [
+            name.strip().casefold() for name in next(csv.reader([line], delimiter=delimiter), [])
+        ]
+    except (OSError, EOFError, UnicodeError, csv.Error, zlib.error):
+        return []
 
 
 def _delimiter(file: Path) -> str | None:
