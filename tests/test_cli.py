@@ -11,6 +11,7 @@ import subprocess
 import sys
 import textwrap
 import time
+from pathlib import Path
 
 import pytest
 from city import TRIPS, ZONES, listing, make_city
@@ -408,3 +409,12 @@ def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
         ["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False
     )
     assert "Traceback" not in done.stderr
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+def test_a_full_device_behind_the_output_is_one_sentence(tmp_path):
+    command = [sys.executable, "-m", "congenial.cli", "explain", str(make_city(tmp_path))]
+    with Path("/dev/full").open("w", encoding="utf-8") as full:
+        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
+    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
+    assert "writing failed" in ended.stderr

@@ -162,6 +162,8 @@ def _announce_compilation(quiet: bool) -> None:
 def main() -> NoReturn:
     """Run the command line; the entry point of the `congenial` script."""
     signal.signal(signal.SIGTERM, _terminate)
+    if hasattr(signal, "SIGHUP"):  # a terminal that goes away
+        signal.signal(signal.SIGHUP, _terminate)
     sys.exit(run(sys.argv[1:]))
 
 
@@ -169,6 +171,7 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors become one sentence on stderr."""
     try:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
+        sys.stdout.flush()
     except click.ClickException as error:
         error.show()
         return error.exit_code
@@ -181,6 +184,11 @@ def run(arguments: list[str]) -> int:
     except BrokenPipeError:
         # the reader of our output went away; Python would complain again while it closes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return FAILED
+    except OSError as error:
+        # such as a full device behind stdout; what was released stands
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        click.echo(f"Error: writing failed ({error.strerror}); make room and try again.", err=True)
         return FAILED
     return outcome if isinstance(outcome, int) else 0
 
