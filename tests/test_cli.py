@@ -6,6 +6,7 @@ import errno
 import os
 import pty
 import resource
+import shlex
 import signal
 import subprocess
 import sys
@@ -66,6 +67,13 @@ def test_release_verify_explain(tmp_path, capsys):
     assert "SIMULATION" not in said.out + said.err
     assert run("verify", tmp_path / "out") == 0
     assert "checks passed" in capsys.readouterr().out
+
+
+def test_the_next_command_can_be_pasted(tmp_path, capsys):
+    out = tmp_path / "it's out"
+    assert run("release", make_city(tmp_path), "--out", out) == 0
+    last = capsys.readouterr().out.splitlines()[-1]
+    assert shlex.split(last)[1:] == ["congenial", "verify", str(out)]
 
 
 def test_a_failed_check_exits_1(tmp_path, capsys):

@@ -6,6 +6,7 @@ Exit codes: 0 done, 1 a check failed, 2 the input cannot be used, 130 interrupte
 from __future__ import annotations
 
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -97,7 +98,7 @@ def _summarise(made: Released, quiet: bool) -> None:
             f"Rows for which {certificate.left_out.rule} does not hold were left out; "
             f"{certificate.left_out.rows}."
         )
-    click.echo(f"Next: congenial verify {made.directory}")
+    click.echo(f"Next: congenial verify {shlex.quote(str(made.directory))}")
 
 
 @cli.command("verify")
