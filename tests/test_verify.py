@@ -11,7 +11,9 @@ from city import make_city
 
 from congenial import files
 from congenial.certificate import plan_digest
+from congenial.data import build_tree
 from congenial.errors import ReleaseError
+from congenial.model import build_model, claim
 from congenial.plan import read_plan
 from congenial.release import release
 from congenial.verify import verify
@@ -293,6 +295,48 @@ def test_a_place_without_a_release(tmp_path):
     assert failed(tmp_path) == ["files"]
     with pytest.raises(ReleaseError, match="not a directory"):
         verify(tmp_path / "nowhere")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".hidden", "truth.csv"])
+def test_a_file_that_no_release_has(real, name):
+    (real / name).write_text("x")
+    checks = verify(real)
+    assert [(c.name, name in c.detail) for c in checks if not c.passed] == [("files", True)]
+
+
+@pytest.mark.parametrize("text", ["", "private", "SIMULATION: NOT PRIVATE"])
+def test_a_marker_that_says_something_else(sham, text):
+    (sham / files.MARKER).write_text(text)
+    restate(sham, lambda stated: None)
+    assert failed(sham) == ["simulation"]
+
+
+# name of the method: the plan's invariants
+WAYS = [
+    ("conditioning", 'publish_exactly = ["root"]\nnonnegative = true'),
+    ("conditioning", 'publish_exactly = ["root"]'),
+    ("imaging", 'publish_exactly = ["root"]\nnonnegative = true'),
+]
+
+
+@pytest.mark.parametrize(("method", "invariants"), WAYS)
+def test_errors_that_are_left_out_everywhere(tmp_path, method, invariants):
+    plan = make_city(tmp_path, method=f'name = "{method}"', invariants=invariants)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    assert failed(tmp_path / "out") == []
+
+    def forget(stated):
+        assert stated["guarantee"]["sampler_error"] > 0
+        delta = f"{stated['guarantee']['delta']:.2g}"
+        assert f", {delta})" in stated["sentence"]
+        stated["sentence"] = forgotten
+        stated["guarantee"]["sampler_error"] = stated["guarantee"]["delta"] = 0.0
+        stated["drawn"]["numerical_error"] = 0.0
+
+    model = build_model(read_plan(plan), build_tree(read_plan(plan), base=tmp_path))
+    forgotten = claim(model, 0.0).sentence
+    restate(tmp_path / "out", forget)
+    assert failed(tmp_path / "out") == ["numerical error"]
 
 
 def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):

@@ -21,8 +21,10 @@ CSV = "release.csv"
 PARQUET = "release.parquet"
 CERTIFICATE = "certificate.json"
 MARKER = "SIMULATION_NOT_PRIVATE.txt"
-ALL = (CSV, PARQUET, CERTIFICATE, MARKER)
+ALWAYS = (CERTIFICATE, CSV, PARQUET)
+ALL = (*ALWAYS, MARKER)
 STAMP = "SIMULATION: NOT PRIVATE"
+MARKER_TEXT = f"{STAMP}\n"
 
 
 @dataclass(frozen=True)

@@ -190,7 +190,7 @@ def _write(
     )
     names = [files.CSV, files.PARQUET]
     if stamped:
-        (place / files.MARKER).write_text(f"{files.STAMP}\n", encoding="utf-8")
+        (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())
         names.append(files.MARKER)
     digests = {name: files.sha256(place / name) for name in names}
     certificate = certify(model, digests, simulation=simulation)

@@ -88,7 +88,8 @@ def verify(directory: str | Path) -> tuple[Check, ...]:
     -----
     A certificate carries no signature: these checks find damage, mistakes and claims that do not
     follow from the plan, and not a forger who makes everything anew. They cannot tell whether the
-    confidential rows were counted rightly.
+    confidential rows were counted rightly, nor check when, by which versions and by which route a
+    release was drawn (`made`, `versions`, `drawn.route`), or a simulation's seed.
     """
     place = Path(directory)
     if not place.is_dir():
@@ -103,14 +104,12 @@ def verify(directory: str | Path) -> tuple[Check, ...]:
 
 
 def _checks(place: Path) -> Iterator[Check]:
-    missing = [
-        n for n in (files.CERTIFICATE, files.CSV, files.PARQUET) if not (place / n).is_file()
-    ]
-    yield Check(
-        "files",
-        not missing,
-        f"{', '.join(missing)} missing" if missing else "certificate, CSV and Parquet are there",
-    )
+    missing = [n for n in files.ALWAYS if not (place / n).is_file()]
+    strange = sorted(entry.name for entry in place.iterdir() if entry.name not in files.ALL)
+    told = "certificate, CSV and Parquet are there, and nothing strange"
+    if missing or strange:
+        told = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
+    yield Check("files", not (missing or strange), told)
     if missing:
         return
     try:
@@ -156,9 +155,10 @@ def _hashes(place: Path, certificate: Certificate) -> Check:
         for name, digest in certificate.files.items()
         if not (place / name).is_file() or files.sha256(place / name) != digest
     ]
+    told = "SHA-256 of every file is as certified"
     if wrong:
-        return Check("hashes", False, f"{', '.join(wrong)} changed since the release was made")
-    return Check("hashes", True, "SHA-256 of every file is as certified")
+        told = f"{', '.join(wrong)} changed since the release was made"
+    return Check("hashes", not wrong, told)
 
 
 def _plan_hash(certificate: Certificate) -> Check:
@@ -309,6 +309,7 @@ def _claims(contents: _Contents) -> Iterator[Check]:
         model = contents.model()
         stated, drawn = certificate.guarantee, certificate.drawn
         found = claim(model, stated.sampler_error)
+        least = model.guarantee.sampler_error
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
         return
@@ -327,7 +328,6 @@ def _claims(contents: _Contents) -> Iterator[Check]:
         found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE),
         f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows",
     )
-    least = model.guarantee.sampler_error
     exact = drawn.numerical_error == stated.sampler_error
     exact = exact and least * (1.0 - TOLERANCE) <= stated.sampler_error <= ERROR_LIMIT
     yield Check(
@@ -350,10 +350,8 @@ def _claims(contents: _Contents) -> Iterator[Check]:
 
 def _compare(name: str, what: str, found: object, stated: object) -> Check:
     same = _close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
-    text = f"{what}: as it follows from the plan"
-    if not same:
-        text = f"{what}: the certificate states what does not follow from the plan"
-    return Check(name, same, text)
+    text = "as it follows" if same else "the certificate states what does not follow"
+    return Check(name, same, f"{what}: {text} from the plan")
 
 
 def _close(one: object, other: object) -> bool:
@@ -369,9 +367,9 @@ def _close(one: object, other: object) -> bool:
 
 def _simulation(place: Path, contents: _Contents) -> Check:
     certificate = contents.certificate
-    marker = (place / files.MARKER).exists()
+    marker = place / files.MARKER
     if certificate.simulation is None:
-        clean = certificate.stamp is None and not marker
+        clean = certificate.stamp is None and not marker.exists()
         clean &= certificate.drawn.randomness == "operating system"
         return Check(
             "simulation",
@@ -384,7 +382,8 @@ def _simulation(place: Path, contents: _Contents) -> Check:
     stamped = (
         certificate.stamp == STAMP
         and certificate.drawn.randomness == "seeded"
-        and marker
+        and marker.is_file()
+        and marker.read_bytes() == files.MARKER_TEXT.encode()
         and set(contents.parquet.column("note")) == {STAMP}
     )
     if stamped and pinned is not None:
