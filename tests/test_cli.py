@@ -308,7 +308,10 @@ cli.main()
 def interrupt(place, stage, sent, *arguments):
     """Send a signal to a release that is in the middle of a stage; return code and output."""
     # a shell that runs us in the background may have made its children deaf to interrupts
-    heard = "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+    heard = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    )
     program = heard + HOLD.format(stage=stage, arguments=[str(v) for v in arguments])
     with subprocess.Popen(
         [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -325,7 +328,9 @@ def interrupt(place, stage, sent, *arguments):
 
 
 @pytest.mark.parametrize("stage", ["count", "files.write_tables", "_settle"])
-@pytest.mark.parametrize(("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
 def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
     plan = make_city(tmp_path)
     before = listing(tmp_path)
@@ -347,7 +352,19 @@ def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
     assert not [name for name in listing(tmp_path) if "partial" in name]
 
 
+@pytest.fixture
+def handlers():
+    """Put back the handlers of signals that a test changes."""
+    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+    before = {number: signal.getsignal(number) for number in numbers}
+    yield
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+@pytest.mark.usefixtures("handlers")
 def test_an_interrupt_waits_for_imports():
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     done = []
     with pytest.raises(KeyboardInterrupt), cli._undisturbed():
         signal.raise_signal(signal.SIGINT)
@@ -355,6 +372,35 @@ def test_an_interrupt_waits_for_imports():
     assert done == ["imported"]
     with pytest.raises(KeyboardInterrupt):
         signal.raise_signal(signal.SIGINT)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_an_interrupt_that_the_shell_ignores_is_ignored():
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    with cli._undisturbed():
+        signal.raise_signal(signal.SIGINT)
+    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
+
+
+@pytest.mark.usefixtures("handlers")
+@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
+def test_nohup_is_heeded(monkeypatch, before):
+    monkeypatch.setattr(sys, "argv", ["congenial", "--version"])
+    signal.signal(signal.SIGHUP, before)
+    with pytest.raises(SystemExit):
+        cli.main()
+    now = signal.getsignal(signal.SIGHUP)
+    assert now == (signal.SIG_IGN if before == signal.SIG_IGN else cli._terminate)
+
+
+@pytest.mark.usefixtures("handlers")
+def test_a_second_signal_does_not_stop_the_tidying():
+    signal.signal(signal.SIGTERM, cli._terminate)
+    with pytest.raises(SystemExit) as ended:
+        signal.raise_signal(signal.SIGTERM)
+    assert ended.value.code == 143
+    signal.raise_signal(signal.SIGTERM)
+    signal.raise_signal(signal.SIGINT)
 
 
 def test_no_progress_where_stderr_is_no_terminal(capsys):

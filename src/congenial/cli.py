@@ -1,6 +1,7 @@
 """The command line: parses, calls, prints.
 
-Exit codes: 0 done, 1 a check failed, 2 the input cannot be used, 130 interrupted.
+Exit codes: 0 done, 1 a check failed or the output cannot be written, 2 the input cannot be used,
+129, 130 and 143 ended by SIGHUP, SIGINT and SIGTERM.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ if TYPE_CHECKING:
 
     from congenial.release import Released
 
-FAILED, UNUSABLE, INTERRUPTED, TERMINATED = 1, 2, 130, 143
+FAILED, UNUSABLE, INTERRUPTED = 1, 2, 130
 PLAN = click.argument("plan", type=click.Path(path_type=Path))
 
 
@@ -142,7 +143,8 @@ def explain_command(plan: Path) -> None:
 @contextmanager
 def _undisturbed() -> Iterator[None]:
     """Let Ctrl-C wait for imports, which extension modules do not survive half-way."""
-    if threading.current_thread() is not threading.main_thread():
+    aside = threading.current_thread() is not threading.main_thread()
+    if aside or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
         yield
         return
     waiting: list[int] = []
@@ -168,7 +170,8 @@ def _announce_compilation(quiet: bool) -> None:
 def main() -> NoReturn:
     """Run the command line; the entry point of the `congenial` script."""
     signal.signal(signal.SIGTERM, _terminate)
-    if hasattr(signal, "SIGHUP"):  # a terminal that goes away
+    # a terminal that goes away, unless nohup asked us not to mind
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
         signal.signal(signal.SIGHUP, _terminate)
     sys.exit(run(sys.argv[1:]))
 
@@ -199,9 +202,12 @@ def run(arguments: list[str]) -> int:
     return outcome if isinstance(outcome, int) else 0
 
 
-def _terminate(_signal: int, _frame: FrameType | None) -> NoReturn:
-    # unwinding the stack takes away what was written aside
-    raise SystemExit(TERMINATED)
+def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
+    # unwinding the stack takes away what was written aside; a second signal must not stop that
+    for name in ("SIGHUP", "SIGINT", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    raise SystemExit(128 + number)
 
 
 if __name__ == "__main__":
