@@ -290,68 +290,6 @@ def test_help_is_quick_and_loads_nothing_heavy():
     assert min(spent) < 0.3
 
 
-# The release waits where the test asks it to, so that the signal comes in the middle of it.
-HOLD = """
-import sys, time
-import congenial.release as r
-from congenial import cli
-def hold(*a, **k):
-    print("holding", flush=True)
-    time.sleep(30)
-owner, attribute = (r.files, {stage!r}[6:]) if {stage!r}.startswith("files.") else (r, {stage!r})
-setattr(owner, attribute, hold)
-sys.argv = ["congenial", "release", *{arguments!r}]
-cli.main()
-"""
-
-
-def interrupt(place, stage, sent, *arguments):
-    """Send a signal to a release that is in the middle of a stage; return code and output."""
-    # a shell that runs us in the background may have made its children deaf to interrupts
-    heard = (
-        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
-        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
-    )
-    program = heard + HOLD.format(stage=stage, arguments=[str(v) for v in arguments])
-    with subprocess.Popen(
-        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
-    ) as process:
-        try:
-            assert process.stdout is not None
-            assert process.stdout.readline() == "holding\n"
-            assert any("partial" in name for name in listing(place))
-            process.send_signal(sent)
-            out, err = process.communicate(timeout=30)
-        finally:
-            process.kill()
-    return process.returncode, out, err
-
-
-@pytest.mark.parametrize("stage", ["count", "files.write_tables", "_settle"])
-@pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
-)
-def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
-    plan = make_city(tmp_path)
-    before = listing(tmp_path)
-    ended, out, err = interrupt(tmp_path, stage, sent, plan, "--out", tmp_path / "out")
-    assert ended == code
-    assert out == ""
-    told = "Interrupted: no partial release is left behind." if sent == signal.SIGINT else ""
-    assert err.strip() == told
-    assert listing(tmp_path) == before
-
-
-def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
-    plan, out = make_city(tmp_path), tmp_path / "out"
-    assert run("release", plan, "--out", out, "--quiet") == 0
-    before = (out / files.CSV).read_bytes()
-    ended, _, _ = interrupt(tmp_path, "_settle", signal.SIGINT, plan, "--out", out, "--overwrite")
-    assert ended == 130
-    assert (out / files.CSV).read_bytes() == before
-    assert not [name for name in listing(tmp_path) if "partial" in name]
-
-
 @pytest.fixture
 def handlers():
     """Put back the handlers of signals that a test changes."""

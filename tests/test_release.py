@@ -6,6 +6,9 @@ import csv
 import errno
 import json
 import os
+import signal
+import subprocess
+import sys
 
 import duckdb
 import numpy as np
@@ -346,3 +349,65 @@ def test_released_noise_has_the_planned_size(tmp_path):
     assert error == pytest.approx(expected(1.0), rel=0.05)
     assert error != pytest.approx(expected(1.3), rel=0.05)
     assert error != pytest.approx(expected(0.7), rel=0.05)
+
+
+# The release waits where the test asks it to, so that the signal comes in the middle of it.
+HOLD = """
+import sys, time
+import congenial.release as r
+from congenial import cli
+def hold(*a, **k):
+    print("holding", flush=True)
+    time.sleep(30)
+owner, attribute = (r.files, {stage!r}[6:]) if {stage!r}.startswith("files.") else (r, {stage!r})
+setattr(owner, attribute, hold)
+sys.argv = ["congenial", "release", *{arguments!r}]
+cli.main()
+"""
+
+
+def interrupt(place, stage, sent, *arguments):
+    """Send a signal to a release that is in the middle of a stage; return code and output."""
+    # a shell that runs us in the background may have made its children deaf to interrupts
+    heard = (
+        "import signal\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"
+    )
+    program = heard + HOLD.format(stage=stage, arguments=[str(v) for v in arguments])
+    with subprocess.Popen(
+        [sys.executable, "-c", program], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as process:
+        try:
+            assert process.stdout is not None
+            assert process.stdout.readline() == "holding\n"
+            assert any("partial" in name for name in listing(place))
+            process.send_signal(sent)
+            out, err = process.communicate(timeout=30)
+        finally:
+            process.kill()
+    return process.returncode, out, err
+
+
+@pytest.mark.parametrize("stage", ["count", "files.write_tables", "_settle"])
+@pytest.mark.parametrize(
+    ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
+)
+def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
+    plan = make_city(tmp_path)
+    before = listing(tmp_path)
+    ended, out, err = interrupt(tmp_path, stage, sent, plan, "--out", tmp_path / "out")
+    assert ended == code
+    assert out == ""
+    told = "Interrupted: no partial release is left behind." if sent == signal.SIGINT else ""
+    assert err.strip() == told
+    assert listing(tmp_path) == before
+
+
+def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
+    plan, out = make_city(tmp_path), tmp_path / "out"
+    release(read_plan(plan), out, base=tmp_path)
+    before = (out / files.CSV).read_bytes()
+    ended, _, _ = interrupt(tmp_path, "_settle", signal.SIGINT, plan, "--out", out, "--overwrite")
+    assert ended == 130
+    assert (out / files.CSV).read_bytes() == before
+    assert not [name for name in listing(tmp_path) if "partial" in name]
