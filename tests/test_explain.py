@@ -24,6 +24,38 @@ def test_no_row_is_needed_and_nothing_is_written(tmp_path):
     assert listing(tmp_path) == before
 
 
+def test_the_source_is_not_opened_and_that_is_said(tmp_path):
+    plan = make_city(tmp_path)
+    (tmp_path / "rows.csv").write_bytes(b"no table")
+    assert "rows.csv was not opened" in as_text(explain(read_plan(plan), tmp_path))
+    data = 'source = "rows.csv"'
+    levels = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
+    plan = make_city(tmp_path, data=data, hierarchy=levels)
+    (tmp_path / "rows.csv").write_text("borough,zone\nArden,1\nBrook,4\n")
+    text = as_text(explain(read_plan(plan), tmp_path))
+    assert "not opened" not in text
+    assert "the rows were read" in text
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "pins", "split", "unused"),
+    [
+        ("substitute", "", "{ root = 0.2, borough = 0.3, zone = 0.5 }", ("root",)),
+        ("substitute", "", "{ borough = 0.4, zone = 0.6 }", ()),
+        ("substitute", EQUALITIES, "{ borough = 0.4, zone = 0.6 }", ()),
+        ("add-remove", "", "{ root = 0.2, borough = 0.3, zone = 0.5 }", ()),
+    ],
+)
+def test_a_share_that_buys_nothing_is_told(tmp_path, neighbours, pins, split, unused):
+    privacy = f'neighbours = "{neighbours}"\nepsilon = 1.0\nsplit = {split}'
+    plan = make_city(tmp_path, privacy=privacy, invariants=pins)
+    found = explain(read_plan(plan), tmp_path)
+    assert found.unused == unused
+    assert found.guarantee.epsilon == pytest.approx(0.8 if unused else 1.0)
+    assert ("Not used: the share 0.2 of level root" in as_text(found)) is bool(unused)
+    assert ("uses 0.8 of" in as_text(found)) is bool(unused)
+
+
 def test_every_promise_is_named(tmp_path):
     found = explain(read_plan(make_city(tmp_path)), tmp_path)
     text = as_text(found)

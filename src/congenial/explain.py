@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.calibration import changing_levels
 from congenial.accounting.guarantee import Guarantee
 from congenial.data import build_tree
 from congenial.model import Level, Model, build_model
@@ -58,6 +59,8 @@ class Explanation:
     route : str
         Which sampler draws, and why.
     guarantee : Guarantee
+    unused : tuple of str
+        Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
     """
 
     plan: Plan
@@ -66,6 +69,7 @@ class Explanation:
     basis: str
     route: str
     guarantee: Guarantee
+    unused: tuple[str, ...] = ()
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -102,8 +106,28 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         for level in model.levels
     )
     return Explanation(
-        plan, len(model.tree), forecasts, _basis(model), model.engine.explain(), model.guarantee
+        plan,
+        len(model.tree),
+        forecasts,
+        _basis(model),
+        model.engine.explain(),
+        model.guarantee,
+        unused_levels(model),
     )
+
+
+def unused_levels(model: Model) -> tuple[str, ...]:
+    """Levels that are measured though no neighbouring dataset changes their counts.
+
+    Substituting a record never changes the root's count, for one, so that noise there costs
+    nothing and protects nothing, and its share of epsilon is not spent.
+
+    Parameters
+    ----------
+    model : Model
+    """
+    changing = changing_levels(model.tree, model.need, model.neighbours)
+    return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 
 def expected_noise(scale: float) -> float:
@@ -179,16 +203,29 @@ def as_text(explanation: Explanation) -> str:
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"multiply that by 1 + gamma = {1 + guarantee.gamma:g} ({guarantee.gamma_source}).",
+        *_unused(explanation),
         "",
         f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
     return "\n".join(lines)
 
 
+def _unused(explanation: Explanation) -> list[str]:
+    plan, total = explanation.plan, explanation.guarantee.epsilon
+    split = plan.privacy.split or {}
+    return [
+        f"Not used: the share {split[level]:g} of level {level}, whose counts are the same in all "
+        f"neighbouring datasets; the guarantee uses {total:.6g} of the plan's epsilon "
+        f"{plan.privacy.epsilon:g}, so give that share to other levels."
+        for level in explanation.unused
+        if level in split
+    ]
+
+
 def _read(plan: Plan) -> str:
     if plan.hierarchy.domain == "data":
         return "the rows were read for the names of the nodes, which the plan leaves unprotected"
-    return "no row was read"
+    return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 
 def _table(forecasts: tuple[LevelForecast, ...]) -> list[str]:
