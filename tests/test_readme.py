@@ -6,12 +6,18 @@ import re
 import tomllib
 from pathlib import Path
 
+import duckdb
 import pytest
+from city import SECTIONS, make_city
 
+from congenial.plan import parse_plan
+from congenial.release import release
+from congenial.sections import Data, Hierarchy, Invariants, Lookup, Method, Privacy
 from congenial.verify import verify
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")
+PLANS = (ROOT / "docs/plan.md").read_text(encoding="utf-8")
 
 
 def blocks(language: str, text: str = README) -> list[str]:
@@ -38,8 +44,41 @@ def test_files_linked_are_there() -> None:
 
 def test_python_blocks_about_plans_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    found = blocks("python", (ROOT / "docs/plan.md").read_text(encoding="utf-8"))
+    found = blocks("python", PLANS)
     assert found
     for code in found:
         exec(compile(code, "plan.md", "exec"), {})
     assert all(check.passed for check in verify(tmp_path / "release"))
+
+
+def test_every_key_of_a_plan_is_told_and_no_other() -> None:
+    sections = {
+        "data": Data,
+        "hierarchy": Hierarchy,
+        "privacy": Privacy,
+        "invariants": Invariants,
+        "method": Method,
+    }
+    known = [f"{name}.{key}" for name, of in sections.items() for key in of.__struct_fields__]
+    assert sorted(re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", PLANS, flags=re.MULTILINE)) == sorted(
+        known
+    )
+    told = next(line for line in PLANS.splitlines() if line.startswith("| `data.lookup`"))
+    assert all(f"{key} = " in told for key in Lookup.__struct_fields__)
+
+
+@pytest.mark.parametrize("code", blocks("toml", PLANS))
+def test_examples_of_plans_make_releases(tmp_path: Path, code: str) -> None:
+    """Sections that an example leaves out are those of the small city."""
+    make_city(tmp_path)
+    (tmp_path / "people.csv").write_text("sex,age\nf,1\nf,2\nm,1\nm,2\n")
+    (tmp_path / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
+    with duckdb.connect(str(tmp_path / "city.duckdb")) as connection:
+        connection.execute(
+            "CREATE TABLE trips AS SELECT * FROM (VALUES ('Arden', 1, 8), ('Brook', 4, 9), "
+            "('Brook', 4, 20)) AS t (borough, zone, hour)"
+        )
+    given = tomllib.loads(code)
+    others = [f"[{name}]\n{body}" for name, body in SECTIONS.items() if name not in given]
+    release(parse_plan("\n".join([code, *others])), tmp_path / "out", base=tmp_path)
+    assert all(check.passed for check in verify(tmp_path / "out"))
