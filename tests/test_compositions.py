@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import congenial as cg
-from congenial.kernels import compose, laws, weights
+from congenial.kernels import compose, descend, laws, weights
 
 LEAST = 1e-6
 UNIT = 2.0**-53
@@ -181,3 +181,13 @@ def test_two_like_siblings_have_their_joint_law():
     kept = expected > 10
     statistic = ((observed - expected)[kept] ** 2 / expected[kept]).sum()
     assert stats.chi2.sf(statistic, kept.sum()) > LEAST
+
+
+def test_compositions_run_last():
+    # siblings of a leaf that is composed have leaves of their own, at every depth
+    tree = cg.Tree.from_parents([-1, *[0] * 7, *[1] * 6, *[2] * 5, *[8] * 4])
+    noise = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    op = cg.condition(noise, cg.consistent(tree))._draw_tables.network.op
+    late = np.flatnonzero(op == descend.COMPOSE)
+    assert late.size == 4
+    assert late[0] == op.size - late.size

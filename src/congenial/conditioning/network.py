@@ -49,7 +49,7 @@ class Network:
     variable : ndarray of int64, shape (c,)
         Place in `unary` and `tilt` of the weight that a UNARY class has; -1 otherwise.
     op, first, second, third, cls : ndarray of int64, shape (p,)
-        The program, see `congenial.kernels.descend.draw`.
+        The program, see `congenial.kernels.descend.draw`. Compositions come last.
     slots : int
         Number of values that the program computes; the first n are the variables.
     slot_class : ndarray of int64, shape (slots,)
@@ -325,7 +325,9 @@ def compile_network(
     if roots.size:
         build.emit(descend.ROOT, roots, -1, -1, classes[roots])
     weights = [np.concatenate(column) for column in zip(*build.weights, strict=True)]
-    program = [np.concatenate([o[j] for o in reversed(build.ops)]) for j in range(5)]
+    # what is composed lies below everything, so that all compositions may run last
+    ordered = sorted(build.ops[::-1], key=lambda o: bool(o[0][0] == descend.COMPOSE))
+    program = [np.concatenate([o[j] for o in ordered]) for j in range(5)]
     choices = int(np.isin(program[0], (descend.ROOT, descend.SPLIT)).sum())
     sizes = program[4][program[0] == descend.COMPOSE]
     return Network(
