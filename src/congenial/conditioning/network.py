@@ -326,8 +326,9 @@ def compile_network(
         build.emit(descend.ROOT, roots, -1, -1, classes[roots])
     weights = [np.concatenate(column) for column in zip(*build.weights, strict=True)]
     # what is composed lies below everything, so that all compositions may run last
-    ordered = sorted(build.ops[::-1], key=lambda o: bool(o[0][0] == descend.COMPOSE))
-    program = [np.concatenate([o[j] for o in ordered]) for j in range(5)]
+    top_down = build.ops[::-1]
+    top_down.sort(key=lambda o: bool(o[0][0] == descend.COMPOSE))
+    program = [np.concatenate([o[j] for o in top_down]) for j in range(5)]
     choices = int(np.isin(program[0], (descend.ROOT, descend.SPLIT)).sum())
     sizes = program[4][program[0] == descend.COMPOSE]
     return Network(
