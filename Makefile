@@ -52,8 +52,8 @@ lock:  ## Look for newer versions of what the project needs, and lock them.
 	@requirements/lock.sh $(BIN)/python
 	@echo "Done; make test installs them."
 
-clean:  ## Remove .venv, caches and what the demo made.
+clean:  ## Remove .venv, caches and what the demo and the benchmarks made.
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
-	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release
-	@find src tests examples -name __pycache__ -type d -prune -exec rm -rf {} +
+	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release benchmarks/out
+	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed."

@@ -190,3 +190,13 @@ def test_a_place_on_one_machine_is_found(line, tmp_path):
     path = tmp_path / "a.md"
     path.write_text(f"fine: shared work, root/Borough, a/tmp/b\n{line}\n", encoding="utf-8")
     assert machine_faults([path]) == [f"a.md, line 2: {line}"]
+
+
+def test_make_clean_removes_what_other_targets_write():
+    told = subprocess.run(
+        ["make", "--dry-run", "clean"], cwd=ROOT, capture_output=True, text=True, check=True
+    ).stdout.split()
+    for written in ("examples/taxi/trips.parquet", "examples/taxi/release", "benchmarks/out"):
+        assert written in told, written
+    found = [p.relative_to(ROOT).parts[0] for p in ROOT.glob("*/**/__pycache__")]
+    assert {p for p in found if not p.startswith(".")} <= set(told)

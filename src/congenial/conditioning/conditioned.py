@@ -16,6 +16,7 @@ from congenial.conditioning.forest import SumForest
 from congenial.conditioning.joint import joint_law, sums_of
 from congenial.conditioning.network import Unary
 from congenial.conditioning.query import marginal_table
+from congenial.conditioning.questions import checked_rows, find_node, find_nodes
 from congenial.conditioning.systems import SumSystem
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.invariants import Requirements
@@ -125,12 +126,7 @@ class Conditioned:
         float or ndarray of float64, shape (size,)
         """
         counts = self._checked(x)
-        values = np.asarray(z)
-        fits = values.ndim in (1, 2) and values.shape[-1] == self.mechanism.n
-        if not fits or values.dtype.kind not in "biuf":
-            raise ArgumentError(
-                f"z has shape {values.shape}; give {self.mechanism.n} values, or rows of as many."
-            )
+        values = checked_rows(self.mechanism, z)
         inside = self._satisfied(np.atleast_2d(values), counts)
         kept = np.where(inside[:, None], values, counts)
         log_pmf = self.mechanism.log_prob(kept, counts)
@@ -180,9 +176,7 @@ class Conditioned:
             If it takes too many values of all nodes but the last, or too many multiplications.
         """
         counts = self._checked(x)
-        if isinstance(nodes, str | int):
-            raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
-        found = [self._node(node) for node in nodes]
+        found = find_nodes(self.mechanism, self.requirements, nodes)
         return joint_law(self.sums, self._weights(counts), counts, found)
 
     @cached_property
@@ -322,12 +316,7 @@ class Conditioned:
         return noise, probabilities
 
     def _node(self, node: int | str) -> int:
-        tree = self.mechanism.tree or self.requirements.tree
-        if tree is not None:
-            return tree.find(node)
-        if not isinstance(node, int | np.integer) or not 0 <= node < self.mechanism.n:
-            raise ArgumentError(f"node is {node!r}; give 0 to {self.mechanism.n - 1}.")
-        return int(node)
+        return find_node(self.mechanism, self.requirements, node)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         counts = self.mechanism.counts(x).astype(np.int64)

@@ -12,12 +12,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.questions import checked_rows, find_node, find_nodes
 from congenial.conditioning.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 # Releases meet their sums up to rounding, relative to the largest value.
@@ -117,7 +117,7 @@ class ConditionedGaussian:
         float or ndarray of float64, shape (size,)
         """
         values = checked_values(self.mechanism, self.requirements, x)
-        given = checked_releases(self.mechanism, z)
+        given = checked_rows(self.mechanism, z).astype(np.float64)
         rows = np.atleast_2d(given)
         inside = satisfied(self.requirements, rows, values)
         log_density = self.mechanism.log_prob(rows, values) - self.log_normalizer(values)
@@ -151,9 +151,7 @@ class ConditionedGaussian:
         covariance : ndarray of float64, shape (k, k)
         """
         values = checked_values(self.mechanism, self.requirements, x)
-        if isinstance(nodes, str | int):
-            raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
-        found = [self._node(node) for node in nodes]
+        found = find_nodes(self.mechanism, self.requirements, nodes)
         one = np.zeros((len(found), self.mechanism.n))
         one[np.arange(len(found)), found] = 1.0
         covariance = self.fitted.respond(one)[:, found]
@@ -199,6 +197,11 @@ class ConditionedGaussian:
             self.mechanism, self.requirements, neighbours, sampler_error=0.0
         )
 
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved of floating-point noise: 1, the largest total variation there is."""
+        return 1.0
+
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
         n, pinned = self.mechanism.n, int(self.requirements.pinned.sum())
@@ -226,23 +229,6 @@ def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
     return np.asarray(mechanism.noise.draw(words, mechanism.scales), dtype=np.float64)
 
 
-def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
-    """Return the index of a node.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such node.
-    """
-    tree: Tree | None = mechanism.tree or need.tree
-    if tree is not None:
-        return tree.find(node)
-    number = isinstance(node, int | np.integer) and not isinstance(node, bool)
-    if not number or not 0 <= int(node) < mechanism.n:
-        raise ArgumentError(f"node is {node!r}; give 0 to {mechanism.n - 1}.")
-    return int(node)
-
-
 def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) -> FloatArray:
     """Return `x` as float64, shape (n,), after checking that it satisfies the equalities.
 
@@ -262,25 +248,6 @@ def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) ->
     if not satisfied(need, row, values)[0]:
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
-        )
-    return values
-
-
-def checked_releases(mechanism: Additive, z: npt.ArrayLike) -> FloatArray:
-    """Return releases as float64, shape (n,) or (size, n).
-
-    Raises
-    ------
-    ArgumentError
-        If they are no numbers or have another shape.
-    """
-    try:
-        values = np.asarray(z, dtype=np.float64)
-    except (TypeError, ValueError) as cause:
-        raise ArgumentError(f"z is no array of numbers; give {mechanism.n} values.") from cause
-    if values.ndim not in (1, 2) or values.shape[-1] != mechanism.n:
-        raise ArgumentError(
-            f"z has shape {values.shape}; give {mechanism.n} values, or rows of as many."
         )
     return values
 

@@ -10,7 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.gibbs import CHAINS, GibbsConditioned, Info
+from congenial.conditioning.questions import checked_rows
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
 from congenial.mechanisms.additive import Additive
@@ -42,6 +43,11 @@ class OnIntegers(Protocol):
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value."""
 
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """Joint law of one to three released values."""
+
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Interval of the noise at a node."""
 
@@ -50,6 +56,18 @@ class OnIntegers(Protocol):
 
     def explain(self) -> str:
         """Say which sampler draws."""
+
+
+@dataclass(frozen=True, eq=False)
+class DrawOnGrid:
+    """What chains gave.
+
+    Attributes
+    ----------
+    values : ndarray of float64, shape (chains, draws, n)
+    """
+
+    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -110,7 +128,7 @@ class OnGrid:
         z : array_like, shape (n,) or (size, n)
         x : array_like, shape (n,)
         """
-        values = np.asarray(z, dtype=np.float64) / self.granularity
+        values = checked_rows(self._first, z).astype(np.float64) / self.granularity
         return self.inner.log_prob(values, self._units(x))
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
@@ -126,12 +144,8 @@ class OnGrid:
         Raises
         ------
         UnsupportedError
-            For a mixture or a union, or if it takes too many values.
+            If it takes too many values of all nodes but the last, or too many multiplications.
         """
-        if not isinstance(self.inner, Conditioned):
-            raise UnsupportedError(
-                "joint() of a mixture or a union is not covered; ask for marginal()."
-            )
         values, probabilities = self.inner.joint(nodes, self._units(x))
         return tuple(self._placed(each) for each in values), probabilities
 
@@ -171,10 +185,35 @@ class OnGrid:
         """Say which sampler draws, and why."""
         return f"{self.inner.explain()} Values are multiples of {self.granularity:g}."
 
-    def _units(self, x: npt.ArrayLike) -> IntArray:
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+    ) -> tuple[DrawOnGrid, Info]:
+        """Run chains where no exact sampler is affordable; see `GibbsConditioned.run`.
+
+        Raises
+        ------
+        UnsupportedError
+            Where draws are exact, so that there is no chain.
+        """
+        if not isinstance(self.inner, GibbsConditioned):
+            raise UnsupportedError(
+                "run() is for chains, and this sampler's draws are exact and independent; use "
+                "sample(size=...)."
+            )
+        drawn, info = self.inner.run(self._units(x), draws, chains, rng)
+        return DrawOnGrid(self._placed(drawn.values)), info
+
+    @property
+    def _first(self) -> Additive:
         whole = self.mechanism
-        first = cast(Additive, whole.parts[0] if isinstance(whole, Mixture) else whole)
-        return (first.counts(x) / self.granularity).astype(np.int64)
+        return cast(Additive, whole.parts[0] if isinstance(whole, Mixture) else whole)
+
+    def _units(self, x: npt.ArrayLike) -> IntArray:
+        return (self._first.counts(x) / self.granularity).astype(np.int64)
 
     def _placed(self, steps: IntArray) -> FloatArray:
         return steps.astype(np.float64) * self.granularity

@@ -198,6 +198,15 @@ class ConditionedLaplace:
         """
         self._refuse("marginal", node, x)
 
+    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("joint", nodes, x)
+
     def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
         """Refuse: no closed form.
 
@@ -218,6 +227,11 @@ class ConditionedLaplace:
             f"the chain for continuous Laplace noise is not certified, so no guarantee "
             f"({neighbours!r} or other) can be given; {_REMEDY}."
         )
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved: 1, the largest total variation there is."""
+        return 1.0
 
     def explain(self) -> str:
         """Say how draws are made, and why so."""

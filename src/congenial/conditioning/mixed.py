@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -16,6 +16,7 @@ from congenial.accounting.guarantee import (
     with_sampler_error,
 )
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.gibbs import GibbsConditioned
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import Requirements, determined
 from congenial.mixtures import draw_mixed
@@ -23,6 +24,7 @@ from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+JointLaw = tuple[tuple[IntArray, ...], FloatArray]
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,6 +47,21 @@ class ConditionedMixture:
     parts: tuple[Conditioned, ...]
     weights: tuple[float, ...]
     needs: tuple[Requirements, ...]
+
+    def __post_init__(self) -> None:
+        """Check that every part's probability of the invariant is known.
+
+        Raises
+        ------
+        UnsupportedError
+            If a part is sampled by chains.
+        """
+        if any(isinstance(part, GibbsConditioned) for part in self.parts):
+            raise UnsupportedError(
+                "the parts of a mixture or union are weighed by their probabilities of the "
+                "invariant, which are not known for sums with so many cycles; mandate fewer sums, "
+                "use smaller noise scales, or condition each part alone for a study."
+            )
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -78,19 +95,32 @@ class ConditionedMixture:
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""
+        (values,), probabilities = self._mixed(x, lambda part: _as_joint(*part.marginal(node, x)))
+        return values, probabilities
+
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """Joint law of one to three released values; see `Conditioned.joint`."""
+        return self._mixed(x, lambda part: part.joint(nodes, x))
+
+    def _mixed(self, x: npt.ArrayLike, law: Callable[[Conditioned], JointLaw]) -> JointLaw:
+        """Mix the parts' laws of some values, on the smallest box that holds them all."""
         log_weights = self._log_weights(x)
         shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
-        possible = shares > 0.0
-        shares = shares[possible]
         laws = [
-            part.marginal(node, x) for part, kept in zip(self.parts, possible, strict=True) if kept
+            (law(part), share)
+            for part, share in zip(self.parts, shares.tolist(), strict=True)
+            if share > 0.0
         ]
-        first = min(int(values[0]) for values, _ in laws)
-        last = max(int(values[-1]) for values, _ in laws)
-        out = np.zeros(last - first + 1)
-        for (values, probabilities), share in zip(laws, shares, strict=True):
-            out[values[0] - first : values[-1] - first + 1] += share * probabilities
-        return np.arange(first, last + 1), out
+        ends = [[(int(v[0]), int(v[-1])) for v in values] for (values, _), _ in laws]
+        first = [min(lo for lo, _ in axis) for axis in zip(*ends, strict=True)]
+        last = [max(hi for _, hi in axis) for axis in zip(*ends, strict=True)]
+        out = np.zeros([hi - lo + 1 for lo, hi in zip(first, last, strict=True)])
+        for ((_, table), share), each in zip(laws, ends, strict=True):
+            at = tuple(slice(lo - f, hi - f + 1) for (lo, hi), f in zip(each, first, strict=True))
+            out[at] += share * table
+        return tuple(np.arange(lo, hi + 1) for lo, hi in zip(first, last, strict=True)), out
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Interval of the noise at a node that every part meets; see `Conditioned.interval`."""
@@ -150,6 +180,10 @@ class ConditionedMixture:
             prior = np.log(np.array(self.weights))
         found = [_log_probability(part, x) for part in self.parts]
         return np.asarray(prior + np.array(found), dtype=np.float64)
+
+
+def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
+    return (values,), probabilities
 
 
 def _log_probability(part: Conditioned, x: npt.ArrayLike) -> float:

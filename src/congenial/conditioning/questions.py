@@ -1,0 +1,63 @@
+"""What a question about a conditional mechanism names, checked: nodes, releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError
+from congenial.invariants import Requirements
+from congenial.mechanisms.additive import Additive
+
+
+def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
+    """Return the index of a node.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such node.
+    """
+    tree = mechanism.tree or need.tree
+    if tree is not None:
+        return tree.find(node)
+    number = isinstance(node, int | np.integer) and not isinstance(node, bool)
+    if not number or not 0 <= int(node) < mechanism.n:
+        raise ArgumentError(f"node is {node!r}; give 0 to {mechanism.n - 1}.")
+    return int(node)
+
+
+def find_nodes(mechanism: Additive, need: Requirements, nodes: Sequence[int | str]) -> list[int]:
+    """Return the indices of several nodes.
+
+    Raises
+    ------
+    ArgumentError
+        If `nodes` is no list, or there is no such node.
+    """
+    if isinstance(nodes, str) or not isinstance(nodes, Sequence | np.ndarray):
+        raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
+    return [find_node(mechanism, need, node) for node in nodes]
+
+
+def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Return releases as an array of numbers, shape (n,) or (size, n).
+
+    Raises
+    ------
+    ArgumentError
+        If they are no numbers or have another shape.
+    """
+    try:
+        values = np.asarray(z)
+    except ValueError:  # rows of different lengths
+        values = np.empty(0, dtype=object)
+    if values.dtype.kind not in "biuf":
+        raise ArgumentError(f"z is no array of numbers; give {mechanism.n} values.")
+    if values.ndim not in (1, 2) or values.shape[-1] != mechanism.n:
+        raise ArgumentError(
+            f"z has shape {values.shape}; give {mechanism.n} values, or rows of as many."
+        )
+    return values
