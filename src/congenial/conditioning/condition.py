@@ -9,6 +9,7 @@ import numpy as np
 
 from congenial.conditioning.assignments import too_costly
 from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.consistency import check_consistent
 from congenial.conditioning.continuous import condition_continuous
 from congenial.conditioning.cutset import cut_conditioned
 from congenial.conditioning.gaussian import ConditionedGaussian
@@ -56,6 +57,8 @@ def condition(
         If no sampler covers the combination.
     InvariantError
         If the invariant does not fit the mechanism.
+    InfeasibleError
+        If bounds or linear conditions contradict one another.
 
     References
     ----------
@@ -105,6 +108,7 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
             "use DiscreteLaplace or DiscreteGaussian."
         )
     need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
+    check_consistent(need)
     if sampler == "gibbs":
         return gibbs_conditioned(mechanism, need, sums_of(need))
     system = sum_system(need)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.conditioning.consistency import check_consistent
 from congenial.conditioning.gaussian import ConditionedGaussian
 from congenial.conditioning.laplace import ConditionedLaplace
 from congenial.conditioning.subspace import subspace
@@ -33,6 +34,8 @@ def condition_continuous(
         If there are inequalities, the law does not exist, or the sampler is not for this noise.
     InvariantError
         If the invariant does not fit the mechanism.
+    InfeasibleError
+        If linear conditions contradict one another.
     """
     name, on_grid = mechanism.noise.name, f"Discrete{type(mechanism.noise).__name__}"
     need = requirements(invariant, mechanism.n, mechanism.tree)
@@ -41,6 +44,7 @@ def condition_continuous(
             f"conditioning continuous {name} noise on inequalities is not covered; use {on_grid}, "
             "on a fine grid where the values are not whole."
         )
+    check_consistent(need)
     normal = mechanism.noise.kind == laws.GAUSSIAN
     if normal and sampler == "gibbs":
         raise UnsupportedError(

@@ -17,11 +17,16 @@ from congenial.invariants import Requirements
 
 FloatArray = npt.NDArray[np.float64]
 _TOLERANCE = 1e-9
-# Pivots this much smaller than others come from rows that repeat one another.
+# Pivots this much smaller than others are those of singular conditions.
 _DISTINCT = 1e-10
-_REPEATED = (
-    "the linear conditions repeat one another, or leave noise that is not measured free; drop "
-    "those that follow from others, or measure more queries."
+# A row whose squared distance to the span of the others is below this follows from them.
+_FOLLOWS = 1e-9
+_SHIFT = 1e-12
+# Products of two rows beyond which rows that follow from others are not looked for.
+_MOST_PRODUCTS = 1 << 25
+_SINGULAR = (
+    "the linear conditions leave noise that is not measured free, or nearly follow from one "
+    "another; measure more queries, or drop conditions that follow from others."
 )
 
 
@@ -48,7 +53,7 @@ class Sparse:
 
     @cached_property
     def rows(self) -> Any:
-        """Rows of the equalities over the free entries, a scipy sparse matrix."""
+        """Independent rows over the free entries, of length 1, a scipy sparse matrix."""
         parts = [sparse.csr_array(self.need.equalities[0])]
         if self.need.tree is not None:
             listed = tree_rows(self.need.tree)
@@ -61,7 +66,7 @@ class Sparse:
         whole = sparse.vstack(parts).tocsr()[:, self.free]
         lengths = np.sqrt(whole.power(2).sum(axis=1))
         kept = np.flatnonzero(lengths)
-        return (sparse.diags_array(1.0 / lengths[kept]) @ whole[kept]).tocsr()
+        return _independent((sparse.diags_array(1.0 / lengths[kept]) @ whole[kept]).tocsr())
 
     @cached_property
     def log_unit(self) -> float:
@@ -74,12 +79,12 @@ class Sparse:
         Raises
         ------
         UnsupportedError
-            Also if a row follows from others.
+            Also if a row nearly follows from others.
         """
         for weight in (np.ones(self.free.size), measured[self.free].astype(np.float64)):
             pivots = np.abs(self.factorised(weight).U.diagonal())
             if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
-                raise UnsupportedError(_REPEATED)
+                raise UnsupportedError(_SINGULAR)
 
     def factorised(self, weight: FloatArray) -> Any:
         """Factorise ``[[W, A'], [A, 0]]``.
@@ -93,7 +98,7 @@ class Sparse:
         try:
             return splu(whole.tocsc(), options={"Equil": False})
         except RuntimeError as cause:  # exactly singular
-            raise UnsupportedError(_REPEATED) from cause
+            raise UnsupportedError(_SINGULAR) from cause
 
     def fit(self, weight: FloatArray) -> FittedSparse:
         """Attach weights; see `Subspace.fit`."""
@@ -139,7 +144,8 @@ class FittedSparse:
             return 0.0
         one = np.zeros(self.space.free.size)
         one[at] = 1.0
-        return float(self._solve(one)[at]) / self._unit
+        # rounding may leave an entry that the equalities determine below zero
+        return max(0.0, float(self._solve(one)[at])) / self._unit
 
     @cached_property
     def _unit(self) -> float:
@@ -160,3 +166,39 @@ class FittedSparse:
 
 def _log_det(factor: Any) -> float:
     return float(np.log(np.abs(factor.U.diagonal())).sum())
+
+
+def _independent(rows: Any) -> Any:
+    """Leave out rows that follow from others; those left span the same."""
+    core = _core(rows)
+    products = rows[core] @ rows[core].T
+    if not core.size or products.nnz > _MOST_PRODUCTS:
+        return rows
+    # a pivot is the squared distance of a row to the span of those before it, in whatever order;
+    # the shift lets the factorisation go on after a row that has none
+    shifted = (products + _SHIFT * sparse.eye_array(core.size)).tocsc()
+    factor = splu(
+        shifted,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True, "Equil": False},
+    )
+    if not np.array_equal(factor.perm_r, factor.perm_c):
+        return rows  # a pivot off the diagonal: they do not belong to rows
+    pivots = np.abs(factor.U.diagonal())[factor.perm_c]
+    left = np.ones(rows.shape[0], dtype=np.bool_)
+    left[core[pivots <= _FOLLOWS]] = False
+    return rows[left]
+
+
+def _core(rows: Any) -> npt.NDArray[np.int64]:
+    """Rows left when those with an entry of their own are taken away, again and again."""
+    present = (rows != 0).astype(np.int64)
+    left = np.arange(rows.shape[0])
+    while left.size:
+        alone = np.asarray(present[left].sum(axis=0)).ravel() == 1
+        own = present[left] @ alone.astype(np.int64) > 0
+        if not own.any():
+            break
+        left = left[~own]
+    return left

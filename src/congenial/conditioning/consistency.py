@@ -1,0 +1,77 @@
+"""Whether mandated sums contradict one another, told before anything is drawn."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import InfeasibleError
+from congenial.invariants import Requirements
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+# Rows among which a contradiction is looked for; with more, data that violate one tell.
+_MOST_ROWS = 1000
+_TOLERANCE = 1e-9
+
+
+def check_consistent(need: Requirements) -> None:
+    """Check that some values meet all linear conditions, together with the tree.
+
+    Rows that follow from others are no fault; rows that follow from others with another value are.
+
+    Raises
+    ------
+    InfeasibleError
+        If a row contradicts others.
+
+    Notes
+    -----
+    ``A z = b`` has a solution unless some r has ``A' r = 0`` and ``b' r != 0``; the projection of b
+    onto the null space of A A' is such an r where there is one, and the rows at fault are those
+    where it is not zero.
+    """
+    matrix, value = need.equalities
+    if not 0 < value.size <= _MOST_ROWS:
+        return
+    rows = matrix if need.tree is None else _on_leaves(need.tree, matrix)
+    lengths = np.linalg.norm(rows, axis=1)
+    lengths[lengths == 0.0] = 1.0
+    rows, value = rows / lengths[:, None], value / lengths
+    sizes, vectors = np.linalg.eigh(rows @ rows.T)
+    null = vectors[:, sizes <= 1e-10 * max(1.0, float(sizes[-1]))]
+    off = null @ (null.T @ value)
+    most = float(np.abs(off).max())
+    if most <= _TOLERANCE * float(np.abs(value).max()):
+        return
+    if float(np.abs(off @ rows).max()) > _TOLERANCE * most:  # small, but not null
+        return
+    *others, last = np.flatnonzero(np.abs(off) > 1e-6 * most).tolist()
+    by_tree = float(np.abs((off / lengths) @ matrix).max()) > _TOLERANCE * most
+    if not others and not by_tree:
+        raise InfeasibleError(
+            f"row {last} of the linear conditions, counted from 0, has no entry and a value other "
+            "than 0; leave it out."
+        )
+    raise InfeasibleError(
+        f"row {last} of the linear conditions, counted from 0, contradicts "
+        f"{_listed(others, by_tree=by_tree)}; correct its value or leave it out."
+    )
+
+
+def _listed(rows: list[int], *, by_tree: bool) -> str:
+    named = [str(k) for k in rows[:4]]
+    if len(rows) > 4:
+        named.append(f"{len(rows) - 4} more")
+    first = "row " if len(rows) == 1 else "rows "
+    told = first + " and ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
+    return " and ".join(filter(None, (told, "the tree" * by_tree)))
+
+
+def _on_leaves(tree: Tree, matrix: FloatArray) -> FloatArray:
+    """Coefficients of the leaves, shape (m, leaves), where every node is the sum of its leaves."""
+    out = matrix.copy()
+    for depth in range(1, tree.depth):
+        here = np.flatnonzero(tree.level == depth)
+        out[:, here] += out[:, tree.parents[here]]
+    return out[:, tree.leaves]
