@@ -11,78 +11,8 @@ import math
 import numpy as np
 from numba import njit
 
+from congenial.kernels.doubled import doubled_exp, plus, two_product, two_sum
 from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
-
-_LN2_HIGH = 0.6931471805599453
-_LN2_LOW = 2.3190468138462996e-17
-
-
-@njit(cache=True)
-def _split(x):
-    c = 134217729.0 * x
-    high = c - (c - x)
-    return high, x - high
-
-
-@njit(cache=True)
-def two_product(x, y):
-    """Return x * y as an unevaluated sum of two doubles."""
-    p = x * y
-    xh, xl = _split(x)
-    yh, yl = _split(y)
-    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
-
-
-@njit(cache=True)
-def two_sum(x, y):
-    """Return x + y as an unevaluated sum of two doubles."""
-    s = x + y
-    t = s - x
-    return s, (x - (s - t)) + (y - t)
-
-
-@njit(cache=True)
-def _times(xh, xl, yh, yl):
-    p, e = two_product(xh, yh)
-    e += xh * yl + xl * yh
-    s = p + e
-    return s, e - (s - p)
-
-
-@njit(cache=True)
-def _plus(xh, xl, yh, yl):
-    s, e = two_sum(xh, yh)
-    e += xl + yl
-    t = s + e
-    return t, e - (t - s)
-
-
-@njit(cache=True)
-def doubled_exp(x, xl):
-    """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
-    k = np.rint(x / _LN2_HIGH)
-    if k < -1060.0:
-        return 0.0, 0.0
-    p, pe = two_product(k, _LN2_HIGH)
-    r, re = two_sum(x, -p)
-    r, re = _plus(r, re, xl - pe - k * _LN2_LOW, 0.0)
-    r, re = r / 64.0, re / 64.0
-    h, l = 1.0, 0.0
-    for j in range(12, 0, -1):
-        h, l = _times(h, l, r, re)
-        h, l = _plus(h / j, _over(h, l, float(j)), 1.0, 0.0)
-    for _ in range(6):
-        h, l = _times(h, l, h, l)
-    scale = math.ldexp(1.0, int(k))
-    return h * scale, l * scale
-
-
-@njit(cache=True)
-def _over(h, l, d):
-    """Return the low part of (h + l) / d, whose high part is h / d."""
-    q = h / d
-    p, e = two_product(q, d)
-    return (((h - p) - e) + l) / d
 
 
 @njit(cache=True)
@@ -100,7 +30,7 @@ def tilted_weight(kind, inverse, center, tilt, u, shift):
         q, qe = two_product(inverse, d)
     x, xe = two_sum(p, -q)
     x, ye = two_sum(x, -shift)
-    x, xe = _plus(x, 0.0, pe - qe + xe + ye, 0.0)
+    x, xe = plus(x, 0.0, pe - qe + xe + ye, 0.0)
     h, l = doubled_exp(x, xe)
     return h + l
 

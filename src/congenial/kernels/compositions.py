@@ -1,0 +1,397 @@
+"""Uniform compositions: a total split into n parts, all splits equally likely.
+
+A composition of `total` into n parts is a choice of n - 1 bars among total + n - 1 places
+(stars and bars). Few bars are drawn by Floyd's method in integers alone. Many are drawn in buckets
+of 2^k places, in order and nearly without sorting: numbers of bars are binomial a bucket, from
+tables in doubled precision; bars are added at random until there are as many as it takes, and
+given its number the bars of a bucket are any. Each step treats all places alike, so that all
+choices are equally likely, but for 2^-60 a bar in total variation, by which the tables are off.
+
+Words are read from a tape. One that ends too soon gives an outcome to be thrown away: the caller
+makes the same tape longer and begins anew, so that the law does not depend on its length.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+from numba import njit
+
+from congenial.kernels.binomial import BYTES, MORE, fill_tables
+from congenial.kernels.compose import scaled
+
+# Bars that are not worth the tables.
+FEW = 64
+# Marks that Floyd's method keeps as bits.
+_MARKS = 512
+# Bars that are placed before they are added.
+_CHUNK = 1024
+# Up to so many places a bar, buckets are words of marks.
+_DENSE = 16
+# De Bruijn's sequence: the index of a lone bit is found by a product.
+_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
+_INDEX = np.zeros(64, dtype=np.uint8)
+for _i in range(64):
+    _INDEX[((int(_DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
+
+
+@njit(cache=True)
+def _word(words, at):
+    """Return words[at], or anything beyond the end."""
+    if at < words.size:
+        return words[at]
+    x = np.uint64(at) * np.uint64(0x9E3779B97F4A7C15)
+    return x ^ (x >> np.uint64(32))
+
+
+@njit(cache=True)
+def _bits(words, at, pool, left, count):
+    """Return (`count` <= 32 fresh bits, at, pool, left): `left` bits are in `pool`, then words."""
+    if left < count:
+        pool, left = _word(words, at), 64
+        at += 1
+    got = np.int64(pool & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
+    return got, at, pool >> np.uint64(count), left - count
+
+
+@njit(cache=True)
+def _width(total):
+    """Return how many bits are scaled to a number below `total`."""
+    if total <= 1 << 12:
+        return 16
+    return 32 if total <= 1 << 28 else 64
+
+
+@njit(cache=True)
+def _below(total, words, at, pool, left, width):
+    """Return (a uniform integer below `total`, at, pool, left), from `width` bits (Lemire 2019)."""
+    if width == 64:
+        while True:
+            high, low = scaled(_word(words, at), total)
+            at += 1
+            t = np.uint64(total)
+            if low >= t or low >= (~t + np.uint64(1)) % t:
+                return high, at, pool, left
+    while True:
+        got, at, pool, left = _bits(words, at, pool, left, width)
+        product = got * total
+        low = product & ((1 << width) - 1)
+        if low >= total or low >= (1 << width) % total:
+            return product >> width, at, pool, left
+
+
+@njit(cache=True)
+def _composition_words(total, n):
+    """Return how many words a composition takes, hardly ever more."""
+    size = min(n - 1, total)
+    places = total + n - 1
+    if size <= 0:
+        return 0.0
+    if size <= FEW:
+        width = _width(places)
+        rejected = 0 if width > 16 else places * size >> 15
+        return (width * (size + rejected) + 63) // 64
+    share = size / places
+    if places <= _DENSE * size:
+        placed = 0.003 * places - math.log1p(-share) * places / 10.0
+    else:
+        placed = size * (0.16 + 1.02 * _bucket(places, size) / 64.0)
+    fixing = (2.0 + 2.0 / (1.0 - share) / (64 // _width(places))) * math.sqrt(size)
+    return placed + fixing + 16.0
+
+
+@njit(cache=True)
+def count_words(first, second, cls, values, begin, end):
+    """Return how many words `compose` reads, hardly ever more; arguments are as there."""
+    out = 0.0
+    for i in range(first.size):
+        for column in range(begin, end):
+            out += _composition_words(values[first[i], column], cls[i])
+            out += _composition_words(-values[second[i], column], cls[i])
+    return int(1.01 * out + 4.0 * math.sqrt(out)) + 8
+
+
+@njit(cache=True, nogil=True)
+def compose(first, second, third, cls, members, words, values, begin, end):
+    """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
+
+    The parts of total ``values[first[i]]`` less those of ``-values[second[i]]`` are written to
+    the `cls[i]` slots members[third[i]], ... Where more than ``words.size`` words were
+    read, they are to be thrown away.
+    """
+    chosen = np.empty(_CHUNK + MORE, dtype=np.int64)
+    marks = np.zeros(_MARKS // 64, dtype=np.uint64)
+    at = 0
+    for i in range(first.size):
+        n, start = cls[i], third[i]
+        for column in range(begin, end):
+            for r in range(start, start + n):
+                values[members[r], column] = 0
+            up, down = values[first[i], column], -values[second[i], column]
+            for total, sign in ((up, 1), (down, -1)):
+                at = _add_parts(
+                    total, n, sign, words, at, values, column, members, start, chosen, marks
+                )
+    return at
+
+
+@njit(cache=True)
+def _add_parts(total, n, sign, words, at, values, column, members, start, chosen, marks):
+    """Add sign times a uniform composition of `total`; return where reading stopped.
+
+    With fewer stars than bars, the places of the stars are drawn.
+    """
+    if total == 0:
+        return at
+    if n == 1:
+        values[members[start], column] += sign * total
+        return at
+    size = min(n - 1, total)
+    places = total + n - 1
+    stars = size == total
+    if size <= FEW:
+        at = _choose_few(places, size, words, at, chosen, marks)
+        _, last = _add(chosen, size, stars, 0, -1, sign, values, column, members, start)
+    else:
+        last, at = _add_many(
+            places, size, stars, sign, words, at, values, column, members, start, chosen
+        )
+    if not stars:
+        values[members[start + n - 1], column] += sign * (places - 1 - last)
+    return at
+
+
+@njit(cache=True)
+def _add(chosen, count, stars, rank, last, sign, values, column, members, start):
+    """Add what `count` places in order, the first of them the `rank`-th, say of the parts."""
+    if stars:
+        # as many bars precede a star as places that are not stars
+        for r in range(count):
+            values[members[start + chosen[r] - rank - r], column] += sign
+    else:
+        for r in range(count):
+            values[members[start + rank + r], column] += sign * (chosen[r] - last - 1)
+            last = chosen[r]
+    return rank + count, last
+
+
+@njit(cache=True)
+def _choose_few(places, size, words, at, chosen, marks):
+    """Fill `chosen` with a sorted uniform subset by Floyd's method; `marks` are zero."""
+    width = _width(places)
+    pool, left = np.uint64(0), 0
+    if places <= _MARKS:
+        for j in range(places - size, places):
+            t, at, pool, left = _below(j + 1, words, at, pool, left, width)
+            if (marks[t >> 6] >> np.uint64(t & 63)) & np.uint64(1):
+                t = j
+            marks[t >> 6] |= np.uint64(1) << np.uint64(t & 63)
+        r = np.uint64(0)
+        for w in range((places + 63) >> 6):
+            r = _read_marks(marks[w], w << 6, chosen, r)
+            marks[w] = 0
+        return at
+    for i in range(size):
+        j = places - size + i
+        t, at, pool, left = _below(j + 1, words, at, pool, left, width)
+        if not _insert(t, chosen, 0, i):
+            chosen[i] = j
+    return at
+
+
+@njit(cache=True)
+def _read_marks(marks, base, chosen, r):
+    """Append to `chosen`, which holds r, base + i for every bit i that is set."""
+    while marks != np.uint64(0):
+        lone = marks & (~marks + np.uint64(1))
+        chosen[r] = base + np.int64(_INDEX[(lone * _DE_BRUIJN) >> np.uint64(58)])
+        r += np.uint64(1)
+        marks ^= lone
+    return r
+
+
+@njit(cache=True)
+def _insert(value, chosen, first, stop):
+    """Insert into the sorted chosen[first : stop], unless it is there; return whether it is new."""
+    i = stop
+    while i > first and chosen[i - 1] > value:
+        i -= 1
+    if i > first and chosen[i - 1] == value:
+        return False
+    for k in range(stop, i, -1):
+        chosen[k] = chosen[k - 1]
+    chosen[i] = value
+    return True
+
+
+@njit(cache=True)
+def _bucket(places, size):
+    """Return k for buckets of 2^k places: 64, or as many as hold one to two bars where few do."""
+    if places <= _DENSE * size:
+        return 6
+    shift = 2
+    while (places >> shift) > size:
+        shift += 1
+    return shift
+
+
+@njit(cache=True)
+def _add_many(places, size, stars, sign, words, at, values, column, members, start, chosen):
+    """Draw bars (or stars) by buckets and add them; return (last, at)."""
+    if words.size < at + 2:
+        return -1, words.size + 1
+    dense = places <= _DENSE * size
+    shift = _bucket(places, size)
+    wide = 1 << shift
+    count = (places + wide - 1) >> shift
+    rest = places - ((count - 1) << shift)
+    held = np.empty(count, dtype=np.uint8)
+    at = _count_all(places, size, wide, rest, words, at, held)
+    rank, last, b = 0, -1, 0
+    bit = 64 * at
+    while b < count - 1:
+        if dense:
+            b, r, bit = _place_marks(held, b, words, bit, chosen)
+        else:
+            b, r, bit = _place(held, b, shift, words, bit, chosen)
+        rank, last = _add(chosen, r, stars, rank, last, sign, values, column, members, start)
+    # one word more than the bits take: bits are read two words at a time
+    at, pool, left = (bit + 127) >> 6, np.uint64(0), 0
+    width = _width(rest)
+    size = np.int64(held[b])
+    for i in range(size):
+        while True:
+            t, at, pool, left = _below(rest, words, at, pool, left, width)
+            if _insert((b << shift) + t, chosen, 0, i):
+                break
+    _, last = _add(chosen, size, stars, rank, last, sign, values, column, members, start)
+    return last, at
+
+
+@njit(cache=True)
+def _peek(words, bit):
+    """Return the 64 bits from `bit` on, or anything beyond the last word but one."""
+    at, by = np.uint64(bit) >> np.uint64(6), np.uint64(bit) & np.uint64(63)
+    last = np.uint64(words.size - 1)
+    if at >= last:
+        return _word(words, words.size + bit)
+    return (words[at] >> by) | ((words[at + np.uint64(1)] << np.uint64(1)) << (np.uint64(63) - by))
+
+
+@njit(cache=True)
+def _place_marks(held, b, words, bit, chosen):
+    """Fill `chosen` from buckets of 64 places, from `b` on; return (b, size, bit).
+
+    The last bucket is left out. Bits are read from `bit` on.
+    """
+    r = np.uint64(0)
+    pool, left = np.uint64(0), 0
+    while r < _CHUNK and b < held.size - 1:
+        # in a crowded bucket, the places that are left free
+        flip = np.uint64(0) - np.uint64(held[b] > 32)
+        missing = 64 - np.int64(held[b]) if flip else np.int64(held[b])
+        marks = np.uint64(0)
+        while missing > 0:
+            if left == 0:
+                pool, left = _peek(words, bit), 10
+                bit += 60
+            lone = np.uint64(1) << (pool & np.uint64(63))
+            pool >>= np.uint64(6)
+            left -= 1
+            missing -= np.int64((marks & lone) == np.uint64(0))
+            marks |= lone
+        r = _read_marks(marks ^ flip, b << 6, chosen, r)
+        b += 1
+    return b, np.int64(r), bit
+
+
+@njit(cache=True)
+def _place(held, b, shift, words, bit, chosen):
+    """Fill `chosen` from buckets of 2^shift places, as `_place_marks` does."""
+    few = np.uint64(min(3, 64 // shift))
+    by, one, two = np.uint64(shift), np.uint64(1), np.uint64(2)
+    mask = (one << by) - one
+    at, stop, r = np.uint64(b), np.uint64(held.size - 1), np.uint64(0)
+    bit = np.uint64(bit)
+    while r < np.uint64(_CHUNK) and at < stop:
+        k = np.uint64(held[at])
+        base = at << by
+        at += one
+        if k <= few:
+            # three in order, of which k are there: no branch depends on them
+            pool = _peek(words, bit)
+            u = pool & mask
+            v = ((pool >> by) & mask) | (np.uint64(k < two) << np.uint64(62))
+            w = ((pool >> (by + by)) & mask) | (np.uint64(k <= two) << np.uint64(63))
+            u, v = (u, v) if u < v else (v, u)
+            v, w = (v, w) if v < w else (w, v)
+            u, v = (u, v) if u < v else (v, u)
+            chosen[r] = np.int64(base + u)
+            chosen[r + one] = np.int64(base + v)
+            chosen[r + two] = np.int64(base + w)
+            bit += k * by
+            if (u != v) & (v != w):
+                r += k
+                continue
+        for i in range(r, r + k):
+            while True:
+                value = np.int64(base + (_peek(words, bit) & mask))
+                bit += by
+                if _insert(value, chosen, np.int64(r), np.int64(i)):
+                    break
+        r += k
+    return np.int64(at), np.int64(r), np.int64(bit)
+
+
+@njit(cache=True)
+def _count_all(places, size, wide, rest, words, at, held):
+    """Fill `held`, numbers of bars in buckets of `wide` places, the last of `rest`; return `at`.
+
+    Numbers of a process that treats all places alike, until there are `size`: a bar that is added
+    takes any free place, and one that is taken away is any of them.
+    """
+    table = np.empty(BYTES, dtype=np.uint8)
+    edges = np.empty(65, dtype=np.uint64)
+    mean = size - 2.0 * math.sqrt(size)
+    fill_tables(wide, mean / (places - mean), table, edges)
+    sum_held = 0
+    pool = np.uint64(0)
+    for b in range(held.size):
+        if b & 7 == 0:
+            pool = _word(words, at)
+            at += 1
+        k = table[pool & np.uint64(255)]
+        pool >>= np.uint64(8)
+        if k == MORE:
+            word = _word(words, at)
+            at += 1
+            k = np.uint8(0)
+            while k < 64 and word >= edges[k]:
+                k += np.uint8(1)
+        held[b] = k
+        sum_held += k
+    # of the last bucket's bars, those in its first `rest` places
+    drawn, kept = held[-1], 0
+    left = 0
+    for t in range(drawn):
+        u, at, pool, left = _below(wide - t, words, at, pool, left, 64)
+        kept += u < rest - kept
+    held[-1] = kept
+    sum_held += kept - drawn
+    width = _width(places)
+    shift = np.int64(math.frexp(float(wide))[1] - 1)
+    while sum_held < size:
+        t, at, pool, left = _below(places, words, at, pool, left, width)
+        b = t >> shift
+        fresh = (t & (wide - 1)) >= held[b]
+        held[b] += fresh
+        sum_held += fresh
+    most = np.int64(held.max())
+    while sum_held > size:
+        b, at, pool, left = _below(held.size, words, at, pool, left, _width(held.size))
+        t, at, pool, left = _below(most, words, at, pool, left, 16)
+        gone = t < held[b]
+        held[b] -= gone
+        sum_held -= gone
+    return at
