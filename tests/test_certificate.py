@@ -95,6 +95,7 @@ def law_of_draws(tables, n):
 def distance(one: Case, law, tables) -> float:
     """Total variation between the law of a case and that of draws from tables."""
     values, mass = law_of_draws(tables, one.n)
+    values = values * one.condition().forest.orientation[: one.n]
     both = np.vstack((law.states - one.x, values))
     _, at = np.unique(both, axis=0, return_inverse=True)
     gap = np.bincount(at.ravel(), weights=np.concatenate((law.probabilities, -mass)))
