@@ -8,12 +8,16 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
-from congenial.conditioning.network import Network, Unary
+from congenial.conditioning.network import Network, Unary, _distinct
 from congenial.errors import InfeasibleError
 from congenial.kernels import laws, messages, tilting
+from congenial.kernels import moments as unary_laws
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+# Newton steps for the multipliers; a handful do, unless bounds hold hard.
+_ROUNDS = 100
 
 
 def improper_ends(forest: SumForest, unary: Unary) -> tuple[bool, bool]:
@@ -29,30 +33,16 @@ def improper_ends(forest: SumForest, unary: Unary) -> tuple[bool, bool]:
 def tilts(forest: SumForest, unary: Unary) -> FloatArray:
     """Return multipliers of the constraints, rounded so that like families share them."""
     theta = np.zeros(forest.m)
-    free = unary.lo < unary.hi
-    centred = (unary.center == 0) & (unary.lo == -unary.hi)
-    if forest.m == 0 or bool((centred | ~free).all()):
+    representatives, code = _distinct(unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
+    center, lo, hi = (c[representatives] for c in (unary.center, unary.lo, unary.hi))
+    centred = (center == 0) & (lo == -hi)
+    if forest.m == 0 or bool((centred | (lo == hi)).all()):
         return theta
-    kind, scale = _stand_in(unary, forest.n)
-    args = (kind, scale, unary.center, unary.lo, unary.hi)
-    shape = (forest.above, forest.owner, forest.sign)
-    tilting.solve(*args, *shape, forest.order, theta, 60)
-    tilt, log_z, mean, var = (np.empty(forest.n) for _ in range(4))
-    tilting.node_tilts(*shape, theta, tilt)
-    tilting.moments(*args, tilt, log_z, mean, var)
-    spread = np.zeros(forest.m)
-    np.add.at(spread, forest.above[forest.above >= 0], var[forest.above >= 0])
-    # the error of a multiplier tilts the summands and the sum itself
-    owner = np.maximum(forest.owner, 0)
-    measured = (forest.owner >= 0) & (unary.kind[owner] != laws.FLAT)
-    spread = np.maximum(spread, np.where(measured, var[owner], 0.0))
-    grid = 2.0 ** np.floor(-0.5 * np.log2(np.maximum(spread, 1e-6)))
-    for finer in (1.0, 0.125, 1 / 64):
-        rounded = np.rint(theta / (grid * finer)) * (grid * finer)
-        tilting.node_tilts(*shape, rounded, tilt)
-        tilting.moments(*args, tilt, log_z, mean, var)
-        if np.isfinite(log_z).all():
-            return rounded
+    kind = unary.kind[representatives]
+    _, scale = _stand_in(unary, forest.n)
+    shape = (forest.above, forest.owner, forest.sign, forest.order)
+    weights = kind, scale[representatives], center, lo, hi
+    tilting.solve(*weights, code.astype(np.int32), *shape, _ROUNDS, True, theta)
     return theta
 
 
@@ -87,9 +77,9 @@ def place_classes(network: Network) -> Placement:
     own = [
         np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
     ]
-    log_z: FloatArray = np.empty(count)
-    mean, var = np.empty_like(log_z), np.empty_like(log_z)
-    tilting.moments(*own, log_z, mean, var)
+    mean: FloatArray = np.empty(count)
+    var = np.empty_like(mean)
+    unary_laws.moments(*own, mean, var)
     decay = np.where(unary.kind[v] == laws.FLAT, 0.0, 1.0 / scale[v])
     decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
     # a bound of a measured variable may lie far out: its tail decays before it is cut off

@@ -8,180 +8,135 @@ place the windows, which are verified afterwards.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
-from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM
+from congenial.kernels.laws import FLAT
+from congenial.kernels.moments import poles, unary_moments
+
+# How far a multiplier may be from its solution: in standard deviations of what it tilts, or in
+# units of its mean, whichever lets it be farther.
+_TOLERANCE = 0.1
+# Slots of the memory of moments, a power of two.
+_SLOTS = 1 << 15
 
 
 @njit(cache=True)
-def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]:
-    """Return log-sum, mean and second moment of exp(rate * j), j = 0..length (may be inf)."""
-    if length == 0.0:
-        return 0.0, 0.0, 0.0
-    if length < 64.0:
-        top = max(0.0, rate * length)
-        s0 = s1 = s2 = 0.0
-        for j in range(int(length) + 1):
-            w = np.exp(rate * j - top)
-            s0 += w
-            s1 += w * j
-            s2 += w * j * j
-        return top + np.log(s0), s1 / s0, s2 / s0
-    span = rate * length if length < np.inf else -np.inf
-    if abs(span) < 0.02:  # nearly uniform
-        mean = length * (0.5 + span / 12.0)
-        var = length * (length + 2.0) / 12.0
-        return np.log(length + 1.0) + 0.5 * span, mean, var + mean * mean
-    if rate > 0.0:  # mirror: j -> length - j
-        log_sum, mean, second = _geometric_moments(-rate, length)
-        mirrored = length - mean
-        return log_sum + span, mirrored, second - mean * mean + mirrored * mirrored
-    gap = -np.expm1(rate)
-    q = np.exp(rate)
-    mean = q / gap
-    var = q / (gap * gap)
-    log_sum = -np.log(gap)
-    if span > -700.0:
-        m = length + 1.0
-        tail = np.exp(rate * m)
-        keep = -np.expm1(rate * m)
-        log_sum += np.log(keep)
-        mean -= m * tail / keep
-        var -= m * m * tail / (keep * keep)
-    return log_sum, max(mean, 0.0), max(var, 1e-12) + mean * mean
+def _row(code, tilt):
+    """Return the row of the memory where (code, tilt) belongs; those of one tilt lie together."""
+    key = np.uint64(np.float64(tilt).view(np.int64)) * np.uint64(0x9E3779B97F4A7C15)
+    return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
 
 
 @njit(cache=True)
-def unary_moments(
-    kind: int, scale: float, center: float, lo: float, hi: float, tilt: float
-) -> tuple[float, float, float]:
-    """Return log-normaliser, mean and variance of weight * exp(tilt * u) on [lo, hi].
+def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves):
+    """Add up anew the leaves of every constraint that moved.
 
-    The log-normaliser is inf where the sum diverges. A sum of geometric variables has their number
-    as its `center`. A flat law must come with a finite scale
-    that stands for "very wide".
+    Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance. Columns
+    of `memory`: code, tilt, mean and variance.
     """
-    if lo == hi:
-        return tilt * lo, lo, 0.0
-    if kind == GEOMETRIC_SUM:
-        side = 1.0 if hi > 0.0 else -1.0
-        q = np.exp(side * tilt - 1.0 / scale)
-        return -center * np.log1p(-q), side * center * q / (1.0 - q), center * q / (1.0 - q) ** 2
-    if kind == GAUSSIAN:
-        middle = center + tilt * scale * scale
-        peak = min(max(middle, lo), hi)
-        pull = abs(peak - middle) / (scale * scale)
-        reach = min(10.0 * scale + 2.0, 40.0 / max(pull, 1e-300) + 2.0)
-        left, right = max(lo, np.floor(peak - reach)), min(hi, np.ceil(peak + reach))
-        step = max(1.0, np.floor((right - left) / 192.0))
-        z = m1 = m2 = 0.0
-        at_peak = tilt * peak - 0.5 * ((peak - center) / scale) ** 2
-        u = left
-        while u <= right:
-            w = np.exp(tilt * u - 0.5 * ((u - center) / scale) ** 2 - at_peak) * step
-            z += w
-            m1 += w * (u - peak)
-            m2 += w * (u - peak) * (u - peak)
-            u += step
-        mean = m1 / z
-        return at_peak + np.log(z), peak + mean, max(m2 / z - mean * mean, 1e-12)
-    rate = 1.0 / scale
-    up, down = tilt - rate, -tilt - rate
-    if (hi == np.inf and up >= 0.0) or (lo == -np.inf and down >= 0.0):
-        return np.inf, 0.0, 1.0
-    if center <= lo:  # one geometric upwards from lo
-        log_sum, mean, second = _geometric_moments(up, hi - lo)
-        return log_sum + tilt * lo - (lo - center) * rate, lo + mean, second - mean * mean
-    if center >= hi:
-        log_sum, mean, second = _geometric_moments(down, hi - lo)
-        return log_sum + tilt * hi - (center - hi) * rate, hi - mean, second - mean * mean
-    log_r, mean_r, second_r = _geometric_moments(up, hi - center)
-    log_l, mean_l, second_l = _geometric_moments(down, center - lo - 1.0)
-    log_l += down  # the left part begins one step from the centre
-    second_l = second_l + 2.0 * mean_l + 1.0
-    mean_l += 1.0
-    top = max(log_r, log_l)
-    wr, wl = np.exp(log_r - top), np.exp(log_l - top)
-    z = wr + wl
-    mean = (wr * mean_r - wl * mean_l) / z
-    second = (wr * second_r + wl * second_l) / z
-    return top + np.log(z) + tilt * center, center + mean, max(second - mean * mean, 1e-12)
-
-
-@njit(cache=True)
-def moments(kind, scale, center, lo, hi, tilt, log_z, mean, var):
-    """Fill unary log-normalisers, means and variances, all float64 (n,)."""
-    for v in range(tilt.size):
-        same = (
-            v > 0
-            and kind[v] == kind[v - 1]
-            and scale[v] == scale[v - 1]
-            and center[v] == center[v - 1]
-            and lo[v] == lo[v - 1]
-            and hi[v] == hi[v - 1]
-            and tilt[v] == tilt[v - 1]
-        )
-        if same:
-            log_z[v], mean[v], var[v] = log_z[v - 1], mean[v - 1], var[v - 1]
-        else:
-            log_z[v], mean[v], var[v] = unary_moments(
-                kind[v], scale[v], center[v], lo[v], hi[v], tilt[v]
+    for k in range(theta.size):
+        if step[k] != 0.0:
+            leaves[k, 0] = leaves[k, 1] = leaves[k, 2] = 0.0
+    for v in range(above.size):
+        k = above[v]
+        if k < 0 or step[k] == 0.0 or inner[v] >= 0:
+            continue
+        c, tilt = code[v], theta[k]
+        row = _row(c, tilt)
+        if memory[row, 0] != c or memory[row, 1] != tilt:
+            memory[row, 0], memory[row, 1] = c, tilt
+            memory[row, 2], memory[row, 3] = unary_moments(
+                kind[c], scale[c], center[c], lo[c], hi[c], tilt
             )
+        leaves[k, 0] += memory[row, 2]
+        leaves[k, 1] += memory[row, 3]
+        leaves[k, 2] = max(leaves[k, 2], memory[row, 3])
 
 
 @njit(cache=True)
-def gaussian_pass(above, below_parent, sign, order, mean, var, step):
-    """Fill `step` (m,) with the Newton step of every constraint's multiplier.
+def _room(tilt, least, most, var):
+    """Return how far down and up a tilt may move at once.
 
-    Parameters
-    ----------
-    above : int64 (n,)
-        Constraint that each variable is a summand of, -1 for none.
-    below_parent : int64 (m,)
-        Variable that each constraint's sum equals up to `sign`, -1 where the sum is zero.
-    sign : int64 (m,)
-    order : int64 (n + m,)
-        Variables v as v and constraints k as n + k, every node after all that lie below it.
-    mean, var : float64 (n,)
-        Unary moments at the present tilts.
+    That is half of the way to where the weight cannot be normalised, and no farther than its
+    variance stays of the same order: a log-concave law's third cumulant is below twice the cube
+    of its deviation, to which a lattice adds the variance.
     """
-    n, m = above.size, below_parent.size
-    precision = np.empty(n)
-    weighted = np.empty(n)
-    pinned = np.empty(n, dtype=np.bool_)
-    for v in range(n):
-        pinned[v] = var[v] <= 0.0
-        precision[v] = 0.0 if pinned[v] else 1.0 / var[v]
-        weighted[v] = 0.0 if pinned[v] else mean[v] / var[v]
-    total = np.zeros(m)
-    spread = np.zeros(m)
-    for i in order:
-        if i < n:
-            k = above[i]
-            if k >= 0:
-                total[k] += mean[i] if pinned[i] else weighted[i] / precision[i]
-                spread[k] += 0.0 if pinned[i] else 1.0 / precision[i]
-        else:
+    steady = 2.0 / (2.0 * math.sqrt(var) + 1.0)
+    return min(0.5 * (tilt - least), steady), min(0.5 * (most - tilt), steady)
+
+
+@njit(cache=True)
+def _below(x):
+    """Return the largest power of two at or below `x`, at most 1/2."""
+    return math.ldexp(0.5, min(0, math.frexp(x)[1]))
+
+
+@njit(cache=True)
+def _simplest(x, tolerance):
+    """Return the number within `tolerance` of `x` that has the fewest binary digits."""
+    grid = 1.0
+    while abs(np.rint(x / grid) * grid - x) > tolerance:
+        grid *= 0.5
+    return np.rint(x / grid) * grid + 0.0
+
+
+@njit(cache=True)
+def _keeps_off(tilt, exact, least, most):
+    """Return whether `tilt` is at least half as far between the ends as `exact` is."""
+    return 0.5 * (exact - least) <= tilt - least and 0.5 * (most - exact) <= most - tilt
+
+
+@njit(cache=True)
+def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, width, tilt, theta):
+    """Round multipliers within half a deviation, so that like families share them.
+
+    Where a tilt would come too near to where its weight cannot be normalised, the multipliers
+    that make it are rounded less.
+    """
+    n, m, count = above.size, theta.size, tilt.size
+    exact, was = np.empty(m), np.empty(count)
+    left = np.empty(count, dtype=np.int64)
+    for k in range(m):
+        exact[k] = theta[k]
+        width[k] = 0.5 / math.sqrt(max(width[k], 1e-6))
+    for j in range(count):
+        was[j] = tilt[j]
+    for _ in range(12):
+        for j in range(count):
+            left[j] = sums[j]
+        for at in range(path.size - 1, -1, -1):
+            i = path[at]
+            if i < n:
+                tilt[inner[i]] = theta[above[i]] if above[i] >= 0 else 0.0
+                continue
             k = i - n
-            v = below_parent[k]
-            if v >= 0 and not pinned[v]:
-                p = 1.0 / max(spread[k], 1e-12)
-                precision[v] += p
-                weighted[v] += p * sign[k] * total[k]
-    value = np.zeros(n)
-    for j in range(order.size - 1, -1, -1):
-        i = order[j]
-        if i < n:
-            k = above[i]
-            value[i] = mean[i] if pinned[i] else weighted[i] / precision[i]
-            if k >= 0 and not pinned[i]:
-                value[i] += step[k] / precision[i]
-        else:
-            k = i - n
-            v = below_parent[k]
-            target = 0.0 if v < 0 else sign[k] * value[v]
-            step[k] = (target - total[k]) / max(spread[k], 1e-12)
+            theta[k] = _simplest(exact[k], width[k])
+            if owner[k] >= 0:
+                j = inner[owner[k]]
+                left[j] -= 1
+                if held[j] and left[j] == 0:
+                    theta[k] = sign[k] * tilt[j]
+                tilt[j] -= sign[k] * theta[k]
+        fits = True
+        for i in path:
+            v = i if i < n else owner[i - n]
+            k = above[i] if i < n else i - n
+            keeps = True
+            if v >= 0:
+                j = inner[v]
+                keeps = _keeps_off(tilt[j], was[j], ends[j, 0], ends[j, 1])
+            if i >= n:
+                keeps &= _keeps_off(theta[k], exact[k], leaf_ends[k, 0], leaf_ends[k, 1])
+            fits &= keeps
+            if k >= 0 and not keeps:
+                width[k] *= 0.25
+        if fits:
+            return
+    for k in range(m):
+        theta[k] = exact[k]
 
 
 @njit(cache=True)
@@ -195,39 +150,183 @@ def node_tilts(above, below_parent, sign, theta, tilt):
 
 
 @njit(cache=True)
-def solve(kind, scale, center, lo, hi, above, below_parent, sign, order, theta, rounds):
-    """Damped Newton minimisation of the summed log-normalisers over `theta` (m,), in place.
+def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, simple, theta):
+    """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
-    `theta` must start where every log-normaliser is finite. Returns the number of steps taken.
+    Each round takes the Newton step of all multipliers, by one pass up and one down a tree of
+    Gaussians, each held where the weights it tilts allow (`_room`), and rounded to a grid well
+    below the tolerance: few tilts then occur, and moments are remembered. Only the leaves under
+    what moved are evaluated again.
+
+    Parameters
+    ----------
+    kind, scale, center, lo, hi : (d,)
+        Distinct weights; a flat one with an end has a scale that stands for "very wide".
+    code : int32 (n,)
+        Weight of each variable.
+    above : int64 (n,)
+        Constraint that each variable is a summand of, -1 for none.
+    owner : int64 (m,)
+        Variable that each constraint's sum equals up to `sign`, -1 where the sum is zero.
+    sign : int64 (m,)
+    order : int64 (n + m,)
+        Variables v as v and constraints k as n + k, every node after all that lie below it.
+    rounds : int
+        Stop after so many.
+    simple : bool
+        Round the solution within half a deviation of what a multiplier tilts, so that like
+        families share their multipliers.
+    theta : float64 (m,)
+
+    Returns
+    -------
+    int
+        Rounds taken.
     """
     n, m = above.size, theta.size
-    tilt, log_z, mean, var = np.empty(n), np.empty(n), np.empty(n), np.empty(n)
-    step, trial = np.zeros(m), np.empty(m)
-    node_tilts(above, below_parent, sign, theta, tilt)
-    moments(kind, scale, center, lo, hi, tilt, log_z, mean, var)
-    value = log_z.sum()
+    ends = np.empty((kind.size, 2))
+    for d in range(kind.size):
+        ends[d, 0], ends[d, 1] = poles(kind[d], scale[d], lo[d], hi[d])
+    # variables that own sums are numbered; `path` has them and the constraints
+    inner = np.full(n, -1, dtype=np.int32)
+    sums, variable = np.zeros(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    count = 0
+    for k in range(m):
+        v = owner[k]
+        if v >= 0 and inner[v] < 0:
+            inner[v] = count
+            variable[count] = v
+            count += 1
+        if v >= 0:
+            sums[inner[v]] += 1
+    sums = sums[:count]
+    path = np.empty(count + m, dtype=np.int64)
+    size = 0
+    for i in order:
+        if i >= n or inner[i] >= 0:
+            path[size] = i
+            size += 1
+    leaf_ends, step = np.empty((m, 2)), np.empty(m)
+    for k in range(m):
+        leaf_ends[k, 0], leaf_ends[k, 1] = -np.inf, np.inf
+        theta[k], step[k] = 0.0, 1.0
+    for v in range(n):
+        k = above[v]
+        if k >= 0 and inner[v] < 0:
+            leaf_ends[k, 0] = max(leaf_ends[k, 0], ends[code[v], 0])
+            leaf_ends[k, 1] = min(leaf_ends[k, 1], ends[code[v], 1])
+    memory = np.full((_SLOTS, 4), -1.0)
+    leaves = np.empty((m, 3))
+    # of constraints: mean and variance of the sum, variance that the multiplier tilts, room down
+    # and up
+    total, spread, width = np.empty(m), np.empty(m), np.empty(m)
+    room = np.empty((m, 2))
+    # of inner variables: moments, tilt, whether without any weight, precision and weighted mean
+    # with all below, conditional mean, room down and up, sums below not yet passed
+    mean, var, tilt = np.empty(count), np.empty(count), np.zeros(count)
+    held, own_ends = np.empty(count, dtype=np.bool_), np.empty((count, 2))
+    precision, weighted, value = np.empty(count), np.empty(count), np.empty(count)
+    free, left = np.empty((count, 2)), sums.copy()
+    for j in range(count):
+        d = code[variable[j]]
+        held[j] = kind[d] == FLAT and lo[d] == -np.inf and hi[d] == np.inf
+        own_ends[j, 0], own_ends[j, 1] = ends[d, 0], ends[d, 1]
+    done = rounds
     for it in range(rounds):
-        gaussian_pass(above, below_parent, sign, order, mean, var, step)
-        damping = 1.0
-        moved = False
-        for _ in range(40):
-            for k in range(m):
-                trial[k] = theta[k] + damping * step[k]
-            node_tilts(above, below_parent, sign, trial, tilt)
-            moments(kind, scale, center, lo, hi, tilt, log_z, mean, var)
-            fresh = log_z.sum()
-            if fresh < value:
-                moved = True
-                break
-            damping *= 0.5
-        if not moved:
-            return it
-        gain = value - fresh
-        theta[:] = trial
-        value = fresh
-        if gain < 1e-3:
-            return it + 1
-    return rounds
+        _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves)
+        for k in range(m):
+            total[k], spread[k], width[k] = leaves[k, 0], leaves[k, 1], leaves[k, 1]
+            room[k, 0], room[k, 1] = _room(theta[k], leaf_ends[k, 0], leaf_ends[k, 1], leaves[k, 2])
+        for j in range(count):
+            c = code[variable[j]]
+            row = _row(c, tilt[j])
+            if memory[row, 0] != c or memory[row, 1] != tilt[j]:
+                memory[row, 0], memory[row, 1] = c, tilt[j]
+                memory[row, 2], memory[row, 3] = unary_moments(
+                    kind[c], scale[c], center[c], lo[c], hi[c], tilt[j]
+                )
+            mean[j], var[j] = memory[row, 2], memory[row, 3]
+            precision[j] = 1.0 / max(var[j], 1e-300)
+            weighted[j] = mean[j] * precision[j]
+            free[j, 0], free[j, 1] = _room(tilt[j], own_ends[j, 0], own_ends[j, 1], var[j])
+            left[j] = sums[j]
+        for i in path:
+            if i < n:
+                j, k = inner[i], above[i]
+                if k < 0:
+                    continue
+                around = 0.0 if var[j] <= 0.0 else 1.0 / max(precision[j], 1e-300)
+                spread[k] += around
+                total[k] += mean[j] if var[j] <= 0.0 else weighted[j] * around
+                width[k] += around if kind[code[i]] == FLAT else var[j]
+                room[k, 0] = min(room[k, 0], free[j, 0])
+                room[k, 1] = min(room[k, 1], free[j, 1])
+            elif owner[i - n] >= 0:
+                k = i - n
+                j = inner[owner[k]]
+                p = 1.0 / max(spread[k], 1e-12)
+                if p > 1e-200:
+                    precision[j] += p
+                    weighted[j] += p * sign[k] * total[k]
+                # where a step above is followed below, the variable between them keeps its tilt
+                side = 0 if sign[k] > 0 else 1
+                free[j, 0] += room[k, side]
+                free[j, 1] += room[k, 1 - side]
+                if kind[code[owner[k]]] != FLAT:
+                    width[k] = max(width[k], var[j])
+        moving = 0
+        for at in range(path.size - 1, -1, -1):
+            i = path[at]
+            if i < n:
+                j, k = inner[i], above[i]
+                by = 0.0 if k < 0 else step[k]
+                tilt[j] = 0.0 if k < 0 else theta[k]
+                value[j] = mean[j]
+                if var[j] > 0.0:
+                    value[j] = (weighted[j] + by) / max(precision[j], 1e-300)
+                free[j, 0] += by
+                free[j, 1] -= by
+                continue
+            k = i - n
+            j = inner[owner[k]] if owner[k] >= 0 else -1
+            # the step as the owner sees it
+            by, widest = 0.0, spread[k]
+            side = 0 if sign[k] > 0 else 1
+            least, most = -room[k, side], room[k, 1 - side]
+            if 1e-12 < spread[k] < np.inf:
+                by = ((value[j] if j >= 0 else 0.0) - sign[k] * total[k]) / spread[k]
+            if j >= 0:
+                least, most = max(least, most - free[j, 1]), min(most, free[j, 0] + least)
+                if var[j] < np.inf:
+                    widest = max(widest, var[j])
+            by = min(max(by, least), most)
+            finest = 1.0 / max(math.sqrt(widest), widest, 1e-9)
+            new = theta[k]
+            if abs(by) > _TOLERANCE * finest:
+                grid = max(_TOLERANCE * finest, 0.125 * abs(by))
+                grid = _below(min(grid, 0.25 * (most - least)))
+                new = np.rint((theta[k] + sign[k] * by) / grid) * grid
+                by = min(max(sign[k] * (new - theta[k]), least), most)
+                new = theta[k] + sign[k] * by
+            if j >= 0:
+                left[j] -= 1
+                if held[j] and left[j] == 0:
+                    new = sign[k] * tilt[j]
+                tilt[j] -= sign[k] * new
+                by = sign[k] * (new - theta[k])
+                free[j, 0] += -by - room[k, side]
+                free[j, 1] += by - room[k, 1 - side]
+            step[k] = new - theta[k]
+            theta[k] = new
+            moving += step[k] != 0.0
+        if moving == 0:
+            done = it
+            break
+    if simple:
+        _simplify(
+            path, inner, above, owner, sign, sums, held, own_ends, leaf_ends, width, tilt, theta
+        )
+    return done
 
 
 @njit(cache=True)
