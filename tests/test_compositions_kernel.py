@@ -62,17 +62,17 @@ def test_every_composition_is_as_likely(total, n):
 @pytest.mark.parametrize(
     ("total", "n"),
     [
-        (10**4, 80),
-        (200, 160),
-        (90, 200),
+        (10**4, 180),
+        (300, 260),
+        (190, 400),
         (10**6, 5),
         (10**9, 50),
         (10**9, 2000),
         (5, 100_000),
-        (70, 10**5),
+        (170, 10**5),
         (10**6, 100_000),
         (2**40, 300),
-        (2**61, 100),
+        (2**61, 200),
         (2**61, 20),
         (30_000, 2000),
         (31_000, 2000),
@@ -106,7 +106,7 @@ def test_every_regime_adds_up_within_its_words(total, n):
 
 
 @pytest.mark.parametrize(
-    ("total", "n"), [(10**6, 40), (10**7, 100), (2**50, 70), (150, 100), (1500, 100), (5000, 100)]
+    ("total", "n"), [(10**6, 40), (10**7, 200), (2**50, 150), (250, 200), (3000, 200), (10000, 200)]
 )
 def test_parts_have_their_law_wherever_they_stand(total, n):
     draws = 4000
@@ -127,7 +127,7 @@ def test_parts_have_their_law_wherever_they_stand(total, n):
 
 
 def test_subsets_drawn_in_buckets_are_uniform():
-    total, n, draws = 68, 70, 30_000
+    total, n, draws = 148, 150, 30_000
     parts, read, size = split(total, 0, n, None, draws)
     assert read <= size
     places = total + n - 1
@@ -189,7 +189,6 @@ def test_a_tape_that_ends_too_soon_is_told_and_longer_ones_agree():
 
 
 def test_all_subsets_of_few_places_are_told_apart():
-    # stars of one bar each: the composition is the subset
     parts, _, _ = split(2, 0, 4, None, 8000)
     seen = Counter(map(tuple, parts))
     stars = [tuple(np.bincount(c, minlength=4)) for c in combinations(range(4), 2)]

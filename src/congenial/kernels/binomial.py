@@ -29,18 +29,21 @@ def fill_tables(n, odds, table, edges):
         h, l = two_sum(float(n), -float(k))
         h, l = times(h, l, odds, 0.0)
         h, l = times(weight[k, 0], weight[k, 1], h, l)
-        weight[k + 1] = over(h, l, k + 1.0, 0.0)
-        sum_high, sum_low = plus(sum_high, sum_low, weight[k + 1, 0], weight[k + 1, 1])
+        h, l = over(h, l, k + 1.0, 0.0)
+        weight[k + 1, 0], weight[k + 1, 1] = h, l
+        sum_high, sum_low = plus(sum_high, sum_low, h, l)
     used = 0
     for k in range(top + 1):
         h, l = over(weight[k, 0] * 256.0, weight[k, 1] * 256.0, sum_high, sum_low)
         whole = np.floor(h)
         if h == whole and l < 0.0:
             whole -= 1.0
-        table[used : used + int(whole)] = k
-        used += int(whole)
-        weight[k] = plus(h, l, -whole, 0.0)
-    table[used:] = MORE
+        for _ in range(int(whole)):
+            table[used] = k
+            used += 1
+        weight[k, 0], weight[k, 1] = plus(h, l, -whole, 0.0)
+    for i in range(used, BYTES):
+        table[i] = MORE
     sum_high, sum_low = 0.0, 0.0
     for k in range(65):
         sum_high, sum_low = plus(sum_high, sum_low, weight[k, 0], weight[k, 1])

@@ -10,20 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-_LOW = np.uint64(0xFFFFFFFF)
-
-
-@njit(cache=True)
-def scaled(word, total):
-    """Return (high, low) words of word * total; `high` is below `total`."""
-    t = np.uint64(total)
-    w1, w0 = word >> np.uint64(32), word & _LOW
-    t1, t0 = t >> np.uint64(32), t & _LOW
-    lowest = w0 * t0
-    middle = w1 * t0 + (lowest >> np.uint64(32))
-    upper = w0 * t1 + (middle & _LOW)
-    high = w1 * t1 + (middle >> np.uint64(32)) + (upper >> np.uint64(32))
-    return np.int64(high), (upper << np.uint64(32)) | (lowest & _LOW)
+from congenial.kernels.tape import scaled
 
 
 @njit(cache=True)

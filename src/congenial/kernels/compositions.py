@@ -19,10 +19,10 @@ import numpy as np
 from numba import njit
 
 from congenial.kernels.binomial import BYTES, MORE, fill_tables
-from congenial.kernels.compose import scaled
+from congenial.kernels.tape import below_bits, below_word, bits_for, word_at
 
 # Bars that are not worth the tables.
-FEW = 64
+FEW = 128
 # Marks that Floyd's method keeps as bits.
 _MARKS = 512
 # Bars that are placed before they are added.
@@ -37,51 +37,6 @@ for _i in range(64):
 
 
 @njit(cache=True)
-def _word(words, at):
-    """Return words[at], or anything beyond the end."""
-    if at < words.size:
-        return words[at]
-    x = np.uint64(at) * np.uint64(0x9E3779B97F4A7C15)
-    return x ^ (x >> np.uint64(32))
-
-
-@njit(cache=True)
-def _bits(words, at, pool, left, count):
-    """Return (`count` <= 32 fresh bits, at, pool, left): `left` bits are in `pool`, then words."""
-    if left < count:
-        pool, left = _word(words, at), 64
-        at += 1
-    got = np.int64(pool & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
-    return got, at, pool >> np.uint64(count), left - count
-
-
-@njit(cache=True)
-def _width(total):
-    """Return how many bits are scaled to a number below `total`."""
-    if total <= 1 << 12:
-        return 16
-    return 32 if total <= 1 << 28 else 64
-
-
-@njit(cache=True)
-def _below(total, words, at, pool, left, width):
-    """Return (a uniform integer below `total`, at, pool, left), from `width` bits (Lemire 2019)."""
-    if width == 64:
-        while True:
-            high, low = scaled(_word(words, at), total)
-            at += 1
-            t = np.uint64(total)
-            if low >= t or low >= (~t + np.uint64(1)) % t:
-                return high, at, pool, left
-    while True:
-        got, at, pool, left = _bits(words, at, pool, left, width)
-        product = got * total
-        low = product & ((1 << width) - 1)
-        if low >= total or low >= (1 << width) % total:
-            return product >> width, at, pool, left
-
-
-@njit(cache=True)
 def _composition_words(total, n):
     """Return how many words a composition takes, hardly ever more."""
     size = min(n - 1, total)
@@ -89,15 +44,15 @@ def _composition_words(total, n):
     if size <= 0:
         return 0.0
     if size <= FEW:
-        width = _width(places)
+        width = bits_for(places)
         rejected = 0 if width > 16 else places * size >> 15
         return (width * (size + rejected) + 63) // 64
     share = size / places
     if places <= _DENSE * size:
-        placed = 0.003 * places - math.log1p(-share) * places / 10.0
+        placed = 0.003 * places - math.log1p(-share) * places / 10.0 + 120.0 * share
     else:
         placed = size * (0.16 + 1.02 * _bucket(places, size) / 64.0)
-    fixing = (2.0 + 2.0 / (1.0 - share) / (64 // _width(places))) * math.sqrt(size)
+    fixing = (2.0 + 2.0 / (1.0 - share)) * math.sqrt(size)
     return placed + fixing + 16.0
 
 
@@ -122,7 +77,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     """
     chosen = np.empty(_CHUNK + MORE, dtype=np.int64)
     marks = np.zeros(_MARKS // 64, dtype=np.uint64)
-    at = 0
+    at = np.int64(0)
     for i in range(first.size):
         n, start = cls[i], third[i]
         for column in range(begin, end):
@@ -152,7 +107,9 @@ def _add_parts(total, n, sign, words, at, values, column, members, start, chosen
     stars = size == total
     if size <= FEW:
         at = _choose_few(places, size, words, at, chosen, marks)
-        _, last = _add(chosen, size, stars, 0, -1, sign, values, column, members, start)
+        _, last = _add(
+            chosen, size, stars, np.int64(0), np.int64(-1), sign, values, column, members, start
+        )
     else:
         last, at = _add_many(
             places, size, stars, sign, words, at, values, column, members, start, chosen
@@ -179,11 +136,11 @@ def _add(chosen, count, stars, rank, last, sign, values, column, members, start)
 @njit(cache=True)
 def _choose_few(places, size, words, at, chosen, marks):
     """Fill `chosen` with a sorted uniform subset by Floyd's method; `marks` are zero."""
-    width = _width(places)
-    pool, left = np.uint64(0), 0
+    width = bits_for(places)
+    pool, left, zero = np.uint64(0), np.int64(0), np.int64(0)
     if places <= _MARKS:
         for j in range(places - size, places):
-            t, at, pool, left = _below(j + 1, words, at, pool, left, width)
+            t, at, pool, left = below_bits(j + 1, words, at, pool, left, width)
             if (marks[t >> 6] >> np.uint64(t & 63)) & np.uint64(1):
                 t = j
             marks[t >> 6] |= np.uint64(1) << np.uint64(t & 63)
@@ -194,8 +151,8 @@ def _choose_few(places, size, words, at, chosen, marks):
         return at
     for i in range(size):
         j = places - size + i
-        t, at, pool, left = _below(j + 1, words, at, pool, left, width)
-        if not _insert(t, chosen, 0, i):
+        t, at, pool, left = below_bits(j + 1, words, at, pool, left, width)
+        if not _insert(t, chosen, zero, i):
             chosen[i] = j
     return at
 
@@ -248,7 +205,8 @@ def _add_many(places, size, stars, sign, words, at, values, column, members, sta
     rest = places - ((count - 1) << shift)
     held = np.empty(count, dtype=np.uint8)
     at = _count_all(places, size, wide, rest, words, at, held)
-    rank, last, b = 0, -1, 0
+    zero = np.int64(0)
+    rank, last, b = zero, zero - 1, zero
     bit = 64 * at
     while b < count - 1:
         if dense:
@@ -257,13 +215,12 @@ def _add_many(places, size, stars, sign, words, at, values, column, members, sta
             b, r, bit = _place(held, b, shift, words, bit, chosen)
         rank, last = _add(chosen, r, stars, rank, last, sign, values, column, members, start)
     # one word more than the bits take: bits are read two words at a time
-    at, pool, left = (bit + 127) >> 6, np.uint64(0), 0
-    width = _width(rest)
+    at = (bit + 127) >> 6
     size = np.int64(held[b])
     for i in range(size):
         while True:
-            t, at, pool, left = _below(rest, words, at, pool, left, width)
-            if _insert((b << shift) + t, chosen, 0, i):
+            t, at = below_word(rest, words, at)
+            if _insert((b << shift) + t, chosen, zero, i):
                 break
     _, last = _add(chosen, size, stars, rank, last, sign, values, column, members, start)
     return last, at
@@ -272,10 +229,10 @@ def _add_many(places, size, stars, sign, words, at, values, column, members, sta
 @njit(cache=True)
 def _peek(words, bit):
     """Return the 64 bits from `bit` on, or anything beyond the last word but one."""
-    at, by = np.uint64(bit) >> np.uint64(6), np.uint64(bit) & np.uint64(63)
+    at, by = bit >> np.uint64(6), bit & np.uint64(63)
     last = np.uint64(words.size - 1)
     if at >= last:
-        return _word(words, words.size + bit)
+        return word_at(words, words.size + np.int64(bit))
     return (words[at] >> by) | ((words[at + np.uint64(1)] << np.uint64(1)) << (np.uint64(63) - by))
 
 
@@ -294,7 +251,7 @@ def _place_marks(held, b, words, bit, chosen):
         marks = np.uint64(0)
         while missing > 0:
             if left == 0:
-                pool, left = _peek(words, bit), 10
+                pool, left = _peek(words, np.uint64(bit)), 10
                 bit += 60
             lone = np.uint64(1) << (pool & np.uint64(63))
             pool >>= np.uint64(6)
@@ -355,43 +312,44 @@ def _count_all(places, size, wide, rest, words, at, held):
     edges = np.empty(65, dtype=np.uint64)
     mean = size - 2.0 * math.sqrt(size)
     fill_tables(wide, mean / (places - mean), table, edges)
-    sum_held = 0
+    sum_held = np.int64(0)
     pool = np.uint64(0)
     for b in range(held.size):
         if b & 7 == 0:
-            pool = _word(words, at)
+            pool = word_at(words, at)
             at += 1
         k = table[pool & np.uint64(255)]
         pool >>= np.uint64(8)
         if k == MORE:
-            word = _word(words, at)
+            word = word_at(words, at)
             at += 1
             k = np.uint8(0)
             while k < 64 and word >= edges[k]:
                 k += np.uint8(1)
         held[b] = k
-        sum_held += k
+        sum_held += np.int64(k)
     # of the last bucket's bars, those in its first `rest` places
-    drawn, kept = held[-1], 0
-    left = 0
+    drawn, kept = np.int64(held[-1]), np.int64(0)
     for t in range(drawn):
-        u, at, pool, left = _below(wide - t, words, at, pool, left, 64)
+        u, at = below_word(wide - t, words, at)
         kept += u < rest - kept
     held[-1] = kept
     sum_held += kept - drawn
-    width = _width(places)
     shift = np.int64(math.frexp(float(wide))[1] - 1)
     while sum_held < size:
-        t, at, pool, left = _below(places, words, at, pool, left, width)
-        b = t >> shift
-        fresh = (t & (wide - 1)) >= held[b]
+        u, at = below_word(places, words, at)
+        b = u >> shift
+        fresh = np.int64((u & (wide - 1)) >= held[b])
         held[b] += fresh
         sum_held += fresh
-    most = np.int64(held.max())
-    while sum_held > size:
-        b, at, pool, left = _below(held.size, words, at, pool, left, _width(held.size))
-        t, at, pool, left = _below(most, words, at, pool, left, 16)
-        gone = t < held[b]
-        held[b] -= gone
-        sum_held -= gone
+    if sum_held > size:
+        most = np.int64(0)
+        for b in range(held.size):
+            most = max(most, np.int64(held[b]))
+        while sum_held > size:
+            b, at = below_word(held.size, words, at)
+            u, at = below_word(most, words, at)
+            gone = np.int64(u < held[b])
+            held[b] -= gone
+            sum_held -= gone
     return at

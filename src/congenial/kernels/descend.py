@@ -7,7 +7,8 @@ import math
 import numpy as np
 from numba import njit
 
-from congenial.kernels.compose import add_composition, scaled
+from congenial.kernels.compose import add_composition
+from congenial.kernels.tape import scaled
 
 ROOT = 0
 LINK = 1

@@ -85,3 +85,14 @@ def doubled_exp(x, xl):
         h, l = times(h, l, h, l)
     scale = math.ldexp(1.0, int(k))
     return h * scale, l * scale
+
+
+@njit(cache=True)
+def doubled_log(x, xl):
+    """Return log(x + xl), x > 0, within 2^-93 absolutely."""
+    y = math.log(x)
+    # one Newton step: log x = y + log(x exp(-y)), where x exp(-y) is nearly 1
+    h, l = doubled_exp(-y, 0.0)
+    h, l = times(h, l, x, xl)
+    d, dl = plus(h, l, -1.0, 0.0)
+    return plus(y, 0.0, d, dl - 0.5 * d * d)
