@@ -11,7 +11,8 @@ from hypothesis import assume, given, settings
 import congenial as cg
 from congenial.conditioning import exact, windows
 from congenial.conditioning.forest import arrange, of_tree
-from congenial.conditioning.network import Unary, compile_network
+from congenial.conditioning.network import compile_network
+from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.conditioning.wide import convolve_wide, cross_wide
 from congenial.errors import NumericalError
 from congenial.invariants import requirements
@@ -22,21 +23,23 @@ KINDS = {"laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
 NARROW = ((1e-6, 1.0), (1e-3, 0.7), (1e-1, 0.5), (0.3, 0.15))
 
 
-def unary_of(one: Case) -> Unary:
+def every(unary: Unary) -> SharedUnary:
+    return SharedUnary(unary, np.arange(unary.kind.size, dtype=np.int32))
+
+
+def weights_of(one: Case) -> SharedUnary:
     n = one.n
     lo, hi = (np.array(np.broadcast_to(b, (n,)), dtype=float) - one.x for b in (one.lo, one.hi))
     lo[list(one.pinned)] = hi[list(one.pinned)] = 0.0
     measured = np.isfinite(one.scales)
     kind = np.where(measured, KINDS[one.kind], laws.FLAT).astype(np.int64)
-    return Unary(kind, one.scales, np.zeros(n), lo, hi)
+    return every(Unary(kind, one.scales, np.zeros(n), lo, hi))
 
 
 def filled(forest, unary, *, cut, generous):
     """Tables whose windows were placed for a cut; the bound; what each class lost."""
     theta = windows.tilts(forest, unary)
-    tilt = np.empty(forest.n)
-    exact.tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
-    network = compile_network(forest, unary, tilt, np.zeros(forest.n, dtype=bool))
+    network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=bool))
     place = windows.place_classes(network)
     lo, hi = windows.windows(network, place, cut=cut, generous=generous)
     kept = []
@@ -58,7 +61,7 @@ def filled(forest, unary, *, cut, generous):
 def test_the_bound_is_above_the_true_loss_of_any_windows(one):
     free = [s for v, s in enumerate(one.scales) if v not in one.pinned]
     assume(free)
-    forest, unary = of_tree(cg.Tree.from_parents(one.parents)), unary_of(one)
+    forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
     truth = one.law().log_total - sum(log_mode(one.kind, s) for s in one.scales)
     for cut, generous in NARROW:
         tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
@@ -102,7 +105,7 @@ def log_sum_by_convolution(one: Case) -> float:
 @pytest.mark.parametrize("name", WIDE)
 def test_the_bound_of_wide_tables(name):
     tree, one = WIDE[name]
-    forest, unary, truth = of_tree(tree), unary_of(one), log_sum_by_convolution(one)
+    forest, unary, truth = of_tree(tree), weights_of(one), log_sum_by_convolution(one)
     seen = []
     for cut, generous in NARROW:
         tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
@@ -119,7 +122,7 @@ def test_the_bound_of_wide_tables(name):
 @pytest.mark.parametrize("name", WIDE)
 def test_what_every_message_lost_is_within_its_bound(name):
     tree, one = WIDE[name]
-    forest, unary = of_tree(tree), unary_of(one)
+    forest, unary = of_tree(tree), weights_of(one)
     wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
     for cut, generous in NARROW:
         tables, _, lost = filled(forest, unary, cut=cut, generous=generous)
@@ -136,7 +139,7 @@ def test_what_every_message_lost_is_within_its_bound(name):
 
 def test_windows_far_too_narrow_are_not_accepted(monkeypatch):
     tree, one = WIDE["laplace, nothing pinned"]
-    forest, unary = of_tree(tree), unary_of(one)
+    forest, unary = of_tree(tree), weights_of(one)
     assert exact.prepare(forest, unary).error < 1e-9
     place_windows = windows.windows
 
@@ -228,4 +231,4 @@ def test_sums_of_a_plain_vector_have_a_bound_too():
         np.full(n, -INF),
         np.full(n, INF),
     )
-    assert exact.prepare(forest, unary).error < 1e-11
+    assert exact.prepare(forest, every(unary)).error < 1e-11

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -194,7 +195,7 @@ class Requirements:
     pinned : ndarray of bool, shape (n,)
         Entries that equal their confidential values.
     lo, hi : ndarray of float64, shape (n,)
-        Public bounds; infinite where there is none.
+        Public bounds; infinite where there is none. They may be views of a single number.
     equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
         Further public linear conditions.
     """
@@ -207,11 +208,27 @@ class Requirements:
     equalities: tuple[FloatArray, FloatArray] = field(repr=False)
     inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
 
-    @property
+    @cached_property
     def has_inequalities(self) -> bool:
         """Whether anything but equalities restricts an entry that is not pinned."""
-        bounded = np.isfinite(self.lo) | np.isfinite(self.hi)
-        return bool((bounded & ~self.pinned).any() or self.inequalities[1].size)
+        if self.inequalities[1].size:
+            return True
+        bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
+        return bool(bounded.any() and (bounded & ~self.pinned).any())
+
+    def within_bounds(self, values: npt.NDArray[np.int64]) -> bool:
+        """Whether every one of n values lies within its bounds."""
+        lo, hi = _listed(self.lo), _listed(self.hi)
+        # the extremes are compared with a single number, so that no vector of answers is made
+        least = values.min() if lo.size == 1 and np.isfinite(lo[0]) else values
+        most = values.max() if hi.size == 1 and np.isfinite(hi[0]) else values
+        low = np.isneginf(lo).all() or (least >= lo).all()
+        return bool(low and (np.isposinf(hi).all() or (most <= hi).all()))
+
+
+def _listed(values: FloatArray) -> FloatArray:
+    """Return the different numbers behind a vector, one where it is a view of a single one."""
+    return values[:1] if values.strides == (0,) else values
 
 
 def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> list[int]:
@@ -229,10 +246,10 @@ def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> lis
 
 
 def _imposed_tree(invariant: Invariant, n: int) -> Tree | None:
-    trees = {id(p.tree): p.tree for p in invariant.parts if isinstance(p, Consistent)}
-    if len({t.parents.tobytes() for t in trees.values()}) > 1:
+    trees = [p.tree for p in invariant.parts if isinstance(p, Consistent)]
+    imposed = trees[0] if trees else None
+    if imposed is not None and not all(imposed.same_as(other) for other in trees[1:]):
         raise InvariantError("two different trees are imposed; impose one with consistent(tree).")
-    imposed = next(iter(trees.values()), None)
     if imposed is not None and len(imposed) != n:
         raise InvariantError(
             f"the tree has {len(imposed)} nodes and the mechanism {n} queries; give equal lengths."
@@ -264,31 +281,28 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             "exactly(), nonnegative(), bounds(), linear() and at_least(), joined by &."
         )
     imposed = _imposed_tree(invariant, n)
-    if (
-        imposed is not None
-        and tree is not None
-        and not np.array_equal(imposed.parents, tree.parents)
-    ):
+    if imposed is not None and tree is not None and not imposed.same_as(tree):
         raise InvariantError(
             "the tree that consistent() imposes is not the tree of the mechanism; "
             "give both the same."
         )
     lookup = imposed if imposed is not None else tree
     pinned = np.zeros(n, dtype=np.bool_)
-    lo, hi = np.full(n, -np.inf), np.full(n, np.inf)
+    lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
     rows: dict[type, list[tuple[FloatArray, FloatArray]]] = {Linear: [], AtLeast: []}
     for part in invariant.parts:
         if isinstance(part, Exactly):
             pinned[_resolve_nodes(part.nodes, n, lookup)] = True
         elif isinstance(part, Nonnegative):
-            lo = np.maximum(lo, 0.0)
+            lo = np.asarray(np.maximum(lo, 0.0))
         elif isinstance(part, Bounds):
             for side in (part.lo, part.hi):
                 if side.shape not in ((), (n,)):
                     raise InvariantError(
                         f"bounds() has shape {side.shape}; give a number or {n} numbers."
                     )
-            lo, hi = np.maximum(lo, part.lo), np.minimum(hi, part.hi)
+            lo = np.asarray(np.maximum(lo, part.lo))
+            hi = np.asarray(np.minimum(hi, part.hi))
         elif isinstance(part, Linear | AtLeast):
             if part.matrix.shape[1] != n:
                 raise InvariantError(
@@ -296,6 +310,7 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
                 )
             rows[type(part)].append((part.matrix, part.value))
     clash = np.flatnonzero(np.ceil(lo) > np.floor(hi))
+    lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
     if clash.size:
         i = int(clash[0])
         raise InfeasibleError(

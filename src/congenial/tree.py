@@ -10,6 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, StructureError
+from congenial.kernels import trees
+from congenial.kernels.trees import read_only
 
 IntArray = npt.NDArray[np.int64]
 Path = tuple[str, ...]
@@ -251,14 +253,30 @@ class Tree:
         dtype = np.int64 if counts.dtype.kind in "iub" else np.float64
         out = np.zeros((*counts.shape[:-1], len(self)), dtype=dtype)
         out[..., self.leaves] = counts
-        flat = out.reshape(-1, len(self))
-        for depth in range(self.depth - 1, 0, -1):
-            nodes = np.flatnonzero(self.level == depth)
-            for row in flat:
-                np.add.at(row, self.parents[nodes], row[nodes])
+        parents = read_only(self.parents)
+        for row in out.reshape(-1, len(self)):
+            trees.add_up(parents, self._bottom_up, row)
         return out
+
+    @cached_property
+    def _bottom_up(self) -> IntArray:
+        """Children before parents; empty where that is so from the last node to the first."""
+        if bool((self.parents < np.arange(len(self))).all()):
+            return np.zeros(0, dtype=np.int64)
+        return np.argsort(self.level, kind="stable")[::-1].astype(np.int64)
+
+    def same_as(self, other: Tree) -> bool:
+        """Whether two trees have the same nodes and parents, in the same order."""
+        return self is other or np.array_equal(self.parents, other.parents)
 
     def is_consistent(self, values: npt.ArrayLike) -> bool:
         """Whether every inner node equals the sum of its children exactly (integers)."""
         array = np.asarray(values)
-        return bool(np.array_equal(self.roll_up(array[..., self.leaves]), array))
+        if array.ndim == 0 or array.shape[-1] != len(self):
+            return False
+        dtype = np.int64 if array.dtype.kind in "iub" else np.float64
+        parents, is_leaf = read_only(self.parents), read_only(self.is_leaf)
+        rows = read_only(array.astype(dtype, copy=False).reshape(-1, len(self)))
+        return all(
+            trees.adds_up(parents, is_leaf, row, np.zeros(len(self), dtype=dtype)) for row in rows
+        )

@@ -16,8 +16,8 @@ import numpy.typing as npt
 from congenial.conditioning.boxes import Box, place_box
 from congenial.conditioning.branches import Branches, Program, compile_branches, log_weight
 from congenial.conditioning.exact import ERROR_LIMIT
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, cycle_closers
+from congenial.conditioning.weights import Unary
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels import cutset, laws
 

@@ -16,8 +16,8 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import Row
+from congenial.conditioning.weights import Unary
 from congenial.errors import UnsupportedError
 from congenial.kernels import laws
 

@@ -8,8 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.boxes import Box, Signed, added
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import Row
+from congenial.conditioning.weights import Unary
 from congenial.kernels import cutset, laws
 
 IntArray = npt.NDArray[np.int64]

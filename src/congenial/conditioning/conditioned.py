@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 
 import numpy as np
@@ -14,13 +14,14 @@ from congenial.conditioning import exact
 from congenial.conditioning.cost import told_cost
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.joint import joint_law, sums_of
-from congenial.conditioning.network import Unary
 from congenial.conditioning.query import marginal_table
 from congenial.conditioning.questions import checked_rows, find_node, find_nodes
 from congenial.conditioning.systems import SumSystem
+from congenial.conditioning.weights import SharedUnary, Unary, compact, share_noise
 from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.invariants import Requirements
-from congenial.kernels import laws
+from congenial.kernels import trees
+from congenial.kernels.trees import read_only
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
@@ -262,52 +263,55 @@ class Conditioned:
 
     @cached_property
     def _free_tables(self) -> exact.Tables:
-        return self._prepare(np.zeros(self.mechanism.n, dtype=np.int64))
+        return self._prepare(None)
 
     def _tables(self, counts: IntArray) -> exact.Tables:
         return self._free_tables if self.data_free else self._prepare(counts)
 
     @cached_property
     def _draw_tables(self) -> exact.Tables:
-        return self._prepare(np.zeros(self.mechanism.n, dtype=np.int64), compose=True)
+        return self._prepare(None, compose=True)
 
-    def _prepare(self, counts: IntArray, *, compose: bool = False) -> exact.Tables:
-        unary = self._weights(counts)
-        flip = self.forest.orientation < 0
-        lo, hi = np.where(flip, -unary.hi, unary.lo), np.where(flip, -unary.lo, unary.hi)
-        return exact.prepare(self.forest, replace(unary, lo=lo, hi=hi), compose=compose)
+    def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> exact.Tables:
+        weights = self._shared_weights(counts, self.forest.orientation)
+        return exact.prepare(self.forest, weights, compose=compose)
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry and, after them, of block sums: any value, none."""
-        need = self.requirements
-        scales = self.mechanism.scales
-        measured = np.isfinite(scales)
-        lo = np.where(self.fixed, 0.0, np.ceil(need.lo) - counts)
-        hi = np.where(self.fixed, 0.0, np.floor(need.hi) - counts)
-        lo, hi = self._implied(lo, hi)
-        sums = np.full(self.forest.n - self.mechanism.n, np.inf)
-        kind = np.where(measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
-        return Unary(
-            kind=np.append(kind, np.full(sums.size, laws.FLAT, dtype=np.int64)),
-            scale=np.append(scales, sums),
-            center=np.zeros(self.forest.n),
-            lo=np.append(lo, -sums),
-            hi=np.append(hi, sums),
+        return self._shared_weights(counts, None).each
+
+    def _shared_weights(
+        self, counts: IntArray | None, orientation: npt.NDArray[np.int8] | None
+    ) -> SharedUnary:
+        """List the weights of the noise; the bounds hold for it where `counts` are given."""
+        noise, need = self.mechanism.noise, self.requirements
+        return share_noise(
+            noise.kind,
+            noise.spread,
+            (need.lo, need.hi),
+            self.fixed,
+            self.forest.n,
+            counts=counts,
+            dropped=self._implied,
+            orientation=orientation,
         )
 
-    def _implied(self, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
-        """Drop lower bounds that the children's bounds imply, so that fewer classes differ."""
-        tree = self.requirements.tree
-        if tree is None:
-            return lo, hi
-        starts, order = tree.children
+    @cached_property
+    def _implied(self) -> npt.NDArray[np.bool_] | None:
+        """Entries whose lower bound follows from their children's, None where there are none.
+
+        Without those bounds fewer classes differ. Consistent counts move the bounds of a node and
+        of its children alike.
+        """
+        need, tree = self.requirements, self.requirements.tree
+        if tree is None or not need.has_inequalities:
+            return None
+        implied = np.zeros(len(tree), dtype=np.bool_)
+        parents, fixed = read_only(tree.parents), read_only(self.fixed[: len(tree)])
         below = np.zeros(len(tree))
-        inner = np.flatnonzero(~tree.is_leaf)
-        own = np.where(self.fixed, -np.inf, lo)
-        sums = np.add.reduceat(np.append(own[order], 0.0), np.minimum(starts[inner], order.size))
-        below[inner] = sums
-        redundant = ~tree.is_leaf & ~self.fixed & np.isfinite(lo) & (below >= lo)
-        return np.where(redundant, -np.inf, lo), hi
+        lo = compact(need.lo)
+        trees.mark_implied(parents, read_only(tree.is_leaf), fixed, lo, below, implied)
+        return implied
 
     def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
         noise, probabilities = marginal_table(self._tables(counts), v)
@@ -319,7 +323,7 @@ class Conditioned:
         return find_node(self.mechanism, self.requirements, node)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
-        counts = self.mechanism.counts(x).astype(np.int64)
+        counts = self.mechanism.counts(x).astype(np.int64, copy=False)
         need = self.requirements
         if need.tree is not None and not need.tree.is_consistent(counts):
             raise ArgumentError(
@@ -331,8 +335,7 @@ class Conditioned:
                 "x does not satisfy a linear condition; "
                 "the condition's value must be that of the data."
             )
-        outside = (counts < need.lo) | (counts > need.hi)
-        if self.bounds_hold and outside.any():
+        if self.bounds_hold and not need.within_bounds(counts):
             raise InvariantError(
                 "x violates the bounds of some entry; "
                 "the data themselves must satisfy the invariant."

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
-from congenial.conditioning.network import Unary, compile_network
+from congenial.conditioning.network import compile_network
+from congenial.conditioning.weights import SharedUnary, composable, share_noise
 from congenial.conditioning.wide import DIRECT_LIMIT
 from congenial.conditioning.windows import improper_ends, place_classes, windows
 from congenial.invariants import Requirements
-from congenial.kernels import laws
 from congenial.kernels.messages import MERGE
 from congenial.mechanisms.additive import Additive
 
@@ -42,14 +42,14 @@ class Cost:
 
 
 def forest_cost(
-    forest: SumForest, weights: Unary, *, shared: bool, compose: bool, cut: float = 1e-12
+    forest: SumForest, weights: SharedUnary, *, shared: bool, compose: bool, cut: float = 1e-12
 ) -> Cost | None:
     """Estimate from the sums and the noise alone; no table is filled.
 
     Parameters
     ----------
     forest : SumForest
-    weights : Unary
+    weights : SharedUnary
         Weights of the noise without bounds that depend on data.
     shared : bool
         Whether equal subtrees share their tables; where bounds lie at different distances from
@@ -66,8 +66,8 @@ def forest_cost(
     """
     if any(improper_ends(forest, weights)):
         return None
-    free = (weights.kind == laws.LAPLACE) & np.isposinf(weights.hi)
-    network = compile_network(forest, weights, np.zeros(forest.n), free & compose)
+    composed = composable(weights.unary) & compose
+    network = compile_network(forest, weights, np.zeros(forest.m), composed)
     lo, hi = windows(network, place_classes(network), cut=cut, generous=1.4)
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
     merges = network.ctype == MERGE
@@ -84,7 +84,7 @@ def forest_cost(
 
 def data_free_weights(
     mechanism: Additive, need: Requirements, fixed: npt.NDArray[np.bool_], size: int
-) -> Unary:
+) -> SharedUnary:
     """Weights without bounds, but where a query is not measured and bounds alone hold it.
 
     Parameters
@@ -95,18 +95,10 @@ def data_free_weights(
     size : int
         Number of entries and block sums.
     """
-    sums = np.full(size - need.n, np.inf)
-    measured = np.isfinite(mechanism.scales)
-    width = np.where(measured, np.inf, need.hi - need.lo)
-    width = np.where(fixed, 0.0, np.where(np.isfinite(width), np.floor(width), np.inf))
-    kind = np.where(measured, mechanism.noise.kind, laws.FLAT).astype(np.int64)
-    return Unary(
-        kind=np.append(kind, np.full(sums.size, laws.FLAT, dtype=np.int64)),
-        scale=np.append(mechanism.scales, sums),
-        center=np.zeros(size),
-        lo=np.append(-width, -sums),
-        hi=np.append(width, sums),
-    )
+    scale = mechanism.noise.spread
+    width = np.where(np.isfinite(scale), np.inf, need.hi - need.lo)
+    width = np.where(np.isfinite(width), np.floor(width), np.inf)
+    return share_noise(mechanism.noise.kind, scale, (-width, width), fixed, size)
 
 
 def told_cost(

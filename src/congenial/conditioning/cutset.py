@@ -30,8 +30,8 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.exact import ERROR_LIMIT
 from congenial.conditioning.forest import of_rows
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, as_arrays
+from congenial.conditioning.weights import Unary
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
@@ -214,7 +214,7 @@ def cut_conditioned(
     UnsupportedError
         If the law is improper.
     """
-    cost = estimated(system, data_free_weights(mechanism, need, system.fixed, system.size))
+    cost = estimated(system, data_free_weights(mechanism, need, system.fixed, system.size).each)
     if cost is None:
         return None
     rest = [{v: a for v, a in row.items() if v not in cost.cut} for row in system.rows]

@@ -8,12 +8,13 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
-from congenial.conditioning.network import Network, Unary, compile_network
+from congenial.conditioning.network import Network, compile_network
+from congenial.conditioning.weights import SharedUnary, Unary, composable
 from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide, cross_wide
 from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels import certify, descend, laws, messages, tilting
-from congenial.kernels.messages import MERGE
+from congenial.kernels import certify, descend, laws, messages
+from congenial.kernels.messages import MERGE, PRODUCT
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -64,7 +65,7 @@ class Tables:
         return self.table[start : start + self.hi[c] - self.lo[c] + 1]
 
 
-def prepare(forest: SumForest, unary: Unary, *, compose: bool = False) -> Tables:
+def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -> Tables:
     """Compile, place windows, fill and verify the messages of a forest.
 
     Raises
@@ -76,35 +77,46 @@ def prepare(forest: SumForest, unary: Unary, *, compose: bool = False) -> Tables
     NumericalError
         If the error bound cannot be met.
     """
-    if any(improper_ends(forest, unary)):
+    if any(improper_ends(forest, weights)):
         raise UnsupportedError(
             "the noise that is not measured is not held by any other measurement, so the "
             "conditional law does not exist; measure more queries or bound them."
         )
-    theta = tilts(forest, unary)
-    tilt = np.empty(forest.n)
-    tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
-    composed = np.full(forest.n, compose)
-    composed &= (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
-    composed &= np.isneginf(unary.lo) & np.isposinf(unary.hi)
+    theta = tilts(forest, weights)
+    unary = weights.unary
+    composed = composable(unary) & compose
     reach = 256.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 256.0
     for _ in range(24):
-        clipped = Unary(
-            unary.kind,
-            unary.scale,
-            unary.center,
-            np.where(unary.center - unary.lo > reach, -np.inf, unary.lo),
-            np.where(unary.hi - unary.center > reach, np.inf, unary.hi),
-        )
-        network = compile_network(forest, clipped, tilt, composed)
+        far_lo = np.isfinite(unary.lo) & (unary.center - unary.lo > reach)
+        far_hi = np.isfinite(unary.hi) & (unary.hi - unary.center > reach)
+        lo, hi = np.where(far_lo, -np.inf, unary.lo), np.where(far_hi, np.inf, unary.hi)
+        clipped = Unary(unary.kind, unary.scale, unary.center, lo, hi)
+        network = compile_network(forest, SharedUnary(clipped, weights.code), theta, composed)
         tables = _widen_until_certified(network, place_classes(network))
-        # a bound left out as out of reach must lie outside every window
-        at = network.slot_class[: forest.n]
-        inside = (tables.lo[at] >= unary.lo) & (tables.hi[at] <= unary.hi)
-        if (inside | (at < 0)).all():
+        left_out = np.where(far_lo, unary.lo, -np.inf), np.where(far_hi, unary.hi, np.inf)
+        if not (far_lo.any() or far_hi.any()) or _out_of_reach(tables, forest.n, *left_out):
             return tables
         reach = 4.0 * reach
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+
+
+def _out_of_reach(tables: Tables, n: int, lo: FloatArray, hi: FloatArray) -> bool:
+    """Whether the bounds of weights that were left out lie outside the windows of their variables.
+
+    Weights that became equal are judged by the tightest of their bounds.
+    """
+    network = tables.network
+    count = int(network.number.max()) + 1
+    least, most = np.full(count, -np.inf), np.full(count, np.inf)
+    np.maximum.at(least, network.number, lo)
+    np.minimum.at(most, network.number, hi)
+    used = np.zeros(network.ctype.size + 1, dtype=np.bool_)
+    used[network.slot_class[:n]] = True
+    at = own = np.flatnonzero(used[:-1])  # less the last, which stands for what is composed
+    while (inner := network.ctype[own] == PRODUCT).any():
+        own = np.where(inner, network.left[own], own)
+    row = network.row[network.variable[own]]
+    return bool(((tables.lo[at] >= least[row]) & (tables.hi[at] <= most[row])).all())
 
 
 def _widen_until_certified(network: Network, place: Placement) -> Tables:
@@ -183,12 +195,9 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     # for each choice the message above it (messages.convolve) and integers out of 2^61
     rounding = 4.0 * _UNIT + width * 2.0**-61
     rounding[wide] -= 4.0 * _UNIT  # their error is in `lost`
-    spent = network.cls[np.isin(network.op, (descend.ROOT, descend.SPLIT))]
     # for each variable its own weight (weights.fill_unary), for each sum below it a product
-    at = network.slot_class[network.slot_class >= 0]
-    variables = int((network.ctype[at] != MERGE).sum())
-    own = _WEIGHT_UNITS * variables + int((network.op == descend.LINK).sum())
-    error = cut + float(rounding[spent].sum()) + own * _UNIT
+    own = _WEIGHT_UNITS * network.variables + network.links
+    error = cut + float(rounding @ network.uses) + own * _UNIT
     a = network.left
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)

@@ -8,6 +8,7 @@ with the variables has no cycle can be arranged so; a tree of counts always can.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +18,8 @@ from congenial.invariants import Requirements
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
+Signs = npt.NDArray[np.int8]
 
 
 @dataclass(frozen=True, eq=False)
@@ -25,26 +28,36 @@ class SumForest:
 
     Attributes
     ----------
-    above : ndarray of int64, shape (n,)
+    above : ndarray of int32, shape (n,)
         The constraint that each variable is a summand of, -1 for none.
-    owner : ndarray of int64, shape (m,)
+    owner : ndarray of int32, shape (m,)
         The variable that each constraint's sum equals up to `sign`; -1 where the sum is fixed.
-    sign : ndarray of int64, shape (m,)
+    sign : ndarray of int8, shape (m,)
         +1 or -1.
-    orientation : ndarray of int64, shape (n,)
+    orientation : ndarray of int8, shape (n,)
         The forest speaks of ``orientation * value``; +1 everywhere for a tree.
-    depth : ndarray of int64, shape (m,)
+    depth : ndarray of int32, shape (m,)
         Number of constraints above each constraint.
-    order : ndarray of int64, shape (n + m,)
-        Variables v as v and constraints k as n + k, each after all that lie below it.
     """
 
-    above: IntArray
-    owner: IntArray
-    sign: IntArray
-    orientation: IntArray
-    depth: IntArray
-    order: IntArray
+    above: Indices
+    owner: Indices
+    sign: Signs
+    orientation: Signs
+    depth: Indices
+
+    @cached_property
+    def order(self) -> Indices:
+        """Variables v as v and constraints k as n + k, each after all that lie below it.
+
+        Shape (n + m,).
+        """
+        held = np.append(self.depth, np.int32(-1))[self.above]
+        # the summands, then their sum, then its owner among the summands of the next
+        rank = np.concatenate((-2 * held - 1, -2 * self.depth))
+        if rank.min(initial=0) >= -(2**15):
+            rank = rank.astype(np.int16)  # sorted in linear time
+        return np.argsort(rank, kind="stable").astype(np.int32)
 
     @property
     def n(self) -> int:
@@ -61,19 +74,14 @@ def of_tree(tree: Tree) -> SumForest:
     """Arrange a tree: one constraint an inner node, owned by that node."""
     n = len(tree)
     inner = np.flatnonzero(~tree.is_leaf)
-    index = np.full(n + 1, -1, dtype=np.int64)
+    index = np.full(n + 1, -1, dtype=np.int32)
     index[inner] = np.arange(inner.size)
-    depth = tree.level[inner]
-    # within a level constraints come before their owners, and both after all deeper levels
-    rank = np.concatenate((2 * tree.level + 1, 2 * depth))
-    order = np.argsort(-np.where(np.arange(rank.size) < n, rank - 1, rank + 1), kind="stable")
     return SumForest(
         above=index[tree.parents],
-        owner=inner.astype(np.int64),
-        sign=np.ones(inner.size, dtype=np.int64),
-        orientation=np.ones(n, dtype=np.int64),
-        depth=depth.astype(np.int64),
-        order=order.astype(np.int64),
+        owner=inner.astype(np.int32),
+        sign=np.ones(inner.size, dtype=np.int8),
+        orientation=np.ones(n, dtype=np.int8),
+        depth=tree.level[inner].astype(np.int32),
     )
 
 
@@ -90,14 +98,13 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
         for v in indices:
             touching[int(v)].append(k)
     m = len(rows)
-    above = np.full(n, -1, dtype=np.int64)
-    owner = np.full(m, -1, dtype=np.int64)
-    sign = np.ones(m, dtype=np.int64)
-    orientation = np.ones(n, dtype=np.int64)
-    depth = np.zeros(m, dtype=np.int64)
+    above = np.full(n, -1, dtype=np.int32)
+    owner = np.full(m, -1, dtype=np.int32)
+    sign = np.ones(m, dtype=np.int8)
+    orientation = np.ones(n, dtype=np.int8)
+    depth = np.zeros(m, dtype=np.int32)
     seen_row = np.zeros(m, dtype=np.bool_)
     seen = np.zeros(n, dtype=np.bool_)
-    top_down: list[int] = []
     for start in range(m):
         if seen_row[start]:
             continue
@@ -105,7 +112,6 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
         stack = [start]
         while stack:
             k = stack.pop()
-            top_down.append(n + k)
             indices, signs = rows[k]
             for v, a in zip(indices.tolist(), signs.tolist(), strict=True):
                 if v == owner[k]:
@@ -118,7 +124,6 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
                 seen[v] = True
                 above[v] = k
                 orientation[v] = a
-                top_down.append(v)
                 for below in touching[v]:
                     if below == k:
                         continue
@@ -133,9 +138,7 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
                     sign[below] = -own * a
                     depth[below] = depth[k] + 1
                     stack.append(below)
-    top_down.extend(int(v) for v in np.flatnonzero(~seen))
-    order = np.array(top_down[::-1], dtype=np.int64)
-    return SumForest(above, owner, sign, orientation, depth, order)
+    return SumForest(above, owner, sign, orientation, depth)
 
 
 def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
@@ -212,7 +215,7 @@ def arrange(requirements: Requirements) -> tuple[SumForest, npt.NDArray[np.bool_
         If the sums contain a cycle, or an entry other than -1, 0, 1.
     """
     if not requirements.equalities[0].shape[0] and requirements.tree is not None:
-        return of_tree(requirements.tree), requirements.pinned.copy()
+        return of_tree(requirements.tree), requirements.pinned
     rows = requirement_rows(requirements)
     fixed = fixed_entries(rows, requirements.pinned)
     free = [(i[~fixed[i]], a[~fixed[i]]) for i, a in rows if not fixed[i].all()]

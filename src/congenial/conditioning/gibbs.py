@@ -23,8 +23,8 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.diagnostics import bulk_ess, split_rhat
 from congenial.conditioning.forest import of_rows
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, cycle_closers
+from congenial.conditioning.weights import Unary
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
@@ -302,7 +302,9 @@ class GibbsConditioned(Conditioned):
     def _cost(self) -> tuple[int, int]:
         """Table entries, and multiplications a sweep, without the bounds that depend on data."""
         system = self.sums
-        weights = data_free_weights(self.mechanism, self.requirements, system.fixed, system.size)
+        weights = data_free_weights(
+            self.mechanism, self.requirements, system.fixed, system.size
+        ).each
         blocks = self._compiled(self._box(weights), weights)
         made = [branches for branches, _ in blocks]
         return sum(b.table.size for b in made), sum(b.work for b in made)

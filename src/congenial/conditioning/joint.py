@@ -9,8 +9,8 @@ import numpy.typing as npt
 
 from congenial.conditioning.assignments import joint_table
 from congenial.conditioning.forest import tree_rows
-from congenial.conditioning.network import Unary
 from congenial.conditioning.systems import SumSystem, sum_system
+from congenial.conditioning.weights import Unary
 from congenial.errors import ArgumentError
 from congenial.invariants import Requirements
 

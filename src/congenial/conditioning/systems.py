@@ -73,7 +73,7 @@ def sum_system(requirements: Requirements) -> SumSystem:
     """
     n = requirements.n
     if not requirements.equalities[0].shape[0] and requirements.tree is not None:
-        return SumSystem(n, n, (), requirements.pinned.copy(), of_tree(requirements.tree))
+        return SumSystem(n, n, (), requirements.pinned, of_tree(requirements.tree))
     listed = requirement_rows(requirements)
     fixed = fixed_entries(listed, requirements.pinned)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]

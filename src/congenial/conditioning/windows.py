@@ -8,7 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
-from congenial.conditioning.network import Network, Unary, _distinct
+from congenial.conditioning.network import Network
+from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.errors import InfeasibleError
 from congenial.kernels import laws, messages, tilting
 from congenial.kernels import moments as unary_laws
@@ -20,29 +21,30 @@ IntArray = npt.NDArray[np.int64]
 _ROUNDS = 100
 
 
-def improper_ends(forest: SumForest, unary: Unary) -> tuple[bool, bool]:
+def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
     """Whether the weights cannot be normalised: (inside some sum, at some root)."""
+    unary = weights.unary
     flat = unary.kind == laws.FLAT
     up, down = flat & np.isposinf(unary.hi), flat & np.isneginf(unary.lo)
+    if not (up.any() or down.any()):
+        return False, False
     inside, at_root = tilting.improper(
-        forest.above, forest.owner, forest.sign, forest.order, up, down
+        forest.above, forest.owner, forest.sign, forest.order, up[weights.code], down[weights.code]
     )
     return bool(inside), bool(at_root)
 
 
-def tilts(forest: SumForest, unary: Unary) -> FloatArray:
+def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     """Return multipliers of the constraints, rounded so that like families share them."""
     theta = np.zeros(forest.m)
-    representatives, code = _distinct(unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
-    center, lo, hi = (c[representatives] for c in (unary.center, unary.lo, unary.hi))
-    centred = (center == 0) & (lo == -hi)
-    if forest.m == 0 or bool((centred | (lo == hi)).all()):
+    unary = weights.unary
+    centred = (unary.center == 0) & (unary.lo == -unary.hi)
+    if forest.m == 0 or bool((centred | (unary.lo == unary.hi)).all()):
         return theta
-    kind = unary.kind[representatives]
     _, scale = _stand_in(unary, forest.n)
     shape = (forest.above, forest.owner, forest.sign, forest.order)
-    weights = kind, scale[representatives], center, lo, hi
-    tilting.solve(*weights, code.astype(np.int32), *shape, _ROUNDS, True, theta)
+    columns = unary.kind, scale, unary.center, unary.lo, unary.hi
+    tilting.solve(*columns, weights.code, *shape, _ROUNDS, True, theta)
     return theta
 
 

@@ -1,96 +1,390 @@
-"""Equal things get equal numbers: hashing of pairs, and the pairing of the members of groups."""
+"""Equal subtrees get equal numbers: the classes of a sum forest, and the program that draws it.
+
+Classes are hash-consed (Ershov 1958; Goto 1974): one walk over the sums, those below first, looks
+every weight, merge and product up in one hash table before it makes a new class of it.
+"""
 
 from __future__ import annotations
 
 import numpy as np
 from numba import njit
 
+from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
+from congenial.kernels.messages import MERGE, PRODUCT, UNARY
+
+# A key of its own until the classes are read: a sum of geometric variables.
+GEOMETRIC = 3
+# Entries of the smallest hash table.
+FEWEST = 256
+# Places in `state`.
+CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS = range(7)
+# The last run that was composed: its class, length and the three classes made of it.
+RUN = 7
+STATE = 12
+# Like members in a row that are worth drawing as compositions.
+LEAST_RUN = 4
+
+
+def table_size(most: int) -> int:
+    """Return the room that a hash table for so many keys may take, see `compile_program`."""
+    size = FEWEST
+    while size < 2 * most + 16:
+        size *= 4
+    return size
+
 
 @njit(cache=True)
-def number_pairs(a, b, codes, first):
-    """Number the distinct pairs (a[i], b[i]) by first appearance; return how many there are.
+def _place(a, b, c, d, mask):
+    """Return where the search for a key begins in a hash table."""
+    x = np.uint64(np.uint32(a)) | np.uint64(np.uint32(b)) << np.uint64(32)
+    y = np.uint64(np.uint32(c)) | np.uint64(np.uint32(d)) << np.uint64(32)
+    x = (x ^ (x >> np.uint64(29))) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(32)) ^ y) * np.uint64(0xBF58476D1CE4E5B9)
+    return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
 
-    Fills `codes` (n,) with each pair's number and `first` (n,) with where each number appears
-    first.
-    """
-    n = a.size
-    changes = 1
-    for i in range(1, n):
-        changes += int(a[i] != a[i - 1] or b[i] != b[i - 1])
-    bits = 4
-    while (1 << bits) < 2 * changes:
-        bits += 1
-    mask = (1 << bits) - 1
-    held = np.full(1 << bits, -1, dtype=np.int64)
-    count = 0
-    for i in range(n):
-        if i > 0 and a[i] == a[i - 1] and b[i] == b[i - 1]:
-            codes[i] = codes[i - 1]
-            continue
-        x = np.uint64(a[i]) * np.uint64(0x9E3779B97F4A7C15)
-        x ^= x >> np.uint64(32)
-        x = (x + np.uint64(b[i])) * np.uint64(0xBF58476D1CE4E5B9)
-        x ^= x >> np.uint64(29)
-        slot = np.int64(x & np.uint64(mask))
-        while held[slot] >= 0:
-            j = first[held[slot]]
-            if a[j] == a[i] and b[j] == b[i]:
-                break
-            slot = (slot + 1) & mask
-        if held[slot] < 0:
-            held[slot] = count
-            first[count] = i
-            count += 1
-        codes[i] = held[slot]
+
+@njit(cache=True)
+def _found(keys, held, state, a, b, c, d):
+    """Return the number of a key; a new one is entered."""
+    at = _place(a, b, c, d, state[MASK])
+    while held[at] > 0:
+        k = held[at] - 1
+        if keys[k, 0] == a and keys[k, 1] == b and keys[k, 2] == c and keys[k, 3] == d:
+            return np.int64(k)
+        at = (at + 1) & state[MASK]
+    count = state[CLASSES]
+    keys[count, 0], keys[count, 1], keys[count, 2], keys[count, 3] = a, b, c, d
+    keys[count, 4] = 0
+    state[CLASSES] += 1
+    held[at] = count + 1
+    if 2 * count < state[MASK]:
+        return count
+    # spread the table over more of `held`
+    mask = 4 * state[MASK] + 3
+    held[: mask + 1] = 0
+    for k in range(count + 1):
+        at = _place(keys[k, 0], keys[k, 1], keys[k, 2], keys[k, 3], mask)
+        while held[at] > 0:
+            at = (at + 1) & mask
+        held[at] = k + 1
+    state[MASK] = mask
     return count
 
 
 @njit(cache=True)
-def sort_groups(start, cls, slot):
-    """Sort the members start[g] .. start[g + 1] - 1 of each group by class, stably."""
-    for g in range(start.size - 1):
-        begin, stop = start[g], start[g + 1]
-        ordered = True
-        for i in range(begin + 1, stop):
-            ordered &= cls[i - 1] <= cls[i]
-        if ordered:
-            continue
-        if stop - begin > 64:
-            order = np.argsort(cls[begin:stop], kind="mergesort")
-            cls[begin:stop] = cls[begin:stop][order]
-            slot[begin:stop] = slot[begin:stop][order]
-            continue
-        for i in range(begin + 1, stop):
-            c, s = cls[i], slot[i]
-            j = i
-            while j > begin and cls[j - 1] > c:
-                cls[j], slot[j] = cls[j - 1], slot[j - 1]
-                j -= 1
-            cls[j], slot[j] = c, s
+def _split(left, right, made, slot_class, keys, op, program, state):
+    """Write the choice of class `made` that gives slots `left` and `right`; return its slot."""
+    slot = state[SLOTS]
+    begin = state[BEGIN] - 1
+    op[begin] = SPLIT
+    program[0, begin], program[1, begin] = slot, left
+    program[2, begin], program[3, begin] = right, made
+    slot_class[slot] = made
+    keys[made, 4] += 1
+    state[SLOTS] = slot + 1
+    state[BEGIN] = begin
+    return slot
 
 
 @njit(cache=True)
-def pair_up(start, cls, slot, fresh, pairs, new_start, new_cls, new_slot):
-    """Pair the members of each group; return the number of pairs.
+def _sort(cls, slot, other_cls, other_slot, size):
+    """Sort the first `size` members by class, stably; the other arrays are for work."""
+    least = most = cls[0]
+    ordered = True
+    for i in range(1, size):
+        ordered &= cls[i - 1] <= cls[i]
+        least, most = min(least, cls[i]), max(most, cls[i])
+    if ordered:
+        return
+    if size <= 48:
+        for i in range(1, size):
+            c, s = cls[i], slot[i]
+            j = i
+            while j > 0 and cls[j - 1] > c:
+                cls[j], slot[j] = cls[j - 1], slot[j - 1]
+                j -= 1
+            cls[j], slot[j] = c, s
+        return
+    bits = 0
+    while (np.int64(most) - np.int64(least)) >> bits:
+        bits += 1
+    other_cls[:size], other_slot[:size] = cls[:size], slot[:size]
+    # radix sort by as few digits as do (Knuth, volume 3, 5.2.5)
+    digits = 1 + (bits - 1) // 11
+    width = (bits + digits - 1) // digits
+    begin = np.empty((1 << width) + 1, dtype=np.int64)
+    for digit in range(digits):
+        shift = digit * width
+        begin[:] = 0
+        for i in range(size):
+            begin[(((other_cls[i] - least) >> shift) & ((1 << width) - 1)) + 1] += 1
+        for b in range(1, begin.size):
+            begin[b] += begin[b - 1]
+        for i in range(size):
+            b = ((other_cls[i] - least) >> shift) & ((1 << width) - 1)
+            cls[begin[b]], slot[begin[b]] = other_cls[i], other_slot[i]
+            begin[b] += 1
+        if digit + 1 < digits:
+            other_cls[:size], other_slot[:size] = cls[:size], slot[:size]
 
-    Row p of `pairs` (., 5) holds the classes and the slots of the two members of pair p, whose sum
-    is slot ``fresh + p``, and the place in `new_cls` where the pair's class belongs; a member left
-    over moves on unchanged.
+
+@njit(cache=True)
+def families(above, depth, start, member, bottom_up):
+    """Group variables by the sum above them; return where a plain range of them begins, or -1.
+
+    Fills `start` (m + 1,), `member` (n,) with the summands of k at start[k] .. start[k + 1] - 1,
+    and `bottom_up` (m,) with the sums, deepest first. Where the summands are consecutive variables
+    in the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
     """
-    p = place = 0
-    for g in range(start.size - 1):
-        new_start[g] = place
-        i = start[g]
-        while i + 1 < start[g + 1]:
-            pairs[p, 0], pairs[p, 1] = cls[i], cls[i + 1]
-            pairs[p, 2], pairs[p, 3] = slot[i], slot[i + 1]
-            pairs[p, 4] = place
-            new_slot[place] = fresh + p
-            p += 1
-            place += 1
-            i += 2
-        if i < start[g + 1]:
-            new_cls[place], new_slot[place] = cls[i], slot[i]
-            place += 1
-    new_start[start.size - 1] = place
-    return p
+    n, m = above.size, depth.size
+    start[:] = 0
+    first, plain, last, run = 0, True, -1, 0
+    for v in range(n):
+        k = above[v]
+        if k != last:
+            plain &= k > last
+            if last >= 0:
+                start[last + 1] += run
+            last, run = k, 0
+        run += 1
+        first += k < 0
+    if last >= 0:
+        start[last + 1] += run
+    for k in range(m):
+        start[k + 1] += start[k]
+    if not plain:
+        for v in range(n):
+            if above[v] >= 0:
+                member[start[above[v]]] = v
+                start[above[v]] += 1
+        for k in range(m, 0, -1):
+            start[k] = start[k - 1]
+        if m:
+            start[0] = 0
+    deepest = 0
+    for k in range(m):
+        deepest = max(deepest, depth[k])
+    at = np.zeros(deepest + 2, dtype=np.int64)
+    for k in range(m):
+        at[deepest - depth[k] + 1] += 1
+    for d in range(deepest + 1):
+        at[d + 1] += at[d]
+    for k in range(m):
+        bottom_up[at[deepest - depth[k]]] = k
+        at[deepest - depth[k]] += 1
+    return first if plain else -1
+
+
+@njit(cache=True)
+def _run(c, length, slot_class, keys, held, op, program, state):
+    """Write the composition of the next members, all of class `c`; return its class and slot."""
+    if state[RUN] != c or state[RUN + 1] != length:
+        up = _found(keys, held, state, GEOMETRIC, c, length, 1)
+        down = _found(keys, held, state, GEOMETRIC, c, length, -1)
+        state[RUN], state[RUN + 1], state[RUN + 2], state[RUN + 3] = c, length, up, down
+        state[RUN + 4] = _found(keys, held, state, MERGE, up, down, 1)
+    above, stop, made = state[SLOTS], state[STOP], state[RUN + 4]
+    slot_class[above], slot_class[above + 1] = state[RUN + 2], state[RUN + 3]
+    state[SLOTS] = above + 2
+    op[stop] = COMPOSE
+    program[0, stop], program[1, stop] = above, above + 1
+    program[2, stop], program[3, stop] = state[COMPOSED], length
+    state[COMPOSED] += length
+    state[STOP] = stop + 1
+    return made, _split(above, above + 1, made, slot_class, keys, op, program, state)
+
+
+@njit(cache=True)
+def _compose(cls, slot, size, like, slot_class, members, keys, held, op, program, state):
+    """Replace runs of like members by one each, and note the classes of all other members.
+
+    Members are sorted by class. Returns how many there are then.
+    """
+    i = kept = 0
+    while i < size:
+        c = cls[i]
+        j = i + 1
+        while j < size and cls[j] == c:
+            j += 1
+        if j - i < LEAST_RUN or keys[c, 0] != UNARY or not like[keys[c, 1]]:
+            for p in range(i, j):
+                slot_class[slot[p]] = c
+                cls[kept], slot[kept] = c, slot[p]
+                kept += 1
+            i = j
+            continue
+        at = state[COMPOSED]
+        members[at : at + j - i] = slot[i:j]
+        cls[kept], slot[kept] = _run(c, j - i, slot_class, keys, held, op, program, state)
+        kept += 1
+        i = j
+    return kept
+
+
+@njit(cache=True)
+def _common(begin, size, member, code, slot_class):
+    """Return the weight that all summands of a sum share, none of them a sum itself, or -1.
+
+    They are members begin, ..., or variables where there are no members.
+    """
+    r = code[member[begin] if member.size else begin]
+    for i in range(begin, begin + size):
+        v = member[i] if member.size else i
+        if code[v] != r or slot_class[v] >= 0:
+            return np.int32(-1)
+    return r
+
+
+@njit(cache=True)
+def compile_program(
+    above,
+    owner,
+    sign,
+    start,
+    member,
+    first,
+    bottom_up,
+    code,
+    row,
+    like,
+    theta,
+    shift,
+    slot_class,
+    sum_class,
+    members,
+    op,
+    program,
+    keys,
+    held,
+    state,
+):
+    """Fill the classes and the program of a forest, see `congenial.conditioning.network`.
+
+    Parameters
+    ----------
+    above : int32 (n,)
+    owner : int32 (m,)
+    sign : int8 (m,)
+    start, member, first, bottom_up
+        As `families` leaves them.
+    code : int32 (n,)
+        Each variable's weight.
+    row : int32 (weights,)
+        Number of each weight; those that share it are one class where their tilts are equal.
+    like : bool
+        By number of the weight: those whose runs of siblings are drawn as compositions.
+    theta, shift : float64 (m,)
+        The tilt of a variable is theta of the sum above it less, for an owner, `shift` of any of
+        its sums. Empty where all tilts are zero.
+    slot_class : int32 (2 n,)
+    sum_class : int32 (m,)
+        Filled with the class of each sum, -1 where it has no summand.
+    members : int32 (n,)
+    op : int8 (n + n // 4 + 1,)
+    program : int32 (4, n + n // 4 + 1)
+        First, second, third and class of each operation.
+    keys : int32 (2 n + 8, 5)
+        Kind, left, right and sign of each class, and the number of choices from it. A UNARY class
+        has its row and both halves of its tilt, a GEOMETRIC one the class of a member, their
+        number and 1 for upwards, -1 for downwards.
+    held : int32
+        For the hash table; a power of 4 and twice as many as there may be keys.
+
+    state : int64 (STATE,)
+        Filled with the number of classes, the reach of the hash table, the number of slots, where
+        the program begins and stops (compositions from n on), the number of members of
+        compositions, and the number of variables above which there is no sum; the rest is for
+        work.
+    """
+    n, m = above.size, owner.size
+    state[:] = 0
+    state[RUN] = -1
+    state[MASK], state[SLOTS], state[BEGIN], state[STOP] = FEWEST - 1, n, n, n
+    held[:FEWEST] = 0
+    slot_class[:n] = -1
+    most = 0
+    for k in range(m):
+        most = max(most, start[k + 1] - start[k])
+    # the members of one family, and room to sort them
+    cls, slot = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+    spare_cls, spare_slot = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+    tilted = theta.size > 0
+    known = np.full(row.size, -1, dtype=np.int32)
+    known_tilt = np.zeros(row.size)
+    tilt = np.zeros(1)
+    halves = tilt.view(np.int32)
+    for step in range(m):
+        k = bottom_up[step]
+        size = start[k + 1] - start[k]
+        sum_class[k] = -1
+        if size == 0:
+            continue
+        if tilted:
+            tilt[0] = theta[k] + 0.0
+        begin = first + start[k] if first >= 0 else start[k]
+        r = np.int32(-1)
+        if size >= LEAST_RUN:
+            r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
+        if r >= 0 and like[row[r]]:
+            c = _found(keys, held, state, UNARY, row[r], halves[0], halves[1])
+            at = state[COMPOSED]
+            for i in range(size):
+                members[at + i] = begin + i if first >= 0 else member[begin + i]
+            cls[0], slot[0] = _run(c, size, slot_class, keys, held, op, program, state)
+            size = 1
+        else:
+            for i in range(size):
+                v = begin + i if first >= 0 else member[begin + i]
+                c = slot_class[v]
+                if c < 0:
+                    r = code[v]
+                    c = known[r]
+                    if c < 0 or known_tilt[r] != tilt[0]:
+                        c = _found(keys, held, state, UNARY, row[r], halves[0], halves[1])
+                        known[r], known_tilt[r] = c, tilt[0]
+                cls[i], slot[i] = c, v
+            _sort(cls, slot, spare_cls, spare_slot, size)
+            size = _compose(
+                cls, slot, size, like, slot_class, members, keys, held, op, program, state
+            )
+        while size > 1:
+            _sort(cls, slot, spare_cls, spare_slot, size)
+            made = left = right = -1
+            for i in range(size // 2):
+                if cls[2 * i] != left or cls[2 * i + 1] != right:
+                    left, right = cls[2 * i], cls[2 * i + 1]
+                    made = _found(keys, held, state, MERGE, left, right, 1)
+                pair = slot[2 * i], slot[2 * i + 1]
+                slot[i] = _split(pair[0], pair[1], made, slot_class, keys, op, program, state)
+                cls[i] = made
+            if size % 2:
+                cls[size // 2], slot[size // 2] = cls[size - 1], slot[size - 1]
+            size = (size + 1) // 2
+        sum_class[k] = cls[0]
+        v = owner[k]
+        state[BEGIN] -= 1
+        begin = state[BEGIN]
+        op[begin] = LINK
+        program[0, begin], program[1, begin] = slot[0], max(v, 0)
+        program[2, begin], program[3, begin] = 0, cls[0]  # zero times any slot
+        if v >= 0:
+            program[2, begin], program[3, begin] = sign[k], -1
+            c = slot_class[v]
+            if c < 0:
+                if tilted:
+                    tilt[0] = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
+                c = _found(keys, held, state, UNARY, row[code[v]], halves[0], halves[1])
+            slot_class[v] = _found(keys, held, state, PRODUCT, c, cls[0], sign[k])
+    tilt[0] = 0.0
+    for v in range(n - 1, -1, -1):
+        if above[v] >= 0:
+            continue
+        if slot_class[v] < 0:
+            slot_class[v] = _found(keys, held, state, UNARY, row[code[v]], 0, 0)
+        state[BEGIN] -= 1
+        state[ROOTS] += 1
+        begin = state[BEGIN]
+        op[begin] = ROOT
+        keys[slot_class[v], 4] += 1
+        program[0, begin], program[1, begin] = v, -1
+        program[2, begin], program[3, begin] = -1, slot_class[v]

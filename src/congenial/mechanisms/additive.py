@@ -103,20 +103,21 @@ class Additive:
                 f"x has shape {array.shape} and dtype {array.dtype}; give {self.n} numbers, "
                 f"one for each query{hint}."
             )
-        if not np.isfinite(array).all():
+        real = array.dtype.kind == "f"
+        if real and not np.isfinite(array).all():
             raise ArgumentError("x has an entry that is not finite; give finite counts.")
         if not self.noise.discrete:
             return array.astype(np.float64)
         whole = self.granularity == 1.0
-        if array.dtype.kind == "f" or not whole:
+        if real or not whole:
             self._check_grid(array)
         largest = 2.0**53 if whole else 2.0**52 * self.granularity  # half is left to the noise
-        if (np.abs(array.astype(np.float64)) > largest).any():
+        if array.max() > largest or array.min() < -largest:
             raise ArgumentError(
                 f"x has an entry beyond 2^{53 if whole else 52} steps of the grid in size; "
                 "give smaller counts."
             )
-        return array.astype(np.int64 if whole else np.float64)
+        return array.astype(np.int64 if whole else np.float64, copy=False)
 
     def _check_grid(self, array: npt.NDArray[np.generic]) -> None:
         if on_grid(array, self.granularity).all():
