@@ -9,7 +9,7 @@ from scipy.optimize import minimize
 import congenial as cg
 from congenial.conditioning import windows
 from congenial.conditioning.forest import of_rows, of_tree
-from congenial.conditioning.network import Unary, _distinct
+from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.kernels import laws, tilting
 from congenial.kernels.moments import unary_moments
 
@@ -54,15 +54,18 @@ def test_a_pinned_weight_and_a_flat_one():
     assert 1e3 < var < INF
 
 
+def every(unary):
+    """The weights as of variables of which no two share theirs."""
+    return SharedUnary(unary, np.arange(unary.kind.size, dtype=np.int32))
+
+
 def solved(forest, unary, *, simple=False, rounds=100):
     """Multipliers and the number of rounds."""
-    representatives, code = _distinct(unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
     scale = windows._stand_in(unary, forest.n)[1]
     columns = (unary.kind, scale, unary.center, unary.lo, unary.hi)
-    weights = (c[representatives] for c in columns)
     theta = np.empty(forest.m)
     shape = (forest.above, forest.owner, forest.sign, forest.order)
-    taken = tilting.solve(*weights, code.astype(np.int32), *shape, rounds, simple, theta)
+    taken = tilting.solve(*columns, every(unary).code, *shape, rounds, simple, theta)
     return theta, taken
 
 
@@ -198,14 +201,14 @@ def test_sums_have_their_means_in_the_hard_cases(name):
     assert (np.abs(missing) <= 0.25 * np.maximum(deviation, 1.0))[measured].all()
     # a variable without weight is never tilted: it has no law of its own to tilt
     free = (unary.kind == laws.FLAT) & np.isneginf(unary.lo) & np.isposinf(unary.hi)
-    for rounded in (theta, windows.tilts(forest, unary)):
+    for rounded in (theta, windows.tilts(forest, every(unary))):
         assert (tilts_of(forest, rounded)[free] == 0.0).all()
 
 
 @pytest.mark.parametrize("name", HARD)
 def test_rounding_keeps_multipliers_where_weights_can_be_normalised(name):
     forest, unary = HARD[name]
-    theta, simple = solved(forest, unary)[0], windows.tilts(forest, unary)
+    theta, simple = solved(forest, unary)[0], windows.tilts(forest, every(unary))
     assert np.isfinite(simple).all()
     scale = windows._stand_in(unary, forest.n)[1]
     rate = np.where(unary.kind == laws.GAUSSIAN, INF, 1.0 / scale)
@@ -220,7 +223,7 @@ def test_rounding_keeps_multipliers_where_weights_can_be_normalised(name):
 def test_like_families_share_their_multipliers():
     leaves = np.tile(COUNTS[:12], 50)
     forest, unary = tree_case([50, 3, 4], leaves, scale=2.0)
-    theta = windows.tilts(forest, unary)
+    theta = windows.tilts(forest, every(unary))
     assert np.unique(theta[forest.depth == 1]).size == 1
     assert np.unique(theta).size <= 5
     assert theta.any()
@@ -228,4 +231,4 @@ def test_like_families_share_their_multipliers():
 
 def test_equalities_alone_need_no_tilt():
     forest, unary = tree_case([3, 4, 5], COUNTS, scale=2.0, lo=-INF)
-    assert not windows.tilts(forest, unary).any()
+    assert not windows.tilts(forest, every(unary)).any()
