@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning import exact
 from congenial.conditioning.cost import told_cost
+from congenial.conditioning.draws import draw
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.joint import joint_law, sums_of
 from congenial.conditioning.query import marginal_table
@@ -27,10 +28,6 @@ from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
-
-
-# Random words fetched at once when many releases are drawn.
-_WORDS_AT_ONCE = 1 << 22
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +68,9 @@ class Conditioned:
         x : array_like of int, shape (n,)
             Confidential values of all queries; they satisfy the invariant themselves.
         size : int, optional
-            Number of draws; one vector where not given.
+            Number of draws; one vector where not given. Many are drawn on several threads, as many
+            as numba uses (NUMBA_NUM_THREADS, by default the processors that are allowed); the
+            same seed gives the same bits on any number.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -90,14 +89,11 @@ class Conditioned:
         rows = checked_size(size)
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
-        width = tables.network.words
-        together = max(1, _WORDS_AT_ONCE // width)
-        out = np.empty((rows, self.mechanism.n), dtype=np.int64)
-        for begin in range(0, rows, together):
-            part = out[begin : begin + together]
-            words = source.bits(part.shape[0] * width).reshape(-1, width)
-            noise = exact.draw(tables, words, self.mechanism.n, fixed_work=source.private)
-            part[:] = counts + noise * self.forest.orientation[: self.mechanism.n]
+        out = draw(tables, rows, self.mechanism.n, source)
+        orientation = self.forest.orientation[: self.mechanism.n]
+        if (orientation < 0).any():
+            out *= orientation
+        out += counts
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:

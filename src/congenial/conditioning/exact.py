@@ -28,6 +28,8 @@ _MEMORY_LIMIT = 1 << 28
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
+# Standard deviations of a choice within which draws look first; nearly none lies beyond.
+_REACH = 8.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +46,8 @@ class Tables:
     factor, log_scale : ndarray of float64, shape (c,)
     middle, share : ndarray of float64, shape (c,)
         Given its sum s, the left part of a merge lies near ``middle + share * s``.
+    reach : ndarray of int64, shape (c,)
+        How far from there it hardly ever lies.
     error : float
         Proven bound on the total variation between one draw and its law.
     """
@@ -57,6 +61,7 @@ class Tables:
     log_scale: FloatArray
     middle: FloatArray
     share: FloatArray
+    reach: IntArray
     error: float
 
     def of_class(self, c: int) -> FloatArray:
@@ -201,7 +206,9 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     a = network.left
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
-    filled = (lo, hi, offset, table, factor, log_scale, middle, share)
+    reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
+    near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
+    filled = (lo, hi, offset, table, factor, log_scale, *near)
     return Tables(network, *filled, error), cut
 
 
@@ -273,35 +280,3 @@ def log_sum(tables: Tables) -> float:
             )
         total += float(tables.log_scale[c]) + float(np.log(at))
     return total
-
-
-def draw(
-    tables: Tables, words: npt.NDArray[np.uint64], n: int, *, fixed_work: bool = True
-) -> IntArray:
-    """Draw one vector a row of `words`, shape (rows, words); returns int64 (rows, n).
-
-    With `fixed_work` every choice visits all its outcomes, so that the time tells nothing of it.
-    """
-    network = tables.network
-    none = np.empty(0)
-    values = np.zeros((words.shape[0], network.slots), dtype=np.int64)
-    descend.draw(
-        network.op,
-        network.first,
-        network.second,
-        network.third,
-        network.cls,
-        network.members,
-        network.left,
-        network.right,
-        tables.lo,
-        tables.hi,
-        tables.offset,
-        tables.table,
-        tables.factor,
-        none if fixed_work else tables.middle,
-        none if fixed_work else tables.share,
-        words,
-        values,
-    )
-    return values[:, :n]

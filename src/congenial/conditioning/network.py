@@ -51,13 +51,11 @@ class Network:
     members : ndarray of int32
         Slots of the variables drawn as compositions.
     choices : int
-        Number of random choices that the messages weigh.
+        Number of random choices that the messages weigh, one word of 64 bits each.
     variables : int
         Number of slots that have a weight of their own.
     links : int
         Number of sums.
-    words : int
-        Number of 64-bit words that one draw takes.
     """
 
     ctype: SmallInts
@@ -83,7 +81,6 @@ class Network:
     choices: int
     variables: int
     links: int
-    words: int
 
 
 def compile_network(
@@ -187,5 +184,4 @@ def compile_network(
         choices=choices,
         variables=n - count + 2 * (stop - n),
         links=m,
-        words=choices + 2 * (count - (stop - n)) + descend.SPARE,
     )

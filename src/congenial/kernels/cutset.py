@@ -20,7 +20,7 @@ import math
 import numpy as np
 from numba import njit
 
-from congenial.kernels.descend import _choose_root, choose
+from congenial.kernels.descend import choose, choose_root
 from congenial.kernels.messages import power_above
 
 UNARY = 0
@@ -167,8 +167,8 @@ def pick(weights, sums, words, out):
     `sums` (blocks,) are the sums of the blocks; a block is chosen first.
     """
     for r in range(out.size):
-        block = _choose_root(sums, 0, words[r, 0])
-        out[r] = block * weights.shape[1] + _choose_root(weights[block], 0, words[r, 1])
+        block = choose_root(sums, 0, words[r, 0])
+        out[r] = block * weights.shape[1] + choose_root(weights[block], 0, words[r, 1])
 
 
 @njit(cache=True)
@@ -193,7 +193,7 @@ def draw(
         used = 0
         for t in roots:
             top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
-            value[t] = _choose_root(top, lo[t], words[r, used])
+            value[t] = choose_root(top, lo[t], words[r, used])
             used += 1
         for t in range(op.size - 1, -1, -1):
             a, b = left[t], right[t]
