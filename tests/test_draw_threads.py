@@ -16,7 +16,7 @@ from scipy.stats import chi2
 
 import congenial as cg
 from congenial.conditioning import draws
-from congenial.kernels import descend
+from congenial.kernels import compositions, descend
 
 LEAST = 1e-6
 
@@ -57,7 +57,7 @@ def meet(monkeypatch, module, name, parties):
     return seen
 
 
-@pytest.mark.parametrize(("module", "name"), [(descend, "draw"), (draws.compose, "compose")])
+@pytest.mark.parametrize(("module", "name"), [(descend, "draw"), (compositions, "compose")])
 def test_many_draws_use_several_threads_at_once(module, name, monkeypatch):
     tables, n = tables_of(bounded=False)
     monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
@@ -162,7 +162,7 @@ def test_a_tape_too_short_is_made_longer_and_begun_anew(monkeypatch):
         return 200
 
     fake = SimpleNamespace(count_words=lambda *args: 3, compose=compose)
-    monkeypatch.setattr(draws, "compose", fake)
+    monkeypatch.setattr(draws, "compositions", fake)
     draws.draw(tables, draws._TOGETHER + 1, n, cg.seeded(1), threads=1)
     sizes = [tape.size for tape in tapes]
     assert sizes[:2] == [3, 3]

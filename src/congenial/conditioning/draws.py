@@ -13,7 +13,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.exact import Tables
 from congenial.conditioning.network import Network
-from congenial.kernels import compose, descend
+from congenial.kernels import compositions, descend
 from congenial.kernels.messages import MERGE
 from congenial.randomness import Bits, Randomness
 
@@ -143,7 +143,7 @@ def _choose(
 
 
 def _compose(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
-    """Draw all compositions, a tape of words for every few columns."""
+    """Draw all compositions."""
     at = np.flatnonzero(network.op == descend.COMPOSE)
     if not at.size:
         return
@@ -151,27 +151,47 @@ def _compose(network: Network, values: IntArray, source: Randomness, share: Shar
         np.ascontiguousarray(c[at])
         for c in (network.first, network.second, network.third, network.cls)
     )
-    columns = values.shape[1]
+
+    def count(begin: int, end: int) -> int:
+        return int(compositions.count_words(first, second, size, values, begin, end))
+
+    def run(tape: Bits, begin: int, end: int) -> int:
+        members = network.members
+        args = (first, second, third, size, members, tape, values, begin, end)
+        return int(compositions.compose(*args))
+
+    _from_tapes(values.shape[1], count, run, source, share)
+
+
+def _from_tapes(
+    columns: int,
+    count: Callable[[int, int], int],
+    run: Callable[[Bits, int, int], int],
+    source: Randomness,
+    share: Share,
+) -> None:
+    """Call `run` with a tape of words for every few columns; it returns how many it read.
+
+    `count` says how many words from begin to end are hardly ever too few. Where they are, the same
+    tape is made longer and read anew, as if it had been as long from the start.
+    """
     edges = [*range(0, columns, _TOGETHER), columns]
     length = np.zeros(len(edges) - 1, dtype=np.int64)
     read = np.zeros_like(length)
 
     def measure(part: int, begin: int, end: int) -> None:
-        length[part] = compose.count_words(first, second, size, values, begin, end)
+        length[part] = count(begin, end)
 
     share(measure, edges)
     words = source.bits(int(length.sum()))
     tapes: list[Bits] = np.split(words, np.cumsum(length)[:-1])
 
-    def run(part: int, begin: int, end: int) -> None:
-        read[part] = compose.compose(
-            first, second, third, size, network.members, tapes[part], values, begin, end
-        )
+    def read_on(part: int, begin: int, end: int) -> None:
+        read[part] = run(tapes[part], begin, end)
 
-    share(run, edges)
+    share(read_on, edges)
     for part in np.flatnonzero(read > length).tolist():
-        # as if the tape had been longer from the start: how it went on is not yet known
         while read[part] > tapes[part].size:
             more = source.bits(tapes[part].size // 8 + 64)
             tapes[part] = np.concatenate((tapes[part], more))
-            run(part, edges[part], edges[part + 1])
+            read_on(part, edges[part], edges[part + 1])

@@ -13,7 +13,7 @@ from congenial.conditioning.weights import SharedUnary, Unary, composable
 from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide, cross_wide
 from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels import certify, descend, laws, messages
+from congenial.kernels import certify, laws, messages
 from congenial.kernels.messages import MERGE, PRODUCT
 
 FloatArray = npt.NDArray[np.float64]

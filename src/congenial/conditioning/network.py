@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.weights import SharedUnary, Unary, numbered
-from congenial.kernels import consing, descend, laws
+from congenial.kernels import consing, laws
 from congenial.kernels.messages import UNARY
 
 IntArray = npt.NDArray[np.int64]

@@ -23,8 +23,8 @@ from congenial.kernels.tape import below_bits, below_word, bits_for, word_at
 
 # Bars that are not worth the tables.
 FEW = 128
-# Marks that Floyd's method keeps as bits.
-_MARKS = 512
+# Marks that Floyd's method keeps as bits, of places drawn from 16 bits.
+_MARKS = 4096
 # Bars that are placed before they are added.
 _CHUNK = 1024
 # Up to so many places a bar, buckets are words of marks.
@@ -139,11 +139,25 @@ def _choose_few(places, size, words, at, chosen, marks):
     width = bits_for(places)
     pool, left, zero = np.uint64(0), np.int64(0), np.int64(0)
     if places <= _MARKS:
+        # unsigned throughout and without a call: a fifth of the time of `below_bits`
+        one, by, low_bits = np.uint64(1), np.uint64(16), np.uint64(0xFFFF)
+        unused = np.uint64(0)
         for j in range(places - size, places):
-            t, at, pool, left = below_bits(j + 1, words, at, pool, left, width)
-            if (marks[t >> 6] >> np.uint64(t & 63)) & np.uint64(1):
-                t = j
-            marks[t >> 6] |= np.uint64(1) << np.uint64(t & 63)
+            below = np.uint64(j) + one
+            while True:
+                if unused == np.uint64(0):
+                    pool, unused = word_at(words, at), np.uint64(4)
+                    at += 1
+                product = (pool & low_bits) * below
+                pool >>= by
+                unused -= one
+                low = product & low_bits
+                if low >= below or low >= np.uint64(1 << 16) % below:
+                    break
+            place = product >> by
+            if (marks[place >> np.uint64(6)] >> (place & np.uint64(63))) & one:
+                place = np.uint64(j)
+            marks[place >> np.uint64(6)] |= one << (place & np.uint64(63))
         r = np.uint64(0)
         for w in range((places + 63) >> 6):
             r = _read_marks(marks[w], w << 6, chosen, r)
