@@ -77,6 +77,10 @@ def test_every_composition_is_as_likely(total, n):
         (30_000, 2000),
         (31_000, 2000),
         (0, 5),
+        (800, 20),
+        (300, 1500),
+        (1100, 900),
+        (5000, 40),
     ],
 )
 def test_every_regime_adds_up_within_its_words(total, n):
@@ -106,7 +110,8 @@ def test_every_regime_adds_up_within_its_words(total, n):
 
 
 @pytest.mark.parametrize(
-    ("total", "n"), [(10**6, 40), (10**7, 200), (2**50, 150), (250, 200), (3000, 200), (10000, 200)]
+    ("total", "n"),
+    [(10**6, 40), (10**7, 200), (2**50, 150), (250, 200), (3000, 200), (2500, 2000), (10**5, 400)],
 )
 def test_parts_have_their_law_wherever_they_stand(total, n):
     draws = 4000
@@ -127,7 +132,7 @@ def test_parts_have_their_law_wherever_they_stand(total, n):
 
 
 def test_subsets_drawn_in_buckets_are_uniform():
-    total, n, draws = 148, 150, 30_000
+    total, n, draws = 1500, 1100, 5000
     parts, read, size = split(total, 0, n, None, draws)
     assert read <= size
     places = total + n - 1

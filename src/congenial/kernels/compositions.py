@@ -19,12 +19,15 @@ import numpy as np
 from numba import njit
 
 from congenial.kernels.binomial import BYTES, MORE, fill_tables
-from congenial.kernels.tape import below_bits, below_word, bits_for, word_at
+from congenial.kernels.tape import below_bits, below_word, word_at
 
 # Bars that are not worth the tables.
 FEW = 128
-# Marks that Floyd's method keeps as bits, of places drawn from 16 bits.
-_MARKS = 4096
+# Places that Floyd's method keeps as bits, at most, and for every bar.
+_MARKS = 2048
+_MARKS_A_BAR = 48
+# Numbers below this are drawn from half a word.
+_HALF_WORD = 1 << 28
 # Bars that are placed before they are added.
 _CHUNK = 1024
 # Up to so many places a bar, buckets are words of marks.
@@ -43,10 +46,11 @@ def _composition_words(total, n):
     places = total + n - 1
     if size <= 0:
         return 0.0
-    if size <= FEW:
-        width = bits_for(places)
-        rejected = 0 if width > 16 else places * size >> 15
-        return (width * (size + rejected) + 63) // 64
+    if size <= FEW or places <= _MARKS:
+        if places <= min(_MARKS, _MARKS_A_BAR * size):
+            return (size + (places * size >> 15) + 3) // 4
+        # and now and then one is drawn twice
+        return (size + 1) // 2 + 1 if places <= _HALF_WORD else size
     share = size / places
     if places <= _DENSE * size:
         placed = 0.003 * places - math.log1p(-share) * places / 10.0 + 120.0 * share
@@ -75,7 +79,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     the `cls[i]` slots members[third[i]], ... Where more than ``words.size`` words were
     read, they are to be thrown away.
     """
-    chosen = np.empty(_CHUNK + MORE, dtype=np.int64)
+    chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.zeros(_MARKS // 64, dtype=np.uint64)
     at = np.int64(0)
     for i in range(first.size):
@@ -105,7 +109,7 @@ def _add_parts(total, n, sign, words, at, values, column, members, start, chosen
     size = min(n - 1, total)
     places = total + n - 1
     stars = size == total
-    if size <= FEW:
+    if size <= FEW or places <= _MARKS:
         at = _choose_few(places, size, words, at, chosen, marks)
         _, last = _add(
             chosen, size, stars, np.int64(0), np.int64(-1), sign, values, column, members, start
@@ -135,39 +139,60 @@ def _add(chosen, count, stars, rank, last, sign, values, column, members, start)
 
 @njit(cache=True)
 def _choose_few(places, size, words, at, chosen, marks):
-    """Fill `chosen` with a sorted uniform subset by Floyd's method; `marks` are zero."""
-    width = bits_for(places)
-    pool, left, zero = np.uint64(0), np.int64(0), np.int64(0)
-    if places <= _MARKS:
-        # unsigned throughout and without a call: a fifth of the time of `below_bits`
-        one, by, low_bits = np.uint64(1), np.uint64(16), np.uint64(0xFFFF)
-        unused = np.uint64(0)
+    """Fill `chosen` with a sorted uniform subset; `marks` are zero."""
+    if places > min(_MARKS, _MARKS_A_BAR * size):
+        return _choose_apart(places, size, words, at, chosen)
+    # Floyd's method, without a branch that depends on what is drawn
+    pool, left = np.uint64(0), np.int64(0)
+    one, r = np.uint64(1), np.uint64(0)
+    if places <= 64:
+        held = np.uint64(0)
         for j in range(places - size, places):
-            below = np.uint64(j) + one
-            while True:
-                if unused == np.uint64(0):
-                    pool, unused = word_at(words, at), np.uint64(4)
-                    at += 1
-                product = (pool & low_bits) * below
-                pool >>= by
-                unused -= one
-                low = product & low_bits
-                if low >= below or low >= np.uint64(1 << 16) % below:
-                    break
-            place = product >> by
-            if (marks[place >> np.uint64(6)] >> (place & np.uint64(63))) & one:
-                place = np.uint64(j)
-            marks[place >> np.uint64(6)] |= one << (place & np.uint64(63))
-        r = np.uint64(0)
-        for w in range((places + 63) >> 6):
-            r = _read_marks(marks[w], w << 6, chosen, r)
-            marks[w] = 0
+            t, at, pool, left = below_bits(j + 1, words, at, pool, left, 16)
+            lone, last = one << np.uint64(t), one << np.uint64(j)
+            held |= last if held & lone else lone
+        _read_marks(held, np.int64(0), chosen, r)
         return at
+    for j in range(places - size, places):
+        t, at, pool, left = below_bits(j + 1, words, at, pool, left, 16)
+        u = np.uint64(t)
+        taken = (marks[u >> np.uint64(6)] >> (u & np.uint64(63))) & one
+        u = np.uint64(j) if taken else u
+        marks[u >> np.uint64(6)] |= one << (u & np.uint64(63))
+    for w in range((places + 63) >> 6):
+        r = _read_marks(marks[w], w << 6, chosen, r)
+        marks[w] = 0
+    return at
+
+
+@njit(cache=True)
+def _choose_apart(places, size, words, at, chosen):
+    """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
+    pool, left = np.uint64(0), np.int64(0)
+    n = np.uint64(size)
+    drawn = chosen[chosen.size // 2 :]
+    for i in range(n):
+        if places <= _HALF_WORD:
+            drawn[i], at, pool, left = below_bits(places, words, at, pool, left, 32)
+        else:
+            drawn[i], at = below_word(places, words, at)
+    same = np.int64(0)
+    for i in range(n):
+        rank = np.int64(0)
+        mine = drawn[i]
+        for k in range(n):
+            rank += np.int64(drawn[k] < mine)
+            same += np.int64(drawn[k] == mine)
+        chosen[rank] = mine
+    if same == size:
+        return at
+    # those drawn before stay, others come in
+    zero, r = np.int64(0), np.int64(0)
     for i in range(size):
-        j = places - size + i
-        t, at, pool, left = below_bits(j + 1, words, at, pool, left, width)
-        if not _insert(t, chosen, zero, i):
-            chosen[i] = j
+        r += np.int64(_insert(drawn[i], chosen, zero, r))
+    while r < size:
+        t, at = below_word(places, words, at)
+        r += np.int64(_insert(t, chosen, zero, r))
     return at
 
 

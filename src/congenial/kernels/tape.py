@@ -35,24 +35,6 @@ def word_at(words, at):
 
 
 @njit(cache=True)
-def take_bits(words, at, pool, left, count):
-    """Return (`count` <= 32 fresh bits, at, pool, left): `left` bits are in `pool`, then words."""
-    if left < count:
-        pool, left = word_at(words, at), np.int64(64)
-        at += 1
-    got = np.int64(pool & ((np.uint64(1) << np.uint64(count)) - np.uint64(1)))
-    return got, at, pool >> np.uint64(count), left - count
-
-
-@njit(cache=True)
-def bits_for(total):
-    """Return how many bits are scaled to a number below `total`."""
-    if total <= 1 << 12:
-        return 16
-    return 32 if total <= 1 << 28 else 64
-
-
-@njit(cache=True)
 def below_word(total, words, at):
     """Return (a uniform integer below `total`, at), from one word nearly always (Lemire 2019)."""
     t = np.uint64(total)
@@ -65,13 +47,20 @@ def below_word(total, words, at):
 
 @njit(cache=True)
 def below_bits(total, words, at, pool, left, size):
-    """Return (a uniform integer below `total`, at, pool, left), from `size` bits, 64 or less."""
-    if size == 64:
-        high, at = below_word(total, words, at)
-        return high, at, pool, left
+    """Return (a uniform integer below `total`, at, pool, left), from 16 or 32 bits.
+
+    There are `left` bits in `pool`, and then those of words[at], ... Fast where `size` is known
+    to the compiler.
+    """
+    by, t = np.uint64(size), np.uint64(total)
+    mask = (np.uint64(1) << by) - np.uint64(1)
     while True:
-        got, at, pool, left = take_bits(words, at, pool, left, size)
-        product = got * total
-        low = product & ((1 << size) - 1)
-        if low >= total or low >= (1 << size) % total:
-            return product >> size, at, pool, left
+        if left < size:
+            pool, left = word_at(words, at), np.int64(64)
+            at += 1
+        product = (pool & mask) * t
+        pool >>= by
+        left -= size
+        low = product & mask
+        if low >= t or low >= (mask + np.uint64(1)) % t:
+            return np.int64(product >> by), at, pool, left
