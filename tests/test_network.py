@@ -309,3 +309,19 @@ def test_a_bound_far_out_is_left_out_where_it_does_not_bind():
     forest, weights = far(0.0)
     network = exact.prepare(forest, weights).network
     assert np.isinf(network.unary.lo).any()
+
+
+@QUICK
+@given(problems())
+def test_an_order_has_all_that_lies_below_first(problem):
+    forest = problem[0]
+    owners = np.unique(forest.owner[forest.owner >= 0])
+    for order, variables in ((forest.order, np.arange(forest.n)), (forest.path, owners)):
+        sums = np.arange(forest.n, forest.n + forest.m)
+        assert (np.sort(order) == np.concatenate((variables, sums))).all()
+        at = np.full(forest.n + forest.m, -1)
+        at[order] = np.arange(order.size)
+        for v in variables:
+            assert forest.above[v] < 0 or at[v] < at[forest.n + forest.above[v]]
+        for k, v in enumerate(forest.owner):
+            assert v < 0 or at[forest.n + k] < at[v]

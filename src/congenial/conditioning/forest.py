@@ -52,12 +52,21 @@ class SumForest:
 
         Shape (n + m,).
         """
-        held = np.append(self.depth, np.int32(-1))[self.above]
+        return self._bottom_up(np.arange(self.n, dtype=np.int32))
+
+    @cached_property
+    def path(self) -> Indices:
+        """As `order`, with only those variables that own a sum."""
+        return self._bottom_up(np.unique(self.owner[self.owner >= 0]))
+
+    def _bottom_up(self, variables: Indices) -> Indices:
+        held = np.append(self.depth, np.int32(-1))[self.above[variables]]
         # the summands, then their sum, then its owner among the summands of the next
         rank = np.concatenate((-2 * held - 1, -2 * self.depth))
         if rank.min(initial=0) >= -(2**15):
             rank = rank.astype(np.int16)  # sorted in linear time
-        return np.argsort(rank, kind="stable").astype(np.int32)
+        sums = np.arange(self.n, self.n + self.m, dtype=np.int32)
+        return np.concatenate((variables, sums))[np.argsort(rank, kind="stable")]
 
     @property
     def n(self) -> int:

@@ -42,7 +42,7 @@ def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     if forest.m == 0 or bool((centred | (unary.lo == unary.hi)).all()):
         return theta
     _, scale = _stand_in(unary, forest.n)
-    shape = (forest.above, forest.owner, forest.sign, forest.order)
+    shape = (forest.above, forest.owner, forest.sign, forest.path)
     columns = unary.kind, scale, unary.center, unary.lo, unary.hi
     tilting.solve(*columns, weights.code, *shape, _ROUNDS, True, theta)
     return theta

@@ -16,6 +16,9 @@ from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 GEOMETRIC = 3
 # Entries of the smallest hash table.
 FEWEST = 256
+LOW = (1 << 32) - 1
+# Numbers of one type, so that a kernel is compiled once.
+_int = np.int64
 # Places in `state`.
 CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS = range(7)
 # The last run that was composed: its class, length and the three classes made of it.
@@ -63,12 +66,18 @@ def _found(keys, held, state, a, b, c, d):
     mask = 4 * state[MASK] + 3
     held[: mask + 1] = 0
     for k in range(count + 1):
-        at = _place(keys[k, 0], keys[k, 1], keys[k, 2], keys[k, 3], mask)
+        at = _place(_int(keys[k, 0]), _int(keys[k, 1]), _int(keys[k, 2]), _int(keys[k, 3]), mask)
         while held[at] > 0:
             at = (at + 1) & mask
         held[at] = k + 1
     state[MASK] = mask
     return count
+
+
+@njit(cache=True)
+def _unary(row, tilt, keys, held, state):
+    """Return the class of a weight with a tilt, given by both halves."""
+    return _found(keys, held, state, _int(UNARY), _int(row), _int(tilt[0]), _int(tilt[1]))
 
 
 @njit(cache=True)
@@ -87,29 +96,29 @@ def _split(left, right, made, slot_class, keys, op, program, state):
 
 
 @njit(cache=True)
-def _sort(cls, slot, other_cls, other_slot, size):
-    """Sort the first `size` members by class, stably; the other arrays are for work."""
-    least = most = cls[0]
+def _sort(members, spare, size):
+    """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
+    least = most = members[0]
     ordered = True
     for i in range(1, size):
-        ordered &= cls[i - 1] <= cls[i]
-        least, most = min(least, cls[i]), max(most, cls[i])
+        ordered &= members[i - 1] <= members[i]
+        least, most = min(least, members[i]), max(most, members[i])
     if ordered:
         return
     if size <= 48:
         for i in range(1, size):
-            c, s = cls[i], slot[i]
+            one = members[i]
             j = i
-            while j > 0 and cls[j - 1] > c:
-                cls[j], slot[j] = cls[j - 1], slot[j - 1]
+            while j > 0 and members[j - 1] > one:
+                members[j] = members[j - 1]
                 j -= 1
-            cls[j], slot[j] = c, s
+            members[j] = one
         return
-    bits = 0
-    while (np.int64(most) - np.int64(least)) >> bits:
+    # radix sort by class, by as few digits as do (Knuth, volume 3, 5.2.5)
+    least >>= 32
+    bits = 1
+    while ((most >> 32) - least) >> bits:
         bits += 1
-    other_cls[:size], other_slot[:size] = cls[:size], slot[:size]
-    # radix sort by as few digits as do (Knuth, volume 3, 5.2.5)
     digits = 1 + (bits - 1) // 11
     width = (bits + digits - 1) // digits
     begin = np.empty((1 << width) + 1, dtype=np.int64)
@@ -117,15 +126,14 @@ def _sort(cls, slot, other_cls, other_slot, size):
         shift = digit * width
         begin[:] = 0
         for i in range(size):
-            begin[(((other_cls[i] - least) >> shift) & ((1 << width) - 1)) + 1] += 1
+            spare[i] = members[i]
+            begin[((((members[i] >> 32) - least) >> shift) & ((1 << width) - 1)) + 1] += 1
         for b in range(1, begin.size):
             begin[b] += begin[b - 1]
         for i in range(size):
-            b = ((other_cls[i] - least) >> shift) & ((1 << width) - 1)
-            cls[begin[b]], slot[begin[b]] = other_cls[i], other_slot[i]
+            b = (((spare[i] >> 32) - least) >> shift) & ((1 << width) - 1)
+            members[begin[b]] = spare[i]
             begin[b] += 1
-        if digit + 1 < digits:
-            other_cls[:size], other_slot[:size] = cls[:size], slot[:size]
 
 
 @njit(cache=True)
@@ -179,10 +187,10 @@ def families(above, depth, start, member, bottom_up):
 def _run(c, length, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
-        up = _found(keys, held, state, GEOMETRIC, c, length, 1)
-        down = _found(keys, held, state, GEOMETRIC, c, length, -1)
+        up = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(1))
+        down = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(-1))
         state[RUN], state[RUN + 1], state[RUN + 2], state[RUN + 3] = c, length, up, down
-        state[RUN + 4] = _found(keys, held, state, MERGE, up, down, 1)
+        state[RUN + 4] = _found(keys, held, state, _int(MERGE), up, down, _int(1))
     above, stop, made = state[SLOTS], state[STOP], state[RUN + 4]
     slot_class[above], slot_class[above + 1] = state[RUN + 2], state[RUN + 3]
     state[SLOTS] = above + 2
@@ -195,30 +203,54 @@ def _run(c, length, slot_class, keys, held, op, program, state):
 
 
 @njit(cache=True)
-def _compose(cls, slot, size, like, slot_class, members, keys, held, op, program, state):
+def _compose(family, size, like, slot_class, members, keys, held, op, program, state):
     """Replace runs of like members by one each, and note the classes of all other members.
 
-    Members are sorted by class. Returns how many there are then.
+    The members of the family are sorted. Returns how many there are then.
     """
     i = kept = 0
     while i < size:
-        c = cls[i]
+        c = family[i] >> 32
         j = i + 1
-        while j < size and cls[j] == c:
+        while j < size and family[j] >> 32 == c:
             j += 1
         if j - i < LEAST_RUN or keys[c, 0] != UNARY or not like[keys[c, 1]]:
             for p in range(i, j):
-                slot_class[slot[p]] = c
-                cls[kept], slot[kept] = c, slot[p]
+                slot_class[family[p] & LOW] = c
+                family[kept] = family[p]
                 kept += 1
             i = j
             continue
-        at = state[COMPOSED]
-        members[at : at + j - i] = slot[i:j]
-        cls[kept], slot[kept] = _run(c, j - i, slot_class, keys, held, op, program, state)
+        for p in range(i, j):
+            members[state[COMPOSED] + p - i] = family[p] & LOW
+        made, slot = _run(c, j - i, slot_class, keys, held, op, program, state)
+        family[kept] = made << 32 | slot
         kept += 1
         i = j
     return kept
+
+
+@njit(cache=True)
+def _merge(family, spare, size, slot_class, keys, held, op, program, state):
+    """Merge the members of a family in rounds of pairs until there is one; return it.
+
+    They are sorted by class first, so that equal subtrees meet equal subtrees and their merges
+    coincide.
+    """
+    while size > 1:
+        _sort(family, spare, size)
+        made = left = right = np.int64(-1)
+        for i in range(size // 2):
+            one, two = family[2 * i], family[2 * i + 1]
+            if one >> 32 != left or two >> 32 != right:
+                left, right = one >> 32, two >> 32
+                made = _found(keys, held, state, _int(MERGE), left, right, _int(1))
+            slot = _split(one & LOW, two & LOW, made, slot_class, keys, op, program, state)
+            family[i] = made << 32 | slot
+        if size % 2:
+            family[size // 2] = family[size - 1]
+        size = (size + 1) // 2
+    return family[0]
 
 
 @njit(cache=True)
@@ -306,8 +338,7 @@ def compile_program(
     for k in range(m):
         most = max(most, start[k + 1] - start[k])
     # the members of one family, and room to sort them
-    cls, slot = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
-    spare_cls, spare_slot = np.empty(most, dtype=np.int32), np.empty(most, dtype=np.int32)
+    family, spare = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     tilted = theta.size > 0
     known = np.full(row.size, -1, dtype=np.int32)
     known_tilt = np.zeros(row.size)
@@ -326,61 +357,47 @@ def compile_program(
         if size >= LEAST_RUN:
             r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
         if r >= 0 and like[row[r]]:
-            c = _found(keys, held, state, UNARY, row[r], halves[0], halves[1])
+            c = _unary(row[r], halves, keys, held, state)
             at = state[COMPOSED]
             for i in range(size):
                 members[at + i] = begin + i if first >= 0 else member[begin + i]
-            cls[0], slot[0] = _run(c, size, slot_class, keys, held, op, program, state)
-            size = 1
+            made, slot = _run(c, size, slot_class, keys, held, op, program, state)
         else:
             for i in range(size):
                 v = begin + i if first >= 0 else member[begin + i]
-                c = slot_class[v]
+                c = np.int64(slot_class[v])
                 if c < 0:
                     r = code[v]
-                    c = known[r]
+                    c = np.int64(known[r])
                     if c < 0 or known_tilt[r] != tilt[0]:
-                        c = _found(keys, held, state, UNARY, row[r], halves[0], halves[1])
+                        c = _unary(row[r], halves, keys, held, state)
                         known[r], known_tilt[r] = c, tilt[0]
-                cls[i], slot[i] = c, v
-            _sort(cls, slot, spare_cls, spare_slot, size)
-            size = _compose(
-                cls, slot, size, like, slot_class, members, keys, held, op, program, state
-            )
-        while size > 1:
-            _sort(cls, slot, spare_cls, spare_slot, size)
-            made = left = right = -1
-            for i in range(size // 2):
-                if cls[2 * i] != left or cls[2 * i + 1] != right:
-                    left, right = cls[2 * i], cls[2 * i + 1]
-                    made = _found(keys, held, state, MERGE, left, right, 1)
-                pair = slot[2 * i], slot[2 * i + 1]
-                slot[i] = _split(pair[0], pair[1], made, slot_class, keys, op, program, state)
-                cls[i] = made
-            if size % 2:
-                cls[size // 2], slot[size // 2] = cls[size - 1], slot[size - 1]
-            size = (size + 1) // 2
-        sum_class[k] = cls[0]
+                family[i] = c << 32 | v
+            _sort(family, spare, size)
+            size = _compose(family, size, like, slot_class, members, keys, held, op, program, state)
+            made = _merge(family, spare, size, slot_class, keys, held, op, program, state)
+            made, slot = made >> 32, made & LOW
+        sum_class[k] = made
         v = owner[k]
         state[BEGIN] -= 1
         begin = state[BEGIN]
         op[begin] = LINK
-        program[0, begin], program[1, begin] = slot[0], max(v, 0)
-        program[2, begin], program[3, begin] = 0, cls[0]  # zero times any slot
+        program[0, begin], program[1, begin] = slot, max(v, 0)
+        program[2, begin], program[3, begin] = 0, made  # zero times any slot
         if v >= 0:
             program[2, begin], program[3, begin] = sign[k], -1
-            c = slot_class[v]
+            c = np.int64(slot_class[v])
             if c < 0:
                 if tilted:
                     tilt[0] = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
-                c = _found(keys, held, state, UNARY, row[code[v]], halves[0], halves[1])
-            slot_class[v] = _found(keys, held, state, PRODUCT, c, cls[0], sign[k])
+                c = _unary(row[code[v]], halves, keys, held, state)
+            slot_class[v] = _found(keys, held, state, _int(PRODUCT), c, made, _int(sign[k]))
     tilt[0] = 0.0
     for v in range(n - 1, -1, -1):
         if above[v] >= 0:
             continue
         if slot_class[v] < 0:
-            slot_class[v] = _found(keys, held, state, UNARY, row[code[v]], 0, 0)
+            slot_class[v] = _unary(row[code[v]], halves, keys, held, state)
         state[BEGIN] -= 1
         state[ROOTS] += 1
         begin = state[BEGIN]

@@ -164,13 +164,14 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
         Distinct weights; a flat one with an end has a scale that stands for "very wide".
     code : int32 (n,)
         Weight of each variable.
-    above : int64 (n,)
+    above : int32 (n,)
         Constraint that each variable is a summand of, -1 for none.
-    owner : int64 (m,)
+    owner : int32 (m,)
         Variable that each constraint's sum equals up to `sign`, -1 where the sum is zero.
-    sign : int64 (m,)
-    order : int64 (n + m,)
-        Variables v as v and constraints k as n + k, every node after all that lie below it.
+    sign : int8 (m,)
+    order : int32
+        Variables v as v and constraints k as n + k, every node after all that lie below it; those
+        variables may be left out that own no sum.
     rounds : int
         Stop after so many.
     simple : bool
