@@ -69,8 +69,8 @@ class Conditioned:
             Confidential values of all queries; they satisfy the invariant themselves.
         size : int, optional
             Number of draws; one vector where not given. Many are drawn on several threads, as many
-            as numba uses (NUMBA_NUM_THREADS, by default the processors that are allowed); the
-            same seed gives the same bits on any number.
+            as numba uses (NUMBA_NUM_THREADS, by default the processors that are allowed). The
+            same seed and size give the same bits on any number of threads.
         rng : Randomness, optional
             `secure()` by default.
 

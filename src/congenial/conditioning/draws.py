@@ -22,7 +22,7 @@ IntArray = npt.NDArray[np.int64]
 Share = Callable[[Callable[[int, int, int], None], list[int]], None]
 
 # Values of all draws of a batch together.
-_VALUES_AT_ONCE = 1 << 21
+_VALUES_AT_ONCE = 1 << 22
 # Draws whose compositions read one tape of words.
 _TOGETHER = 64
 # Choices and composed parts that are worth a thread.
