@@ -125,7 +125,7 @@ def _out_of_reach(tables: Tables, n: int, lo: FloatArray, hi: FloatArray) -> boo
 
 
 def _widen_until_certified(network: Network, place: Placement) -> Tables:
-    generous, last = 1.4, np.inf
+    generous, last = 1.04, np.inf
     for _ in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         tables, cut = _fill(network, place, lo, hi)

@@ -13,12 +13,18 @@ from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.errors import InfeasibleError
 from congenial.kernels import laws, messages, tilting
 from congenial.kernels import moments as unary_laws
+from congenial.kernels.spans import spans
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 # Newton steps for the multipliers; a handful do, unless bounds hold hard.
 _ROUNDS = 100
+
+# Where the decay of a product is judged, in nats below its mode.
+_TAIL = 30.0
+# Nats over which the decay of a law in two pieces is averaged.
+_HELD = 15.0
 
 
 def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
@@ -82,12 +88,12 @@ def place_classes(network: Network) -> Placement:
     mean: FloatArray = np.empty(count)
     var = np.empty_like(mean)
     unary_laws.moments(*own, mean, var)
-    decay = np.where(unary.kind[v] == laws.FLAT, 0.0, 1.0 / scale[v])
-    decay = np.where(unary.kind[v] == laws.GAUSSIAN, np.inf, decay)
-    # a bound of a measured variable may lie far out: its tail decays before it is cut off
-    flat = unary.kind[v] == laws.FLAT
-    rate_lo = np.where(flat & np.isfinite(unary.lo[v]), np.inf, decay)
-    rate_hi = np.where(flat & np.isfinite(unary.hi[v]), np.inf, decay)
+    # seen from above: the mirror image of the lower side
+    law = unary.kind[v].astype(np.int64)
+    spread: FloatArray = own[1].astype(np.float64)
+    args = law, spread, var
+    rate_lo = _decay(*args, tilt[v], mean - unary.lo[v], unary.hi[v] - unary.center[v])
+    rate_hi = _decay(*args, -tilt[v], unary.hi[v] - mean, unary.center[v] - unary.lo[v])
     support_lo, support_hi = unary.lo[v], unary.hi[v]
     messages.propagate(
         network.ctype,
@@ -100,6 +106,7 @@ def place_classes(network: Network) -> Placement:
         support_hi,
         rate_lo,
         rate_hi,
+        _TAIL,
     )
     return Placement(mean, np.asarray(var), support_lo, support_hi, rate_lo, rate_hi)
 
@@ -119,17 +126,18 @@ def windows(
     mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
     mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
     mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
-    moments = place.mean, place.var, place.rate_lo, place.rate_hi
+    moments = place.mean, place.var, place.rate_lo, place.rate_hi, _TAIL
     messages.surround(*shape, *moments, mid_lo, mid_hi, out_var, out_lo, out_hi)
-    expo = np.log(4.0 * network.choices + 4.0) - np.log(cut)
-    sd = np.sqrt(1.0 / (1.0 / np.maximum(place.var, 1e-9) + 1.0 / np.maximum(out_var, 1e-9)))
-    gauss = np.sqrt(2.0 * expo) * sd
-    below = expo / np.maximum(place.rate_lo + out_lo, 1e-12) + 3.0 * sd
-    above = expo / np.maximum(place.rate_hi + out_hi, 1e-12) + 3.0 * sd
+    nats = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    below, above = np.empty(count), np.empty(count)
+    own_var = np.maximum(place.var, 0.0)
     used = out_var >= 0.0
     mid_lo, mid_hi = np.where(used, mid_lo, 0.0), np.where(used, mid_hi, 0.0)
-    lo = np.floor(mid_lo - generous * np.hypot(below, gauss)) - 2.0
-    hi = np.ceil(mid_hi + generous * np.hypot(above, gauss)) + 2.0
+    nats *= generous
+    spans(own_var, place.rate_lo, out_var, out_lo, place.mean - mid_lo, nats, below)
+    spans(own_var, place.rate_hi, out_var, out_hi, mid_hi - place.mean, nats, above)
+    lo = np.floor(mid_lo - below) - 1.0
+    hi = np.ceil(mid_hi + above) + 1.0
     lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)
@@ -141,3 +149,41 @@ def windows(
         np.where(used, lo, 1.0).astype(np.int64),
         np.where(used, hi, 0.0).astype(np.int64),
     )
+
+
+def _decay(
+    kind: IntArray,
+    scale: FloatArray,
+    var: FloatArray,
+    tilt: FloatArray,
+    room: FloatArray,
+    beyond: FloatArray,
+) -> FloatArray:
+    """Decay of the tail of each weight's message on one side, as `spans` understands it.
+
+    Parameters
+    ----------
+    kind, scale, var : ndarray
+        Law, its scale, and the variance under its tilt and bounds.
+    tilt : ndarray of float64
+        Towards the middle, seen from this side.
+    room : ndarray of float64
+        From the mean to the end of the support.
+    beyond : ndarray of float64
+        From the centre to the other end of the support.
+    """
+    decay = np.where(kind == laws.FLAT, np.maximum(tilt, 0.0), 1.0 / scale + tilt)
+    # a law held at its other end by the tilt falls slowly up to its centre, fast after it
+    slow = np.where(kind == laws.FLAT, 0.0, tilt - 1.0 / scale)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        passed = np.minimum(slow * beyond, _HELD)
+        mixed = _HELD / (passed / slow + (_HELD - passed) / decay)
+    held = (kind == laws.LAPLACE) & (slow > 0.0) & (beyond > 0.0)
+    decay = np.where(held, mixed, decay)
+    # a Gaussian law cut short in its middle still has the tail of a whole one
+    gaussian = kind == laws.GAUSSIAN
+    short = np.maximum(1.0 - var / scale**2, 1e-12)
+    decay = np.where(gaussian, 8.0 / (scale * np.sqrt(short)), decay)
+    # the support may end before the tail begins
+    ends = np.isfinite(room) & ((room < 2.0 * np.sqrt(var) + 1.0) | (decay <= 0.0))
+    return np.where(ends, np.inf, np.maximum(decay, 0.0))

@@ -10,6 +10,8 @@ is the probability that a draw leaves some window: the total variation that cutt
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 from numba import njit
 
@@ -25,25 +27,31 @@ def _tail(table, lost, step):
     n = table.size
     end = n - 1 if step > 0 else 0
     edge = max(table[end] + lost[end], TINY)
-    ratio = np.inf
-    mode = np.argmax(table)
-    if mode != end and table[mode] > 0.0:
-        ratio = (edge / table[mode]) ** (1.0 / abs(end - mode))
+    rate = -np.inf
     back = 1
     while back < n:
         inner = table[end - step * back]
-        if inner > 0.0:
-            ratio = min(ratio, (edge / inner) ** (1.0 / back))
+        if inner <= 0.0:
+            back *= 2
+            continue
+        slope = math.log(inner / edge) / back
+        # slopes of a log-concave function only fall from here to its mode
+        if slope < 0.5 * rate:
+            break
+        rate = max(rate, slope)
         back *= 2
-    return edge, ratio
+    mode = np.argmax(table) if rate == -np.inf else end
+    if mode != end and table[mode] > 0.0:
+        rate = math.log(table[mode] / edge) / abs(end - mode)
+    return edge, math.exp(-rate) * (1.0 + 1e-12)
 
 
 @njit(cache=True)
-def _add_tail(out, first, edge, ratio, body, body_lost, low_edge, low_ratio):
+def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
     """Add to out[i] the sum over k >= 1 of edge ratio^k Y(first + i - k).
 
-    Y is `body` + `body_lost`, on 0 .. n - 1, with the geometric tail (low_edge, low_ratio) before
-    it and nothing after it.
+    Y is `body` on 0 .. n - 1, with the geometric tail (low_edge, low_ratio) before it and nothing
+    after it.
     """
     if edge <= 0.0:
         return
@@ -53,23 +61,39 @@ def _add_tail(out, first, edge, ratio, body, body_lost, low_edge, low_ratio):
     if not (joint < 1.0) or not (ratio < np.inf):
         out[:] = np.inf
         return
-    at_zero = low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0
-    t = edge * at_zero
+    t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
+    before = t
     for j in range(-1, first - 1, -1):
-        t *= low_ratio
+        before *= low_ratio
         if j <= last:
-            out[j - first] += t
-    t = at_zero
-    for j in range(min(last, n) + 1):
+            out[j - first] += before
+    # four steps at a time: the next four values need the last one only
+    r, r2, r3, r4 = ratio, ratio**2, ratio**3, ratio**4
+    stop = min(last, n)
+    j = 0
+    while j + 4 <= min(first, stop + 1):
+        a, b, c, d = edge * body[j], edge * body[j + 1], edge * body[j + 2], edge * body[j + 3]
+        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
+        j += 4
+    while j < min(first, stop + 1):
+        t = r * (t + edge * body[j])
+        j += 1
+    while j + 4 <= min(stop + 1, n):
+        at = j - first
+        a, b, c, d = edge * body[j], edge * body[j + 1], edge * body[j + 2], edge * body[j + 3]
+        out[at] += t
+        out[at + 1] += r * (t + a)
+        out[at + 2] += r2 * (t + a) + r * b
+        out[at + 3] += r3 * (t + a) + (r2 * b + r * c)
+        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
+        j += 4
+    while j <= last:
         if j >= first:
-            out[j - first] += edge * t
+            out[j - first] += t
+        t *= r
         if j < n:
-            t = ratio * (t + body[j] + body_lost[j])
-    t *= edge
-    for j in range(n + 1, last + 1):
-        t *= ratio
-        if j >= first:
-            out[j - first] += t
+            t += r * edge * body[j]
+        j += 1
 
 
 @njit(cache=True)
@@ -78,31 +102,20 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed
     if not crossed:
         _cross(lost_a, b + lost_b, small, first, out)
         _cross(lost_b, a, small, first, out)
+    whole_a, whole_b = a + lost_a, b + lost_b
     # a's upper end against b read upwards, then the mirror images
-    _add_tail(out, first - a.size + 1, tails_a[2], tails_a[3], b, lost_b, tails_b[0], tails_b[1])
-    _add_tail(out, first - b.size + 1, tails_b[2], tails_b[3], a, lost_a, tails_a[0], tails_a[1])
-    flipped = out[::-1]
     back = a.size + b.size - 2 - (first + out.size - 1)
-    _add_tail(
-        flipped,
-        back - a.size + 1,
-        tails_a[0],
-        tails_a[1],
-        b[::-1],
-        lost_b[::-1],
-        tails_b[2],
-        tails_b[3],
-    )
-    _add_tail(
-        flipped,
-        back - b.size + 1,
-        tails_b[0],
-        tails_b[1],
-        a[::-1],
-        lost_a[::-1],
-        tails_a[2],
-        tails_a[3],
-    )
+    low_a, high_a, low_b, high_b = tails_a[:2], tails_a[2:], tails_b[:2], tails_b[2:]
+    _add_tail(out, first - a.size + 1, high_a[0], high_a[1], whole_b, low_b[0], low_b[1])
+    _add_tail(out, first - b.size + 1, high_b[0], high_b[1], whole_a, low_a[0], low_a[1])
+    if low_a[0] <= 0.0 and low_b[0] <= 0.0:
+        return
+    flipped = np.zeros(out.size)
+    whole_a, whole_b = whole_a[::-1].copy(), whole_b[::-1].copy()
+    _add_tail(flipped, back - a.size + 1, low_a[0], low_a[1], whole_b, high_b[0], high_b[1])
+    _add_tail(flipped, back - b.size + 1, low_b[0], low_b[1], whole_a, high_a[0], high_a[1])
+    for i in range(out.size):
+        out[i] += flipped[out.size - 1 - i]
 
 
 @njit(cache=True)

@@ -18,6 +18,7 @@ import math
 import numpy as np
 from numba import njit
 
+from congenial.kernels.spans import joint_rate
 from congenial.kernels.weights import fill_unary
 
 UNARY = 0
@@ -136,7 +137,7 @@ def fill(
 
 
 @njit(cache=True)
-def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_lo, rate_hi):
+def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_lo, rate_hi, nats):
     """Fill moments, supports and decay rates of merges and products from their parts."""
     for c in range(ctype.size):
         a, b = left[c], right[c]
@@ -153,8 +154,9 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
             below_hi = support_hi[b] if up else -support_lo[b]
             support_lo[c] = max(support_lo[a], below_lo)
             support_hi[c] = min(support_hi[a], below_hi)
-            rate_lo[c] = rate_lo[a] + (rate_lo[b] if up else rate_hi[b])
-            rate_hi[c] = rate_hi[a] + (rate_hi[b] if up else rate_lo[b])
+            down, on = (rate_lo[b], rate_hi[b]) if up else (rate_hi[b], rate_lo[b])
+            rate_lo[c] = joint_rate(var[a], rate_lo[a], var[b], down, nats)
+            rate_hi[c] = joint_rate(var[a], rate_hi[a], var[b], on, nats)
             below = sign[c] * mean[b]
             if var[a] <= 0.0 or var[b] <= 0.0:
                 mean[c] = mean[a] if var[a] <= 0.0 else below
@@ -167,7 +169,20 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
 
 @njit(cache=True)
 def surround(
-    ctype, left, right, sign, mean, var, rate_lo, rate_hi, mid_lo, mid_hi, out_var, out_lo, out_hi
+    ctype,
+    left,
+    right,
+    sign,
+    mean,
+    var,
+    rate_lo,
+    rate_hi,
+    nats,
+    mid_lo,
+    mid_hi,
+    out_var,
+    out_lo,
+    out_hi,
 ):
     """Spread, from the top down, how the rest of the network holds each class.
 
@@ -191,14 +206,16 @@ def surround(
                 mid_hi[i] = max(mid_hi[i], mean[i] + share * (mid_hi[c] - mean[c]))
         else:
             own = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[a], 1e-9))
-            rest_lo, rest_hi = out_lo[c] + rate_lo[a], out_hi[c] + rate_hi[a]
+            rest_lo = joint_rate(var[a], rate_lo[a], out_var[c], out_lo[c], nats)
+            rest_hi = joint_rate(var[a], rate_hi[a], out_var[c], out_hi[c], nats)
             out_var[b] = max(out_var[b], own)
             out_lo[b] = min(out_lo[b], rest_lo if sign[c] > 0 else rest_hi)
             out_hi[b] = min(out_hi[b], rest_hi if sign[c] > 0 else rest_lo)
             below = 1.0 / (1.0 / max(out_var[c], 1e-9) + 1.0 / max(var[b], 1e-9))
             out_var[a] = max(out_var[a], below)
-            out_lo[a] = min(out_lo[a], out_lo[c] + (rate_lo[b] if sign[c] > 0 else rate_hi[b]))
-            out_hi[a] = min(out_hi[a], out_hi[c] + (rate_hi[b] if sign[c] > 0 else rate_lo[b]))
+            down, on = (rate_lo[b], rate_hi[b]) if sign[c] > 0 else (rate_hi[b], rate_lo[b])
+            out_lo[a] = min(out_lo[a], joint_rate(var[b], down, out_var[c], out_lo[c], nats))
+            out_hi[a] = min(out_hi[a], joint_rate(var[b], on, out_var[c], out_hi[c], nats))
             mid_lo[a], mid_hi[a] = min(mid_lo[a], mid_lo[c]), max(mid_hi[a], mid_hi[c])
             low, high = (mid_lo[c], mid_hi[c]) if sign[c] > 0 else (-mid_hi[c], -mid_lo[c])
             mid_lo[b], mid_hi[b] = min(mid_lo[b], low), max(mid_hi[b], high)
