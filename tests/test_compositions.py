@@ -11,7 +11,7 @@ import pytest
 from scipy import stats
 
 import congenial as cg
-from congenial.kernels import compose, descend, doubled, laws, weights
+from congenial.kernels import descend, doubled, laws, weights
 
 LEAST = 1e-6
 UNIT = 2.0**-53
@@ -48,63 +48,6 @@ def test_sums_of_geometric_variables_are_within_two_units(n, scale, tilt, side):
         ratio = Decimal(comb(k + n - 1, k)) / Decimal(comb(m + n - 1, m))
         truth = ratio * (rate * (k - m)).exp()
         assert abs(Decimal(float(got[i])) / truth - 1) < Decimal(2.0 * UNIT)
-
-
-def split(total, n, words, at=0):
-    row = np.zeros(n, dtype=np.int64)
-    spare = np.array([words.size])
-    compose.add_composition(total, n, 1, words, at, spare, row, np.arange(n), 0)
-    return row
-
-
-def words_for(n, rows, seed):
-    return cg.seeded(seed).bits(max(n - 1, 1) * rows)
-
-
-@pytest.mark.parametrize(("total", "n"), [(3, 4), (4, 3), (1, 5), (6, 2), (2, 7), (7, 3)])
-def test_every_composition_is_as_likely(total, n):
-    words, rows = words_for(n, 20_000, 1), 20_000
-    seen = Counter(tuple(split(total, n, words, r * (n - 1))) for r in range(rows))
-    count = comb(total + n - 1, n - 1)
-    assert all(sum(parts) == total and min(parts) >= 0 for parts in seen)
-    observed = list(seen.values()) + [0] * (count - len(seen))
-    assert len(observed) == count
-    assert stats.chisquare(observed).pvalue > LEAST
-    # the same test sees that parts drawn one after another, uniformly, are another law
-    skewed = Counter()
-    uniform = np.random.default_rng(2)
-    for _ in range(rows):
-        left, parts = total, []
-        for _ in range(n - 1):
-            parts.append(int(uniform.integers(left + 1)))
-            left -= parts[-1]
-        skewed[(*parts, left)] += 1
-    if n > 2:
-        other = list(skewed.values()) + [0] * (count - len(skewed))
-        assert stats.chisquare(other).pvalue < LEAST
-
-
-@pytest.mark.parametrize(
-    ("total", "n"),
-    [(10**6, 5), (10**9, 50), (10**9, 2000), (5, 100_000), (10**6, 100_000), (2**40, 300)],
-)
-def test_large_compositions_in_every_regime(total, n):
-    row = split(total, n, words_for(n, 1, 3))
-    assert row.sum() == total
-    assert row.min() >= 0
-    mean = total / n
-    if n >= 300 and mean > 1:
-        # parts are nearly geometric: their spread equals their mean (plus one half)
-        assert row.std() == pytest.approx(np.sqrt(mean * (mean + 1)), rel=6 / np.sqrt(n) + 0.02)
-
-
-def test_the_first_part_of_a_sorted_list_or_table_has_its_law():
-    for total, n in ((10**6, 40), (10**7, 100)):
-        words = words_for(n, 2000, 4)
-        firsts = np.array([split(total, n, words, r * (n - 1))[0] for r in range(2000)])
-        # the first of n parts of a large total is Beta(1, n - 1) of it
-        assert stats.kstest(firsts / total, stats.beta(1, n - 1).cdf).pvalue > LEAST
-        assert stats.kstest(firsts / total, stats.beta(1, 0.7 * (n - 1)).cdf).pvalue < LEAST
 
 
 def chisquare(draws, values, probabilities):

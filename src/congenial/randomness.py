@@ -53,7 +53,9 @@ class _Seeded:
         self._source = np.random.Philox(seed)
 
     def bits(self, count: int) -> Bits:
-        return np.asarray(self._source.random_raw(count), dtype=np.uint64)
+        words = np.asarray(self._source.random_raw(count), dtype=np.uint64)
+        words.setflags(write=False)  # as secure ones are, so that kernels are compiled for one kind
+        return words
 
     def __repr__(self) -> str:
         return f"congenial.seeded({self.seed})"

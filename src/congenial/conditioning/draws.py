@@ -11,9 +11,10 @@ import numba
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.direct import sums_split
 from congenial.conditioning.exact import Tables
 from congenial.conditioning.network import Network
-from congenial.kernels import compositions, descend
+from congenial.kernels import compositions, descend, differences
 from congenial.kernels.messages import MERGE
 from congenial.randomness import Bits, Randomness
 
@@ -56,6 +57,7 @@ def draw(
             values = np.zeros((network.slots, count), dtype=np.int64)
             words = source.bits(network.choices * count).reshape(-1, count)
             _choose(kept, words, values, share)
+            _split(network, values, source, share)
             _compose(network, values, source, share)
             out[begin : begin + count] = values[:n].T
     return out
@@ -142,6 +144,22 @@ def _choose(
     share(lambda part, begin, end: kept[part].draw(words, values, begin, end), edges)
 
 
+def _split(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
+    """Make the splits that need no tables."""
+    at, n, inverse = sums_split(network)
+    if not at.size:
+        return
+    slots = [np.ascontiguousarray(c[at]) for c in (network.first, network.second, network.third)]
+
+    def count(begin: int, end: int) -> int:
+        return 20 * at.size * (end - begin) + 60
+
+    def run(tape: Bits, begin: int, end: int) -> int:
+        return int(differences.split(*slots, n, inverse, tape, values, begin, end))
+
+    _from_tapes(values.shape[1], count, run, source, share)
+
+
 def _compose(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
     """Draw all compositions."""
     at = np.flatnonzero(network.op == descend.COMPOSE)
@@ -194,4 +212,5 @@ def _from_tapes(
         while read[part] > tapes[part].size:
             more = source.bits(tapes[part].size // 8 + 64)
             tapes[part] = np.concatenate((tapes[part], more))
+            tapes[part].setflags(write=False)  # as the words are, so that nothing is compiled anew
             read_on(part, edges[part], edges[part + 1])

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.direct import error_without_tables, split_directly
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import Network, compile_network
 from congenial.conditioning.weights import SharedUnary, Unary, composable
@@ -97,6 +98,8 @@ def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -
         lo, hi = np.where(far_lo, -np.inf, unary.lo), np.where(far_hi, np.inf, unary.hi)
         clipped = Unary(unary.kind, unary.scale, unary.center, lo, hi)
         network = compile_network(forest, SharedUnary(clipped, weights.code), theta, composed)
+        if compose:
+            network = split_directly(network)
         tables = _widen_until_certified(network, place_classes(network))
         left_out = np.where(far_lo, unary.lo, -np.inf), np.where(far_hi, unary.hi, np.inf)
         if not (far_lo.any() or far_hi.any()) or _out_of_reach(tables, forest.n, *left_out):
@@ -202,7 +205,7 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     rounding[wide] -= 4.0 * _UNIT  # their error is in `lost`
     # for each variable its own weight (weights.fill_unary), for each sum below it a product
     own = _WEIGHT_UNITS * network.variables + network.links
-    error = cut + float(rounding @ network.uses) + own * _UNIT
+    error = cut + float(rounding @ network.uses) + own * _UNIT + error_without_tables(network)
     a = network.left
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)

@@ -33,7 +33,8 @@ class Network:
         Number of random choices from each class.
     op : ndarray of int8, shape (p,)
     first, second, third, cls : ndarray of int32, shape (p,)
-        The program, see `congenial.kernels.descend.draw`. Compositions come last.
+        The program, see `congenial.kernels.descend.draw`. Compositions come last, after splits
+        without tables (`direct`).
     slots : int
         Number of values that the program computes; the first n are the variables.
     slot_class : ndarray of int32, shape (slots,)

@@ -23,6 +23,7 @@ ROOT = 0
 LINK = 1
 SPLIT = 2
 COMPOSE = 3
+DIFFERENCE = 4
 
 BLOCK = 8
 
@@ -156,8 +157,8 @@ def draw(
 
     The program's operations are ROOT (slot `first` from class `cls`), LINK (slot `first` is
     `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
-    class `cls`) and COMPOSE, which come last and are left out (`compose`). `words` is uint64, a
-    line for each ROOT or SPLIT, a column a draw.
+    class `cls`), and then DIFFERENCE and COMPOSE, which are left out (`differences`,
+    `compositions`). `words` is uint64, a line for each ROOT or SPLIT, a column a draw.
 
     The row of sum s of class c is kept if ``kept[c] >= 0``. `rows`, a power of two long, is
     filled in turns, each over the one before. ``given[0]`` counts all entries ever given out, one
@@ -170,7 +171,7 @@ def draw(
     for i in range(op.size):
         whole = first[i] * draws
         c = cls[i]
-        if op[i] == COMPOSE:
+        if op[i] >= COMPOSE:
             break
         if op[i] == LINK:
             source = second[i] * draws
