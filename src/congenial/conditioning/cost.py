@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.direct import split_directly
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import compile_network
 from congenial.conditioning.weights import SharedUnary, composable, share_noise
@@ -68,6 +69,8 @@ def forest_cost(
         return None
     composed = composable(weights.unary) & compose
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
+    if compose:
+        network = split_directly(network)
     lo, hi = windows(network, place_classes(network), cut=cut, generous=1.4)
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
     merges = network.ctype == MERGE
