@@ -39,7 +39,7 @@ def weights_of(one: Case) -> SharedUnary:
 def filled(forest, unary, *, cut, generous):
     """Tables whose windows were placed for a cut; the bound; what each class lost."""
     theta = windows.tilts(forest, unary)
-    network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=bool))
+    network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=np.int8))
     place = windows.place_classes(network)
     lo, hi = windows.windows(network, place, cut=cut, generous=generous)
     kept = []

@@ -146,7 +146,7 @@ class Walk:
 def check(problem):
     """Check all of a network against its forest, and return it."""
     forest, weights, theta, compose = problem
-    network = compile_network(forest, weights, theta, composable(weights.unary) & compose)
+    network = compile_network(forest, weights, theta, composable(weights.unary) * np.int8(compose))
     wanted = expected(forest, weights, theta)
     walk = Walk(network, forest, wanted)
     assert walk.ready.all()
@@ -221,7 +221,7 @@ def test_equal_subtrees_are_one_class():
     weights = share_noise(
         laws.LAPLACE, np.array(2.0), (np.array(-INF), np.array(INF)), np.zeros(73, dtype=bool), 73
     )
-    network = compile_network(of_tree(tree), weights, np.zeros(9), np.zeros(1, dtype=bool))
+    network = compile_network(of_tree(tree), weights, np.zeros(9), np.zeros(1, dtype=np.int8))
     # one weight; sums of 2, 4 and 8 leaves; an inner node; sums of 2, 4 and 8; the root
     assert len(network.ctype) == 9
     large = cg.Tree.from_parents([-1] + [0] * 70_000)
@@ -235,7 +235,7 @@ def test_equal_subtrees_are_one_class():
         counts=counts,
     )
     network = compile_network(
-        of_tree(large), weights, np.zeros(1), np.zeros(weights.unary.lo.size, dtype=bool)
+        of_tree(large), weights, np.zeros(1), np.zeros(weights.unary.lo.size, dtype=np.int8)
     )
     assert (np.sort(np.unique(weights.unary.lo)) == -np.unique(counts)[::-1]).all()
     parts = list(zip(network.ctype, network.left, network.right, network.variable, strict=True))

@@ -67,7 +67,7 @@ def forest_cost(
     """
     if any(improper_ends(forest, weights)):
         return None
-    composed = composable(weights.unary) & compose
+    composed = composable(weights.unary) * np.int8(compose)
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
     if compose:
         network = split_directly(network)

@@ -59,6 +59,8 @@ def draw(
             _choose(kept, words, values, share)
             _split(network, values, source, share)
             _compose(network, values, source, share)
+            if network.moved.size:
+                values[network.moved] += network.ends[:, None]
             out[begin : begin + count] = values[:n].T
     return out
 

@@ -90,7 +90,7 @@ def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -
         )
     theta = tilts(forest, weights)
     unary = weights.unary
-    composed = composable(unary) & compose
+    composed = composable(unary) * np.int8(compose)
     reach = 256.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 256.0
     for _ in range(24):
         far_lo = np.isfinite(unary.lo) & (unary.center - unary.lo > reach)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.weights import SharedUnary, Unary, numbered
-from congenial.kernels import consing, laws
+from congenial.kernels import consing, families, laws
 from congenial.kernels.messages import UNARY
 
 IntArray = npt.NDArray[np.int64]
@@ -48,9 +48,11 @@ class Network:
     number : ndarray of int32
         Number of each weight that was given; those that are equal share theirs.
     row : ndarray of int32
-        Number of each of `unary`; -1 for sums of geometric variables.
+        Number of each of `unary`; -1 for those that no variable has.
     members : ndarray of int32
         Slots of the variables drawn as compositions.
+    moved : ndarray of int, ends : ndarray of int64
+        Variables among them that are counted from a bound, and that bound.
     choices : int
         Number of random choices that the messages weigh, one word of 64 bits each.
     variables : int
@@ -79,13 +81,15 @@ class Network:
     number: Indices
     row: Indices
     members: Indices
+    moved: npt.NDArray[np.intp]
+    ends: IntArray
     choices: int
     variables: int
     links: int
 
 
 def compile_network(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, composed: npt.NDArray[np.bool_]
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, composed: SmallInts
 ) -> Network:
     """Build the classes and the drawing program of a forest.
 
@@ -96,9 +100,9 @@ def compile_network(
     theta : ndarray of float64, shape (m,)
         Multiplier of each sum. The tilt of a variable is that of the sum above it less the signed
         ones of those below; variables share a class only where tilts are equal.
-    composed : ndarray of bool
-        For each of the weights, whether like siblings with it are drawn as uniform compositions;
-        they must be `composable`. Their own marginals are not to be had from such a network.
+    composed : ndarray of int8
+        For each of the weights, how like siblings with it are drawn as uniform compositions, see
+        `composable`, or 0. Their own marginals are not to be had from such a network.
     """
     n, m = forest.n, forest.m
     number, listed = numbered(weights.unary, composed)
@@ -110,14 +114,20 @@ def compile_network(
         theta = shift = np.zeros(0)
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
     member = np.empty(n, dtype=np.int32)
-    first = consing.families(forest.above, forest.depth, start, member, bottom_up)
-    slot_class, members = np.empty(2 * n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    first = families.families(forest.above, forest.depth, start, member, bottom_up)
+    bounded = composed >= consing.UPWARDS
+    more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
+    bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
+    bound = np.where(bounded, bound, 0.0).astype(np.int64)
+    slot_class = np.empty(2 * n + more + 1, dtype=np.int32)
+    members = np.empty(n, dtype=np.int32)
     sum_class = np.empty(m, dtype=np.int32)
-    room = n + n // consing.LEAST_RUN + 1
+    room = n + n // consing.LEAST_RUN + 1 + more
     op, program = np.empty(room, dtype=np.int8), np.empty((4, room), dtype=np.int32)
     # pages of these that are never reached take no memory
-    keys = np.empty((2 * n + 8, 5), dtype=np.int32)
-    held = np.empty(consing.table_size(2 * n + 8), dtype=np.int32)
+    most = 2 * n + 8 + 4 * more
+    keys = np.empty((most, 5), dtype=np.int32)
+    held = np.empty(consing.table_size(most), dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
     consing.compile_program(
         forest.above,
@@ -130,6 +140,7 @@ def compile_network(
         weights.code,
         number,
         composed[listed],
+        bound,
         theta,
         shift,
         slot_class,
@@ -143,23 +154,14 @@ def compile_network(
     )
     classes, _, slots, begin, stop, count, root_count = state[: consing.RUN].tolist()
     keys = keys[:classes].copy()
-    # sums of geometric variables have the scale and the tilt of their members
-    geometric = keys[:, 0] == consing.GEOMETRIC
-    own = np.flatnonzero((keys[:, 0] == UNARY) | geometric)
-    summed = geometric[own]
-    source = np.where(summed, keys[own, 1], own)
-    tilt = np.ascontiguousarray(keys[source, 2:4]).view(np.float64)[:, 0]
-    row = keys[source, 1]
-    unary = weights.unary.at(listed[row])
-    upwards = summed & (keys[own, 3] > 0)
-    unary.kind[summed] = laws.GEOMETRIC_SUM
-    unary.center[summed] = keys[own[summed], 2]  # their number, by convention
-    unary.lo[upwards] = 0.0
-    unary.hi[summed & ~upwards] = 0.0
+    made, unary, tilt, row = _weights(keys, listed, weights.unary)
+    own = np.flatnonzero(~made)
     variable = np.full(keys.shape[0], -1, dtype=np.int32)
     variable[own] = np.arange(own.size)
-    ctype = np.where(geometric, UNARY, keys[:, 0])
-    made = ctype != UNARY
+    ctype = np.where(made, keys[:, 0], UNARY)
+    moved = np.zeros(0, dtype=np.intp)
+    if more:
+        moved = np.flatnonzero((slot_class[:n] < 0) & bounded[weights.code])
     choices = int(keys[:, 4].sum(dtype=np.int64))
     return Network(
         ctype=ctype.astype(np.int8),
@@ -181,8 +183,34 @@ def compile_network(
         unary=unary,
         tilt=tilt,
         number=number,
-        row=np.where(summed, np.int32(-1), row),
+        row=row,
+        moved=moved,
+        ends=bound[weights.code[moved]],
         choices=choices,
         variables=n - count + 2 * (stop - n),
         links=m,
     )
+
+
+def _weights(
+    keys: Indices, listed: npt.NDArray[np.intp], given: Unary
+) -> tuple[npt.NDArray[np.bool_], Unary, FloatArray, Indices]:
+    """Return which classes are made of others, and of the rest weights, tilts and rows."""
+    geometric, point = keys[:, 0] == consing.GEOMETRIC, keys[:, 0] == consing.POINT
+    made = ~((keys[:, 0] == UNARY) | geometric | point)
+    own = keys[~made]
+    summed, fixed = geometric[~made], point[~made]
+    # sums of geometric variables, and of bounds, have the scale and the tilt of their members
+    source = np.where(summed | fixed, own[:, 1], np.flatnonzero(~made))
+    tilt = np.ascontiguousarray(keys[source, 2:4]).view(np.float64)[:, 0]
+    row = keys[source, 1]
+    unary = given.at(listed[row])
+    upwards = summed & (own[:, 3] > 0)
+    unary.kind[summed] = laws.GEOMETRIC_SUM
+    unary.center[summed] = own[summed, 2]  # their number, by convention
+    unary.lo[upwards] = 0.0
+    unary.hi[summed & ~upwards] = 0.0
+    value = np.ascontiguousarray(own[fixed, 2:4]).view(np.int64)[:, 0]
+    unary.kind[fixed], unary.scale[fixed] = laws.LAPLACE, 1.0
+    unary.center[fixed] = unary.lo[fixed] = unary.hi[fixed] = value
+    return made, unary, tilt, np.where(summed | fixed, np.int32(-1), row)

@@ -8,7 +8,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels import laws, sharing
+from congenial.kernels import consing, laws, sharing
 from congenial.kernels.trees import read_only
 
 IntArray = npt.NDArray[np.int64]
@@ -122,22 +122,25 @@ def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     return read_only(array[:1].copy() if array.strides == (0,) else array)
 
 
-def composable(unary: Unary) -> npt.NDArray[np.bool_]:
-    """Whether runs of like siblings with each weight may be drawn as uniform compositions.
+def composable(unary: Unary) -> npt.NDArray[np.int8]:
+    """How runs of siblings with each weight may be drawn as uniform compositions, or 0.
 
-    Such a weight is Laplace, around zero and without bounds: the difference of two geometric
-    variables. The sum of a run is A - B for two sums of geometric variables, and given A and B its
-    members are uniform compositions of them.
+    A Laplace weight around zero without bounds is the difference of two geometric variables
+    (`consing.BOTH_WAYS`). The sum of a run is A - B for two sums of geometric variables, and given
+    A and B its members are uniform compositions of them. Where nothing is measured, and a bound
+    holds on one side (`UPWARDS`, `DOWNWARDS`), the members of a run less their bounds are any
+    composition of their sum.
     """
-    return np.asarray(
-        (unary.kind == laws.LAPLACE)
-        & (unary.center == 0.0)
-        & np.isneginf(unary.lo)
-        & np.isposinf(unary.hi)
-    )
+    laplace = (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
+    from_below, from_above = np.isfinite(unary.lo), np.isfinite(unary.hi)
+    flat = unary.kind == laws.FLAT
+    way = np.where(laplace & np.isneginf(unary.lo) & np.isposinf(unary.hi), consing.BOTH_WAYS, 0)
+    way = np.where(flat & from_below & np.isposinf(unary.hi), consing.UPWARDS, way)
+    way = np.where(flat & from_above & np.isneginf(unary.lo), consing.DOWNWARDS, way)
+    return way.astype(np.int8)
 
 
-def numbered(unary: Unary, composed: BoolArray) -> tuple[Indices, npt.NDArray[np.intp]]:
+def numbered(unary: Unary, composed: npt.NDArray[np.int8]) -> tuple[Indices, npt.NDArray[np.intp]]:
     """Number the weights, equal ones alike; return the numbers and one weight for each number."""
     columns = (unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed)
     order = np.lexsort(columns)

@@ -47,19 +47,24 @@ def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     centred = (unary.center == 0) & (unary.lo == -unary.hi)
     if forest.m == 0 or bool((centred | (unary.lo == unary.hi)).all()):
         return theta
-    _, scale = _stand_in(unary, forest.n)
+    # noise that is bounded but not measured adds up to no more than the bounds do
+    bounds = np.zeros(unary.lo.size)
+    for end in (unary.lo, unary.hi):
+        bounds += np.where((unary.kind == laws.FLAT) & np.isfinite(end), np.abs(end), 0.0)
+    _, scale = _stand_in(unary, forest.n, float(bounds[weights.code].sum()))
     shape = (forest.above, forest.owner, forest.sign, forest.path)
     columns = unary.kind, scale, unary.center, unary.lo, unary.hi
     tilting.solve(*columns, weights.code, *shape, _ROUNDS, True, theta)
     return theta
 
 
-def _stand_in(unary: Unary, n: int) -> tuple[IntArray, FloatArray]:
+def _stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatArray]:
     """Replace flat weights by very wide Laplace ones, for placing windows only."""
     flat = unary.kind == laws.FLAT
     kind = np.where(flat, laws.LAPLACE, unary.kind)
-    measured = unary.scale[~flat]
+    measured = unary.scale[~flat & np.isfinite(unary.scale)]
     wide = 32.0 * (float(measured.max()) if measured.size else 1.0) * np.sqrt(n) + 32.0
+    wide += 8.0 * reach
     finite = np.where(np.isfinite(unary.lo) & np.isfinite(unary.hi), unary.hi - unary.lo, 0.0)
     return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
 

@@ -10,10 +10,14 @@ import numpy as np
 from numba import njit
 
 from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
+from congenial.kernels.families import sort
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
-# A key of its own until the classes are read: a sum of geometric variables.
+# Keys of their own until the classes are read: a sum of geometric variables, a fixed number.
 GEOMETRIC = 3
+POINT = 4
+# How runs of like siblings are composed: not, as differences, upwards or downwards from a bound.
+NOT, BOTH_WAYS, UPWARDS, DOWNWARDS = range(4)
 # Entries of the smallest hash table.
 FEWEST = 256
 LOW = (1 << 32) - 1
@@ -23,7 +27,9 @@ _int = np.int64
 CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS = range(7)
 # The last run that was composed: its class, length and the three classes made of it.
 RUN = 7
-STATE = 12
+# A slot that stays zero, if there is one.
+ZERO = 12
+STATE = 13
 # Like members in a row that are worth drawing as compositions.
 LEAST_RUN = 4
 
@@ -96,94 +102,6 @@ def _split(left, right, made, slot_class, keys, op, program, state):
 
 
 @njit(cache=True)
-def _sort(members, spare, size):
-    """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
-    least = most = members[0]
-    ordered = True
-    for i in range(1, size):
-        ordered &= members[i - 1] <= members[i]
-        least, most = min(least, members[i]), max(most, members[i])
-    if ordered:
-        return
-    if size <= 48:
-        for i in range(1, size):
-            one = members[i]
-            j = i
-            while j > 0 and members[j - 1] > one:
-                members[j] = members[j - 1]
-                j -= 1
-            members[j] = one
-        return
-    # radix sort by class, by as few digits as do (Knuth, volume 3, 5.2.5)
-    least >>= 32
-    bits = 1
-    while ((most >> 32) - least) >> bits:
-        bits += 1
-    digits = 1 + (bits - 1) // 11
-    width = (bits + digits - 1) // digits
-    begin = np.empty((1 << width) + 1, dtype=np.int64)
-    for digit in range(digits):
-        shift = digit * width
-        begin[:] = 0
-        for i in range(size):
-            spare[i] = members[i]
-            begin[((((members[i] >> 32) - least) >> shift) & ((1 << width) - 1)) + 1] += 1
-        for b in range(1, begin.size):
-            begin[b] += begin[b - 1]
-        for i in range(size):
-            b = (((spare[i] >> 32) - least) >> shift) & ((1 << width) - 1)
-            members[begin[b]] = spare[i]
-            begin[b] += 1
-
-
-@njit(cache=True)
-def families(above, depth, start, member, bottom_up):
-    """Group variables by the sum above them; return where a plain range of them begins, or -1.
-
-    Fills `start` (m + 1,), `member` (n,) with the summands of k at start[k] .. start[k + 1] - 1,
-    and `bottom_up` (m,) with the sums, deepest first. Where the summands are consecutive variables
-    in the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
-    """
-    n, m = above.size, depth.size
-    start[:] = 0
-    first, plain, last, run = 0, True, -1, 0
-    for v in range(n):
-        k = above[v]
-        if k != last:
-            plain &= k > last
-            if last >= 0:
-                start[last + 1] += run
-            last, run = k, 0
-        run += 1
-        first += k < 0
-    if last >= 0:
-        start[last + 1] += run
-    for k in range(m):
-        start[k + 1] += start[k]
-    if not plain:
-        for v in range(n):
-            if above[v] >= 0:
-                member[start[above[v]]] = v
-                start[above[v]] += 1
-        for k in range(m, 0, -1):
-            start[k] = start[k - 1]
-        if m:
-            start[0] = 0
-    deepest = 0
-    for k in range(m):
-        deepest = max(deepest, depth[k])
-    at = np.zeros(deepest + 2, dtype=np.int64)
-    for k in range(m):
-        at[deepest - depth[k] + 1] += 1
-    for d in range(deepest + 1):
-        at[d + 1] += at[d]
-    for k in range(m):
-        bottom_up[at[deepest - depth[k]]] = k
-        at[deepest - depth[k]] += 1
-    return first if plain else -1
-
-
-@njit(cache=True)
 def _run(c, length, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
@@ -203,7 +121,38 @@ def _run(c, length, slot_class, keys, held, op, program, state):
 
 
 @njit(cache=True)
-def _compose(family, size, like, slot_class, members, keys, held, op, program, state):
+def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program, state):
+    """Write the composition of the next members, which have no weight but a bound each.
+
+    Counted from their bounds, whose sum is `bounds`, they are any composition of their sum: as if
+    each were geometric, upwards or downwards. Returns the class and the slot of the sum.
+    """
+    if state[ZERO] < 0:
+        slot_class[state[SLOTS]] = -1
+        state[ZERO] = state[SLOTS]
+        state[SLOTS] += 1
+    low, high = _int(np.int32(bounds & LOW)), _int(np.int32(bounds >> 32))
+    point = _found(keys, held, state, _int(POINT), c, low, high)
+    # not shared by runs with other bounds, whose sums lie elsewhere
+    side = point + 1 if upwards else -point - 1
+    whole = _found(keys, held, state, _int(GEOMETRIC), c, length, side)
+    made = _found(keys, held, state, _int(MERGE), whole, point, _int(1))
+    parts, stop = state[SLOTS], state[STOP]
+    slot_class[parts], slot_class[parts + 1] = whole, point
+    state[SLOTS] = parts + 2
+    op[stop] = COMPOSE
+    program[0, stop] = parts if upwards else state[ZERO]
+    program[1, stop] = state[ZERO] if upwards else parts
+    program[2, stop], program[3, stop] = state[COMPOSED], length
+    state[COMPOSED] += length
+    state[STOP] = stop + 1
+    return made, _split(parts, parts + 1, made, slot_class, keys, op, program, state)
+
+
+@njit(cache=True)
+def _compose(
+    family, size, way, row, code, bound, slot_class, members, keys, held, op, program, state
+):
     """Replace runs of like members by one each, and note the classes of all other members.
 
     The members of the family are sorted. Returns how many there are then.
@@ -214,16 +163,33 @@ def _compose(family, size, like, slot_class, members, keys, held, op, program, s
         j = i + 1
         while j < size and family[j] >> 32 == c:
             j += 1
-        if j - i < LEAST_RUN or keys[c, 0] != UNARY or not like[keys[c, 1]]:
+        kind = way[keys[c, 1]] if keys[c, 0] == UNARY else NOT
+        if kind in (UPWARDS, DOWNWARDS):
+            low, high = _int(keys[c, 2]), _int(keys[c, 3])
+            composed = (high < 0) == (kind == UPWARDS) and (low | high) != 0
+            if composed and j - i == 1:  # a lone one has its own weight again
+                r = _int(row[code[family[i] & LOW]])
+                c = _found(keys, held, state, _int(UNARY), r, low, high)
+                composed = False
+        else:
+            composed = kind == BOTH_WAYS and j - i >= LEAST_RUN
+        if not composed:
             for p in range(i, j):
                 slot_class[family[p] & LOW] = c
-                family[kept] = family[p]
+                family[kept] = c << 32 | family[p] & LOW
                 kept += 1
             i = j
             continue
+        bounds = _int(0)
         for p in range(i, j):
             members[state[COMPOSED] + p - i] = family[p] & LOW
-        made, slot = _run(c, j - i, slot_class, keys, held, op, program, state)
+            bounds += bound[code[family[p] & LOW]]
+        if kind == BOTH_WAYS:
+            made, slot = _run(c, j - i, slot_class, keys, held, op, program, state)
+        else:
+            made, slot = _bounded_run(
+                c, j - i, bounds, kind == UPWARDS, slot_class, keys, held, op, program, state
+            )
         family[kept] = made << 32 | slot
         kept += 1
         i = j
@@ -238,7 +204,7 @@ def _merge(family, spare, size, slot_class, keys, held, op, program, state):
     coincide.
     """
     while size > 1:
-        _sort(family, spare, size)
+        sort(family, spare, size)
         made = left = right = np.int64(-1)
         for i in range(size // 2):
             one, two = family[2 * i], family[2 * i + 1]
@@ -278,7 +244,8 @@ def compile_program(
     bottom_up,
     code,
     row,
-    like,
+    way,
+    bound,
     theta,
     shift,
     slot_class,
@@ -303,22 +270,25 @@ def compile_program(
         Each variable's weight.
     row : int32 (weights,)
         Number of each weight; those that share it are one class where their tilts are equal.
-    like : bool
-        By number of the weight: those whose runs of siblings are drawn as compositions.
+    way : int8
+        By number of the weight: how runs of siblings with it are composed.
+    bound : int64 (weights,)
+        The end that a weight composed upwards or downwards has.
     theta, shift : float64 (m,)
         The tilt of a variable is theta of the sum above it less, for an owner, `shift` of any of
         its sums. Empty where all tilts are zero.
-    slot_class : int32 (2 n,)
+    slot_class : int32 (2 n and 1 more for each variable with a bound that is composed, and 1)
     sum_class : int32 (m,)
         Filled with the class of each sum, -1 where it has no summand.
     members : int32 (n,)
-    op : int8 (n + n // 4 + 1,)
-    program : int32 (4, n + n // 4 + 1)
+    op : int8 (n + n // 4 + 1 and 1 more for each variable with a bound that is composed)
+    program : int32 (4, the same)
         First, second, third and class of each operation.
-    keys : int32 (2 n + 8, 5)
+    keys : int32 (2 n + 8 and 4 more for each variable with a bound that is composed, 5)
         Kind, left, right and sign of each class, and the number of choices from it. A UNARY class
         has its row and both halves of its tilt, a GEOMETRIC one the class of a member, their
-        number and 1 for upwards, -1 for downwards.
+        number and what is positive for upwards, negative for downwards, a POINT that class and
+        both halves of the number.
     held : int32
         For the hash table; a power of 4 and twice as many as there may be keys.
 
@@ -330,7 +300,7 @@ def compile_program(
     """
     n, m = above.size, owner.size
     state[:] = 0
-    state[RUN] = -1
+    state[RUN] = state[ZERO] = -1
     state[MASK], state[SLOTS], state[BEGIN], state[STOP] = FEWEST - 1, n, n, n
     held[:FEWEST] = 0
     slot_class[:n] = -1
@@ -344,6 +314,17 @@ def compile_program(
     known_tilt = np.zeros(row.size)
     tilt = np.zeros(1)
     halves = tilt.view(np.int32)
+    # variables that are composed from a bound are alike, whatever their bounds
+    alike = np.empty(row.size, dtype=np.int32)
+    up, down = np.int32(-1), np.int32(-1)
+    for i in range(row.size):
+        alike[i] = row[i]
+        if way[row[i]] == UPWARDS:
+            up = row[i] if up < 0 else up
+            alike[i] = up
+        elif way[row[i]] == DOWNWARDS:
+            down = row[i] if down < 0 else down
+            alike[i] = down
     for step in range(m):
         k = bottom_up[step]
         size = start[k + 1] - start[k]
@@ -356,7 +337,7 @@ def compile_program(
         r = np.int32(-1)
         if size >= LEAST_RUN:
             r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
-        if r >= 0 and like[row[r]]:
+        if r >= 0 and way[row[r]] == BOTH_WAYS:
             c = _unary(row[r], halves, keys, held, state)
             at = state[COMPOSED]
             for i in range(size):
@@ -370,11 +351,29 @@ def compile_program(
                     r = code[v]
                     c = np.int64(known[r])
                     if c < 0 or known_tilt[r] != tilt[0]:
-                        c = _unary(row[r], halves, keys, held, state)
+                        kind = way[row[r]]
+                        shared = kind == UPWARDS and tilt[0] < 0.0
+                        shared |= kind == DOWNWARDS and tilt[0] > 0.0
+                        which = alike[r] if shared else row[r]
+                        c = _unary(which, halves, keys, held, state)
                         known[r], known_tilt[r] = c, tilt[0]
                 family[i] = c << 32 | v
-            _sort(family, spare, size)
-            size = _compose(family, size, like, slot_class, members, keys, held, op, program, state)
+            sort(family, spare, size)
+            size = _compose(
+                family,
+                size,
+                way,
+                row,
+                code,
+                bound,
+                slot_class,
+                members,
+                keys,
+                held,
+                op,
+                program,
+                state,
+            )
             made = _merge(family, spare, size, slot_class, keys, held, op, program, state)
             made, slot = made >> 32, made & LOW
         sum_class[k] = made

@@ -131,4 +131,6 @@ def _step(p, off, q, ql, up, down):
     back, back_low = two_product(ratio, down)
     missed = ((top - back) - back_low + top_low + ql * up) / top
     fresh, low = two_product(p, ratio)
+    if fresh == 0.0:
+        return 0.0, 0.0
     return fresh, off + missed + low / fresh

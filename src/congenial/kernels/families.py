@@ -1,0 +1,94 @@
+"""Variables grouped by the sums above them, and sorted by class."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+
+@njit(cache=True)
+def sort(members, spare, size):
+    """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
+    least = most = members[0]
+    ordered = True
+    for i in range(1, size):
+        ordered &= members[i - 1] <= members[i]
+        least, most = min(least, members[i]), max(most, members[i])
+    if ordered:
+        return
+    if size <= 48:
+        for i in range(1, size):
+            one = members[i]
+            j = i
+            while j > 0 and members[j - 1] > one:
+                members[j] = members[j - 1]
+                j -= 1
+            members[j] = one
+        return
+    # radix sort by class, by as few digits as do (Knuth, volume 3, 5.2.5)
+    least >>= 32
+    bits = 1
+    while ((most >> 32) - least) >> bits:
+        bits += 1
+    digits = 1 + (bits - 1) // 11
+    width = (bits + digits - 1) // digits
+    begin = np.empty((1 << width) + 1, dtype=np.int64)
+    for digit in range(digits):
+        shift = digit * width
+        begin[:] = 0
+        for i in range(size):
+            spare[i] = members[i]
+            begin[((((members[i] >> 32) - least) >> shift) & ((1 << width) - 1)) + 1] += 1
+        for b in range(1, begin.size):
+            begin[b] += begin[b - 1]
+        for i in range(size):
+            b = (((spare[i] >> 32) - least) >> shift) & ((1 << width) - 1)
+            members[begin[b]] = spare[i]
+            begin[b] += 1
+
+
+@njit(cache=True)
+def families(above, depth, start, member, bottom_up):
+    """Group variables by the sum above them; return where a plain range of them begins, or -1.
+
+    Fills `start` (m + 1,), `member` (n,) with the summands of k at start[k] .. start[k + 1] - 1,
+    and `bottom_up` (m,) with the sums, deepest first. Where the summands are consecutive variables
+    in the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
+    """
+    n, m = above.size, depth.size
+    start[:] = 0
+    first, plain, last, run = 0, True, -1, 0
+    for v in range(n):
+        k = above[v]
+        if k != last:
+            plain &= k > last
+            if last >= 0:
+                start[last + 1] += run
+            last, run = k, 0
+        run += 1
+        first += k < 0
+    if last >= 0:
+        start[last + 1] += run
+    for k in range(m):
+        start[k + 1] += start[k]
+    if not plain:
+        for v in range(n):
+            if above[v] >= 0:
+                member[start[above[v]]] = v
+                start[above[v]] += 1
+        for k in range(m, 0, -1):
+            start[k] = start[k - 1]
+        if m:
+            start[0] = 0
+    deepest = 0
+    for k in range(m):
+        deepest = max(deepest, depth[k])
+    at = np.zeros(deepest + 2, dtype=np.int64)
+    for k in range(m):
+        at[deepest - depth[k] + 1] += 1
+    for d in range(deepest + 1):
+        at[d + 1] += at[d]
+    for k in range(m):
+        bottom_up[at[deepest - depth[k]]] = k
+        at[deepest - depth[k]] += 1
+    return first if plain else -1
