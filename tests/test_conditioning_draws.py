@@ -56,6 +56,13 @@ CASES = {
     "star, pinned total, all children different": make(
         (-1, 0, 0, 0), [1.0, 0.5, 1.0, 2.0], [3, 0, 1], pinned=(0,)
     ),
+    "star, four empty children, nonnegative": make(
+        (-1, 0, 0, 0, 0, 0), 1.1, [0, 0, 2, 0, 0], pinned=(0,), lo=0
+    ),
+    "star, all children empty, nonnegative": make((-1, 0, 0, 0, 0), 0.8, [0, 0, 0, 0], lo=0),
+    "star, four children at their most": make(
+        (-1, 0, 0, 0, 0, 0), 0.9, [3, 3, 1, 3, 3], pinned=(0,), hi=[13, 3, 3, 3, 3, 3]
+    ),
     "binary": make(BINARY, 0.7, [3, 1, 2]),
     "binary, middle pinned, boxed": make(BINARY, 2.0, [3, 1, 2], pinned=(1,), lo=-4, hi=15),
     "binary, leaf pinned, nonnegative": make(

@@ -9,7 +9,7 @@ from enumeration import log_mode
 from hypothesis import assume, given, settings
 
 import congenial as cg
-from congenial.conditioning import exact, windows
+from congenial.conditioning import exact, losses, windows
 from congenial.conditioning.forest import arrange, of_tree
 from congenial.conditioning.network import compile_network
 from congenial.conditioning.weights import SharedUnary, Unary
@@ -43,15 +43,15 @@ def filled(forest, unary, *, cut, generous):
     place = windows.place_classes(network)
     lo, hi = windows.windows(network, place, cut=cut, generous=generous)
     kept = []
-    inner = exact._cut_off
 
-    def keep(*args):
-        bound = inner(*args)
-        kept.append(args[7].copy())
-        return bound
+    def keep(network, messages, place, small):
+        support = place.support_lo, place.support_hi
+        apart = messages.offset, messages.table.size
+        kept.append(losses.follow(network, messages, support, small, apart).lost)
+        return losses.cut_off(network, messages, place, small)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(exact, "_cut_off", keep)
+        patch.setattr(exact, "cut_off", keep)
         tables, bound = exact._fill(network, place, lo, hi)
     return tables, bound, kept[0]
 
@@ -232,3 +232,36 @@ def test_sums_of_a_plain_vector_have_a_bound_too():
         np.full(n, INF),
     )
     assert exact.prepare(forest, every(unary)).error < 1e-11
+
+
+@given(open_cases(most=8))
+@settings(max_examples=40, derandomize=True, deadline=None)
+def test_rooms_that_are_given_again_change_no_loss(one):
+    assume(np.isfinite(one.scales).any())
+    forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
+    try:
+        network = exact.prepare(forest, unary).network
+    except cg.CongenialError:
+        assume(False)
+    width = np.random.default_rng(one.n).integers(1, 200, network.ctype.size)
+    place, extent = losses.shared_rooms(network, width)
+    # what each entry was last written by, when a class reads the rooms of its parts
+    held = np.full(extent, -1)
+    for c in range(width.size):
+        for part in (network.left[c], network.right[c]):
+            if part >= 0:
+                assert (held[place[part] : place[part] + width[part]] == part).all()
+        held[place[c] : place[c] + width[c]] = c
+    for c in (*network.roots, *network.fixed):
+        assert (held[place[c] : place[c] + width[c]] == c).all()
+
+
+def test_rooms_of_a_large_tree_take_less_than_its_tables():
+    tree = cg.Tree.from_parents([-1, *[0] * 40, *np.repeat(np.arange(1, 41), 25)])
+    x = tree.roll_up(np.random.default_rng(3).poisson(3, 1000))
+    need = cg.consistent(tree) & cg.nonnegative()
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), need)
+    tables = conditioned._prepare(x)
+    width = tables.hi - tables.lo + 1
+    _, extent = losses.shared_rooms(tables.network, width)
+    assert extent < 0.6 * width.sum()

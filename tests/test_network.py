@@ -20,6 +20,7 @@ from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
 INF = np.inf
+UP, DOWN = (0.0, INF), (-INF, 0.0)
 QUICK = settings(
     max_examples=150, deadline=None, derandomize=True, suppress_health_check=[HealthCheck.too_slow]
 )
@@ -49,6 +50,7 @@ def problems(draw):
     else:
         forest = draw(rows())
     kinds = [(laws.LAPLACE, s, 0.0, -INF, INF) for s in (1.0, 2.0)]
+    kinds = [kinds[0], (laws.LAPLACE, 1.0, 0.0, *UP), (laws.LAPLACE, 2.0, 0.0, *DOWN), kinds[1]]
     kinds += [(laws.GAUSSIAN, 1.0, 0.0, -INF, INF), (laws.LAPLACE, 1.0, 0.0, -3.0, INF)]
     kinds += [(laws.LAPLACE, 1.0, 1.0, -INF, INF), kinds[0], (laws.LAPLACE, 1.0, 0.0, 0.0, 0.0)]
     most = draw(st.integers(1, len(kinds)))
@@ -126,15 +128,20 @@ class Walk:
 
     def compose(self, first, second, third, cls):
         network = self.network
-        assert self.ready[[first, second]].all()
+        sums = [(slot, ends) for slot, ends in ((first, UP), (second, DOWN)) if slot >= 0]
+        own = UP if second < 0 else DOWN if first < 0 else (-INF, INF)
         run = network.members[third : third + cls].tolist()
+        assert sums
         assert (network.slot_class[run] == -1).all()
-        for slot, ends in ((first, (0.0, INF)), (second, (-INF, 0.0))):
+        for slot, ends in sums:
+            assert self.ready[slot]
             kind, scale, center, lo, hi, tilt = weight_of(network, network.slot_class[slot])
             assert (kind, center, lo, hi) == (laws.GEOMETRIC_SUM, cls, *ends)
-            like = (laws.LAPLACE, scale, 0.0, -INF, INF, tilt)
+            like = (laws.LAPLACE, scale, 0.0, *own, tilt)
             assert all(self.wanted[v] == like for v in run)
-        self.held[first], self.held[second] = run, []
+            self.held[slot] = run
+        if len(sums) == 2:
+            self.held[second] = []
         self.set_now(*run)
 
     def leaves(self, slot):

@@ -61,7 +61,7 @@ class Conditioned:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw releases, each independent and within `exact.ERROR_LIMIT` of the law.
+        """Draw releases, each independent and within `error_bound` of the law.
 
         Parameters
         ----------
@@ -237,7 +237,7 @@ class Conditioned:
         """Bound on the total variation between a draw and its law, for every dataset."""
         if self.data_free:
             return self._draw_tables.error
-        return exact.ERROR_LIMIT
+        return exact.error_limit(self.forest.n)
 
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost; no table is filled for it."""
@@ -254,7 +254,7 @@ class Conditioned:
         cost = told_cost(self.mechanism, self.requirements, self.forest, self.fixed)
         return (
             f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
-            f"is at most {exact.ERROR_LIMIT:.0e} in total variation."
+            f"is at most {exact.error_limit(self.forest.n):.0e} in total variation."
         )
 
     @cached_property

@@ -9,22 +9,25 @@ import numpy.typing as npt
 
 from congenial.conditioning.direct import error_without_tables, split_directly
 from congenial.conditioning.forest import SumForest
+from congenial.conditioning.losses import Messages, cut_off, stretches
 from congenial.conditioning.network import Network, compile_network
 from congenial.conditioning.weights import SharedUnary, Unary, composable
-from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide, cross_wide
+from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide
 from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels import certify, laws, messages
+from congenial.kernels import laws, messages
 from congenial.kernels.messages import MERGE, PRODUCT
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Every exact draw is within this total variation of its law, or refused.
+# Every exact draw of up to `_MANY` values is within this total variation of its law, or refused;
+# one of more, within as much for each `_MANY`.
 ERROR_LIMIT = 1e-9
+_MANY = 1_200_000
 # Share of that spent on cutting tails and on transforms.
 _CUT = 1e-12
-# Entries of all tables together; each takes 16 bytes while tables are filled.
+# Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
 _MEMORY_LIMIT = 1 << 28
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
@@ -71,6 +74,11 @@ class Tables:
         return self.table[start : start + self.hi[c] - self.lo[c] + 1]
 
 
+def error_limit(n: int) -> float:
+    """Return the total variation that a draw of n values may be off by, before any draw."""
+    return ERROR_LIMIT * max(1.0, n / _MANY)
+
+
 def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -> Tables:
     """Compile, place windows, fill and verify the messages of a forest.
 
@@ -100,7 +108,8 @@ def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -
         network = compile_network(forest, SharedUnary(clipped, weights.code), theta, composed)
         if compose:
             network = split_directly(network)
-        tables = _widen_until_certified(network, place_classes(network))
+        limit = error_limit(forest.n)
+        tables = _widen_until_certified(network, place_classes(network), limit)
         left_out = np.where(far_lo, unary.lo, -np.inf), np.where(far_hi, unary.hi, np.inf)
         if not (far_lo.any() or far_hi.any()) or _out_of_reach(tables, forest.n, *left_out):
             return tables
@@ -127,16 +136,16 @@ def _out_of_reach(tables: Tables, n: int, lo: FloatArray, hi: FloatArray) -> boo
     return bool(((tables.lo[at] >= least[row]) & (tables.hi[at] <= most[row])).all())
 
 
-def _widen_until_certified(network: Network, place: Placement) -> Tables:
+def _widen_until_certified(network: Network, place: Placement, limit: float) -> Tables:
     generous, last = 1.04, np.inf
     for _ in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         tables, cut = _fill(network, place, lo, hi)
-        stalled = 0.5 * last < cut < 0.5 * ERROR_LIMIT  # by transforms, not by windows
+        stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
         if cut <= max(20.0 * _CUT, 0.5 * tables.error) or stalled:
-            if tables.error > ERROR_LIMIT:
+            if tables.error > limit:
                 raise NumericalError(
-                    f"the exact sampler's rounding error is within {ERROR_LIMIT:g} only for "
+                    f"the exact sampler's rounding error is within {limit:g} only for "
                     "smaller trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
@@ -164,7 +173,8 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     gaussian = unary.kind[v] == laws.GAUSSIAN
     inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
     count = network.ctype.size
-    table, lost = np.empty(total), np.zeros(total)
+    table = np.empty(total)
+    errors: dict[int, FloatArray] = {}
     factor, log_scale = np.ones(count), np.zeros(count)
     is_merge = network.ctype == MERGE
     left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
@@ -187,7 +197,7 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
         factor,
         log_scale,
     )
-    for begin, c in _stretches(np.minimum(width, left_width + right_width) * shorter, wide):
+    for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
         messages.fill(begin, c, *args)
         if c not in of_transforms:
             continue
@@ -196,13 +206,14 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
         tb = table[offset[b] : offset[b] + width[b]]
         out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
         table[offset[c] : offset[c] + width[c]] = out
-        lost[offset[c] : offset[c] + width[c]] = off_by * top
+        errors[c] = off_by * top
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
-    cut = _cut_off(network, lo, hi, place, offset, table, factor, lost, wide)
+    filled = Messages(lo, hi, offset, table, factor, errors)
+    cut = cut_off(network, filled, place, 1e-3 * _CUT / (network.choices + 1.0))
     # for each choice the message above it (messages.convolve) and integers out of 2^61
     rounding = 4.0 * _UNIT + width * 2.0**-61
-    rounding[wide] -= 4.0 * _UNIT  # their error is in `lost`
+    rounding[wide] -= 4.0 * _UNIT  # their error is in `cut`
     # for each variable its own weight (weights.fill_unary), for each sum below it a product
     own = _WEIGHT_UNITS * network.variables + network.links
     error = cut + float(rounding @ network.uses) + own * _UNIT + error_without_tables(network)
@@ -211,62 +222,7 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
     reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
     near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
-    filled = (lo, hi, offset, table, factor, log_scale, *near)
-    return Tables(network, *filled, error), cut
-
-
-def _stretches(cost: IntArray, wide: IntArray) -> list[tuple[int, int]]:
-    """Cut the classes into stretches, each ended by a wide class, which it leaves out, or by cost.
-
-    Returns (begin, stop) pairs. Kernels run one stretch at a time, so that an interrupt is seen
-    between two of them.
-    """
-    at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1
-    stops = np.unique(np.concatenate((at, wide, [cost.size])))
-    begins = np.concatenate(([0], stops[:-1] + np.isin(stops[:-1], wide)))
-    return [(int(i), int(j)) for i, j in zip(begins, stops, strict=True)]
-
-
-def _cut_off(
-    network: Network,
-    lo: IntArray,
-    hi: IntArray,
-    place: Placement,
-    offset: IntArray,
-    table: FloatArray,
-    factor: FloatArray,
-    lost: FloatArray,
-    wide: IntArray,
-) -> float:
-    """Bound the probability that the windows cut off."""
-    tails = np.zeros((lo.size, 4))
-    crossed = np.zeros(lo.size, dtype=np.bool_)
-    crossed[wide] = True
-    shape = (network.ctype, network.left, network.right, network.sign)
-    support = place.support_lo, place.support_hi
-    small = 1e-3 * _CUT / (network.choices + 1.0)
-    args = (*shape, lo, hi, *support, offset, table, factor, small, crossed, lost, tails)
-    stop = offset + hi - lo + 1
-    cost = np.where(network.ctype == MERGE, (hi - lo + 1) ** 2, 0)
-    of_transforms = set(wide.tolist())
-    done = 0
-    for _, c in _stretches(cost, wide):
-        certify.certify(done, c, *args)
-        done = c
-        if c not in of_transforms:
-            continue
-        a, b = (slice(offset[part], stop[part]) for part in (network.left[c], network.right[c]))
-        first = int(lo[c] - lo[network.left[c]] - lo[network.right[c]])
-        lost[offset[c] : stop[c]] += cross_wide(
-            table[a], table[b], lost[a], lost[b], first, int(hi[c] - lo[c] + 1)
-        )
-    cut = 0.0
-    for c in network.roots:
-        here = slice(offset[c], offset[c] + hi[c] - lo[c] + 1)
-        cut += certify.root_loss(table[here], lost[here], tails[c])
-    at = offset[network.fixed] - lo[network.fixed]
-    # rounding in the losses themselves is far below one in a million
-    return (1.0 + 1e-6) * (cut + float((lost[at] / (table[at] + lost[at])).sum()))
+    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
 
 
 def log_sum(tables: Tables) -> float:

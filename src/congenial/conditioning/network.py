@@ -115,7 +115,7 @@ def compile_network(
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
     member = np.empty(n, dtype=np.int32)
     first = families.families(forest.above, forest.depth, start, member, bottom_up)
-    bounded = composed >= consing.UPWARDS
+    bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
     more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
     bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
     bound = np.where(bounded, bound, 0.0).astype(np.int64)
@@ -187,7 +187,7 @@ def compile_network(
         moved=moved,
         ends=bound[weights.code[moved]],
         choices=choices,
-        variables=n - count + 2 * (stop - n),
+        variables=slots - count - (choices - root_count),
         links=m,
     )
 

@@ -126,15 +126,18 @@ def composable(unary: Unary) -> npt.NDArray[np.int8]:
     """How runs of siblings with each weight may be drawn as uniform compositions, or 0.
 
     A Laplace weight around zero without bounds is the difference of two geometric variables
-    (`consing.BOTH_WAYS`). The sum of a run is A - B for two sums of geometric variables, and given
-    A and B its members are uniform compositions of them. Where nothing is measured, and a bound
-    holds on one side (`UPWARDS`, `DOWNWARDS`), the members of a run less their bounds are any
-    composition of their sum.
+    (`consing.BOTH_WAYS`); one that ends at zero is a geometric variable (`FROM_ZERO`, `TO_ZERO`).
+    The sum of a run is A - B for two sums of geometric variables, or one of them, and given these
+    its members are uniform compositions of them. Where nothing is measured, and a bound holds on
+    one side (`UPWARDS`, `DOWNWARDS`), the members of a run less their bounds are any composition
+    of their sum.
     """
     laplace = (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
     from_below, from_above = np.isfinite(unary.lo), np.isfinite(unary.hi)
     flat = unary.kind == laws.FLAT
     way = np.where(laplace & np.isneginf(unary.lo) & np.isposinf(unary.hi), consing.BOTH_WAYS, 0)
+    way = np.where(laplace & (unary.lo == 0.0) & np.isposinf(unary.hi), consing.FROM_ZERO, way)
+    way = np.where(laplace & np.isneginf(unary.lo) & (unary.hi == 0.0), consing.TO_ZERO, way)
     way = np.where(flat & from_below & np.isposinf(unary.hi), consing.UPWARDS, way)
     way = np.where(flat & from_above & np.isneginf(unary.lo), consing.DOWNWARDS, way)
     return way.astype(np.int8)

@@ -175,6 +175,7 @@ def certify(
     support_lo,
     support_hi,
     offset,
+    place,
     table,
     factor,
     small,
@@ -182,32 +183,36 @@ def certify(
     lost,
     tails,
 ):
-    """Fill `lost` (as `table`) and `tails` (c, 4): edge and ratio below and above each window.
+    """Fill `lost` and `tails` (c, 4): edge and ratio below and above each window.
 
-    Losses up to `small` are added up instead of being followed entry by entry. `lost` begins at
-    zero, or, where `crossed`, with what the parts of a merge lost inside their
-    windows.
+    ``lost[place[c]]`` belongs to the first entry of class c. Losses up to `small` are added up
+    instead of being followed entry by entry. Where `crossed`, what the parts of a merge lost
+    inside their windows is there already.
     """
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
         width = hi[c] - lo[c] + 1
         t = table[offset[c] : offset[c] + width]
-        out = lost[offset[c] : offset[c] + width]
+        out = lost[place[c] : place[c] + width]
         a, b = left[c], right[c]
         if ctype[c] == PRODUCT:
             at_a = offset[a] + lo[c] - lo[a]
+            lost_a = place[a] + lo[c] - lo[a]
             for i in range(width):
-                at_b = offset[b] + sign[c] * (lo[c] + i) - lo[b]
-                x, y = table[at_a + i], table[at_b]
-                out[i] = (lost[at_a + i] * (y + lost[at_b]) + x * lost[at_b]) / factor[c]
+                below = sign[c] * (lo[c] + i) - lo[b]
+                x, y = table[at_a + i], table[offset[b] + below]
+                p, q = lost[lost_a + i], lost[place[b] + below]
+                out[i] = (p * (y + q) + x * q) / factor[c]
         elif ctype[c] == MERGE:
             wa, wb = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+            if not crossed[c]:
+                out[:] = 0.0
             _lost_in_merge(
                 table[offset[a] : offset[a] + wa],
                 table[offset[b] : offset[b] + wb],
-                lost[offset[a] : offset[a] + wa],
-                lost[offset[b] : offset[b] + wb],
+                lost[place[a] : place[a] + wa],
+                lost[place[b] : place[b] + wb],
                 tails[a],
                 tails[b],
                 lo[c] - lo[a] - lo[b],
@@ -216,6 +221,8 @@ def certify(
                 out,
             )
             out /= factor[c]
+        else:
+            out[:] = 0.0
         for i in range(width):
             out[i] += TINY
         tails[c, 0] = tails[c, 2] = 0.0

@@ -66,8 +66,10 @@ def count_words(first, second, cls, values, begin, end):
     out = 0.0
     for i in range(first.size):
         for column in range(begin, end):
-            out += _composition_words(values[first[i], column], cls[i])
-            out += _composition_words(-values[second[i], column], cls[i])
+            if first[i] >= 0:
+                out += _composition_words(values[first[i], column], cls[i])
+            if second[i] >= 0:
+                out += _composition_words(-values[second[i], column], cls[i])
     return int(1.01 * out + 4.0 * math.sqrt(out)) + 8
 
 
@@ -75,9 +77,9 @@ def count_words(first, second, cls, values, begin, end):
 def compose(first, second, third, cls, members, words, values, begin, end):
     """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
 
-    The parts of total ``values[first[i]]`` less those of ``-values[second[i]]`` are written to
-    the `cls[i]` slots members[third[i]], ... Where more than ``words.size`` words were
-    read, they are to be thrown away.
+    The parts of total ``values[first[i]]`` less those of ``-values[second[i]]``, either of them
+    zero where its slot is -1, are written to the `cls[i]` slots members[third[i]], ... Where more
+    than ``words.size`` words were read, they are to be thrown away.
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.zeros(_MARKS // 64, dtype=np.uint64)
@@ -87,7 +89,8 @@ def compose(first, second, third, cls, members, words, values, begin, end):
         for column in range(begin, end):
             for r in range(start, start + n):
                 values[members[r], column] = 0
-            up, down = values[first[i], column], -values[second[i], column]
+            up = values[first[i], column] if first[i] >= 0 else np.int64(0)
+            down = -values[second[i], column] if second[i] >= 0 else np.int64(0)
             for total, sign in ((up, 1), (down, -1)):
                 at = _add_parts(
                     total, n, sign, words, at, values, column, members, start, chosen, marks

@@ -16,8 +16,9 @@ from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 # Keys of their own until the classes are read: a sum of geometric variables, a fixed number.
 GEOMETRIC = 3
 POINT = 4
-# How runs of like siblings are composed: not, as differences, upwards or downwards from a bound.
-NOT, BOTH_WAYS, UPWARDS, DOWNWARDS = range(4)
+# How runs of like siblings are composed: not, as differences, upwards or downwards from bounds
+# where nothing is measured, upwards or downwards from zero where it is.
+NOT, BOTH_WAYS, UPWARDS, DOWNWARDS, FROM_ZERO, TO_ZERO = range(6)
 # Entries of the smallest hash table.
 FEWEST = 256
 LOW = (1 << 32) - 1
@@ -27,9 +28,7 @@ _int = np.int64
 CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS = range(7)
 # The last run that was composed: its class, length and the three classes made of it.
 RUN = 7
-# A slot that stays zero, if there is one.
-ZERO = 12
-STATE = 13
+STATE = 12
 # Like members in a row that are worth drawing as compositions.
 LEAST_RUN = 4
 
@@ -102,22 +101,33 @@ def _split(left, right, made, slot_class, keys, op, program, state):
 
 
 @njit(cache=True)
-def _run(c, length, slot_class, keys, held, op, program, state):
+def _run(c, length, kind, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
-        up = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(1))
-        down = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(-1))
+        up = down = made = np.int64(-1)
+        if kind != TO_ZERO:
+            made = up = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(1))
+        if kind != FROM_ZERO:
+            made = down = _found(keys, held, state, _int(GEOMETRIC), c, length, _int(-1))
+        if kind == BOTH_WAYS:
+            made = _found(keys, held, state, _int(MERGE), up, down, _int(1))
         state[RUN], state[RUN + 1], state[RUN + 2], state[RUN + 3] = c, length, up, down
-        state[RUN + 4] = _found(keys, held, state, _int(MERGE), up, down, _int(1))
-    above, stop, made = state[SLOTS], state[STOP], state[RUN + 4]
-    slot_class[above], slot_class[above + 1] = state[RUN + 2], state[RUN + 3]
-    state[SLOTS] = above + 2
+        state[RUN + 4] = made
+    stop, made = state[STOP], state[RUN + 4]
     op[stop] = COMPOSE
-    program[0, stop], program[1, stop] = above, above + 1
     program[2, stop], program[3, stop] = state[COMPOSED], length
     state[COMPOSED] += length
     state[STOP] = stop + 1
-    return made, _split(above, above + 1, made, slot_class, keys, op, program, state)
+    for side in range(2):
+        program[side, stop] = -1
+        if state[RUN + 2 + side] >= 0:
+            program[side, stop] = state[SLOTS]
+            slot_class[state[SLOTS]] = state[RUN + 2 + side]
+            state[SLOTS] += 1
+    above, below = np.int64(program[0, stop]), np.int64(program[1, stop])
+    if kind == BOTH_WAYS:
+        return made, _split(above, below, made, slot_class, keys, op, program, state)
+    return made, max(above, below)
 
 
 @njit(cache=True)
@@ -127,10 +137,6 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
     Counted from their bounds, whose sum is `bounds`, they are any composition of their sum: as if
     each were geometric, upwards or downwards. Returns the class and the slot of the sum.
     """
-    if state[ZERO] < 0:
-        slot_class[state[SLOTS]] = -1
-        state[ZERO] = state[SLOTS]
-        state[SLOTS] += 1
     low, high = _int(np.int32(bounds & LOW)), _int(np.int32(bounds >> 32))
     point = _found(keys, held, state, _int(POINT), c, low, high)
     # not shared by runs with other bounds, whose sums lie elsewhere
@@ -141,8 +147,8 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
     slot_class[parts], slot_class[parts + 1] = whole, point
     state[SLOTS] = parts + 2
     op[stop] = COMPOSE
-    program[0, stop] = parts if upwards else state[ZERO]
-    program[1, stop] = state[ZERO] if upwards else parts
+    program[0, stop] = parts if upwards else -1
+    program[1, stop] = -1 if upwards else parts
     program[2, stop], program[3, stop] = state[COMPOSED], length
     state[COMPOSED] += length
     state[STOP] = stop + 1
@@ -172,7 +178,7 @@ def _compose(
                 c = _found(keys, held, state, _int(UNARY), r, low, high)
                 composed = False
         else:
-            composed = kind == BOTH_WAYS and j - i >= LEAST_RUN
+            composed = kind != NOT and j - i >= LEAST_RUN
         if not composed:
             for p in range(i, j):
                 slot_class[family[p] & LOW] = c
@@ -184,12 +190,12 @@ def _compose(
         for p in range(i, j):
             members[state[COMPOSED] + p - i] = family[p] & LOW
             bounds += bound[code[family[p] & LOW]]
-        if kind == BOTH_WAYS:
-            made, slot = _run(c, j - i, slot_class, keys, held, op, program, state)
-        else:
+        if kind in (UPWARDS, DOWNWARDS):
             made, slot = _bounded_run(
                 c, j - i, bounds, kind == UPWARDS, slot_class, keys, held, op, program, state
             )
+        else:
+            made, slot = _run(c, j - i, kind, slot_class, keys, held, op, program, state)
         family[kept] = made << 32 | slot
         kept += 1
         i = j
@@ -300,7 +306,7 @@ def compile_program(
     """
     n, m = above.size, owner.size
     state[:] = 0
-    state[RUN] = state[ZERO] = -1
+    state[RUN] = -1
     state[MASK], state[SLOTS], state[BEGIN], state[STOP] = FEWEST - 1, n, n, n
     held[:FEWEST] = 0
     slot_class[:n] = -1
@@ -337,12 +343,12 @@ def compile_program(
         r = np.int32(-1)
         if size >= LEAST_RUN:
             r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
-        if r >= 0 and way[row[r]] == BOTH_WAYS:
+        if r >= 0 and way[row[r]] in (BOTH_WAYS, FROM_ZERO, TO_ZERO):
             c = _unary(row[r], halves, keys, held, state)
             at = state[COMPOSED]
             for i in range(size):
                 members[at + i] = begin + i if first >= 0 else member[begin + i]
-            made, slot = _run(c, size, slot_class, keys, held, op, program, state)
+            made, slot = _run(c, size, way[row[r]], slot_class, keys, held, op, program, state)
         else:
             for i in range(size):
                 v = begin + i if first >= 0 else member[begin + i]
