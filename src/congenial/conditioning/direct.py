@@ -17,8 +17,8 @@ FloatArray = npt.NDArray[np.float64]
 
 # Variance of a sum that is worth it: tables of some ten thousand entries.
 _WORTH = 2.0**18
-# A composition, for each of its parts (kernels.compositions).
-_COMPOSED = 2.0**-60
+# Both compositions of a run, for each of its members (kernels.compositions).
+_COMPOSED = 2.0**-59
 
 
 def split_directly(network: Network) -> Network:
