@@ -11,17 +11,18 @@ def _rate_function(x, var, rate):
     """Return (I(x), I'(x)) of a law with this variance whose tail falls by `rate` a step.
 
     The law has the cumulants of a sum of Laplace variables, log E exp(t X) =
-    -(var rate^2 / 2) log(1 - t^2 / rate^2); a Gaussian one where `rate` is infinite.
+    -(var rate^2 / 2) log(1 - t^2 / rate^2); a Gaussian one where `rate` is far above 1 / sd.
     """
     if var <= 0.0:
         return np.inf, np.inf
     if rate <= 0.0:
         return 0.0, 0.0
-    if rate == np.inf or x < 1e-3 * var * rate:
+    if rate > 1e6 / np.sqrt(var) or x < 1e-3 * var * rate:
         return 0.5 * x * x / var, x / var
-    half = 0.5 * var * rate * rate
-    t = rate * x / (half / rate + np.sqrt((half / rate) ** 2 + x * x))
-    return x * t + half * np.log1p(-((t / rate) ** 2)), t
+    half = 0.5 * var * rate
+    whole = half + np.sqrt(half * half + x * x)
+    t = rate * x / whole
+    return x * t + half * rate * np.log(2.0 * half / whole), t
 
 
 @njit(cache=True)
