@@ -52,7 +52,7 @@ def filled(forest, unary, *, cut, generous):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "cut_off", keep)
-        tables, bound = exact._fill(network, place, lo, hi)
+        tables, bound = exact._fill(network, place, lo, hi, cut)
     return tables, bound, kept[0]
 
 

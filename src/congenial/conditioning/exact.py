@@ -25,7 +25,7 @@ IntArray = npt.NDArray[np.int64]
 # one of more, within as much for each `_MANY`.
 ERROR_LIMIT = 1e-9
 _MANY = 1_200_000
-# Share of that spent on cutting tails and on transforms.
+# What is spent at least on cutting tails and on transforms.
 _CUT = 1e-12
 # Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
 _MEMORY_LIMIT = 1 << 28
@@ -137,12 +137,15 @@ def _out_of_reach(tables: Tables, n: int, lo: FloatArray, hi: FloatArray) -> boo
 
 
 def _widen_until_certified(network: Network, place: Placement, limit: float) -> Tables:
+    # tails cut off need not be much less than what rounding costs anyhow
+    wanted = max(_CUT, 0.1 * _least_rounding(network))
     generous, last = 1.04, np.inf
     for _ in range(12):
-        lo, hi = windows(network, place, cut=_CUT, generous=generous)
-        tables, cut = _fill(network, place, lo, hi)
+        lo, hi = windows(network, place, cut=wanted, generous=generous)
+        tables, cut = _fill(network, place, lo, hi, wanted)
+        enough = max(20.0 * _CUT, 0.5 * tables.error)
         stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
-        if cut <= max(20.0 * _CUT, 0.5 * tables.error) or stalled:
+        if cut <= enough or stalled:
             if tables.error > limit:
                 raise NumericalError(
                     f"the exact sampler's rounding error is within {limit:g} only for "
@@ -150,7 +153,7 @@ def _widen_until_certified(network: Network, place: Placement, limit: float) -> 
                 )
             return tables
         # wider by a fifth, the loss falls by two or three decades
-        decades = np.log10(max(cut, 20.0 * _CUT) / (20.0 * _CUT))
+        decades = np.log10(max(cut / wanted, 1.0))
         generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
     raise NumericalError(
         "the messages of the exact sampler do not reach their error bound; "
@@ -158,8 +161,16 @@ def _widen_until_certified(network: Network, place: Placement, limit: float) -> 
     )
 
 
-def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tuple[Tables, float]:
-    """Fill all tables; return them and the total variation lost to windows."""
+def _least_rounding(network: Network) -> float:
+    """Total variation that rounding costs whatever the windows, see `_fill`."""
+    own = _WEIGHT_UNITS * network.variables + network.links
+    return float((4.0 * network.choices + own) * _UNIT) + error_without_tables(network)
+
+
+def _fill(
+    network: Network, place: Placement, lo: IntArray, hi: IntArray, wanted: float
+) -> tuple[Tables, float]:
+    """Fill all tables; return them and the total variation lost to windows, `wanted` or so."""
     width = hi - lo + 1
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
@@ -210,13 +221,12 @@ def _fill(network: Network, place: Placement, lo: IntArray, hi: IntArray) -> tup
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     filled = Messages(lo, hi, offset, table, factor, errors)
-    cut = cut_off(network, filled, place, 1e-3 * _CUT / (network.choices + 1.0))
-    # for each choice the message above it (messages.convolve) and integers out of 2^61
-    rounding = 4.0 * _UNIT + width * 2.0**-61
+    cut = cut_off(network, filled, place, 1e-3 * wanted / (network.choices + 1.0))
+    # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
+    # variable its own weight (weights.fill_unary), for each sum below it a product
+    rounding = width * 2.0**-61
     rounding[wide] -= 4.0 * _UNIT  # their error is in `cut`
-    # for each variable its own weight (weights.fill_unary), for each sum below it a product
-    own = _WEIGHT_UNITS * network.variables + network.links
-    error = cut + float(rounding @ network.uses) + own * _UNIT + error_without_tables(network)
+    error = cut + float(rounding @ network.uses) + _least_rounding(network)
     a = network.left
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)

@@ -36,7 +36,7 @@ def _tail(table, lost, step):
             continue
         slope = math.log(inner / edge) / back
         # slopes of a log-concave function only fall from here to its mode
-        if slope < 0.5 * rate:
+        if slope < rate:
             break
         rate = max(rate, slope)
         back *= 2
@@ -99,23 +99,19 @@ def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
 @njit(cache=True)
 def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
     """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
-    if not crossed:
-        _cross(lost_a, b + lost_b, small, first, out)
-        _cross(lost_b, a, small, first, out)
     whole_a, whole_b = a + lost_a, b + lost_b
+    if not crossed:
+        _cross(lost_a, whole_b, small, first, out)
+        _cross(lost_b, a, small, first, out)
     # a's upper end against b read upwards, then the mirror images
     back = a.size + b.size - 2 - (first + out.size - 1)
-    low_a, high_a, low_b, high_b = tails_a[:2], tails_a[2:], tails_b[:2], tails_b[2:]
-    _add_tail(out, first - a.size + 1, high_a[0], high_a[1], whole_b, low_b[0], low_b[1])
-    _add_tail(out, first - b.size + 1, high_b[0], high_b[1], whole_a, low_a[0], low_a[1])
-    if low_a[0] <= 0.0 and low_b[0] <= 0.0:
-        return
-    flipped = np.zeros(out.size)
-    whole_a, whole_b = whole_a[::-1].copy(), whole_b[::-1].copy()
-    _add_tail(flipped, back - a.size + 1, low_a[0], low_a[1], whole_b, high_b[0], high_b[1])
-    _add_tail(flipped, back - b.size + 1, low_b[0], low_b[1], whole_a, high_a[0], high_a[1])
-    for i in range(out.size):
-        out[i] += flipped[out.size - 1 - i]
+    low_a, ratio_a, high_a, rise_a = tails_a[0], tails_a[1], tails_a[2], tails_a[3]
+    low_b, ratio_b, high_b, rise_b = tails_b[0], tails_b[1], tails_b[2], tails_b[3]
+    _add_tail(out, first - a.size + 1, high_a, rise_a, whole_b, low_b, ratio_b)
+    _add_tail(out, first - b.size + 1, high_b, rise_b, whole_a, low_a, ratio_a)
+    down, down_a, down_b = out[::-1], whole_a[::-1], whole_b[::-1]
+    _add_tail(down, back - a.size + 1, low_a, ratio_a, down_b, high_b, rise_b)
+    _add_tail(down, back - b.size + 1, low_b, ratio_b, down_a, high_a, rise_a)
 
 
 @njit(cache=True)
