@@ -28,6 +28,7 @@ LAYERS = (
     ("accounting",),
     ("mixtures",),
     ("conditioning", "imaging"),
+    ("compiled",),
     ("fields",),
     ("sections",),
     ("plan",),

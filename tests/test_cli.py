@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from city import TRIPS, ZONES, listing, make_city
 
-from congenial import __version__, cli, files
+from congenial import __version__, cli, compiled, files
 from congenial.progress import progress
 
 DATA = """
@@ -384,13 +384,17 @@ def test_progress_on_a_terminal_once_patience_ends(patience, shown):
 
 
 def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
+    done = []
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
-    cli._announce_compilation(quiet=True)
+    monkeypatch.setattr(compiled, "compile_kernels", done.append)
+    cli._compile_kernels("conditioning", quiet=True)
     assert capsys.readouterr().err == ""
-    cli._announce_compilation(quiet=False)
+    cli._compile_kernels("imaging", quiet=False)
     assert "Compiling" in capsys.readouterr().err
-    (tmp_path / "x.nbi").touch()
-    cli._announce_compilation(quiet=False)
+    assert done == ["conditioning", "imaging"]
+    for path in (Path(compiled.__file__).parent / "kernels").glob("*.py"):
+        (tmp_path / f"{path.stem}.some-1.nbi").touch()
+    cli._compile_kernels("conditioning", quiet=False)
     assert capsys.readouterr().err == ""
 
 

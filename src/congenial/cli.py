@@ -14,7 +14,7 @@ import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NoReturn
+from typing import TYPE_CHECKING, Literal, NoReturn
 
 import click
 
@@ -67,8 +67,8 @@ def release_command(
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
-    _announce_compilation(quiet)
     with _undisturbed():
+        _compile_kernels(read.method.name, quiet=quiet)
         from congenial.release import release
     with progress(quiet=quiet) as notify:
         made = release(
@@ -134,8 +134,8 @@ def explain_command(plan: Path) -> None:
     with _undisturbed():
         from congenial.plan import read_plan
     read = read_plan(plan)
-    _announce_compilation(quiet=False)
     with _undisturbed():
+        _compile_kernels(read.method.name, quiet=False)
         from congenial.explain import as_text, explain
     click.echo(as_text(explain(read, plan.parent)))
 
@@ -157,14 +157,17 @@ def _undisturbed() -> Iterator[None]:
         raise KeyboardInterrupt
 
 
-def _announce_compilation(quiet: bool) -> None:
-    """Say so where the kernels are not compiled for this machine yet, since it takes a while."""
-    place = os.environ.get("NUMBA_CACHE_DIR")
-    kernels = Path(__file__).parent / "kernels"
-    known = kernels.rglob("*.nbi") if place is None else Path(place).rglob("*.nbi")
-    if not quiet and next(iter(known), None) is None:
-        notice = "Compiling kernels for this machine, once; this takes some ten seconds."
+def _compile_kernels(method: str, *, quiet: bool) -> None:
+    """Compile all kernels where this machine has not done so yet, and say so: it takes a while."""
+    from congenial.compiled import compile_kernels, is_missing
+
+    own: Literal["conditioning", "imaging"] = "imaging" if method == "imaging" else "conditioning"
+    if not is_missing(own):
+        return
+    if not quiet:
+        notice = "Compiling kernels for this machine, once; this takes some twenty seconds."
         click.echo(notice, err=True)
+    compile_kernels(own)
 
 
 def main() -> NoReturn:
