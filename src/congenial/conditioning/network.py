@@ -114,7 +114,7 @@ def compile_network(
         theta = shift = np.zeros(0)
     start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
     member = np.empty(n, dtype=np.int32)
-    first = families.families(forest.above, forest.depth, start, member, bottom_up)
+    first = families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
     bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
     more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
     bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
@@ -175,7 +175,7 @@ def compile_network(
         second=program[1, begin:stop],
         third=program[2, begin:stop],
         cls=program[3, begin:stop],
-        members=members[:count],
+        members=members[:count].copy(),
         slots=slots,
         slot_class=slot_class[:slots],
         fixed=sum_class[(forest.owner < 0) & (sum_class >= 0)],

@@ -48,12 +48,13 @@ def sort(members, spare, size):
 
 
 @njit(cache=True)
-def families(above, depth, start, member, bottom_up):
+def families(above, owner, depth, start, member, bottom_up):
     """Group variables by the sum above them; return where a plain range of them begins, or -1.
 
     Fills `start` (m + 1,), `member` (n,) with the summands of k at start[k] .. start[k + 1] - 1,
-    and `bottom_up` (m,) with the sums, deepest first. Where the summands are consecutive variables
-    in the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
+    and `bottom_up` (m,) with the sums, each right after all that lie below it: what is made of
+    these is soon read and not needed for long. Where the summands are consecutive variables in
+    the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
     """
     n, m = above.size, depth.size
     start[:] = 0
@@ -88,7 +89,19 @@ def families(above, depth, start, member, bottom_up):
         at[deepest - depth[k] + 1] += 1
     for d in range(deepest + 1):
         at[d + 1] += at[d]
+    by_depth = np.empty(m, dtype=np.int32)
     for k in range(m):
-        bottom_up[at[deepest - depth[k]]] = k
+        by_depth[at[deepest - depth[k]]] = k
         at[deepest - depth[k]] += 1
+    # each sum and all below it take consecutive places, itself the last
+    size = np.ones(m + 1, dtype=np.int32)
+    for k in by_depth:
+        # index -1 is the last, as m is
+        size[above[owner[k]] if owner[k] >= 0 else m] += size[k]
+    free = np.zeros(m + 1, dtype=np.int32)
+    for k in by_depth[::-1]:
+        top = above[owner[k]] if owner[k] >= 0 else m
+        free[k] = free[top]
+        free[top] += size[k]
+        bottom_up[free[k] + size[k] - 1] = k
     return first if plain else -1
