@@ -37,7 +37,7 @@ class Cost:
     def __str__(self) -> str:
         """Return both in words."""
         return (
-            f"{self.entries:.1e} table entries ({told_bytes(16.0 * self.entries)}) and "
+            f"{self.entries:.1e} table entries ({told_bytes(10.0 * self.entries)}) and "
             f"{self.work:.1e} multiplications ({told_time(self.work / RATE)})"
         )
 
@@ -71,7 +71,7 @@ def forest_cost(
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
     if compose:
         network = split_directly(network)
-    lo, hi = windows(network, place_classes(network), cut=cut, generous=1.4)
+    lo, hi = windows(network, place_classes(network), cut=cut, generous=1.04)
     width = np.maximum(hi - lo + 1, 0).astype(np.float64)
     merges = network.ctype == MERGE
     direct = width[network.left] * width[network.right]

@@ -175,7 +175,7 @@ def _fill(
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
         raise UnsupportedError(
-            f"the exact sampler would need {total * 16 / 2**30:.0f} GiB of tables; "
+            f"the exact sampler would need {total * 10 / 2**30:.0f} GiB of tables; "
             "use smaller noise scales or fewer queries."
         )
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
