@@ -27,6 +27,8 @@ IntArray = npt.NDArray[np.int64]
 # What a cut set may cost: assignments, and multiplications of all of them together.
 MOST_ASSIGNMENTS = 1 << 20
 MOST_WORK = 1 << 36
+# Entries of all tables.
+MOST_ENTRIES = 1 << 26
 # Total variation spent on windows.
 _CUT = 1e-12
 _UNIT = 2.0**-53
@@ -64,7 +66,9 @@ class Assignments:
         return float(top + np.log(np.exp(self.log_weight - top).sum()))
 
 
-def choose_cut(system: SumSystem, box: Box, first: Sequence[int] = ()) -> tuple[int, ...]:
+def choose_cut(
+    system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
+) -> tuple[int, ...]:
     """Return variables whose values, held, leave a forest: those with narrow windows if possible.
 
     Parameters
@@ -73,15 +77,18 @@ def choose_cut(system: SumSystem, box: Box, first: Sequence[int] = ()) -> tuple[
     box : Box
     first : sequence of int
         Variables that belong to the cut set in any case.
+    tally : int, optional
+        A row whose cycles are left, see `Branches`.
     """
     free = free_variables(system)
+    rows = [row for k, row in enumerate(system.rows) if k != tally]
     touched = np.zeros(system.size)
-    for row in system.rows:
+    for row in rows:
         for v in row:
             touched[v] += 1.0
     price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
     order = sorted((v for v in free if v not in first), key=lambda v: (-price[v], v))
-    return (*first, *cycle_closers(system.rows, order))
+    return (*first, *cycle_closers(rows, order))
 
 
 def free_variables(system: SumSystem) -> list[int]:
@@ -137,7 +144,11 @@ def enumerate_cut(
 
 
 def weigh(
-    system: SumSystem, unary: Unary, first: Sequence[int] = (), most: int = MOST_ASSIGNMENTS
+    system: SumSystem,
+    unary: Unary,
+    first: Sequence[int] = (),
+    most: int = MOST_ASSIGNMENTS,
+    tally: int | None = None,
 ) -> Assignments:
     """Choose a cut set, list its assignments and weigh them; windows grow until they are proved.
 
@@ -155,14 +166,17 @@ def weigh(
     budget = 40.0 + np.log(4.0 * system.size + 4.0)
     for _ in range(8):
         box = place_box(system.rows, unary, fixed, budget)
-        cut = choose_cut(system, box, first)
-        branches = compile_branches(system.rows, box, free, cut)
+        cut = choose_cut(system, box, first, tally)
         listed = enumerate_cut(system, box, cut, most)
         if listed is None:
             raise too_costly()
         values, log_own = listed
-        if values.shape[0] * branches.work > 4 * MOST_WORK:
+        sizes = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
+        if values.shape[0] * sizes.work + sizes.once > 4 * MOST_WORK:
             raise too_costly()
+        if sizes.width.sum() > 4 * MOST_ENTRIES:
+            raise too_costly()
+        branches = compile_branches(system.rows, box, free, cut, tally=tally)
         found = evaluated(box, branches, values, log_own)
         if np.isneginf(found.log_weight).all():
             needed = 2.0 * budget
@@ -222,18 +236,29 @@ def _evaluate(
     )
 
 
+def arithmetic_error(branches: Branches) -> float:
+    """Bound what rounding in the tables and in choices from them adds to a total variation."""
+    width = branches.width.astype(np.float64)
+    # sums of that many products, exponentials, each used above and in the draw
+    exponents = np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
+    rounding = 2.0 * float((branches.terms + exponents + 8.0).sum() + 1e3) * _UNIT
+    integers = float(width.sum() + (width[branches.roots] ** 2).sum()) * 2.0**-60
+    return rounding + integers
+
+
 def _error(found: Assignments, log_chance: float, cut: float) -> float:
     """Bound the total variation of a draw: windows, underflow, rounding, integer weights."""
-    width = found.branches.width.astype(np.float64)
-    # entries below 1e-300 of their table's largest vanish
-    vanished = width.sum() * np.exp(min(-690.0 + found.box.log_multiplicity - log_chance, 0.0))
-    # sums of that many products, exponentials of up to 750, each used above and in the draw
-    rounding = 2.0 * float((width + 800.0).sum() + 1e3) * _UNIT
+    branches = found.branches
+    # entries below 1e-300 of their table's largest vanish, or below 1e-150 where there are tallies
+    depth = -344.0 if (branches.tallies > 1).any() else -690.0
+    vanished = 2.0 * float(branches.width.sum())
+    vanished *= np.exp(min(depth + found.box.log_multiplicity - log_chance, 0.0))
     # logarithms are added up, one a root and its scale
     logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
-    logs += np.abs(found.branches.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
-    rounding += 8.0 * (found.branches.roots.size + len(found.branches.cut)) * float(logs) * _UNIT
-    integers = float((width**2).sum()) * 2.0**-60 + 2.0 * _BLOCK**2 * 2.0**-60
+    logs += np.abs(branches.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
+    rounding = arithmetic_error(branches)
+    rounding += 8.0 * (branches.roots.size + len(branches.cut)) * float(logs) * _UNIT
+    integers = 2.0 * _BLOCK**2 * 2.0**-60
     blocks = found.values.shape[0] * 2.0**-50 / _BLOCK
     error = cut + vanished + rounding + integers + blocks
     if error > ERROR_LIMIT:
@@ -293,11 +318,11 @@ def draw_forest(
 
 
 def joint_table(
-    system: SumSystem, unary: Unary, nodes: Sequence[int]
+    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
     """Return the joint law of variables: the window of each, and the table of probabilities."""
     *others, last = nodes
-    found = weigh(system, unary, tuple(others))
+    found = weigh(system, unary, tuple(others), tally=tally)
     box, cut = found.box, found.branches.cut
     windows = tuple(np.arange(box.lo[v], box.hi[v] + 1) for v in nodes)
     shape = tuple(w.size for w in windows)
@@ -311,7 +336,7 @@ def joint_table(
         np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
     else:
         free = free_variables(system)
-        branches = compile_branches(system.rows, box, free, cut, last)
+        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
         scratch = np.empty(found.values.shape[0])
         _evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
         if branches.orientation[branches.roots[-1]] < 0:

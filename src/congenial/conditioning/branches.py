@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.boxes import Box, Signed, added
+from congenial.conditioning.boxes import Box
+from congenial.conditioning.compiler import Compiler
 from congenial.conditioning.systems import Row
 from congenial.conditioning.weights import Unary
 from congenial.kernels import cutset, laws
@@ -28,6 +29,8 @@ class Branches:
     coefficients, checks : ndarray of int64, shapes (rows, cut) and (rest, cut)
         What held variables add to the sums that still have others, and to those that have not.
     op, left, right, sign, row, lo, hi, offset : ndarray of int64, shape (tables,)
+    tally_lo, tally_hi : ndarray of int64, shape (tables,)
+        Window of the tally; 0 and 0 where there is none.
     variable, orientation : ndarray of int64, shape (tables,)
         The variable whose weight a UNARY table holds (-1 for none) at ``orientation * value``.
     moving : ndarray of bool, shape (tables,)
@@ -36,6 +39,8 @@ class Branches:
         State that the kernels go on from.
     roots : ndarray of int64
         Tables of the variables at the top; the one asked for comes last.
+    depth : ndarray of float64, shape (tables,)
+        How far below the largest the smallest weight of a UNARY table may lie, in logarithms.
     events : int
         Sums that a window cuts off.
     choices : int
@@ -52,6 +57,8 @@ class Branches:
     row: IntArray
     lo: IntArray
     hi: IntArray
+    tally_lo: IntArray
+    tally_hi: IntArray
     offset: IntArray
     variable: IntArray
     orientation: IntArray
@@ -62,98 +69,60 @@ class Branches:
     log_scale: FloatArray
     shifts: IntArray
     roots: IntArray
+    depth: FloatArray
     events: int
 
     @property
     def choices(self) -> int:
-        """Number of merges and roots."""
-        return int((self.op == cutset.MERGE).sum()) + self.roots.size
+        """Number of choices of a draw, at most."""
+        simple = np.isin(self.op, (cutset.UNARY, cutset.POINT, cutset.ENTER))
+        tallied = (self.op != cutset.READ) | (self.tally_hi > self.tally_lo)
+        return int((~simple & tallied).sum()) + self.roots.size
+
+    @property
+    def tallies(self) -> IntArray:
+        """Number of tallies of each table."""
+        return np.asarray(np.maximum(self.tally_hi - self.tally_lo + 1, 0), dtype=np.int64)
 
     @property
     def width(self) -> IntArray:
-        """Width of each table."""
-        return np.asarray(np.maximum(self.hi - self.lo + 1, 0), dtype=np.int64)
+        """Entries of each table."""
+        return np.asarray(np.maximum(self.hi - self.lo + 1, 0) * self.tallies, dtype=np.int64)
+
+    @property
+    def terms(self) -> IntArray:
+        """Number of products that are added up to an entry of each table, at most."""
+        fewer = np.minimum(self.width[self.left], self.width[self.right])
+        of_tallies = np.minimum(self.tallies[self.left], self.tallies[self.right])
+        out = np.where(np.isin(self.op, (cutset.READ, cutset.CLOSE)), of_tallies, 1)
+        out = np.where(self.op == cutset.MERGE, fewer, out)
+        return np.where(self.op == cutset.SUM, self.width[self.left], out)
+
+    @property
+    def _products(self) -> FloatArray:
+        """Multiplications that each table takes."""
+        width = self.width.astype(np.float64)
+        pairs = width * self.tallies[self.right]
+        out = np.where(self.op == cutset.READ, pairs, width[self.left])
+        return np.where(self.op == cutset.MERGE, width[self.left] * width[self.right], out)
 
     @property
     def work(self) -> int:
         """Multiplications that one assignment takes at most, no table shared with another."""
-        width = self.width.astype(np.float64)
-        cost = np.where(self.op == cutset.MERGE, width[self.left] * width[self.right], width)
-        return int(cost[self.moving].sum()) + self.op.size
+        return int(self._products[self.moving].sum()) + self.op.size
+
+    @property
+    def once(self) -> int:
+        """Multiplications for the tables that no assignment changes."""
+        return int(self._products[~self.moving].sum())
 
     @property
     def program(self) -> Program:
         """Arguments of the kernels, from `row` to `shifts`; state is copied."""
-        fixed = (self.row, self.op, self.left, self.right, self.sign, self.lo, self.hi, self.offset)
+        links = (self.row, self.op, self.left, self.right, self.sign)
+        fixed = (*links, self.lo, self.hi, self.tally_lo, self.tally_hi, self.offset)
         state = (self.table, self.start, self.stop, self.log_scale, self.shifts)
         return (*fixed, *(array.copy() for array in state))
-
-
-class _Compiler:
-    """Grows the list of tables."""
-
-    def __init__(self, box: Box) -> None:
-        self.box = box
-        self.columns: dict[str, list[int]] = {
-            name: []
-            for name in ("op", "left", "right", "sign", "row", "lo", "hi", "variable", "flip")
-        }
-        self.moving: list[bool] = []
-        self.spans: list[tuple[Signed, int, int]] = []
-        self.events = 0
-        self._reached: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
-
-    def add(
-        self, op: int, lo: int, hi: int, span: tuple[Signed, int, int], moving: bool, **more: int
-    ) -> int:
-        given = {"op": op, "lo": lo, "hi": hi, **more}
-        rest = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
-        for name, column in self.columns.items():
-            column.append(given.get(name, rest.get(name, 0)))
-        self.moving.append(moving)
-        self.spans.append(span)
-        return len(self.moving) - 1
-
-    def unary(self, v: int, flip: int) -> int:
-        lo, hi = int(self.box.lo[v]), int(self.box.hi[v])
-        if flip < 0:
-            lo, hi = -hi, -lo
-        span = _turned(self.box.spans[v], flip)
-        return self.add(cutset.UNARY, lo, hi, span, moving=False, variable=v, flip=flip)
-
-    def merge(self, a: int, b: int) -> int:
-        col = self.columns
-        lo, hi = col["lo"][a] + col["lo"][b], col["hi"][a] + col["hi"][b]
-        one, two = self.spans[a], self.spans[b]
-        span = (added(one[0], two[0]), one[1] + two[1], one[2] + two[2])
-        key = tuple(sorted(span[0].items()))
-        if key not in self._reached:
-            self._reached[key] = self.box.reach(span[0])
-        reach = self._reached[key]
-        self.events += 2
-        lo, hi = max(lo, reach[0] + span[1]), min(hi, reach[1] + span[2])
-        moving = self.moving[a] or self.moving[b]
-        return self.add(cutset.MERGE, lo, hi, span, moving, left=a, right=b)
-
-    def merge_all(self, parts: list[int]) -> int:
-        """Merge in rounds of pairs, tables that never change first."""
-        still = self._rounds([t for t in parts if not self.moving[t]])
-        joined = still + self._rounds([t for t in parts if self.moving[t]])
-        if not joined:
-            return self.add(cutset.POINT, 0, 0, ({}, 0, 0), moving=False)
-        return self.merge(joined[0], joined[1]) if len(joined) == 2 else joined[0]
-
-    def _rounds(self, group: list[int]) -> list[int]:
-        while len(group) > 1:
-            pairs = [self.merge(a, b) for a, b in zip(group[::2], group[1::2], strict=False)]
-            group = pairs + (group[-1:] if len(group) % 2 else [])
-        return group
-
-
-def _turned(span: tuple[Signed, int, int], way: int) -> tuple[Signed, int, int]:
-    if way > 0:
-        return span
-    return {v: -a for v, a in span[0].items()}, -span[2], -span[1]
 
 
 def compile_branches(
@@ -163,6 +132,9 @@ def compile_branches(
     cut: tuple[int, ...],
     last: int | None = None,
     weights: Unary | None = None,
+    tally: int | None = None,
+    *,
+    fill: bool = True,
 ) -> Branches:
     """Compile the forest that is left of `rows` when the variables of `cut` are held.
 
@@ -177,6 +149,10 @@ def compile_branches(
         Variable to stand at the top, as the last root.
     weights : Unary, optional
         Weights other than those that the windows are made for.
+    tally : int, optional
+        A row that may close cycles with the others: it is carried along them.
+    fill : bool
+        Whether tables are filled; their sizes are known without.
 
     Returns
     -------
@@ -191,31 +167,40 @@ def compile_branches(
                 coefficients[k, held[v]] = a
     touching: dict[int, list[int]] = {}
     for k, row in enumerate(open_rows):
-        for v in row:
+        for v in row if k != tally else ():
             touching.setdefault(v, []).append(k)
-    build = _Compiler(box)
-    roots = []
+    entering = {} if tally is None else open_rows[tally]
+    build = Compiler(box)
     seen: set[int] = set()
     first = [] if last is None else [last]
-    for start in [*first, *free]:
-        if start in held or start in seen:
-            continue
-        roots.append(_compile_component(build, start, open_rows, touching, coefficients, seen))
-    if last is not None:
+    found = [
+        _compile_component(build, start, open_rows, touching, coefficients, entering, seen)
+        for start in [*first, *free]
+        if start not in held and start not in seen
+    ]
+    roots = [t for t, enters in found if not enters]
+    tallied = [t for t, enters in found if enters]
+    if last is not None and not found[0][1]:
         roots = roots[1:] + roots[:1]
+    if tallied and tally is not None:
+        closed = build.close(tallied, tally, shifted=bool(coefficients[tally].any()))
+        # the root asked for comes last: the first of those tallied, or one without a tally
+        roots = [*roots, closed] if found[0][1] else [closed, *roots]
     empty = [k for k, row in enumerate(open_rows) if not row]
     unary = box.unary if weights is None else weights
-    return _filled(build, unary, cut, coefficients, coefficients[empty], roots)
+    return _filled(build, unary, cut, coefficients, coefficients[empty], roots, fill=fill)
 
 
 def _compile_component(
-    build: _Compiler,
+    build: Compiler,
     start: int,
     rows: list[Row],
     touching: dict[int, list[int]],
     coefficients: IntArray,
+    entering: Row,
     seen: set[int],
-) -> int:
+) -> tuple[int, bool]:
+    """Compile what hangs together with `start`; tell whether any of it enters the tally."""
     above: dict[int, int] = {start: -1}
     flip: dict[int, int] = {start: 1}
     order = [start]
@@ -235,40 +220,43 @@ def _compile_component(
             if k == above[v]:
                 continue
             below = build.merge_all([done[w] for w in rows[k] if w != v])
-            moving = build.moving[t] or build.moving[below] or bool(coefficients[k].any())
-            lo, hi = build.columns["lo"][t], build.columns["hi"][t]
             sign = -rows[k][v] * flip[v]
-            span = build.spans[t]
-            t = build.add(cutset.READ, lo, hi, span, moving, left=t, right=below, sign=sign, row=k)
-        done[v] = t
-    return done[start]
+            t = build.read(t, below, sign, k, shifted=bool(coefficients[k].any()))
+        done[v] = build.enter(t, entering[v] * flip[v]) if v in entering else t
+    return done[start], any(v in entering for v in order)
 
 
 def _filled(
-    build: _Compiler,
+    build: Compiler,
     unary: Unary,
     cut: tuple[int, ...],
     coefficients: IntArray,
     checks: IntArray,
     roots: list[int],
+    *,
+    fill: bool,
 ) -> Branches:
     columns = {k: np.array(v, dtype=np.int64) for k, v in build.columns.items()}
     flip = columns.pop("flip")
     lo, hi, op = columns["lo"], columns["hi"], columns["op"]
     hi[:] = np.maximum(hi, lo - 1)
-    width = hi - lo + 1
+    columns["tally_hi"] = np.maximum(columns["tally_hi"], columns["tally_lo"] - 1)
+    width = (hi - lo + 1) * (columns["tally_hi"] - columns["tally_lo"] + 1)
     offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
-    table = np.zeros(int(width.sum()))
+    table = np.zeros(int(width.sum()) if fill else 0)
+    depth = np.zeros(op.size)
     start, stop = np.zeros(op.size, dtype=np.int64), width.copy()
-    table[offset[op == cutset.POINT]] = 1.0
     for t in np.flatnonzero((op == cutset.UNARY) & (width > 0)).tolist():
         v = int(columns["variable"][t])
         u = np.arange(lo[t], hi[t] + 1.0) - flip[t] * unary.center[v]
-        table[offset[t] : offset[t] + width[t]] = np.exp(
-            log_weight(unary.kind[v], unary.scale[v], u)
-        )
+        log_weights = log_weight(unary.kind[v], unary.scale[v], u)
+        depth[t] = min(750.0, -float(log_weights.min()))  # beyond, the weight is 0
+        if fill:
+            table[offset[t] : offset[t] + width[t]] = np.exp(log_weights)
+    if fill:
+        table[offset[op == cutset.POINT]] = 1.0
     # entries that underflow count as none
-    for t in np.flatnonzero(op < cutset.MERGE).tolist():
+    for t in np.flatnonzero(op < cutset.MERGE).tolist() if fill else ():
         positive = np.flatnonzero(table[offset[t] : offset[t] + width[t]] > 0)
         start[t], stop[t] = (positive[0], positive[-1] + 1) if positive.size else (0, 0)
     out = Branches(
@@ -285,10 +273,12 @@ def _filled(
         log_scale=np.zeros(op.size),
         shifts=np.zeros(coefficients.shape[0], dtype=np.int64),
         roots=np.array(roots, dtype=np.int64),
+        depth=depth,
         events=build.events,
     )
-    shape = (op, out.left, out.right, out.sign, out.row, lo, hi, offset)
-    cutset.fill_once(*shape, table, start, stop, out.log_scale, out.shifts)
+    if fill:
+        shape = (op, out.left, out.right, out.sign, out.row, lo, hi, out.tally_lo, out.tally_hi)
+        cutset.fill_once(*shape, offset, table, start, stop, out.log_scale, out.shifts)
     return out
 
 

@@ -174,12 +174,17 @@ class Conditioned:
         """
         counts = self._checked(x)
         found = find_nodes(self.mechanism, self.requirements, nodes)
-        return joint_law(self.sums, self._weights(counts), counts, found)
+        return joint_law(self.sums, self._weights(counts), counts, found, self._tally)
 
     @cached_property
     def sums(self) -> SumSystem:
         """The sums as rows."""
         return sums_of(self.requirements)
+
+    @property
+    def _tally(self) -> int | None:
+        """A row that is carried along the others; none where they are a forest."""
+        return None
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.

@@ -15,8 +15,10 @@ import numpy.typing as npt
 
 from congenial.conditioning.assignments import (
     MOST_ASSIGNMENTS,
+    MOST_ENTRIES,
     MOST_WORK,
     Assignments,
+    arithmetic_error,
     choose_cut,
     draw_assignments,
     draw_forest,
@@ -24,13 +26,13 @@ from congenial.conditioning.assignments import (
     free_variables,
     weigh,
 )
-from congenial.conditioning.boxes import place_box
+from congenial.conditioning.boxes import Box, place_box
 from congenial.conditioning.branches import compile_branches
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.exact import ERROR_LIMIT
 from congenial.conditioning.forest import of_rows
-from congenial.conditioning.systems import SumSystem, as_arrays
+from congenial.conditioning.systems import SumSystem, as_arrays, on_cycles
 from congenial.conditioning.weights import Unary
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
@@ -38,6 +40,10 @@ from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+# A cut set as cheap as this is taken; otherwise so many rows are tried as the one carried along.
+_CHEAP = 1 << 22
+_MOST_TRIED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,6 +111,10 @@ class CutConditioned(Conditioned):
             raise AssertionError("made without a system")
         return self.system
 
+    @property
+    def _tally(self) -> int | None:
+        return None if self.cost is None else self.cost.tally
+
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost."""
         system, cost = self.sums, self.cost
@@ -130,9 +140,12 @@ class CutConditioned(Conditioned):
             if self.data_free
             else "Bounds apply: the law depends on the confidential counts, which is charged for."
         )
+        held = "" if not named else f"{len(cost.cut)} held values ({', '.join(named)}{more})"
+        carried = "" if cost.tally is None else "one sum that is carried along the others"
+        opened = " and ".join(filter(None, (held, carried)))
         return (
-            f"exact sampler by a cut set: {len(system.rows)} sums form cycles, which "
-            f"{len(cost.cut)} held values open ({', '.join(named)}{more}). It sums over "
+            f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
+            f"It sums over "
             f"{cost.assignments} assignments, at most {cost.work:.1e} multiplications "
             f"({told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
             f"{MOST_ASSIGNMENTS} and {MOST_WORK:.1e}.{estimate} {law} Each draw is independent; "
@@ -147,12 +160,12 @@ class CutConditioned(Conditioned):
     @cached_property
     def _free_weighed(self) -> Assignments:
         zeros = np.zeros(self.mechanism.n, dtype=np.int64)
-        return weigh(self.sums, self._weights(zeros))
+        return weigh(self.sums, self._weights(zeros), tally=self._tally)
 
     def _weighed(self, counts: IntArray) -> Assignments:
         if self.data_free:
             return self._free_weighed
-        return weigh(self.sums, self._weights(counts))
+        return weigh(self.sums, self._weights(counts), tally=self._tally)
 
 
 @dataclass(frozen=True)
@@ -167,12 +180,15 @@ class CutCost:
         Entries of all tables.
     work : int
         Multiplications for all assignments together, at most.
+    tally : int or None
+        The row that is carried along the others, see `congenial.conditioning.branches`.
     """
 
     cut: tuple[int, ...]
     assignments: int
     entries: int
     work: int
+    tally: int | None = None
 
     @property
     def memory(self) -> int:
@@ -192,14 +208,31 @@ def estimated(system: SumSystem, unary: Unary) -> CutCost | None:
     """
     fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
     box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
-    cut = choose_cut(system, box)
+    best = _priced(system, box, None)
+    if best is not None and best.work <= _CHEAP:
+        return best
+    for k in on_cycles(system.rows, _MOST_TRIED):
+        found = _priced(system, box, k)
+        if found is not None and (best is None or found.work < best.work):
+            best = found
+    return best
+
+
+def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
+    """Price a cut set beside a row that is carried along; None where it is beyond the limits."""
+    cut = choose_cut(system, box, tally=tally)
     listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
     if listed is None:
         return None
-    count = listed[0].shape[0]
-    branches = compile_branches(system.rows, box, free_variables(system), cut)
-    cost = CutCost(cut, count, branches.table.size, count * branches.work)
-    return cost if cost.work <= MOST_WORK else None
+    count, free = listed[0].shape[0], free_variables(system)
+    branches = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
+    entries = int(branches.width.sum())
+    work = count * branches.work + branches.once
+    if work > MOST_WORK or entries > MOST_ENTRIES:
+        return None
+    if arithmetic_error(branches) > 0.5 * ERROR_LIMIT:  # could not be certified
+        return None
+    return CutCost(cut, count, entries, work, tally)
 
 
 def cut_conditioned(
@@ -217,6 +250,10 @@ def cut_conditioned(
     cost = estimated(system, data_free_weights(mechanism, need, system.fixed, system.size).each)
     if cost is None:
         return None
-    rest = [{v: a for v, a in row.items() if v not in cost.cut} for row in system.rows]
+    rest = [
+        {v: a for v, a in row.items() if v not in cost.cut}
+        for k, row in enumerate(system.rows)
+        if k != cost.tally
+    ]
     forest = of_rows(as_arrays([row for row in rest if row]), system.size)
     return CutConditioned(mechanism, need, forest, system.fixed, system=system, cost=cost)

@@ -21,7 +21,11 @@ MOST_NODES = 3
 
 
 def joint_law(
-    system: SumSystem, unary: Unary, counts: IntArray, nodes: list[int]
+    system: SumSystem,
+    unary: Unary,
+    counts: IntArray,
+    nodes: list[int],
+    tally: int | None = None,
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
     """Return the joint law of one to three released values.
 
@@ -36,6 +40,8 @@ def joint_law(
         Weights of the noise.
     counts : ndarray of int64, shape (n,)
     nodes : list of int
+    tally : int, optional
+        A row that is carried along the others, see `congenial.conditioning.branches`.
 
     Returns
     -------
@@ -58,7 +64,7 @@ def joint_law(
     found: dict[int, IntArray] = {v: np.zeros(1, dtype=np.int64) for v in nodes}
     table = np.ones(())
     if moving:
-        windows, table = joint_table(system, unary, moving)
+        windows, table = joint_table(system, unary, moving, tally)
         found.update(zip(moving, windows, strict=True))
     values = tuple(counts[v] + found[v] for v in nodes)
     return _trimmed(values, table.reshape(tuple(found[v].size for v in nodes)))

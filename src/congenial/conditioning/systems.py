@@ -127,6 +127,25 @@ def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -
     return closers
 
 
+def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
+    """Return up to `most` rows on cycles, first those without which fewest cycles are left."""
+    count = Counter(v for row in rows for v in row)
+    left = set(range(len(rows)))
+    while True:
+        off = [k for k in left if sum(count[v] > 1 for v in rows[k]) < 2]
+        if not off:
+            break
+        for k in off:
+            left.discard(k)
+            count.subtract(rows[k].keys())
+    order = range(max((v for row in rows for v in row), default=-1) + 1)
+    tried = sorted(left)[: 4 * most]
+    closers = {
+        k: len(cycle_closers([row for j, row in enumerate(rows) if j != k], order)) for k in tried
+    }
+    return sorted(tried, key=lambda k: (closers[k], len(rows[k]), k))[:most]
+
+
 def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
     """Return rows with the same solutions and fewer cycles, and the number of variables."""
     rows = _differences([dict(row) for row in rows])
@@ -192,17 +211,17 @@ def _blocks(rows: list[Row], n: int) -> tuple[list[Row], int]:
 
 def _independent(rows: list[Row]) -> list[Row]:
     """Drop rows that follow from shorter ones, by elimination in fractions."""
-    core = _core(rows)
-    if len(core) > _MOST_CORE:
+    inner = _core(rows)
+    if len(inner) > _MOST_CORE:
         return rows
     dropped = set()
     reduced: dict[int, dict[int, Fraction]] = {}  # pivot -> row
-    for k in sorted(core, key=lambda k: len(rows[k])):
+    for k in sorted(inner, key=lambda k: len(rows[k])):
         row = {v: Fraction(a) for v, a in rows[k].items()}
         while row:
             pivot = next((v for v in row if v in reduced), None)
             if pivot is None:
-                reduced[_private(row, rows, core)] = row
+                reduced[_private(row, rows, inner)] = row
                 break
             other = reduced[pivot]
             factor = row[pivot] / other[pivot]
