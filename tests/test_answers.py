@@ -137,7 +137,7 @@ def test_releases_that_are_none_are_refused(way, z):
 
 
 @pytest.mark.parametrize("step", [1.0, 0.25])
-@pytest.mark.parametrize("nodes", [(1,), (1, 4), (4, 2, 0)])
+@pytest.mark.parametrize("nodes", [(1,), (4, 1)])
 def test_the_joint_law_of_a_mixture_is_that_of_enumeration(step, nodes):
     known = cg.condition(mixed(step), cg.consistent(TREE))
     laws = [enumerate_law(rows_of(BINARY), "laplace", s, X) for s in (0.4, 0.7)]

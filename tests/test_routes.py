@@ -22,7 +22,7 @@ from congenial.conditioning.sparse import Sparse
 BINARY = (-1, 0, 0, 1, 1)
 RINGS = margins(3, 3)
 SQUARE = np.array([1, 2, 0, 0, 3, 1, 2, 2, 1])
-STEPS = (1.0, 0.25, 4.0)
+STEPS = (1.0, 0.25)
 # A Gaussian law of one scale is narrower than a Laplace law of it.
 WIDER = {"laplace": 1.0, "gaussian": 1.5}
 # Scales of entries, of the tree and of the table; an entry that is not measured is held by sums.
@@ -86,8 +86,9 @@ def test_exact_routes_have_their_law(route, kind, which, step):
     assert fit(np.rint(draws).astype(int), law, nodes) > FAILS
 
 
-@pytest.mark.parametrize("step", STEPS[:2])
-@pytest.mark.parametrize("which", TABLE_SCALES)
+@pytest.mark.parametrize(
+    ("which", "step"), [*((w, 1.0) for w in TABLE_SCALES), ("one scale", 0.25)]
+)
 @pytest.mark.parametrize("kind", sorted(LAWS))
 def test_chains_have_their_law_and_no_other(kind, which, step):
     made, counts, law = table_case(kind, which, step, "gibbs")
