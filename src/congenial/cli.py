@@ -67,8 +67,8 @@ def release_command(
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
+    _compile_kernels(read.method.name, quiet=quiet)
     with _undisturbed():
-        _compile_kernels(read.method.name, quiet=quiet)
         from congenial.release import release
     with progress(quiet=quiet) as notify:
         made = release(
@@ -134,8 +134,8 @@ def explain_command(plan: Path) -> None:
     with _undisturbed():
         from congenial.plan import read_plan
     read = read_plan(plan)
+    _compile_kernels(read.method.name, quiet=False)
     with _undisturbed():
-        _compile_kernels(read.method.name, quiet=False)
         from congenial.explain import as_text, explain
     click.echo(as_text(explain(read, plan.parent)))
 
@@ -159,8 +159,8 @@ def _undisturbed() -> Iterator[None]:
 
 def _compile_kernels(method: str, *, quiet: bool) -> None:
     """Compile all kernels where this machine has not done so yet, and say so: it takes a while."""
-    from congenial.compiled import compile_kernels, is_missing
-
+    with _undisturbed():
+        from congenial.compiled import compile_kernels, is_missing
     own: Literal["conditioning", "imaging"] = "imaging" if method == "imaging" else "conditioning"
     if not is_missing(own):
         return
