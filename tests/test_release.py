@@ -399,7 +399,7 @@ def test_an_interrupted_run_leaves_nothing(tmp_path, stage, sent, code):
     assert ended == code
     assert out == ""
     told = "Interrupted: no partial release is left behind." if sent == signal.SIGINT else ""
-    said = [line for line in err.splitlines() if not line.startswith("Compiling")]
+    said = [line for line in err.splitlines() if line and not line.startswith("Compiling")]
     assert "\n".join(said) == told
     assert listing(tmp_path) == before
 
