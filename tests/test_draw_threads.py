@@ -153,6 +153,22 @@ def test_choices_compare_integers_exactly(width):
             assert descend.choose(a, 0, b, 0, s, total, np.uint64(word)) == first + k
 
 
+@pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 300.0])
+def test_root_choices_are_off_by_no_more_than_is_charged(scale):
+    # tails far longer than the law is wide
+    t = np.exp(-np.abs(np.arange(-40 * int(scale + 1), 40 * int(scale + 1) + 1)) / scale)
+    row = np.empty(t.size, dtype=np.int64)
+    descend._cumulate_root(t, row)
+    total = int(row[-1])
+    drawn = np.diff(row, prepend=0).tolist()
+    exact = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]
+    whole = sum(exact)
+    assert total < 1 << 63
+    apart = sum(abs(w * whole - e * total) for w, e in zip(drawn, exact, strict=True))
+    # half of `apart` over both totals, and size * 2^-61
+    assert apart << 60 < t.size * whole * total
+
+
 def test_a_tape_too_short_is_made_longer_and_begun_anew(monkeypatch):
     tables, n = tables_of(bounded=False)
     tapes = []

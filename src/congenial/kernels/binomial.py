@@ -48,8 +48,11 @@ def fill_tables(n, odds, table, edges):
     for k in range(65):
         sum_high, sum_low = plus(sum_high, sum_low, weight[k, 0], weight[k, 1])
         h, l = over(sum_high, sum_low, float(max(BYTES - used, 1)), 0.0)
-        whole = np.floor(h * 4294967296.0)
-        h, l = plus(h * 4294967296.0, l * 4294967296.0, -whole, 0.0)
+        h, l = h * 4294967296.0, l * 4294967296.0
+        whole = np.floor(h)
+        if h == whole and l < 0.0:  # as always where the sum is nearly all
+            whole -= 1.0
+        h, l = plus(h, l, -whole, 0.0)
         low = min(max(h + l, 0.0) * 4294967296.0, 4294967295.0)
         full = whole >= 4294967296.0
         edges[k] = (np.uint64(whole) << np.uint64(32)) + np.uint64(low)

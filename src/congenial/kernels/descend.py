@@ -12,8 +12,6 @@ and but for sums of like families, or of many draws, that come again: their row 
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 from numba import njit
 
@@ -239,12 +237,11 @@ def draw(
 
 @njit(cache=True)
 def _cumulate_root(t, row):
-    """Fill `row` with cumulated integer weights in proportion to t, but for size^2 * 2^-61."""
-    top = 0.0
+    """Fill `row` with cumulated integer weights in proportion to t, but for size * 2^-61."""
+    total = 0.0
     for k in range(t.size):
-        top = max(top, t[k])
-    room = math.frexp(float(t.size))[1]
-    unit = math.ldexp(1.0, 62 - room - math.frexp(top)[1])
+        total += t[k]
+    unit = _unit(total)
     below = np.int64(0)
     for k in range(t.size):
         below += np.int64(t[k] * unit)
@@ -253,7 +250,7 @@ def _cumulate_root(t, row):
 
 @njit(cache=True)
 def choose_root(t, lo, word):
-    """Return an index with probability in proportion to t, but for size^2 * 2^-61."""
+    """Return an index with probability in proportion to t, but for size * 2^-61."""
     row = np.empty(t.size, dtype=np.int64)
     _cumulate_root(t, row)
     target, _ = scaled(word, row[t.size - 1])

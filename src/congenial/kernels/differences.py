@@ -138,6 +138,8 @@ def acceptance(j, i, top, s, n, inverse):
     power = math.ldexp(1.0, i + 32)
     h, l = h * power, l * power
     whole = np.floor(h)
+    if h == whole and l < 0.0:
+        whole -= 1.0
     if whole >= 4294967296.0:
         return ~np.uint64(0)
     low = max(((h - whole) + l) * 4294967296.0, 0.0)
