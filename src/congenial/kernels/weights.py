@@ -20,7 +20,7 @@ def fill_unary(kind, inverse, center, tilt, lo, out):
     """Fill `out` with the tilted weights at lo, lo + 1, ...; return the log of the factor.
 
     From the mode outwards each weight is the last one times their ratio, both in doubled
-    precision, which loses less than 2^-90 in 10^6 steps; then it is rounded once.
+    precision, which loses less than 2^-60 in 10^6 steps; then it is rounded once.
     """
     if kind == GEOMETRIC_SUM:
         return _fill_geometric_sum(inverse, center, tilt, lo, out)
