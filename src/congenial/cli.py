@@ -165,7 +165,7 @@ def _compile_kernels(method: str, *, quiet: bool) -> None:
     if not is_missing(own):
         return
     if not quiet:
-        notice = "Compiling kernels for this machine, once; this takes some twenty seconds."
+        notice = "Compiling kernels for this machine, once; this takes up to a minute."
         click.echo(notice, err=True)
     compile_kernels(own)
 
