@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test lint format benchmark lock clean
+.PHONY: help demo test lint format studies benchmark lock clean
 
 export PYTHON
 BIN := .venv/bin
@@ -40,6 +40,12 @@ format:  ## Put the code in its standard form.
 	@requirements/environment.sh dev
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
+
+studies:  ## Run the papers' examples and tables anew, and write docs/studies.
+	@requirements/environment.sh dev
+	@for study in taxi p12 two-bin simplex belief; do \
+		$(BIN)/congenial study $$study --out docs/studies; \
+	done
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark

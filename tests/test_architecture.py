@@ -44,6 +44,7 @@ LAYERS = (
     ("verify",),
     ("explain",),
     ("progress",),
+    ("studies",),
     ("cli",),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

@@ -20,6 +20,7 @@ import click
 
 from congenial import __version__
 from congenial.errors import CongenialError
+from congenial.studies import NAMES as STUDIES
 
 if TYPE_CHECKING:
     from types import FrameType
@@ -138,6 +139,49 @@ def explain_command(plan: Path) -> None:
     with _undisturbed():
         from congenial.explain import as_text, explain
     click.echo(as_text(explain(read, plan.parent)))
+
+
+@cli.command("study")
+@click.argument("name", type=click.Choice(STUDIES))
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("studies/out"),
+    show_default=True,
+    help="Directory for the tables and figures.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=1,
+    show_default=True,
+    help="The same seed gives the same files.",
+)
+@click.option(
+    "--effort",
+    type=click.FloatRange(min=0, min_open=True),
+    default=1.0,
+    show_default=True,
+    metavar="SHARE",
+    help="Share of the replicates to make, for a quick look.",
+)
+def study_command(name: str, out: Path, seed: int, effort: float) -> None:
+    """Run one of the papers' examples anew, on public or made-up data.
+
+    Writes a page in Markdown, a CSV file for each table, and each figure as PNG and SVG.
+    """
+    with _undisturbed():
+        from importlib import import_module
+
+        from congenial.progress import progress
+        from congenial.studies.write import check_writable, write
+
+        check_writable()
+        study = import_module(f"congenial.studies.{name.replace('-', '_')}")
+    with progress() as notify:
+        notify(f"study {name}")
+        written = write(study.run(seed, effort), out, seed=seed, effort=effort)
+    click.echo(f"Wrote {written[0]} and {len(written) - 1} tables and figures beside it.")
 
 
 @contextmanager

@@ -1,0 +1,149 @@
+"""A study as files: a page in Markdown, a CSV file a table, PNG and SVG a figure."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from congenial.errors import ReleaseError, UnsupportedError
+from congenial.studies.record import Cell, Figure, Study, Table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def check_writable() -> None:
+    """Check, before a study runs, that its figures can be drawn.
+
+    Raises
+    ------
+    UnsupportedError
+        If the plotting library is missing.
+    """
+    if importlib.util.find_spec("matplotlib") is None:
+        raise UnsupportedError(
+            "a study draws figures with matplotlib, which is not installed; install "
+            "congenial[studies]."
+        )
+
+
+def write(study: Study, out: Path, *, seed: int, effort: float) -> list[Path]:
+    """Write all files of a study; the same study gives the same bytes.
+
+    Parameters
+    ----------
+    study : Study
+    out : Path
+        Directory; made where missing.
+    seed : int
+    effort : float
+        Told on the page.
+
+    Returns
+    -------
+    list of Path
+        The page first.
+
+    Raises
+    ------
+    ReleaseError
+        If the directory cannot be written.
+    """
+    try:
+        out.mkdir(parents=True, exist_ok=True)
+        page = _replace(
+            out / f"{study.name}.md", as_markdown(study, seed=seed, effort=effort).encode()
+        )
+        tables = [
+            _replace(out / f"{study.name}-{table.name}.csv", _as_csv(table).encode())
+            for table in study.tables
+        ]
+        figures = [
+            _replace(out / f"{study.name}-{figure.name}.{form}", _as_image(figure, form))
+            for figure in study.figures
+            for form in ("png", "svg")
+        ]
+    except OSError as cause:
+        raise ReleaseError(
+            f"the study cannot be written to {str(out)!r} ({cause.strerror}); name a directory "
+            "that can be written."
+        ) from cause
+    return [page, *tables, *figures]
+
+
+def as_markdown(study: Study, *, seed: int, effort: float) -> str:
+    """Return the page of a study, which refers to its figures by name."""
+    return "\n\n".join(_blocks(study, seed, effort)) + "\n"
+
+
+def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
+    yield f"# {study.title}"
+    options = f" --seed {seed}" + ("" if effort == 1.0 else f" --effort {effort:g}")
+    yield f"Written by `congenial study {study.name}{options}`; the same command gives the same."
+    yield from study.findings
+    for table in study.tables:
+        yield f"## {table.title}"
+        yield _as_rows(table)
+        yield from table.notes
+    for figure in study.figures:
+        yield f"## {figure.title}"
+        yield f"![{figure.title}]({study.name}-{figure.name}.svg)"
+
+
+def _as_rows(table: Table) -> str:
+    numeric = [
+        all(isinstance(row[c], int | float | None) for row in table.rows)
+        for c in range(len(table.columns))
+    ]
+    lines = [
+        "| " + " | ".join(table.columns) + " |",
+        "| " + " | ".join("---:" if right else "---" for right in numeric) + " |",
+    ]
+    lines += ["| " + " | ".join(_short(cell) for cell in row) + " |" for row in table.rows]
+    return "\n".join(lines)
+
+
+def _short(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return f"{cell:,}"
+    return "" if cell is None else str(cell).replace("|", "\\|")
+
+
+def _as_csv(table: Table) -> str:
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+    return text.getvalue()
+
+
+def _as_image(figure: Figure, form: str) -> bytes:
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    data = io.BytesIO()
+    # without a hash salt and with a date, the same picture would give another file each time
+    with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        FigureCanvasAgg(canvas)
+        figure.draw(canvas)
+        told = {"Software": None} if form == "png" else {"Date": None}
+        canvas.savefig(data, format=form, dpi=150, metadata=told)
+    return data.getvalue()
+
+
+def _replace(path: Path, content: bytes) -> Path:
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return path
