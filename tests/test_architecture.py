@@ -24,7 +24,7 @@ LAYERS = (
     ("kernels",),
     ("tree",),
     ("invariants",),
-    ("mechanisms",),
+    ("belief", "mechanisms"),
     ("accounting",),
     ("mixtures",),
     ("conditioning", "imaging"),

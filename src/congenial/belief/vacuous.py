@@ -1,0 +1,183 @@
+"""Knowing nothing: the vacuous lower probability, the law of a suppressed release."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import product
+
+from congenial.belief.belief import Belief, Event, Probability, World
+from congenial.errors import ArgumentError
+
+# Pairs of a dataset and an output.
+Focal = frozenset[tuple[World, World]]
+
+
+@dataclass(frozen=True)
+class Vacuous:
+    """Lower and upper probabilities of an output of which nothing is known.
+
+    It stands for every probability on the worlds at once: the procedure M_0 that releases nothing.
+
+    Parameters
+    ----------
+    worlds : tuple of hashable
+        All outputs; different ones.
+
+    References
+    ----------
+    Gong and Meng (2020), Definition 1.4, section 5.3 and equation 5.2.
+    """
+
+    worlds: tuple[World, ...]
+
+    def __post_init__(self) -> None:
+        if not self.worlds or len(set(self.worlds)) < len(self.worlds):
+            raise ArgumentError(
+                f"the {len(self.worlds)} worlds are {len(set(self.worlds))} different ones; name "
+                "at least one, and each once."
+            )
+
+    def _members(self, event: Event) -> frozenset[World]:
+        if callable(event):
+            return frozenset(world for world in self.worlds if event(world))
+        members = frozenset(event)
+        unknown = members.difference(self.worlds)
+        if unknown:
+            raise ArgumentError(
+                f"the event names {min(map(repr, unknown))}, which is not one of the "
+                f"{len(self.worlds)} worlds; name worlds of the space."
+            )
+        return members
+
+    def lower(self, event: Event) -> int:
+        """Lower probability: 1 for all worlds together, else 0.
+
+        Parameters
+        ----------
+        event : set of hashable, or callable
+
+        Raises
+        ------
+        ArgumentError
+            If the event names an unknown world.
+        """
+        return int(len(self._members(event)) == len(self.worlds))
+
+    def upper(self, event: Event) -> int:
+        """Upper probability: 0 for the empty event, else 1 (equation 5.2).
+
+        Parameters
+        ----------
+        event : set of hashable, or callable
+
+        Raises
+        ------
+        ArgumentError
+            If the event names an unknown world.
+        """
+        return int(bool(self._members(event)))
+
+    def condition(self, event: Event) -> Vacuous:
+        """Condition on an event: nothing is known of the worlds that remain.
+
+        Parameters
+        ----------
+        event : set of hashable, or callable
+
+        Raises
+        ------
+        ArgumentError
+            If the event is empty.
+        """
+        members = self._members(event)
+        if not members:
+            raise ArgumentError("the event is empty; condition on at least one world.")
+        return Vacuous(tuple(world for world in self.worlds if world in members))
+
+    def posterior(self, prior: Belief, event: Event) -> Belief:
+        """Belief about the data after an event of the output is reported: the prior.
+
+        Parameters
+        ----------
+        prior : Belief
+            About the data.
+        event : set of outputs, or callable
+
+        Returns
+        -------
+        Belief
+
+        Raises
+        ------
+        ArgumentError
+            If the event is empty.
+
+        Notes
+        -----
+        By Dempster's rule: the mass of a dataset lies on the pairs of it with all outputs, and a
+        report cuts these down without emptying them. It is also the posterior under every law of
+        the output that does not depend on the data. Where the law may be a different unknown one
+        for each dataset, the posterior is vacuous instead, see `dilation`.
+        """
+        reported = frozenset(product(prior.worlds, self.condition(event).worlds))
+        masses: dict[Focal, Probability] = {
+            frozenset(product((dataset,), self.worlds)): prior[dataset] for dataset in prior.worlds
+        }
+        after = _dempster(masses, reported)
+        return Belief.from_weights({next(iter(focal))[0]: mass for focal, mass in after.items()})
+
+
+def _dempster(masses: dict[Focal, Probability], event: Focal) -> dict[Focal, Probability]:
+    """Cut every focal set down to the event, and drop what is left empty (Dempster, 1967)."""
+    cut: dict[Focal, Probability] = {}
+    for focal, mass in masses.items():
+        if focal & event:
+            cut[focal & event] = mass + cut[focal & event] if focal & event in cut else mass
+    return cut
+
+
+def dilation(
+    prior: Belief, outputs: tuple[World, ...], event: Event, *, same: bool
+) -> dict[World, tuple[Probability, Probability]]:
+    """Bounds of the posterior over all laws of an output that nothing is known about.
+
+    Parameters
+    ----------
+    prior : Belief
+        About the data.
+    outputs : tuple of hashable
+    event : set of outputs, or callable
+        What is reported.
+    same : bool
+        Whether the law is one and the same for all datasets, as 0-differential privacy asks.
+
+    Returns
+    -------
+    dict
+        From dataset to smallest and largest posterior probability, over the laws that make the
+        report possible.
+
+    Notes
+    -----
+    A posterior is a ratio of functions linear in the law, so that its bounds are met at extreme
+    laws: each dataset leads to one output for certain.
+    """
+    inside = Vacuous(outputs).condition(event).worlds
+    bounds: dict[World, tuple[Probability, Probability]] = {}
+    for posterior in _extremes(prior, outputs, frozenset(inside), same=same):
+        for dataset in prior.worlds:
+            low, high = bounds.get(dataset, (posterior[dataset], posterior[dataset]))
+            bounds[dataset] = min(low, posterior[dataset]), max(high, posterior[dataset])
+    return bounds
+
+
+def _extremes(
+    prior: Belief, outputs: tuple[World, ...], inside: frozenset[World], *, same: bool
+) -> Iterator[Belief]:
+    count = len(prior.worlds)
+    chosen = ((out,) * count for out in outputs) if same else product(outputs, repeat=count)
+    for leads in chosen:
+        kept = {d for d, out in zip(prior.worlds, leads, strict=True) if out in inside}
+        if prior.probability(kept):
+            yield prior.condition(kept)
