@@ -41,11 +41,12 @@ format:  ## Put the code in its standard form.
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
 
-studies:  ## Run the papers' examples and tables anew, and write docs/studies.
+studies:  ## Run the papers' examples and tables anew, and write studies/out and docs/studies.
 	@requirements/environment.sh dev
 	@for study in taxi p12 two-bin simplex belief; do \
-		$(BIN)/congenial study $$study --out docs/studies; \
+		$(BIN)/congenial study $$study --out studies/out; \
 	done
+	@mkdir -p docs/studies && cp studies/out/* docs/studies/
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark

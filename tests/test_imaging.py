@@ -314,7 +314,7 @@ TREE = Tree.from_parents([-1, 0, 0], names=["city", "east", "west"])
             "contradict",
         ),
         (
-            lambda: project([1, 2, 3], at_least([1, 1, 0], 2)),
+            lambda: project([1, 2, 3], at_least([1, 1, 0], 2), norm="l1"),
             UnsupportedError,
             "at_least",
         ),
@@ -322,11 +322,6 @@ TREE = Tree.from_parents([-1, 0, 0], names=["city", "east", "west"])
             lambda: project([1, 2, 3], linear([1, 2, 3], 4), norm="l1"),
             UnsupportedError,
             "l2",
-        ),
-        (
-            lambda: project([1, 2, 3], linear([1, 2, 3], 4) & nonnegative()),
-            UnsupportedError,
-            "bounds",
         ),
         (
             lambda: topdown([1, 2, 3], TREE, linear([1, 1, 0], 4)),

@@ -35,10 +35,22 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
     UnsupportedError
         If the vector is too long for a dense solve.
 
-    Notes
-    -----
-    Moves along an orthonormal basis of the null space of the equalities, so that entries without
-    weight need no special case.
+    """
+    n = need.n
+    sums, values = sum_rows(need)
+    matrix = np.vstack((sums, np.eye(n)[need.pinned]))
+    value = np.concatenate((values, y[need.pinned]))
+    move = least_move(matrix, value - matrix @ y, weight)
+    return np.asarray(np.where(need.pinned, y, y + move))
+
+
+def sum_rows(need: Requirements) -> tuple[FloatArray, FloatArray]:
+    """Return the linear equalities and the tree's sums as rows, shape (m, n), and their values.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are too many entries for dense rows.
     """
     n = need.n
     if n > LONGEST:
@@ -46,21 +58,46 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
             f"general linear equalities on {n} entries are solved densely, which is limited to "
             f"{LONGEST}; use a tree, or sums of disjoint entries."
         )
-    rows, values = [need.equalities[0]], [need.equalities[1]]
-    if need.tree is not None:
-        inner = np.flatnonzero(~need.tree.is_leaf)
-        sums = np.zeros((inner.size, n))
-        sums[np.arange(inner.size), inner] = -1.0
-        child = np.flatnonzero(need.tree.parents >= 0)
-        sums[np.searchsorted(inner, need.tree.parents[child]), child] = 1.0
-        rows.append(sums)
-        values.append(np.zeros(inner.size))
-    rows.append(np.eye(n)[need.pinned])
-    values.append(y[need.pinned])
-    matrix, value = np.vstack(rows), np.concatenate(values)
+    rows, values = need.equalities
+    if need.tree is None:
+        return rows, values
+    inner = np.flatnonzero(~need.tree.is_leaf)
+    sums = np.zeros((inner.size, n))
+    sums[np.arange(inner.size), inner] = -1.0
+    child = np.flatnonzero(need.tree.parents >= 0)
+    sums[np.searchsorted(inner, need.tree.parents[child]), child] = 1.0
+    return np.vstack((rows, sums)), np.concatenate((values, np.zeros(inner.size)))
+
+
+def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * move**2)`` under ``matrix @ move == gap``.
+
+    Parameters
+    ----------
+    matrix : ndarray of float64, shape (m, n)
+        Rows may depend on each other.
+    gap : ndarray of float64, shape (m,)
+    weight : ndarray of float64, shape (n,)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    InfeasibleError
+        If the equalities contradict each other.
+    NumericalError
+        If the result misses the equalities or the optimality conditions.
+
+    Notes
+    -----
+    Moves along an orthonormal basis of the null space of the equalities, so that entries without
+    weight need no special case.
+    """
     lengths = np.linalg.norm(matrix, axis=1)
     lengths[lengths == 0] = 1.0
-    matrix, gap = matrix / lengths[:, None], (value - matrix @ y) / lengths
+    matrix, gap = matrix / lengths[:, None], gap / lengths
     size = max(1.0, float(np.abs(gap).max()))
     _, singular, right = np.linalg.svd(matrix)
     rank = int((singular > 1e-12 * max(matrix.shape)).sum())
@@ -80,4 +117,4 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
             f"the projection misses its conditions by {off / size:.1e} of the largest number; "
             "rescale the linear conditions."
         )
-    return np.asarray(np.where(need.pinned, y, y + move))
+    return np.asarray(move)

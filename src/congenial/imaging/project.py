@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.dense import solve_dense
+from congenial.imaging.general import check_solvers, round_general, solve_general
 from congenial.imaging.problem import (
     NO_WORDS,
     FloatArray,
@@ -49,7 +50,8 @@ def project(
         of weight 0 are not looked at (NaN is allowed there).
     invariant : Invariant
         A tree that adds up with any pins and bounds, or a plain vector with sums over disjoint
-        sets of entries, pins and bounds; for L2 also general linear equalities without bounds.
+        sets of entries, pins and bounds; for L2 also any linear conditions on up to 2000 entries
+        (with bounds, inequalities or integers by the solvers of the extra `imaging`).
     weights : array_like of float, shape () or (n,), optional
         Nonnegative, 1 by default; 0 for an entry that is not measured. Weights further apart than
         1e12 are brought to that ratio.
@@ -132,27 +134,21 @@ class Projector:
             raise ArgumentError(f"norm is {self.norm!r}; give 'l2' or 'l1'.")
         if not isinstance(self.integer, bool):
             raise ArgumentError(f"integer is {self.integer!r}; give True or False.")
-        if self.need.inequalities[1].size:
-            raise UnsupportedError(
-                "at_least() is not covered by projection; use bounds() on single entries."
-            )
         if self.forest is None:
-            if self.norm == "l1" or self.integer:
-                what = "the L1 norm" if self.norm == "l1" else "integers"
+            if self.norm == "l1":
                 raise UnsupportedError(
-                    f"general linear equalities are not covered for {what}; use norm='l2' with "
-                    "integer=False, a tree, or sums over disjoint entries."
+                    "the L1 norm is not covered where sums cross or at_least() applies; use "
+                    "norm='l2', a tree, or sums over disjoint entries."
                 )
-            if self.need.has_inequalities:
-                raise UnsupportedError(
-                    "general linear equalities together with bounds are not covered; use a tree, "
-                    "sums over disjoint entries, or leave out the bounds."
-                )
+            if self.integer or self.need.has_inequalities:
+                check_solvers()
 
     @cached_property
     def forest(self) -> tuple[Links, FloatArray] | None:
-        """The forest of sums and the mandated ones' values; None where sums cross."""
+        """The forest of sums and the mandated ones' values; None where conditions are no forest."""
         need = self.need
+        if need.inequalities[1].size:
+            return None
         matrix, value = need.equalities
         if need.tree is not None:
             return (link(need.tree, need.n), np.zeros(0)) if value.size == 0 else None
@@ -175,7 +171,7 @@ class Projector:
         need = self.need
         values = checked_values(y, need.n, need.pinned | (self.weight > 0))
         if self.forest is None:
-            return solve_dense(need, values, self.weight)
+            return self._apply_general(values, source)
         links, sums = self.forest
         task = prepare(links, need, sums, values, self.weight, integer=self.integer)
         words = source.bits(task.y.size) if self.integer else NO_WORDS
@@ -187,3 +183,12 @@ class Projector:
                 z = round_whole(task, z, words)
         out = task.released(z)
         return np.rint(out).astype(np.int64) if self.integer else out
+
+    def _apply_general(self, values: FloatArray, source: Randomness) -> FloatArray | IntArray:
+        """Project where the conditions are no forest."""
+        need = self.need
+        solve = solve_general if need.has_inequalities else solve_dense
+        z = solve(need, values, self.weight)
+        if not self.integer:
+            return z
+        return round_general(need, z, source.bits(need.n)).astype(np.int64)

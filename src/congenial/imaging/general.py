@@ -1,0 +1,270 @@
+"""The closest point under crossing sums with bounds, by general solvers, for moderate lengths."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.imaging.dense import least_move, sum_rows
+from congenial.imaging.problem import TOLERANCE, FloatArray, Words
+from congenial.invariants import Requirements
+
+Flags = npt.NDArray[np.bool_]
+
+# Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
+_ITERATIONS = 250
+_AIM = 1e-12
+# Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
+_WHOLE, _TIE = 2.0**-20, 2.0**-21
+_INFEASIBLE = 2
+_NEEDED = ("piqp", "scipy")
+
+
+def check_solvers() -> None:
+    """Check that the solvers for crossing sums with bounds are installed.
+
+    Raises
+    ------
+    UnsupportedError
+        If one is missing.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"crossing sums with bounds are projected with {' and '.join(missing)}, not installed "
+            "here; install congenial[imaging]."
+        )
+
+
+def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` under any linear conditions and bounds.
+
+    Parameters
+    ----------
+    need : Requirements
+    y, weight : ndarray of float64, shape (n,)
+        `y` holds the pins.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Within the bounds; sums hold up to rounding.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing satisfies the conditions.
+    NumericalError
+        If the result misses the conditions of optimality by more than 1e-9 of the largest number.
+    UnsupportedError
+        If the vector is too long for a dense solve.
+
+    Notes
+    -----
+    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
+    of the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
+    2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
+    prices that prove it.
+    """
+    import piqp
+
+    free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
+    fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
+    fixed[free] = y[free]
+    rows, values = sum_rows(need)
+    lower, least = need.inequalities
+    gap, short = values - rows @ fixed, least - lower @ fixed
+    lo, hi = need.lo[free] - y[free], need.hi[free] - y[free]
+    solver = piqp.DenseSolver()
+    solver.settings.verbose = False
+    solver.settings.max_iter = _ITERATIONS
+    solver.settings.eps_abs = solver.settings.eps_rel = _AIM
+    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _AIM
+    a = np.asfortranarray(rows[:, free])
+    g = np.asfortranarray(lower[:, free])
+    solver.setup(
+        np.asfortranarray(np.diag(weight[free])),
+        np.zeros(free.size),
+        a,
+        gap,
+        g,
+        short,
+        None,
+        lo,
+        hi,
+    )
+    status = solver.solve()
+    result = solver.result
+    move = np.asarray(result.x)
+    if status != piqp.Status.PIQP_SOLVED:
+        _check_feasible(a, gap, g, short, lo, hi)
+    task = _Task(a, gap, g, short, lo, hi, weight[free])
+    at_lo = np.asarray(result.z_bl) > move - lo
+    at_hi = np.asarray(result.z_bu) > hi - move
+    binding = np.asarray(result.z_l) > g @ move - short
+    out = fixed.copy()
+    out[free] = y[free] + _polished(task, at_lo, at_hi, binding)
+    return np.clip(out, np.where(need.pinned, out, need.lo), np.where(need.pinned, out, need.hi))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Minimise ``sum(weight * move**2)`` under a move == gap, g move >= short, lo <= move <= hi."""
+
+    a: FloatArray
+    gap: FloatArray
+    g: FloatArray
+    short: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    weight: FloatArray
+
+
+def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatArray:
+    """Solve with what binds held as equalities, and prove the result the closest point.
+
+    An interior point leaves conditions that bind without force half-way; held, they are exact. The
+    proof are prices, of the right sign on what binds alone, that balance the pull of the weights.
+    """
+    from scipy.optimize import nnls
+
+    held = np.flatnonzero(at_lo | at_hi)
+    rows = np.vstack((task.a, task.g[binding], np.eye(task.lo.size)[held]))
+    ends = np.where(at_lo, task.lo, task.hi)[held]
+    move = least_move(rows, np.concatenate((task.gap, task.short[binding], ends)), task.weight)
+    size = max(1.0, float(np.abs(np.concatenate((task.gap, task.short, move))).max(initial=0.0)))
+    slack = TOLERANCE * size
+    outside = max(
+        float(np.maximum(task.lo - move, move - task.hi).max(initial=0.0)),
+        float((task.short - task.g @ move).max(initial=0.0)),
+    )
+    tight = np.abs(task.g @ move - task.short) <= slack
+    unit = np.eye(move.size)
+    prices = np.vstack(
+        (
+            task.a,
+            -task.a,
+            task.g[tight],
+            unit[move - task.lo <= slack],
+            -unit[task.hi - move <= slack],
+        )
+    ).T
+    pull = task.weight * move
+    off = float(nnls(prices, pull)[1]) if prices.shape[1] else float(np.linalg.norm(pull))
+    off = max(off, outside)
+    if not off <= slack:
+        raise NumericalError(
+            f"the projection misses its conditions of optimality by {off / size:.1e} of the "
+            "largest number; bring the weights or the bounds closer together."
+        )
+    return move
+
+
+def _check_feasible(
+    a: FloatArray,
+    gap: FloatArray,
+    g: FloatArray,
+    short: FloatArray,
+    lo: FloatArray,
+    hi: FloatArray,
+) -> None:
+    """Refuse conditions that cannot all hold."""
+    from scipy.optimize import linprog
+
+    found = linprog(
+        np.zeros(lo.size),
+        A_ub=-g if short.size else None,
+        b_ub=-short if short.size else None,
+        A_eq=a if gap.size else None,
+        b_eq=gap if gap.size else None,
+        bounds=np.stack((lo, hi), axis=1),
+    )
+    if found.status == _INFEASIBLE:
+        raise InfeasibleError(
+            "the linear conditions, the bounds and the entries published exactly cannot all hold; "
+            "drop one of them."
+        )
+
+
+def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
+    """Round to the integers of least summed change that satisfy every condition.
+
+    Parameters
+    ----------
+    need : Requirements
+    z : ndarray of float64, shape (n,)
+        A point that satisfies the conditions.
+    words : ndarray of uint64, shape (n,)
+        Order equal changes at random, never by position.
+
+    Returns
+    -------
+    ndarray of float64 with integer entries, shape (n,)
+
+    Raises
+    ------
+    InfeasibleError
+        If no integers satisfy the conditions.
+    NumericalError
+        If the solver stops before it has proved its answer the best.
+
+    Notes
+    -----
+    A mixed-integer programme (HiGHS). An entry's change is bounded by what the conditions and the
+    summed change leave it, and split into its part up and its part down.
+    """
+    from scipy.optimize import Bounds, LinearConstraint, milp
+
+    n = need.n
+    b0 = np.where(need.pinned, np.rint(z), np.floor(z + _WHOLE))
+    part = np.clip(z - b0, 0.0, 1.0)
+    rows, values = sum_rows(need)
+    lower, least = need.inequalities
+    # entry = b0 + first + up - down: `first` costs what the floor loses, `up` and `down` a unit
+    cost = np.concatenate((1.0 - 2.0 * part, np.ones(n), np.ones(n)))
+    tie = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+    cost += _TIE * np.tile(tie, 3)
+    spread = np.hstack((np.eye(n), np.eye(n), -np.eye(n)))
+    lo = np.where(need.pinned, b0, np.ceil(need.lo))
+    hi = np.where(need.pinned, b0, np.floor(need.hi))
+    found = milp(
+        cost,
+        integrality=np.ones(3 * n),
+        bounds=Bounds(0.0, np.concatenate((np.ones(n), np.full(2 * n, np.inf)))),
+        constraints=[
+            LinearConstraint(spread, lo - b0, hi - b0),
+            *_sides(rows @ spread, values - rows @ b0, values - rows @ b0),
+            *_sides(lower @ spread, least - lower @ b0, np.full(least.size, np.inf)),
+        ],
+        options={"mip_rel_gap": 0.0},
+    )
+    if found.status == _INFEASIBLE:
+        raise InfeasibleError(
+            "no integers satisfy the linear conditions and the bounds together; give values that "
+            "integers can add up to."
+        )
+    if found.status != 0:
+        raise NumericalError(
+            f"the search for the nearest integers ended early (HiGHS status {found.status}); "
+            "release real numbers with integer=False."
+        )
+    whole = b0 + np.rint(spread @ np.rint(found.x))
+    if (
+        np.abs(rows @ whole - values).max(initial=0.0) > 0
+        or (whole < lo).any()
+        or (whole > hi).any()
+    ):
+        raise NumericalError(
+            "the nearest integers found miss a condition; give linear conditions with integers."
+        )
+    return np.asarray(whole)
+
+
+def _sides(matrix: FloatArray, lo: FloatArray, hi: FloatArray) -> list[object]:
+    from scipy.optimize import LinearConstraint
+
+    return [LinearConstraint(matrix, lo, hi)] if lo.size else []

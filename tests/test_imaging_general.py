@@ -1,0 +1,154 @@
+"""Projections under crossing sums, bounds and inequalities, against linear programmes and lists."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from scipy.optimize import linprog
+
+import congenial as cg
+from congenial.errors import InfeasibleError, UnsupportedError
+from congenial.imaging import general
+from congenial.imaging.project import project
+from congenial.invariants import at_least, bounds, exactly, linear, nonnegative, requirements
+from congenial.randomness import seeded
+
+
+def cases(count, seed, *, most=8, inequalities=True):
+    """Noisy values near a point x that satisfies crossing sums, bounds and inequalities."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        n = int(rng.integers(3, most + 1))
+        x = rng.integers(0, 6, n)
+        a = rng.integers(-1, 2, (int(rng.integers(1, 4)), n))
+        invariant = linear(a, a @ x) & bounds(0.0, np.where(rng.random(n) < 0.3, x + 1.0, np.inf))
+        b = rng.integers(-1, 2, (2, n)) if inequalities else np.zeros((0, n))
+        if inequalities:
+            invariant = invariant & at_least(b, b @ x - rng.integers(0, 3, 2))
+        pins = np.flatnonzero(rng.random(n) < 0.15).tolist()
+        if pins:
+            invariant = invariant & exactly(pins)
+        y = x + rng.laplace(0.0, 3.0, n)
+        y[pins] = x[pins]
+        weight = rng.choice([0.5, 1.0, 4.0], n)
+        yield x, y, weight, invariant, requirements(invariant, n)
+
+
+def least_slope(need, y, slope):
+    """Smallest value of a linear form on the invariant, by a linear programme; -inf if none."""
+    lo = np.where(need.pinned, y, need.lo)
+    hi = np.where(need.pinned, y, need.hi)
+    b, c = need.inequalities
+    found = linprog(
+        slope,
+        A_ub=-b if c.size else None,
+        b_ub=-c if c.size else None,
+        A_eq=need.equalities[0],
+        b_eq=need.equalities[1],
+        bounds=np.stack((lo, hi), axis=1),
+    )
+    return found.fun if found.status == 0 else -np.inf
+
+
+def gap(need, y, weight, z):
+    """How much further down the distance goes within the invariant, to first order."""
+    slope = weight * (z - y)
+    return float(slope @ z - least_slope(need, y, slope))
+
+
+def test_l2_is_the_minimum():
+    for _, y, weight, invariant, need in cases(150, 1):
+        z = project(y, invariant, weights=weight)
+        assert (z >= need.lo - 1e-12).all() and (z <= need.hi + 1e-12).all()
+        np.testing.assert_allclose(need.equalities[0] @ z, need.equalities[1], atol=1e-8)
+        assert (need.inequalities[0] @ z - need.inequalities[1] > -1e-8).all()
+        assert np.array_equal(z[need.pinned], y[need.pinned])
+        assert gap(need, y, weight / weight.max(), z) < 1e-6
+
+
+def test_the_check_of_the_minimum_sees_another_point():
+    seen = [
+        gap(need, y, weight / weight.max(), x.astype(float))
+        for x, y, weight, _, need in cases(80, 2)
+        if not need.pinned.any()
+    ]
+    assert sum(g > 1e-3 for g in seen) > 20
+
+
+def test_integers_are_of_least_change():
+    for _, y, _, invariant, need in cases(40, 3, most=5):
+        z = project(y, invariant)
+        whole = project(y, invariant, integer=True, rng=seeded(4))
+        assert whole.dtype == np.int64
+        sides = [
+            range(
+                max(int(lo), int(np.floor(v)) - 3), min(int(np.floor(v)) + 5, int(min(hi, 1e6)) + 1)
+            )
+            if not pin
+            else [int(v)]
+            for v, lo, hi, pin in zip(z, need.lo, need.hi, need.pinned, strict=True)
+        ]
+        every = np.array(list(itertools.product(*sides)))
+        ok = (every @ need.equalities[0].T == need.equalities[1]).all(axis=1)
+        ok &= (every @ need.inequalities[0].T >= need.inequalities[1]).all(axis=1)
+        best = np.abs(every[ok] - z).sum(axis=1).min()
+        assert ok[(every == whole).all(axis=1)].any()
+        assert np.abs(whole - z).sum() <= best + 1e-5
+
+
+def test_ties_between_integers_do_not_go_by_position():
+    a = np.array([[1, 1, 1, 0], [0, 1, 1, 1]])
+    invariant = linear(a, [1, 1]) & nonnegative()
+    draws = np.array(
+        [project([0, 0.5, 0.5, 0], invariant, integer=True, rng=seeded(s)) for s in range(60)]
+    )
+    # one of the two middle entries; a fair coin misses both bounds with probability 1e-6
+    assert 11 <= draws[:, 1].sum() <= 49
+    assert (draws[:, 1] + draws[:, 2] == 1).all()
+
+
+def test_a_forest_gives_the_same_both_ways():
+    rng = np.random.default_rng(5)
+    for _ in range(20):
+        y = rng.normal(0.0, 4.0, 6)
+        disjoint = linear([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1]], [4, 5]) & nonnegative()
+        # a third sum that follows from the two makes them cross
+        crossing = disjoint & linear(np.ones(6), 9)
+        np.testing.assert_allclose(project(y, crossing), project(y, disjoint), atol=1e-8)
+
+
+def test_large_counts_keep_their_last_digit():
+    y = np.array([2.0**40 + 0.25, 3.0, -2.0, 2.0**40])
+    invariant = linear([[1, 1, 0, 0], [0, 1, 1, 0]], [2.0**40 + 3, 1]) & nonnegative()
+    z = project(y, invariant)
+    assert z[0] + z[1] == pytest.approx(2.0**40 + 3, abs=1e-3)
+    assert abs(z[3] - 2.0**40) < 1e-3
+    assert project(y, invariant, integer=True, rng=seeded(1))[1:3].sum() == 1
+
+
+def test_what_cannot_hold_is_said():
+    with pytest.raises(InfeasibleError, match="cannot all hold"):
+        project([1.0, 2.0, 3.0], linear([[1, 1, 0], [0, 1, 1]], [-1, 2]) & nonnegative())
+    half = linear([[2, 2, 0], [0, 2, 2]], [3, 4]) & nonnegative()
+    with pytest.raises(InfeasibleError, match="integers"):
+        project([1.0, 2.0, 3.0], half, integer=True, rng=seeded(1))
+
+
+def test_a_missing_solver_is_named(monkeypatch):
+    monkeypatch.setattr(general, "_NEEDED", ("no_such_solver",))
+    with pytest.raises(UnsupportedError, match=r"no_such_solver.*congenial\[imaging\]"):
+        project([1.0, 2.0, 3.0], linear([[1, 1, 0], [0, 1, 1]], [1, 2]) & nonnegative())
+
+
+def test_an_image_of_a_table_keeps_its_margins():
+    table = np.array([[4, 0, 3], [1, 2, 9]])
+    rows = np.kron(np.eye(2), np.ones(3))
+    columns = np.kron(np.ones(2), np.eye(3))
+    a = np.vstack((rows, columns))
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 6)
+    imaged = cg.image(mechanism, linear(a, a @ table.ravel()) & nonnegative(), integer=True)
+    draws = imaged.sample(table.ravel(), 20, seeded(6))
+    assert (draws >= 0).all() and len(np.unique(draws, axis=0)) > 5
+    np.testing.assert_array_equal(draws @ a.T, np.tile(a @ table.ravel(), (20, 1)))
