@@ -8,7 +8,7 @@ from sum_networks import margins, scaled, table_case
 from test_conditioning_draws import FAILS, fit
 
 import congenial as cg
-from congenial.conditioning.diagnostics import bulk_ess, split_rhat
+from congenial.conditioning.diagnostics import bulk_ess, split_rhat, tail_ess
 from congenial.conditioning.gibbs import GibbsConditioned, choose_blocks, spanning
 from congenial.conditioning.systems import cycle_closers
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
@@ -133,32 +133,33 @@ def series(kind: str, chains: int, draws: int) -> np.ndarray:
     }[kind]
 
 
-# split rank-normalised R-hat and bulk ESS by ArviZ (arviz-stats 0.8.0)
+# split rank-normalised R-hat, bulk and tail ESS by ArviZ (arviz-stats 0.8.0)
 ARVIZ = [
-    ("independent", 4, 101, 1.004931617705292, 401.7464850876077),
-    ("independent", 2, 40, 1.00092466375101, 100.86071517602463),
-    ("sticky", 4, 101, 1.0473885114760957, 49.94163205233067),
-    ("sticky", 2, 40, 1.5491997230737762, 4.3327843863608235),
-    ("shifted", 4, 101, 1.4262799755451188, 8.98966153873435),
-    ("integers", 4, 101, 1.0403920343669224, 53.58681512957564),
-    ("integers", 2, 40, 1.5141845980683342, 4.570264856956389),
-    ("alternating", 4, 101, 0.992481391469077, 1040.823996531185),
-    ("wide", 4, 101, 1.1829172401484336, 366.7576520607906),
-    ("walk", 4, 101, 1.4793828263139206, 8.408437665274025),
-    ("walk", 2, 40, 2.0050637040908232, 3.307671113500942),
+    ("independent", 4, 101, 1.004931617705292, 401.7464850876077, 335.6805128303635),
+    ("independent", 2, 40, 1.00092466375101, 100.86071517602463, 87.99838904550947),
+    ("sticky", 4, 101, 1.0473885114760957, 49.94163205233067, 54.445329038364896),
+    ("sticky", 2, 40, 1.5491997230737762, 4.3327843863608235, 30.881755383990257),
+    ("shifted", 4, 101, 1.4262799755451188, 8.98966153873435, 69.52958090084267),
+    ("integers", 4, 101, 1.0403920343669224, 53.58681512957564, 65.07915765801113),
+    ("integers", 2, 40, 1.5141845980683342, 4.570264856956389, 8.84471129358379),
+    ("alternating", 4, 101, 0.992481391469077, 1040.823996531185, 408.69230140473354),
+    ("wide", 4, 101, 1.1829172401484336, 366.7576520607906, 234.05676539308286),
+    ("walk", 4, 101, 1.4793828263139206, 8.408437665274025, 28.54305337135344),
+    ("walk", 2, 40, 2.0050637040908232, 3.307671113500942, 19.63316972358565),
 ]
 
 
-@pytest.mark.parametrize(("kind", "chains", "draws", "r_hat", "ess"), ARVIZ)
-def test_diagnostics_agree_with_arviz(kind, chains, draws, r_hat, ess):
+@pytest.mark.parametrize(("kind", "chains", "draws", "r_hat", "bulk", "tail"), ARVIZ)
+def test_diagnostics_agree_with_arviz(kind, chains, draws, r_hat, bulk, tail):
     values = series(kind, chains, draws)[:, :, None]
     assert split_rhat(values)[0] == pytest.approx(r_hat, rel=1e-9)
-    assert bulk_ess(values)[0] == pytest.approx(ess, rel=1e-9)
+    assert bulk_ess(values)[0] == pytest.approx(bulk, rel=1e-9)
+    assert tail_ess(values)[0] == pytest.approx(tail, rel=1e-9)
 
 
 def test_diagnostics_take_entries_one_by_one():
     both = np.stack([series("sticky", 4, 101), np.ones((4, 101)), series("walk", 4, 101)], axis=2)
-    for measure in (split_rhat, bulk_ess):
+    for measure in (split_rhat, bulk_ess, tail_ess):
         alone = [measure(both[:, :, [i]])[0] for i in range(3)]
         np.testing.assert_allclose(measure(both), alone, rtol=1e-12)
         assert np.isnan(alone[1])

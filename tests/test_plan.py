@@ -90,7 +90,7 @@ def test_the_words_known_here_are_those_known_below() -> None:
     assert plans.NEIGHBOURS == RELATIONS
     assert plans.METHODS == METHODS
     # a chain is for studies: a plan makes releases, and no release comes from one
-    assert tuple(s for s in SAMPLERS if s != "gibbs") == plans.SAMPLERS
+    assert SAMPLERS[:2] == plans.SAMPLERS
 
 
 MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from congenial.accounting.calibration import calibrate
     from congenial.accounting.guarantee import Guarantee
     from congenial.conditioning.condition import condition
+    from congenial.conditioning.proposal import Proposal
     from congenial.errors import CongenialError
     from congenial.imaging.image import image
     from congenial.imaging.project import project
@@ -37,6 +38,7 @@ _HOME = {
     "Gaussian": "mechanisms.gaussian",
     "Guarantee": "accounting.guarantee",
     "Laplace": "mechanisms.laplace",
+    "Proposal": "conditioning.proposal",
     "Tree": "tree",
     "at_least": "invariants",
     "bounds": "invariants",
@@ -62,6 +64,7 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Laplace",
+    "Proposal",
     "Tree",
     "at_least",
     "bounds",

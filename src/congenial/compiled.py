@@ -18,7 +18,7 @@ from congenial.randomness import seeded
 from congenial.tree import Tree
 
 # Kernels that no plan uses.
-_OF_STUDIES = {"__init__", "cutset", "laws", "normal"}
+_OF_STUDIES = {"__init__", "cutset", "independence", "laws", "normal", "tree_mh"}
 
 Method = Literal["conditioning", "imaging"]
 

@@ -15,32 +15,53 @@ from congenial.conditioning.cutset import cut_conditioned
 from congenial.conditioning.gaussian import ConditionedGaussian
 from congenial.conditioning.gibbs import gibbs_conditioned
 from congenial.conditioning.grid import OnGrid, OnIntegers, in_units, spacing
+from congenial.conditioning.independence import Independence
 from congenial.conditioning.joint import sums_of
 from congenial.conditioning.laplace import ConditionedLaplace
 from congenial.conditioning.mixed import ConditionedMixture, check_alternatives
+from congenial.conditioning.perfect import Perfect
+from congenial.conditioning.proposal import Proposal, place
+from congenial.conditioning.proposing import check_fits
+from congenial.conditioning.rejection import Rejection
 from congenial.conditioning.systems import sum_system
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
 
-SAMPLERS = ("auto", "exact", "gibbs")
+# Those that plans may name, and those for studies and for releases in Python.
+SAMPLERS = ("auto", "exact", "gibbs", "rejection", "independence", "perfect")
+_Proposed = Rejection | Independence | Perfect
+_BY_PROPOSALS: dict[str, type[_Proposed]] = {
+    way.name: way for way in (Rejection, Independence, Perfect)
+}
+_Made = (
+    Conditioned | ConditionedMixture | OnGrid | ConditionedGaussian | ConditionedLaplace | _Proposed
+)
 
 
 def condition(
-    mechanism: Additive | Mixture, invariant: Invariant | Union, sampler: str = "auto"
-) -> Conditioned | ConditionedMixture | OnGrid | ConditionedGaussian | ConditionedLaplace:
+    mechanism: Additive | Mixture,
+    invariant: Invariant | Union,
+    sampler: str = "auto",
+    *,
+    proposal: Proposal | None = None,
+) -> _Made:
     """Condition a mechanism on an invariant (belief revision).
 
     Parameters
     ----------
     mechanism : Additive or Mixture
-        Continuous noise is covered under equalities alone.
+        Continuous noise is covered under equalities alone, but for samplers by proposals.
     invariant : Invariant or Union
-        Sums with entries -1, 0, 1, bounds on single entries, and entries published exactly.
-    sampler : {"auto", "exact", "gibbs"}
+        Sums with entries -1, 0, 1, bounds on single entries, and entries published exactly; for
+        samplers by proposals any linear conditions.
+    sampler : {"auto", "exact", "gibbs", "rejection", "independence", "perfect"}
         "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
-        studies, which give no guarantee; "exact" refuses instead.
+        studies, which give no guarantee; "exact" refuses instead. The last three draw from
+        proposals, as published; they release under equalities alone.
+    proposal : Proposal, optional
+        What the samplers by proposals propose.
 
     Returns
     -------
@@ -48,6 +69,8 @@ def condition(
         The conditional mechanism, with its law known; `OnGrid` where the granularity is not 1.
     ConditionedGaussian or ConditionedLaplace
         For continuous noise: in closed form, and by a chain for studies.
+    Rejection, Independence or Perfect
+        For the samplers by proposals.
 
     Raises
     ------
@@ -62,14 +85,19 @@ def condition(
 
     References
     ----------
-    Gong and Meng (2020), Theorem 2.1; Two Views, Definition 3.2.
+    Gong and Meng (2020), Theorem 2.1, Section 2.3 and Algorithm 1; Two Views, Definition 3.2.
     """
     if sampler not in SAMPLERS:
         raise ArgumentError(f"sampler is {sampler!r}; give one of {', '.join(SAMPLERS)}.")
+    if proposal is not None:
+        _check_takes(sampler, proposal)
     step = spacing(mechanism)
     if step not in (0.0, 1.0):
-        inner = condition(*in_units(mechanism, invariant), sampler)
+        units = None if proposal is None else proposal.in_units(step)
+        inner = condition(*in_units(mechanism, invariant), sampler, proposal=units)
         return OnGrid(mechanism, step, cast(OnIntegers, inner))
+    if sampler in _BY_PROPOSALS:
+        return _by_proposals(mechanism, invariant, sampler, proposal)
     if isinstance(mechanism, Mixture):
         if isinstance(invariant, Union):
             raise UnsupportedError(
@@ -118,6 +146,47 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
             raise too_costly()
         return found or gibbs_conditioned(mechanism, need, system)
     return Conditioned(mechanism, need, system.forest, system.fixed)
+
+
+def _check_takes(sampler: str, proposal: object) -> None:
+    if not isinstance(proposal, Proposal):
+        raise ArgumentError(
+            f"the proposal is a {type(proposal).__name__}; give congenial.Proposal(index, scale)."
+        )
+    if sampler not in _BY_PROPOSALS:
+        raise ArgumentError(
+            f"sampler {sampler!r} takes no proposal; leave it out, or use one of "
+            f"{', '.join(_BY_PROPOSALS)}."
+        )
+
+
+def _by_proposals(
+    mechanism: Additive | Mixture,
+    invariant: Invariant | Union,
+    sampler: str,
+    proposal: Proposal | None,
+) -> _Proposed:
+    if isinstance(mechanism, Mixture) or isinstance(invariant, Union):
+        raise UnsupportedError(
+            f"sampler {sampler!r} covers neither mixtures nor unions; use 'auto', or condition "
+            "each part."
+        )
+    whole = _additive(mechanism)
+    need = requirements(invariant, whole.n, whole.tree)
+    check_consistent(need)
+    placed = place(whole, need, proposal)
+    made = _BY_PROPOSALS[sampler](whole, need, _exactly(whole, invariant), placed)
+    check_fits(made)
+    return made
+
+
+def _exactly(mechanism: Additive, invariant: Invariant) -> Conditioned | ConditionedGaussian | None:
+    """Return the same law by an exact sampler, None where none covers it."""
+    try:
+        made = condition(mechanism, invariant, "exact")
+    except UnsupportedError:
+        return None
+    return made if isinstance(made, Conditioned | ConditionedGaussian) else None
 
 
 def single_entry_bounds(need: Requirements) -> Requirements:

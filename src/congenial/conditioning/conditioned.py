@@ -16,10 +16,15 @@ from congenial.conditioning.draws import draw
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.joint import joint_law, sums_of
 from congenial.conditioning.query import marginal_table
-from congenial.conditioning.questions import checked_rows, find_node, find_nodes
+from congenial.conditioning.questions import (
+    checked_counts,
+    checked_rows,
+    find_node,
+    find_nodes,
+)
 from congenial.conditioning.systems import SumSystem
 from congenial.conditioning.weights import SharedUnary, Unary, compact, share_noise
-from congenial.errors import ArgumentError, InvariantError, UnsupportedError
+from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import trees
 from congenial.kernels.trees import read_only
@@ -106,7 +111,16 @@ class Conditioned:
         ----------
         x : array_like of int, shape (n,)
         """
-        counts = self._checked(x)
+        return self._log_mass(self._checked(x))
+
+    @cached_property
+    def log_mass(self) -> float:
+        """Log probability of the invariant, which is one for all data under equalities alone."""
+        if not self.data_free:
+            raise AssertionError("inequalities make it depend on the data")
+        return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
+
+    def _log_mass(self, counts: IntArray) -> float:
         at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
         return exact.log_sum(self._tables(counts)) + float(at_mode.sum())
 
@@ -324,24 +338,7 @@ class Conditioned:
         return find_node(self.mechanism, self.requirements, node)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
-        counts = self.mechanism.counts(x).astype(np.int64, copy=False)
-        need = self.requirements
-        if need.tree is not None and not need.tree.is_consistent(counts):
-            raise ArgumentError(
-                "x does not add up along the tree; roll leaf counts up with tree.roll_up."
-            )
-        matrix, value = need.equalities
-        if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
-            raise InvariantError(
-                "x does not satisfy a linear condition; "
-                "the condition's value must be that of the data."
-            )
-        if self.bounds_hold and not need.within_bounds(counts):
-            raise InvariantError(
-                "x violates the bounds of some entry; "
-                "the data themselves must satisfy the invariant."
-            )
-        return counts
+        return checked_counts(self.mechanism, self.requirements, x, bounds_hold=self.bounds_hold)
 
     def _satisfied(
         self, values: npt.NDArray[np.generic], counts: IntArray

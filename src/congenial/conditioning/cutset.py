@@ -93,9 +93,7 @@ class CutConditioned(Conditioned):
         out = counts + noise[:, : self.mechanism.n]
         return out[0] if size is None else out
 
-    def log_normalizer(self, x: npt.ArrayLike) -> float:
-        """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
-        counts = self._checked(x)
+    def _log_mass(self, counts: IntArray) -> float:
         at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
         return self._weighed(counts).log_total + float(at_mode.sum())
 

@@ -1,4 +1,4 @@
-"""Whether chains have converged: rank-normalised split R-hat and bulk effective sample size.
+"""Whether chains have converged: rank-normalised split R-hat, effective sample sizes.
 
 Neither proves convergence; a guarantee never rests on them.
 
@@ -57,7 +57,31 @@ def bulk_ess(chains: FloatArray) -> FloatArray:
     halves = _halves(chains)
     if halves is None:
         return np.full(chains.shape[2], np.nan)
-    scores = _normal_scores(halves)
+    return _ess(_normal_scores(halves))
+
+
+def tail_ess(chains: FloatArray) -> FloatArray:
+    """Tail effective sample size of each entry: the lesser of those of its 5% and 95% quantiles.
+
+    Parameters
+    ----------
+    chains : ndarray of float64, shape (chains, draws, n)
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        NaN where an entry does not vary, or there are fewer than `LEAST_DRAWS` draws a chain.
+    """
+    halves = _halves(chains)
+    if halves is None:
+        return np.full(chains.shape[2], np.nan)
+    low, high = np.quantile(chains, [0.05, 0.95], axis=(0, 1))
+    sizes = [_ess((halves <= quantile).astype(np.float64)) for quantile in (low, high)]
+    return np.asarray(np.fmin(*sizes))
+
+
+def _ess(scores: FloatArray) -> FloatArray:
+    """Effective sample size of each entry's mean, from split chains; NaN where it is constant."""
     count, draws, _ = scores.shape
     within = _autocovariance(scores)
     own = within[0] * draws / (draws - 1.0)

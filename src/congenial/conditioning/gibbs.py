@@ -19,13 +19,20 @@ from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.assignments import draw_forest, free_variables
 from congenial.conditioning.boxes import Box, place_box
 from congenial.conditioning.branches import Branches, Program, compile_branches
+from congenial.conditioning.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
-from congenial.conditioning.diagnostics import bulk_ess, split_rhat
 from congenial.conditioning.forest import of_rows
 from congenial.conditioning.systems import SumSystem, cycle_closers
 from congenial.conditioning.weights import Unary
-from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
@@ -33,7 +40,6 @@ from congenial.randomness import Randomness, resolve
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-CHAINS = 4
 WARMUP = 200
 # Entries of all tables, and of variables whose spans are compared, beyond which a chain is refused.
 _MOST_ENTRIES = 1 << 26
@@ -43,56 +49,11 @@ _MOST_BLOCKS = 16
 _HOT = (1.0, 2.0, 4.0)
 _HOT_SWEEPS = 8
 _BUDGET = 60.0
+_UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
 _REMEDY = (
     "mandate fewer sums or use smaller noise scales so that the exact sampler applies, or image "
     "with congenial.image"
 )
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """What chains gave.
-
-    Attributes
-    ----------
-    values : ndarray of int64, shape (chains, draws, n)
-    """
-
-    values: IntArray
-
-
-@dataclass(frozen=True, eq=False)
-class Info:
-    """How chains went.
-
-    Attributes
-    ----------
-    blocks : int
-        Blocks of one sweep.
-    warmup : int
-        Sweeps of each chain that were left out.
-    spanning : bool or None
-        Whether the blocks' moves have the dimension of all solutions; None where too large to say.
-    r_hat, effective_size : ndarray of float64, shape (n,)
-        See `congenial.conditioning.diagnostics`; NaN where an entry does not vary.
-    certified : bool
-        Always False.
-    """
-
-    blocks: int
-    warmup: int
-    spanning: bool | None
-    r_hat: FloatArray
-    effective_size: FloatArray
-    certified: bool = False
-
-    @property
-    def worst(self) -> tuple[float, float]:
-        """Largest R-hat and smallest effective sample size; NaN where none is known."""
-        known = np.flatnonzero(np.isfinite(self.r_hat))
-        if not known.size:
-            return float("nan"), float("nan")
-        return float(self.r_hat[known].max()), float(self.effective_size[known].min())
 
 
 def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
@@ -213,12 +174,16 @@ class GibbsConditioned(Conditioned):
                 f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
             )
         counts = self._checked(x)
-        if checked_size(draws) < 1 or checked_size(chains) < 1:
-            raise ArgumentError(f"draws is {draws} and chains {chains}; give at least one each.")
+        check_lengths({"draws": draws, "chains": chains})
         values = self._chains(counts, int(draws), int(chains), source)
-        as_float = values.astype(np.float64)
-        measured = split_rhat(as_float), bulk_ess(as_float)
-        info = Info(len(self.blocks), WARMUP, self._spanning, *measured)
+        info = Info(
+            WARMUP,
+            1,
+            **measured(values),
+            unbounded=_UNBOUNDED,
+            blocks=len(self.blocks),
+            spanning=self._spanning,
+        )
         return Draw(values), info
 
     def sample(
@@ -227,7 +192,7 @@ class GibbsConditioned(Conditioned):
         """Draw from the chains in turn: dependent draws, for studies; see `run`."""
         rows = checked_size(size)
         draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
-        out = draw.values.transpose(1, 0, 2).reshape(-1, self.mechanism.n)[:rows]
+        out = in_turn(draw.values, rows).astype(np.int64, copy=False)
         return out[0] if size is None else out
 
     def guarantee(self, neighbours: Neighbours) -> NoReturn:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.conditioning.gibbs import CHAINS, GibbsConditioned, Info
+from congenial.conditioning.chains import CHAINS, Chained, Draw, Info
 from congenial.conditioning.questions import checked_rows
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
@@ -56,18 +56,6 @@ class OnIntegers(Protocol):
 
     def explain(self) -> str:
         """Say which sampler draws."""
-
-
-@dataclass(frozen=True, eq=False)
-class DrawOnGrid:
-    """What chains gave.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (chains, draws, n)
-    """
-
-    values: FloatArray
 
 
 @dataclass(frozen=True, eq=False)
@@ -191,21 +179,21 @@ class OnGrid:
         draws: int = 1000,
         chains: int = CHAINS,
         rng: Randomness | None = None,
-    ) -> tuple[DrawOnGrid, Info]:
-        """Run chains where no exact sampler is affordable; see `GibbsConditioned.run`.
+    ) -> tuple[Draw, Info]:
+        """Run chains, where the sampler is one; see its own `run`, such as `GibbsConditioned.run`.
 
         Raises
         ------
         UnsupportedError
             Where draws are exact, so that there is no chain.
         """
-        if not isinstance(self.inner, GibbsConditioned):
+        if not isinstance(self.inner, Chained):
             raise UnsupportedError(
                 "run() is for chains, and this sampler's draws are exact and independent; use "
                 "sample(size=...)."
             )
         drawn, info = self.inner.run(self._units(x), draws, chains, rng)
-        return DrawOnGrid(self._placed(drawn.values)), info
+        return Draw(self._placed(drawn.values.astype(np.int64))), info
 
     @property
     def _first(self) -> Additive:

@@ -9,68 +9,31 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.diagnostics import LEAST_DRAWS, bulk_ess, split_rhat
+from congenial.conditioning.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
 from congenial.conditioning.gaussian import checked_values
 from congenial.conditioning.subspace import Subspace, project
-from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
-CHAINS = 4
 # Noise this small, in scales, counts as that small where its variance is drawn.
 _SMALLEST = 1e-12
 # Variances below this, in squared scales, count as that: the solves stay well conditioned.
 _LEAST_VARIANCE = 1e-12
 # Sweeps whose random words are fetched at once.
 _BLOCK = 256
+_UNBOUNDED = "no bound on the convergence of the scale-mixture chain is known"
 _REMEDY = "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose law is exact"
-
-
-@dataclass(frozen=True, eq=False)
-class Draw:
-    """Releases of chains.
-
-    Attributes
-    ----------
-    values : ndarray of float64, shape (chains, draws, n)
-    """
-
-    values: FloatArray
-
-
-@dataclass(frozen=True, eq=False)
-class Info:
-    """How chains went.
-
-    Attributes
-    ----------
-    warmup : int
-        Sweeps of each chain that were left out.
-    thin : int
-        Sweeps for each draw kept.
-    r_hat, effective_size : ndarray of float64, shape (n,)
-        See `congenial.conditioning.diagnostics`; NaN where an entry does not vary, or where too
-        few were drawn.
-    certified : bool
-        Always False.
-    """
-
-    warmup: int
-    thin: int
-    r_hat: FloatArray
-    effective_size: FloatArray
-    certified: bool = False
-
-    @property
-    def worst(self) -> tuple[float, float]:
-        """Largest R-hat and smallest effective sample size; NaN where none is known."""
-        known = np.isfinite(self.r_hat)
-        if not known.any():
-            return float("nan"), float("nan")
-        return float(self.r_hat[known].max()), float(self.effective_size[known].min())
 
 
 @dataclass(frozen=True, eq=False)
@@ -140,14 +103,11 @@ class ConditionedLaplace:
                 f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
             )
         values = checked_values(self.mechanism, self.requirements, x)
-        if None in (draws, chains) or checked_size(draws) < 1 or checked_size(chains) < 1:
-            raise ArgumentError(f"draws is {draws} and chains {chains}; give at least one each.")
+        check_lengths({"draws": draws, "chains": chains})
         spread = np.geomspace(0.1, 10.0, chains)
         noise = np.stack([self._run(draws, float(s), source) for s in spread])
-        unknown = np.full(values.size, np.nan)
-        enough = draws >= LEAST_DRAWS
-        told = (split_rhat(noise), bulk_ess(noise)) if enough else (unknown, unknown)
-        return Draw(values + noise), Info(self.warmup, self.thin, *told)
+        info = Info(self.warmup, self.thin, **measured(noise), unbounded=_UNBOUNDED)
+        return Draw(values + noise), info
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -168,7 +128,7 @@ class ConditionedLaplace:
         """
         rows = checked_size(size)
         draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
-        out = draw.values.transpose(1, 0, 2).reshape(-1, self.mechanism.n)[:rows]
+        out = in_turn(draw.values, rows).astype(np.float64, copy=False)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from congenial.errors import ArgumentError
+from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 
@@ -61,3 +61,32 @@ def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generi
             f"z has shape {values.shape}; give {mechanism.n} values, or rows of as many."
         )
     return values
+
+
+def checked_counts(
+    mechanism: Additive, need: Requirements, x: npt.ArrayLike, *, bounds_hold: bool = True
+) -> npt.NDArray[np.int64]:
+    """Return counts, shape (n,), after checking that they satisfy the invariant themselves.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape is wrong, an entry is no count, or they do not add up along the tree.
+    InvariantError
+        If they violate a linear condition or, where `bounds_hold`, a bound.
+    """
+    counts = mechanism.counts(x).astype(np.int64, copy=False)
+    if need.tree is not None and not need.tree.is_consistent(counts):
+        raise ArgumentError(
+            "x does not add up along the tree; roll leaf counts up with tree.roll_up."
+        )
+    matrix, value = need.equalities
+    if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
+        raise InvariantError(
+            "x does not satisfy a linear condition; the condition's value must be that of the data."
+        )
+    if bounds_hold and not need.within_bounds(counts):
+        raise InvariantError(
+            "x violates the bounds of some entry; the data themselves must satisfy the invariant."
+        )
+    return counts

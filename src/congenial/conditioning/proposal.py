@@ -1,0 +1,324 @@
+"""Proposals on an index set: some entries are proposed, the others follow from the equalities.
+
+With A u = 0 for the noise u, entries I are proposed from a law q and the others solve
+``A[:, rest] @ u[rest] = -A[:, I] @ u[I]`` (Gong and Meng 2020, Algorithm 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd, lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.forest import tree_rows
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.invariants import Requirements
+from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.law import checked_scale
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+Row = dict[int, Fraction]
+
+# Entries, and entries of the matrix that solves for the rest, beyond which proposals are refused.
+_LONGEST = 20_000
+_MOST_SOLVED = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """How candidates are proposed.
+
+    Parameters
+    ----------
+    index : sequence of int, optional
+        Entries that are proposed, counted from 0; the others follow from the equalities. All n
+        entries stand for the mechanism itself, whose draws must meet the equalities by chance.
+        Chosen where not given: entries with the widest noise follow, which accepts most.
+    scale : float or array_like of float, shape (n,), optional
+        Scale of the proposed noise, of the mechanism's own family; the mechanism's where not given.
+        For "tree-mh", the standard deviation of a leaf's step, tuned where not given.
+
+    Raises
+    ------
+    ArgumentError
+        If an index is no integer or occurs twice, or a scale is not positive.
+
+    References
+    ----------
+    Gong and Meng (2020), Section 2.3 and Algorithm 1: I and q.
+    """
+
+    index: Sequence[int] | IntArray | None = None
+    scale: npt.ArrayLike | None = None
+    chosen: tuple[int, ...] | None = field(init=False, repr=False)
+    spread: FloatArray | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the index set and the scale."""
+        object.__setattr__(self, "chosen", None if self.index is None else _listed(self.index))
+        spread = None if self.scale is None else checked_scale("the proposal's scale", self.scale)
+        if spread is not None and not np.isfinite(spread).all():
+            raise ArgumentError("the proposal's scale is inf; give a finite number.")
+        object.__setattr__(self, "spread", spread)
+
+    def in_units(self, granularity: float) -> Proposal:
+        """Return the proposal in steps of a grid."""
+        scale = None if self.spread is None else self.spread / granularity
+        return Proposal(self.chosen, scale)
+
+
+def _listed(index: object) -> tuple[int, ...]:
+    given = list(index) if isinstance(index, Iterable) and not isinstance(index, str) else [index]
+    whole = [i for i in given if isinstance(i, int | np.integer) and not isinstance(i, bool)]
+    if len(whole) < len(given):
+        raise ArgumentError(
+            f"the proposal's index is {index!r}; give the entries that are proposed, from 0."
+        )
+    listed = tuple(int(i) for i in whole)
+    if len(set(listed)) < len(listed):
+        raise ArgumentError("the proposal's index names an entry twice; name each once.")
+    return listed
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A proposal worked out for a mechanism and its equalities.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (k,)
+        Entries that are proposed.
+    rest : ndarray of int64, shape (m,)
+        Entries that follow; those that cannot move among them.
+    solve : ndarray of float64, shape (m, k)
+        ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
+    scales : ndarray of float64, shape (k,)
+        Of the proposed noise.
+    rows : ndarray of float64, shape (r, n)
+        Where all entries are proposed: what must be zero of them; otherwise without rows.
+    """
+
+    index: IntArray
+    rest: IntArray
+    solve: FloatArray
+    scales: FloatArray
+    rows: FloatArray
+
+
+def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) -> Placed:
+    """Work out which entries are proposed, and how the others follow.
+
+    Parameters
+    ----------
+    mechanism : Additive
+    need : Requirements
+    proposal : Proposal or None
+
+    Returns
+    -------
+    Placed
+
+    Raises
+    ------
+    ArgumentError
+        If the index set or the scales do not fit the equalities.
+    UnsupportedError
+        If no index set keeps integers integers, an entry proposed has no noise to propose, or the
+        problem is too large.
+
+    Notes
+    -----
+    Where the proposal is no narrower than the noise and has its scale, a candidate is accepted by
+    rejection with probability ``Z / prod(N[i] for i in I)``, Z the sum of the weights of all
+    solutions and N[i] that of one entry's noise. It is largest where the entries left out have the
+    largest product of N, which grows with the scale: a basis of greatest weight, found by taking
+    columns from the widest noise down (Edmonds 1971). With equal scales all choices are alike.
+    """
+    n, whole = mechanism.n, mechanism.noise.discrete
+    if n > _LONGEST:
+        raise UnsupportedError(
+            f"proposals on an index set cover up to {_LONGEST} entries, and there are {n}; use "
+            "sampler='exact'."
+        )
+    given = Proposal() if proposal is None else proposal
+    spread = mechanism.scales if given.spread is None else _per_entry(given.spread, n)
+    rows = equality_rows(need)
+    if whole and any(a.denominator != 1 for row in rows for a in row.values()):
+        raise UnsupportedError(
+            "a linear condition has a coefficient that is no integer, and the noise is on a grid; "
+            "multiply the row out."
+        )
+    free = np.flatnonzero(~need.pinned)
+    if given.chosen is not None:
+        _check_range(given.chosen, n)
+        if len(given.chosen) == n and (need.pinned.any() or rows):
+            return _all_entries(mechanism, need, rows, spread)
+        solved = _follow(given.chosen, free, rows, whole=whole)
+    else:
+        solved = _widest(mechanism, need, free, rows, whole=whole)
+    index = np.array([v for v in free.tolist() if v not in solved], dtype=np.int64)
+    rest = np.setdiff1d(np.arange(n), index)
+    if index.size * rest.size > _MOST_SOLVED:
+        raise UnsupportedError(
+            f"{rest.size} entries follow from {index.size}, which takes too large a matrix; use "
+            "sampler='exact'."
+        )
+    _check_measured(spread, index)
+    solve = np.zeros((rest.size, index.size))
+    column = {v: j for j, v in enumerate(index.tolist())}
+    for i, v in enumerate(rest.tolist()):
+        for w, a in solved.get(v, {}).items():
+            if w != v:
+                solve[i, column[w]] = float(-a)
+    return Placed(index, rest, solve, spread[index], np.zeros((0, n)))
+
+
+def equality_rows(need: Requirements) -> list[Row]:
+    """Return every equality as a row of the noise, entries published exactly left out."""
+    listed = [] if need.tree is None else tree_rows(need.tree)
+    rows = [dict(zip(i.tolist(), s.tolist(), strict=True)) for i, s in listed]
+    rows += [{int(v): row[v] for v in np.flatnonzero(row)} for row in need.equalities[0]]
+    kept = [{v: Fraction(a) for v, a in row.items() if not need.pinned[v]} for row in rows]
+    return [row for row in kept if row]
+
+
+def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dict[int, Row], bool]:
+    """Solve rows for entries, taken in `order` where they do not follow from those before.
+
+    Parameters
+    ----------
+    rows : list of dict of int to Fraction
+    order : sequence of int
+    unit : bool
+        Whether an entry is taken only where that keeps all solutions whole.
+
+    Returns
+    -------
+    solved : dict of int to dict
+        Entry -> its row, where it has coefficient 1 and no other solved entry occurs.
+    complete : bool
+        Whether all rows were used.
+    """
+    left = [_primitive(row) if unit else dict(row) for row in rows]
+    solved: dict[int, Row] = {}
+    waiting, moved = list(order), True
+    while waiting and moved and left:
+        moved, passed = False, []
+        for v in waiting:
+            able = [k for k, row in enumerate(left) if v in row and (not unit or abs(row[v]) == 1)]
+            if not able:
+                passed.append(v)
+                continue
+            pivot = left.pop(min(able, key=lambda k: len(left[k])))
+            pivot = {w: a / pivot[v] for w, a in pivot.items()}
+            for row in (*left, *solved.values()):
+                if v in row:
+                    _subtract(row, pivot, row[v])
+            left = [_primitive(row) if unit else row for row in left if row]
+            solved[v] = pivot
+            moved = True
+        waiting = passed
+    return solved, not left
+
+
+def _subtract(row: Row, pivot: Row, factor: Fraction) -> None:
+    for w, a in pivot.items():
+        value = row.get(w, Fraction(0)) - factor * a
+        if value:
+            row[w] = value
+        else:
+            row.pop(w, None)
+
+
+def _primitive(row: Row) -> Row:
+    """Return the row in whole numbers without a common divisor."""
+    below = lcm(*(a.denominator for a in row.values()))
+    common = gcd(*(int(a * below) for a in row.values()))
+    return {v: a * below / common for v, a in row.items()}
+
+
+def _widest(
+    mechanism: Additive, need: Requirements, free: IntArray, rows: list[Row], *, whole: bool
+) -> dict[int, Row]:
+    inner = np.zeros(mechanism.n, dtype=np.bool_)
+    if need.tree is not None:
+        inner = ~need.tree.is_leaf  # among equals, so that nodes follow from leaves
+    order = free[np.lexsort((free, ~inner[free], -mechanism.scales[free]))]
+    solved, complete = eliminate(rows, order.tolist(), unit=whole)
+    if not complete:
+        raise UnsupportedError(
+            "no index set was found from which the other entries follow as integers; give "
+            "Proposal(index=...), or use continuous noise for a study."
+        )
+    return solved
+
+
+def _follow(
+    chosen: tuple[int, ...], free: IntArray, rows: list[Row], *, whole: bool
+) -> dict[int, Row]:
+    """Solve for the entries that are not chosen."""
+    missing = sorted(set(chosen) - set(free.tolist()))
+    if missing:
+        raise ArgumentError(
+            f"the proposal's index has entry {missing[0]}, which is published exactly and so not "
+            "proposed; leave it out."
+        )
+    others = [v for v in free.tolist() if v not in set(chosen)]
+    solved, complete = eliminate(rows, others, unit=False)
+    if len(solved) < len(others) or not complete:
+        rank = len(eliminate(rows, free.tolist(), unit=False)[0])
+        raise ArgumentError(
+            f"the proposal's index has {len(chosen)} entries from which the others do not follow "
+            f"by the equalities; give {free.size - rank} whose complement has columns of full rank."
+        )
+    if whole and any(a.denominator != 1 for row in solved.values() for a in row.values()):
+        raise ArgumentError(
+            "from the proposal's index the other entries do not follow as integers; choose a "
+            "complement with a determinant of 1 or -1, or leave the index out."
+        )
+    return solved
+
+
+def _all_entries(
+    mechanism: Additive, need: Requirements, rows: list[Row], spread: FloatArray
+) -> Placed:
+    n = mechanism.n
+    if not mechanism.noise.discrete:
+        raise UnsupportedError(
+            "continuous noise meets equalities with probability 0, so not all entries can be "
+            "proposed; leave the proposal's index out."
+        )
+    _check_measured(spread, np.arange(n))
+    matrix = np.zeros((len(rows), n))
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            matrix[k, v] = float(a)
+    matrix = np.vstack((matrix, np.eye(n)[need.pinned]))
+    none = np.zeros(0, dtype=np.int64)
+    return Placed(np.arange(n), none, np.zeros((0, n)), spread, matrix)
+
+
+def _check_range(chosen: tuple[int, ...], n: int) -> None:
+    for i in chosen:
+        if not 0 <= i < n:
+            raise ArgumentError(f"the proposal's index has {i}; give entries from 0 to {n - 1}.")
+
+
+def _check_measured(spread: FloatArray, index: IntArray) -> None:
+    flat = index[~np.isfinite(spread[index])]
+    if flat.size:
+        raise UnsupportedError(
+            f"entry {flat[0]} is not measured, so there is no noise to propose for it; give "
+            "Proposal(scale=...), or an index that leaves it out."
+        )
+
+
+def _per_entry(spread: FloatArray, n: int) -> FloatArray:
+    if spread.shape not in ((), (1,), (n,)):
+        raise ArgumentError(f"the proposal has {spread.size} scales; give one, or {n}.")
+    return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)

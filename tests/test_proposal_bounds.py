@@ -1,0 +1,146 @@
+"""Independence chains: the bound on their error by transition matrices, and where they start."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from conditioning_cases import Case
+from test_conditioning_draws import CASES
+from test_proposal_laws import DRAWS, made
+
+import congenial as cg
+from congenial.conditioning.independence import bound_after
+from congenial.conditioning.start import feasible_start
+from congenial.errors import ArgumentError, UnsupportedError
+
+TINY = {
+    "sum of three": Case("laplace", np.full(3, 0.9), np.array([1, 2, 1]), lo=0, rows=((1, 1, 1),)),
+    "wider proposal": Case(
+        "laplace", np.array([0.7, 1.1, 0.9]), np.array([1, 2, 1]), lo=0, rows=((1, 1, 1),)
+    ),
+    "narrower proposal": Case(
+        "laplace", np.full(3, 1.2), np.array([1, 1, 1]), lo=0, rows=((1, 1, 1),)
+    ),
+    "gaussian": Case("gaussian", np.full(3, 1.0), np.array([1, 2, 1]), lo=0, rows=((1, 1, 1),)),
+}
+FACTOR = {"wider proposal": 1.4, "narrower proposal": 0.7}
+
+
+def chain(case: Case, placed):
+    """The chain's transition matrix on the states, by Algorithm 1 as printed; and its law."""
+    law = case.law()
+    noise = law.states - case.x
+
+    def pmf(u, scale):
+        if case.kind == "laplace":
+            return np.tanh(0.5 / scale) * np.exp(-abs(u) / scale)
+        every = np.arange(-200, 201)
+        return np.exp(-0.5 * (u / scale) ** 2) / np.exp(-0.5 * (every / scale) ** 2).sum()
+
+    proposed = np.array(
+        [
+            np.prod([pmf(u[i], s) for i, s in zip(placed.index, placed.scales, strict=True)])
+            for u in noise
+        ]
+    )
+    ratio = law.probabilities / proposed
+    move = proposed[None] * np.minimum(1.0, ratio[None] / ratio[:, None])
+    np.fill_diagonal(move, 0.0)
+    np.fill_diagonal(move, 1.0 - move.sum(axis=1))
+    return move, law, ratio
+
+
+@pytest.mark.parametrize("name", TINY)
+def test_the_bound_holds_for_the_chain_itself(name):
+    case = TINY[name]
+    conditioned = made(case, "independence", scale=case.scales * FACTOR.get(name, 1.0))
+    move, law, ratio = chain(case, conditioned.placed)
+    assert np.abs(law.probabilities @ move - law.probabilities).max() < 1e-14
+    log_ratio = conditioned.log_ratio(case.x)
+    known = np.log(ratio.max())
+    if name == "narrower proposal":
+        assert log_ratio > known  # a bound, from bounds on all entries
+    else:
+        assert log_ratio == pytest.approx(known, abs=1e-9)
+    power = np.eye(len(law.states))
+    for t in range(1, 40):
+        power = power @ move
+        far = 0.5 * np.abs(power - law.probabilities).sum(axis=1)
+        bound = bound_after(log_ratio, t)
+        assert far.max() <= bound + 1e-12
+        # from the state of greatest weight, it is attained but for that state's own probability
+        attained = bound_after(known, t) * (1 - law.probabilities[ratio.argmax()])
+        assert far[ratio.argmax()] >= attained - 1e-12
+    assert far.max() > bound_after(known - 0.05, t)  # in the long run, a smaller one is false
+    told = conditioned.run(case.x, 10, 2, cg.seeded(0), warmup=5, thin=2)[1].tv_bound
+    assert told == pytest.approx(bound_after(log_ratio, 25))
+
+
+def test_the_chain_moves_as_its_matrix_says():
+    case = TINY["wider proposal"]
+    conditioned = made(case, "independence", scale=case.scales * 1.4)
+    move, law, _ = chain(case, conditioned.placed)
+    start = law.states[-1]
+    draw, info = conditioned.run(case.x, 1, DRAWS, cg.seeded(4), start=start, warmup=2)
+    power = np.linalg.matrix_power(move, 3)[len(law.states) - 1]
+    counts = np.array([(draw.values[:, 0] == z).all(axis=1).sum() for z in law.states])
+    assert counts.sum() == DRAWS
+    off = (counts - DRAWS * power) ** 2 / np.maximum(DRAWS * power, 1e-300)
+    assert off[power > 5 / DRAWS].sum() < len(law.states) + 8 * np.sqrt(2 * len(law.states))
+    # acceptance after the warm-up: the share of candidates that were taken, repeats among them
+    assert info.acceptance.shape == (DRAWS,)
+    assert set(info.acceptance) == {0.0, 1.0}
+
+
+def test_the_start_depends_on_what_is_mandated_alone():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    totals = cg.consistent(tree) & cg.exactly([0])
+    data = [tree.roll_up(leaves) for leaves in ([3, 1, 4, 1, 5], [9, 1, 1, 1, 2], [1, 1, 1, 10, 1])]
+    for invariant, least in (
+        (totals, -np.inf),
+        (totals & cg.nonnegative(), 0),
+        (totals & cg.bounds(1, 20), 1),
+        (totals & cg.at_least(np.eye(8)[1] - np.eye(8)[2], -11), -np.inf),
+    ):
+        conditioned = cg.condition(mechanism, invariant, "independence")
+        need, placed = conditioned.requirements, conditioned.placed
+        starts = [feasible_start(need, placed, x, whole=True) for x in data]
+        for other in starts[1:]:
+            np.testing.assert_array_equal(starts[0], other)
+        assert tree.is_consistent(starts[0].astype(int))
+        assert starts[0][0] == 14
+        assert starts[0].min() >= least
+        assert not any(np.array_equal(starts[0], x) for x in data)
+
+
+def test_a_start_may_be_given_and_must_be_feasible():
+    case = CASES["star, pinned total, nonnegative"]
+    conditioned = made(case, "independence")
+    start = np.array([12, 12, 0, 0])
+    draw, _ = conditioned.run(case.x, 30, 4, cg.seeded(1), start=start, warmup=0)
+    moved = (draw.values[:, :8] != start).any(axis=2)
+    assert not moved.all() and moved[:, -1].any()
+    for wrong in ([12, 13, -1, 0], [12, 11, 0, 0], [11, 11, 0, 0], [12, 11.5, 0.5, 0], [12, 12, 0]):
+        with pytest.raises(ArgumentError, match="start is no point"):
+            conditioned.run(case.x, 5, 2, cg.seeded(1), start=wrong)
+
+
+def test_the_acceptance_is_that_of_chains_in_the_long_run():
+    for name, factor in (("star", 1.0), ("star, pinned total, nonnegative", 0.9)):
+        conditioned = made(CASES[name], "independence", scale=CASES[name].scales * factor)
+        x = CASES[name].x
+        told = conditioned.acceptance(x, 20_000, cg.seeded(2))
+        _, info = conditioned.run(x, 20_000, 4, cg.seeded(3))
+        assert told == pytest.approx(info.acceptance.mean(), abs=0.015)
+    case = TINY["wider proposal"]
+    conditioned = made(case, "independence", scale=case.scales * 1.4)
+    _, law, ratio = chain(case, conditioned.placed)
+    proposed = law.probabilities / ratio
+    chance = proposed[None] * np.minimum(1.0, ratio[None] / ratio[:, None])
+    exact = law.probabilities @ chance.sum(axis=1)
+    assert conditioned.acceptance(case.x, 20_000, cg.seeded(2)) == pytest.approx(exact, abs=0.015)
+    joint = cg.linear([[1, 1, 1]], 6) & cg.at_least([[1, 1, 0]], 2)
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
+    with pytest.raises(UnsupportedError, match="acceptance in run"):
+        cg.condition(mechanism, joint, "independence").acceptance([2, 1, 3], 10, cg.seeded(1))
