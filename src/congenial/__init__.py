@@ -11,7 +11,14 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from congenial.accounting.calibration import calibrate
+    from congenial.accounting.discrete_gaussian_delta import discrete_gaussian_delta
+    from congenial.accounting.gaussian_calibration import (
+        gaussian_delta,
+        gaussian_epsilon,
+        gaussian_sigma,
+    )
     from congenial.accounting.guarantee import Guarantee
+    from congenial.accounting.sensitivity import Sensitivity, sensitivity
     from congenial.conditioning.condition import condition
     from congenial.conditioning.proposal import Proposal
     from congenial.errors import CongenialError
@@ -39,13 +46,18 @@ _HOME = {
     "Guarantee": "accounting.guarantee",
     "Laplace": "mechanisms.laplace",
     "Proposal": "conditioning.proposal",
+    "Sensitivity": "accounting.sensitivity",
     "Tree": "tree",
     "at_least": "invariants",
     "bounds": "invariants",
     "calibrate": "accounting.calibration",
     "condition": "conditioning.condition",
     "consistent": "invariants",
+    "discrete_gaussian_delta": "accounting.discrete_gaussian_delta",
     "exactly": "invariants",
+    "gaussian_delta": "accounting.gaussian_calibration",
+    "gaussian_epsilon": "accounting.gaussian_calibration",
+    "gaussian_sigma": "accounting.gaussian_calibration",
     "image": "imaging.image",
     "linear": "invariants",
     "mixture": "mixtures",
@@ -53,6 +65,7 @@ _HOME = {
     "project": "imaging.project",
     "secure": "randomness",
     "seeded": "randomness",
+    "sensitivity": "accounting.sensitivity",
     "topdown": "imaging.topdown",
 }
 
@@ -65,13 +78,18 @@ __all__ = [
     "Guarantee",
     "Laplace",
     "Proposal",
+    "Sensitivity",
     "Tree",
     "at_least",
     "bounds",
     "calibrate",
     "condition",
     "consistent",
+    "discrete_gaussian_delta",
     "exactly",
+    "gaussian_delta",
+    "gaussian_epsilon",
+    "gaussian_sigma",
     "image",
     "linear",
     "mixture",
@@ -79,6 +97,7 @@ __all__ = [
     "project",
     "secure",
     "seeded",
+    "sensitivity",
     "topdown",
 ]
 
