@@ -255,11 +255,11 @@ class Tree:
         out[..., self.leaves] = counts
         parents = read_only(self.parents)
         for row in out.reshape(-1, len(self)):
-            trees.add_up(parents, self._bottom_up, row)
+            trees.add_up(parents, self.bottom_up, row)
         return out
 
     @cached_property
-    def _bottom_up(self) -> IntArray:
+    def bottom_up(self) -> IntArray:
         """Children before parents; empty where that is so from the last node to the first."""
         if bool((self.parents < np.arange(len(self))).all()):
             return np.zeros(0, dtype=np.int64)

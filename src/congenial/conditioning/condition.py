@@ -24,17 +24,19 @@ from congenial.conditioning.proposal import Proposal, place
 from congenial.conditioning.proposing import check_fits
 from congenial.conditioning.rejection import Rejection
 from congenial.conditioning.systems import sum_system
+from congenial.conditioning.tree_mh import TreeMH, tree_mh_conditioned
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import Invariant, Requirements, Union, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
 
 # Those that plans may name, and those for studies and for releases in Python.
-SAMPLERS = ("auto", "exact", "gibbs", "rejection", "independence", "perfect")
-_Proposed = Rejection | Independence | Perfect
-_BY_PROPOSALS: dict[str, type[_Proposed]] = {
+SAMPLERS = ("auto", "exact", "gibbs", "rejection", "independence", "perfect", "tree-mh")
+_Proposed = Rejection | Independence | Perfect | TreeMH
+_ON_INDEX_SETS: dict[str, type[Rejection | Independence | Perfect]] = {
     way.name: way for way in (Rejection, Independence, Perfect)
 }
+_BY_PROPOSALS = (*_ON_INDEX_SETS, TreeMH.name)
 _Made = (
     Conditioned | ConditionedMixture | OnGrid | ConditionedGaussian | ConditionedLaplace | _Proposed
 )
@@ -56,10 +58,10 @@ def condition(
     invariant : Invariant or Union
         Sums with entries -1, 0, 1, bounds on single entries, and entries published exactly; for
         samplers by proposals any linear conditions.
-    sampler : {"auto", "exact", "gibbs", "rejection", "independence", "perfect"}
+    sampler : {"auto", "exact", "gibbs", "rejection", "independence", "perfect", "tree-mh"}
         "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
-        studies, which give no guarantee; "exact" refuses instead. The last three draw from
-        proposals, as published; they release under equalities alone.
+        studies, which give no guarantee; "exact" refuses instead. The last four draw from
+        proposals, as published; they release under equalities alone, "tree-mh" never.
     proposal : Proposal, optional
         What the samplers by proposals propose.
 
@@ -69,7 +71,7 @@ def condition(
         The conditional mechanism, with its law known; `OnGrid` where the granularity is not 1.
     ConditionedGaussian or ConditionedLaplace
         For continuous noise: in closed form, and by a chain for studies.
-    Rejection, Independence or Perfect
+    Rejection, Independence, Perfect or TreeMH
         For the samplers by proposals.
 
     Raises
@@ -174,8 +176,10 @@ def _by_proposals(
     whole = _additive(mechanism)
     need = requirements(invariant, whole.n, whole.tree)
     check_consistent(need)
-    placed = place(whole, need, proposal)
-    made = _BY_PROPOSALS[sampler](whole, need, _exactly(whole, invariant), placed)
+    exact = _exactly(whole, invariant)
+    if sampler == TreeMH.name:
+        return tree_mh_conditioned(whole, need, exact, proposal)
+    made = _ON_INDEX_SETS[sampler](whole, need, exact, place(whole, need, proposal))
     check_fits(made)
     return made
 

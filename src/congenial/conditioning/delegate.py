@@ -10,10 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.conditioned import Conditioned
-from congenial.conditioning.gaussian import ConditionedGaussian
-from congenial.errors import UnsupportedError
+from congenial.conditioning.gaussian import ConditionedGaussian, checked_values
+from congenial.conditioning.questions import checked_counts
+from congenial.errors import InvariantError, UnsupportedError
 from congenial.invariants import Requirements
-from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.additive import Additive, Values
 
 FloatArray = npt.NDArray[np.float64]
 Exact = Conditioned | ConditionedGaussian
@@ -68,3 +69,24 @@ class Delegate:
                 "estimate it from draws."
             )
         return self.exact
+
+    def _checked(self, x: npt.ArrayLike) -> Values:
+        """Return `x`, shape (n,), after checking that it satisfies the invariant itself."""
+        need = self.requirements
+        counts: Values
+        if self.mechanism.noise.discrete:
+            counts = checked_counts(self.mechanism, need, x)
+        else:
+            counts = checked_values(self.mechanism, need, x)
+            if not bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all()):
+                raise InvariantError(
+                    "x violates the bounds of some entry; the data themselves must satisfy the "
+                    "invariant."
+                )
+        matrix, value = need.inequalities
+        if not bool((matrix @ counts >= value).all()):
+            raise InvariantError(
+                "x violates an at_least() condition; the data themselves must satisfy the "
+                "invariant."
+            )
+        return counts

@@ -146,7 +146,7 @@ def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) ->
             "sampler='exact'."
         )
     given = Proposal() if proposal is None else proposal
-    spread = mechanism.scales if given.spread is None else _per_entry(given.spread, n)
+    spread = mechanism.scales if given.spread is None else scale_each(given.spread, n)
     rows = equality_rows(need)
     if whole and any(a.denominator != 1 for row in rows for a in row.values()):
         raise UnsupportedError(
@@ -318,7 +318,14 @@ def _check_measured(spread: FloatArray, index: IntArray) -> None:
         )
 
 
-def _per_entry(spread: FloatArray, n: int) -> FloatArray:
+def scale_each(spread: FloatArray, n: int) -> FloatArray:
+    """Return the scale of a proposal for every entry, shape (n,).
+
+    Raises
+    ------
+    ArgumentError
+        If there is another number of them.
+    """
     if spread.shape not in ((), (1,), (n,)):
         raise ArgumentError(f"the proposal has {spread.size} scales; give one, or {n}.")
     return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)

@@ -14,11 +14,10 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.delegate import Delegate
-from congenial.conditioning.gaussian import ConditionedGaussian, checked_values
+from congenial.conditioning.gaussian import ConditionedGaussian
 from congenial.conditioning.proposal import Placed
-from congenial.conditioning.questions import checked_counts
 from congenial.conditioning.reach import largest_noise
-from congenial.errors import ArgumentError, InvariantError, PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.kernels import laws
 from congenial.mechanisms.additive import Values
 from congenial.randomness import Randomness
@@ -312,26 +311,6 @@ class Proposing(Delegate):
                 f"draws of sampler {self.name!r} cannot be released: {reason}; give "
                 "rng=congenial.seeded(n) for a study, or use sampler='exact' where it applies."
             )
-
-    def _checked(self, x: npt.ArrayLike) -> Values:
-        need = self.requirements
-        counts: Values
-        if self.mechanism.noise.discrete:
-            counts = checked_counts(self.mechanism, need, x)
-        else:
-            counts = checked_values(self.mechanism, need, x)
-            if not bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all()):
-                raise InvariantError(
-                    "x violates the bounds of some entry; the data themselves must satisfy the "
-                    "invariant."
-                )
-        matrix, value = need.inequalities
-        if not bool((matrix @ counts >= value).all()):
-            raise InvariantError(
-                "x violates an at_least() condition; the data themselves must satisfy the "
-                "invariant."
-            )
-        return counts
 
     def _told(self) -> str:
         """What is proposed, and which bound holds."""
