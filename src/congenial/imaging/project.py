@@ -23,6 +23,7 @@ from congenial.imaging.problem import (
     prepare,
 )
 from congenial.imaging.rounding import round_whole
+from congenial.imaging.shares import Families, checked_shares, families, share_out
 from congenial.imaging.tree_l1 import solve_l1
 from congenial.imaging.tree_l2 import solve_l2
 from congenial.invariants import Consistent, Invariant, Requirements, requirements
@@ -40,6 +41,8 @@ def project(
     norm: Norm = "l2",
     integer: bool = False,
     rng: Randomness | None = None,
+    *,
+    beta: npt.ArrayLike | None = None,
 ) -> FloatArray | IntArray:
     """Return the point of an invariant that is closest to `y`.
 
@@ -63,6 +66,11 @@ def project(
         keep bounds and pins.
     rng : Randomness, optional
         Breaks ties between integers; `secure()` by default. Ties never go by position.
+    beta : float, or array_like of float of shape (n,), optional
+        Which of the closest points in L1, for sums of single entries that are published exactly,
+        without bounds: the share that each entry takes of what its sum misses, adding up to 1 over
+        the free entries of a sum. A number is short for the shares ``(1 - beta, beta)`` of a sum of
+        two, so that the first entry keeps the weight beta of its own noise.
 
     Returns
     -------
@@ -84,11 +92,14 @@ def project(
     Notes
     -----
     L1 projections are not unique: among the closest points, the children of each parent move alike
-    from their own values.
+    from their own values, unless `beta` says otherwise. Under one sum of entries of equal weight
+    the closest points are just those of all shares that are not negative; of unequal weights,
+    only entries of the least weight move.
 
     References
     ----------
-    Two Views, equation 5 (imaging as projection); Hay, Rastogi, Miklau and Suciu (2010).
+    Two Views, equation 5 (imaging as projection); Hay, Rastogi, Miklau and Suciu (2010); Gong and
+    Meng (2020), Example 4.1, for beta.
 
     Examples
     --------
@@ -101,7 +112,7 @@ def project(
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
     need = requirements(invariant, array.size, _imposed(invariant))
-    return Projector(need, checked_weights(weights, need.n), norm, integer).apply(array, rng)
+    return Projector(need, checked_weights(weights, need.n), norm, integer, beta).apply(array, rng)
 
 
 def _imposed(invariant: Invariant) -> Tree | None:
@@ -121,12 +132,14 @@ class Projector:
         From `checked_weights`.
     norm : {"l2", "l1"}
     integer : bool
+    beta : float or array_like of float, optional
     """
 
     need: Requirements
     weight: FloatArray
     norm: Norm
     integer: bool
+    beta: npt.ArrayLike | None = None
 
     def __post_init__(self) -> None:
         """Check the norm and that a method covers the combination."""
@@ -134,6 +147,12 @@ class Projector:
             raise ArgumentError(f"norm is {self.norm!r}; give 'l2' or 'l1'.")
         if not isinstance(self.integer, bool):
             raise ArgumentError(f"integer is {self.integer!r}; give True or False.")
+        if self.beta is not None and (self.norm != "l1" or self.integer):
+            raise ArgumentError(
+                "beta is given and the image is not a real L1 image; use norm='l1' and "
+                "integer=False, or leave beta out."
+            )
+        _ = self.shares
         if self.forest is None:
             if self.norm == "l1":
                 raise UnsupportedError(
@@ -165,6 +184,14 @@ class Projector:
             sums[j] = value[j] / factor
         return link(Tree.from_parents(parents), need.n), sums
 
+    @cached_property
+    def shares(self) -> tuple[Families, FloatArray] | None:
+        """The sums and each entry's share of what its sum misses; None where beta is not given."""
+        if self.beta is None or self.forest is None:
+            return None
+        sums = families(self.forest[0], self.need)
+        return sums, checked_shares(self.beta, sums, self.need, self.weight)
+
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
         source = resolve(rng)
@@ -173,6 +200,8 @@ class Projector:
         if self.forest is None:
             return self._apply_general(values, source)
         links, sums = self.forest
+        if self.shares is not None:
+            return share_out(self.shares[0], sums, self.shares[1], values)
         task = prepare(links, need, sums, values, self.weight, integer=self.integer)
         words = source.bits(task.y.size) if self.integer else NO_WORDS
         if self.norm == "l1":
