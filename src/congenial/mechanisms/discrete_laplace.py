@@ -8,6 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from congenial.errors import ArgumentError
 from congenial.kernels import laws
 from congenial.mechanisms.law import (
     FloatArray,
@@ -76,6 +77,87 @@ class DiscreteLaplace:
         norm = np.log(np.tanh(0.5 * self.granularity / safe))  # (1 - a) / (1 + a)
         log_p = norm - np.abs(np.asarray(noise)) / safe
         return np.where(measured, np.where(on_grid(noise, self.granularity), log_p, -np.inf), 0.0)
+
+    def cdf(self, noise: npt.ArrayLike) -> FloatArray:
+        """Probability that the noise is at most a value; broadcast against the scale.
+
+        Parameters
+        ----------
+        noise : array_like of float
+
+        Returns
+        -------
+        ndarray of float64
+
+        Raises
+        ------
+        ArgumentError
+            If a scale is inf.
+
+        References
+        ----------
+        Gong and Meng (2020), Appendix B.
+        """
+        steps = np.floor(np.asarray(noise, dtype=np.float64) / self.granularity)
+        rate = self._rate()
+        with np.errstate(under="ignore"):
+            tail = np.exp(-np.where(steps < 0, -steps, steps + 1.0) * rate) / (1.0 + np.exp(-rate))
+        return np.asarray(np.where(steps < 0, tail, 1.0 - tail))
+
+    def quantile(self, probability: npt.ArrayLike) -> npt.NDArray[np.int64 | np.float64]:
+        """Least noise whose `cdf` reaches a probability; broadcast against the scale.
+
+        For studies and checks. Of a uniform number it is a draw of the papers' sampler, which
+        floating-point numbers make coarse in the tails; releases draw with `draw` instead.
+
+        Parameters
+        ----------
+        probability : array_like of float
+            Between 0 and 1, neither included.
+
+        Returns
+        -------
+        ndarray
+            int64 for integers, float64 on another grid.
+
+        Raises
+        ------
+        ArgumentError
+            If a probability is out of range or a scale is inf.
+
+        Notes
+        -----
+        With a = exp(-granularity / scale), ``ceil(-(ln v + ln(1 + a)) / ln a)`` up to v = 1/(1 + a)
+        and ``ceil((ln(1 - v) + ln(1 + a)) / ln a) - 1`` above. The appendix prints the second
+        without the ``- 1``, which would never give 1.
+
+        References
+        ----------
+        Gong and Meng (2020), Appendix B.
+        """
+        v = np.asarray(probability, dtype=np.float64)
+        if not ((v > 0) & (v < 1)).all():
+            raise ArgumentError("probability has an entry that is not between 0 and 1; give such.")
+        rate = self._rate()
+        shared = np.log1p(np.exp(-rate))
+        low = v <= 1.0 / (1.0 + np.exp(-rate))
+        steps = np.where(
+            low,
+            np.ceil((np.log(v) + shared) / rate),
+            np.ceil(-(np.log1p(-v) + shared) / rate) - 1.0,
+        )
+        # a rounded logarithm may miss the step by one
+        steps = np.where(self.cdf((steps - 1.0) * self.granularity) >= v, steps - 1.0, steps)
+        steps = np.where(self.cdf(steps * self.granularity) < v, steps + 1.0, steps)
+        return placed(steps.astype(np.int64), self.granularity)
+
+    def _rate(self) -> FloatArray:
+        """Steps of the grid over the scale, minus the logarithm of a."""
+        if not np.isfinite(self.spread).all():
+            raise ArgumentError(
+                "scale is inf for a query, which has no noise to speak of; give finite scales."
+            )
+        return np.asarray(self.granularity / self.spread)
 
     def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n), the difference of two geometric variables each.
