@@ -146,6 +146,25 @@ def test_a_proposal_that_is_none_is_told(proposal, told):
         cg.Proposal(**proposal)
 
 
+def test_what_is_too_large_or_impossible_is_told(monkeypatch):
+    long = cg.Additive(cg.DiscreteLaplace(1.0), 20_001)
+    with pytest.raises(UnsupportedError, match="there are 20001"):
+        cg.condition(long, cg.bounds(0, 9), "rejection")
+    flat = cg.Additive(cg.Laplace(1.0), 3)
+    total = cg.linear([[1, 1, 1]], 6)
+    with pytest.raises(UnsupportedError, match="with probability 0"):
+        cg.condition(flat, total, "rejection", proposal=cg.Proposal(index=range(3)))
+    wide = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0**45), 3), total, "rejection")
+    many = cg.linear(np.ones((1, 3)) * [1, 2**10, 2**10], 6)
+    wider = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0**45), 3), many, "rejection")
+    assert wide.sample([1, 2, 3], rng=cg.seeded(1)).sum() == 6
+    with pytest.raises(UnsupportedError, match="too wide for exact sums"):
+        wider.sample([6, 0, 0], 50, cg.seeded(1))
+    monkeypatch.setattr("congenial.conditioning.proposal._MOST_SOLVED", 1)
+    with pytest.raises(UnsupportedError, match="too large a matrix"):
+        cg.condition(flat, total, "rejection")
+
+
 def test_pins_are_not_proposed_and_noise_must_exist():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     need = cg.consistent(tree) & cg.exactly([0])

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import sys
+
 import numpy as np
 import pytest
 from conditioning_cases import Case
@@ -11,7 +13,7 @@ from test_proposal_laws import DRAWS, made
 import congenial as cg
 from congenial.conditioning.independence import bound_after
 from congenial.conditioning.start import feasible_start
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, InfeasibleError, PrivacyError, UnsupportedError
 
 TINY = {
     "sum of three": Case("laplace", np.full(3, 0.9), np.array([1, 2, 1]), lo=0, rows=((1, 1, 1),)),
@@ -124,6 +126,31 @@ def test_a_start_may_be_given_and_must_be_feasible():
     for wrong in ([12, 13, -1, 0], [12, 11, 0, 0], [11, 11, 0, 0], [12, 11.5, 0.5, 0], [12, 12, 0]):
         with pytest.raises(ArgumentError, match="start is no point"):
             conditioned.run(case.x, 5, 2, cg.seeded(1), start=wrong)
+
+
+def test_a_start_that_is_not_found_is_told(monkeypatch):
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
+    need = cg.linear([[1, 1, 1]], 6) & cg.bounds(1, 3)
+    conditioned = cg.condition(mechanism, need, "independence")
+    monkeypatch.setitem(sys.modules, "scipy.optimize", None)
+    with pytest.raises(UnsupportedError, match=r"install congenial\[imaging\]"):
+        conditioned.run([1, 2, 3], 5, 2, cg.seeded(1))
+    draw, _ = conditioned.run([1, 2, 3], 5, 2, cg.seeded(1), start=[2, 2, 2])
+    assert draw.values.min() >= 1
+    monkeypatch.undo()
+
+    class Nothing:
+        x = None
+
+    monkeypatch.setattr("scipy.optimize.milp", lambda *_, **__: Nothing)
+    with pytest.raises(InfeasibleError, match="give start="):
+        conditioned.run([1, 2, 3], 5, 2, cg.seeded(1))
+
+
+def test_the_acceptance_in_the_long_run_is_for_studies():
+    conditioned = made(CASES["star"], "independence")
+    with pytest.raises(PrivacyError, match="for a study"):
+        conditioned.acceptance(CASES["star"].x)
 
 
 def test_the_acceptance_is_that_of_chains_in_the_long_run():

@@ -24,7 +24,7 @@ from congenial.conditioning.chains import (
 )
 from congenial.conditioning.proposing import FloatArray, Proposing, pick
 from congenial.conditioning.start import checked_start, feasible_start
-from congenial.errors import PrivacyError, UnsupportedError
+from congenial.errors import NumericalError, PrivacyError, UnsupportedError
 from congenial.kernels import independence
 from congenial.mechanisms.additive import Values, checked_size
 from congenial.randomness import Randomness, resolve
@@ -105,8 +105,8 @@ class Independence(Proposing):
                 independence.scan(batch.log_weights, batch.log_uniforms, weights, at)
                 steps = np.arange(t, t + length)
                 accepted[group] += ((at == np.arange(length)) & (steps >= 0)).sum(axis=1)
-                for j in np.flatnonzero((steps >= 0) & ((steps + 1) % thin == 0)):
-                    values[group, steps[j] // thin] = pick(here, batch, at[:, j])
+                kept = np.flatnonzero((steps >= 0) & ((steps + 1) % thin == 0))
+                values[group, steps[kept] // thin] = pick(here, batch, at[:, kept])
                 here = pick(here, batch, at[:, -1])
                 t += length
         bound, unbounded = self._bound(counts, warmup + thin * draws)
@@ -231,7 +231,7 @@ class Independence(Proposing):
     def _bound(self, counts: Values, steps: int) -> tuple[float | None, str]:
         try:
             log_ratio = self.log_ratio(counts)
-        except UnsupportedError:
+        except (UnsupportedError, NumericalError):
             return None, "no exact sampler covers the case, so sup p*/q is not known"
         if math.isinf(log_ratio):
             return None, "the proposal is narrower than the noise, so sup p*/q is infinite"

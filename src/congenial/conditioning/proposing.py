@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from typing import ClassVar, NamedTuple
@@ -283,7 +283,7 @@ class Proposing(Delegate):
         noise, placed = self.mechanism.noise, self.placed
         own = noise.variances(placed.scales)
         squares = np.concatenate((own, placed.solve**2 @ own))
-        # entries are correlated, so that variances of sums hold, and of all else at most these
+        # E |u| is at most the root of the variance
         rates = np.abs(np.concatenate(self._rates))
         mean = float((rates * (squares if self._normal else np.sqrt(squares))).sum())
         c = (rates.size + 8) * 2.0**-52
@@ -348,11 +348,23 @@ class Proposing(Delegate):
         )
 
 
-def pick(states: FloatArray, batch: Batch, at: Sequence[int] | npt.NDArray[np.int64]) -> FloatArray:
-    """Return the states after a batch: candidate ``at[r]`` of row r, or the state before for -1."""
-    found = np.asarray(at)
-    taken = batch.noise[np.arange(found.size), np.maximum(found, 0)]
-    return np.where((found >= 0)[:, None], taken, states)
+def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
+    """Return states of chains after steps of a batch, shape (r, n) or (r, k, n).
+
+    Parameters
+    ----------
+    states : ndarray of float64, shape (r, n)
+        Before the batch.
+    batch : Batch
+    at : ndarray of int64, shape (r,) or (r, k)
+        The candidate that is the state, -1 for the state before.
+    """
+    which = at if at.ndim == 2 else at[:, None]
+    rows = np.arange(at.shape[0])[:, None]
+    taken = np.where(
+        (which >= 0)[:, :, None], batch.noise[rows, np.maximum(which, 0)], states[:, None]
+    )
+    return taken if at.ndim == 2 else taken[:, 0]
 
 
 def check_fits(sampler: Proposing) -> None:
