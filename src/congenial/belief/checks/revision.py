@@ -1,0 +1,326 @@
+"""Two Views, section 3, constrained privacy as belief revision: Lemmas 3.4 and 3.6, Theorem 3.5."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from congenial.belief.belief import Belief, Probability, mixture
+from congenial.belief.checks.claim import Case, Claim, listed, told_laws
+from congenial.belief.checks.draws import PAIR, Draws
+from congenial.belief.mechanism import FiniteMechanism, largest_ratio
+
+OUTPUTS = (0, 1, 2, 3)
+
+
+def _maps(h: dict[int, int]) -> str:
+    return ", ".join(f"{w}->{v}" for w, v in h.items())
+
+
+def _postprocessed(*, by_data: bool) -> Case:
+    """Lemma 3.4, first part; with `by_data` the function may depend on the dataset."""
+
+    def case(draws: Draws) -> str | None:
+        event = draws.event(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS, event, zeros=True).condition(event)
+        h = {d: draws.function(OUTPUTS, OUTPUTS) for d in mechanism.datasets}
+        if not by_data:
+            h["y"] = h["x"]
+        after = FiniteMechanism(
+            {d: mechanism[d].then(h[d].__getitem__) for d in mechanism.datasets}
+        )
+        factor = draws.factor()
+        if after.excess(factor, PAIR) <= mechanism.excess(factor, PAIR):
+            return None
+        return f"{told_laws(mechanism)}; h: {_maps(h['x'])} for x, {_maps(h['y'])} for y"
+
+    return case
+
+
+Reading = Literal["letter", "image", "preimage", "one-to-one"]
+
+
+def _same_law(reading: Reading) -> Case:
+    def case(draws: Draws) -> str | None:
+        h = _function(reading, draws)
+        inner, outer = _events(reading, h, draws)
+        mechanism = draws.mechanism(OUTPUTS)
+        left = mechanism.condition(inner).then(h.__getitem__)
+        right = mechanism.then(h.__getitem__).condition(lambda z: z in outer)
+        if left == right:
+            return None
+        return f"{told_laws(mechanism)}; h: {_maps(h)}; C = {listed(inner)}, {listed(outer)}"
+
+    return case
+
+
+def _as_private(reading: Reading) -> Case:
+    """Second part of Lemma 3.4: try that (h after M) given C is as private as M given C."""
+
+    def case(draws: Draws) -> str | None:
+        h = _function(reading, draws)
+        inner, outer = _events(reading, h, draws)
+        mechanism = draws.mechanism(OUTPUTS)
+        before = mechanism.condition(inner).ratio(PAIR)
+        after = mechanism.then(h.__getitem__).condition(lambda z: z in outer).ratio(PAIR)
+        if after <= before:
+            return None
+        return (
+            f"{told_laws(mechanism)}; h: {_maps(h)}; C = {listed(inner)}, {listed(outer)}; "
+            f"ratio {before} becomes {after}"
+        )
+
+    return case
+
+
+def _function(reading: Reading, draws: Draws) -> dict[int, int]:
+    if reading == "one-to-one":
+        return draws.permutation(OUTPUTS)
+    return draws.function(OUTPUTS, OUTPUTS)
+
+
+def _events(
+    reading: Reading, h: dict[int, int], draws: Draws
+) -> tuple[frozenset[int], frozenset[int]]:
+    """Return the event that M is conditioned on, and the one for h after M."""
+    while True:
+        event = draws.event(OUTPUTS)
+        before = frozenset(w for w in OUTPUTS if h[w] in event)
+        if not before:
+            continue  # h after M never meets it
+        if reading == "letter":
+            return event, event
+        if reading == "preimage":
+            return before, event
+        return event, frozenset(h[w] for w in event)
+
+
+def _share(law: Belief, first: frozenset[int], second: frozenset[int]) -> Probability:
+    return law.probability(first) / law.probability(first | second)
+
+
+def _union_law(*, apart: bool) -> Case:
+    def case(draws: Draws) -> str | None:
+        first, second = draws.disjoint(OUTPUTS) if apart else draws.overlapping(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS, first, second, zeros=True)
+        for law in mechanism.laws:
+            p, q = law.probability(first), law.probability(second)
+            parts = [law.condition(first), law.condition(second)]
+            if law.condition(first | second) != mixture(parts, [p / (p + q), q / (p + q)]):
+                return f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}"
+        return None
+
+    return case
+
+
+def _union_private(*, same_share: bool) -> Case:
+    """Theorem 3.5, second part; with `same_share` for weights that ignore the data."""
+
+    def case(draws: Draws) -> str | None:
+        first, second = draws.disjoint(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS, first, second, zeros=True)
+        if same_share:
+            share = draws.fraction()
+            parts = [mechanism.condition(first), mechanism.condition(second)]
+            mechanism = FiniteMechanism.mixture(parts, [share, 1 - share])
+        factor = draws.factor()
+        parts = [mechanism.condition(first), mechanism.condition(second)]
+        before = max(part.excess(factor, PAIR) for part in parts)
+        after = mechanism.condition(first | second).excess(factor, PAIR)
+        if after <= before:
+            return None
+        return (
+            f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}; at "
+            f"e^epsilon = {factor}, delta {before} becomes {after}"
+        )
+
+    return case
+
+
+def _union_exactly(*, with_shares: bool) -> Case:
+    """Try the exact ratio of a union; the control leaves out the ratios of the weights."""
+
+    def case(draws: Draws) -> str | None:
+        first, second = draws.disjoint(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS)
+        wanted: list[Probability] = []
+        for p, q in (mechanism.laws, mechanism.laws[::-1]):
+            for part, other in ((first, second), (second, first)):
+                ratio = largest_ratio(p.condition(part), q.condition(part))
+                shares = _share(p, part, other) / _share(q, part, other)
+                wanted.append(ratio * shares if with_shares else ratio)
+        if mechanism.condition(first | second).ratio(PAIR) == max(wanted):
+            return None
+        return f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}"
+
+    return case
+
+
+def _union_bound(*, charged: bool) -> Case:
+    """Try (epsilon + eta, delta), where the weights by themselves are eta-private."""
+
+    def case(draws: Draws) -> str | None:
+        first, second = draws.disjoint(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS, first, second, zeros=True)
+        chosen = mechanism.condition(first | second).then(lambda z: z in first)
+        eta = chosen.ratio(PAIR) if charged else 1
+        factor = draws.factor()
+        parts = [mechanism.condition(first), mechanism.condition(second)]
+        before = max(part.excess(factor, PAIR) for part in parts)
+        after = mechanism.condition(first | second).excess(factor * eta, PAIR)
+        if after <= before:
+            return None
+        return f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}"
+
+    return case
+
+
+def _product(*, rectangle: bool) -> Case:
+    """Lemma 3.6; the control conditions on a set of pairs that is no product."""
+
+    def case(draws: Draws) -> str | None:
+        small = OUTPUTS[:3]
+        first, second = draws.event(small), draws.event(small)
+        one, two = draws.mechanism(small), draws.mechanism(small)
+        joint = one.product(two)
+        kept = frozenset((a, b) for a in first for b in second)
+        if not rectangle:
+            kept = frozenset((a, b) for a in small for b in small if draws.integer(0, 1)) or kept
+        after = joint.condition(kept)
+        parts = one.condition(first), two.condition(second)
+        if rectangle and after != parts[0].product(parts[1]):
+            return "the joint conditional law is no product"
+        most = parts[0].ratio(PAIR) * parts[1].ratio(PAIR)
+        if after.ratio(PAIR) <= most:
+            return None
+        return f"{told_laws(one)}; {told_laws(two)}; C12 = {sorted(kept)}"
+
+    return case
+
+
+def _mixture_law(draws: Draws) -> str | None:
+    """Cross of Table 1: conditioning a mixture is not mixing the conditional laws."""
+    event = draws.event(OUTPUTS[:3])
+    one, two = draws.mechanism(OUTPUTS[:3]), draws.mechanism(OUTPUTS[:3])
+    share = draws.fraction()
+    weights = [share, 1 - share]
+    left = FiniteMechanism.mixture([one, two], weights).condition(event)
+    right = FiniteMechanism.mixture([one.condition(event), two.condition(event)], weights)
+    if left == right:
+        return None
+    return f"{told_laws(one)}; M2: {told_laws(two)}; weight {share}; C = {listed(event)}"
+
+
+def _mixture_private(draws: Draws) -> str | None:
+    """Cross of Table 1: a mixture, conditioned, may lose more than its conditioned parts."""
+    event = draws.event(OUTPUTS[:3])
+    one, two = draws.mechanism(OUTPUTS[:3]), draws.mechanism(OUTPUTS[:3])
+    share = draws.fraction()
+    before = max(one.condition(event).ratio(PAIR), two.condition(event).ratio(PAIR))
+    after = FiniteMechanism.mixture([one, two], [share, 1 - share]).condition(event).ratio(PAIR)
+    if after <= before:
+        return None
+    return (
+        f"{told_laws(one)}; M2: {told_laws(two)}; weight {share}; C = {listed(event)}; ratio "
+        f"{before} becomes {after}"
+    )
+
+
+CLAIMS = (
+    Claim(
+        "Two Views, Lemma 3.4, part 1",
+        "A function of the output of M(.|C) is as private as M(.|C).",
+        True,
+        _postprocessed(by_data=False),
+        _postprocessed(by_data=True),
+    ),
+    Claim(
+        "Two Views, Lemma 3.4, part 2, equality as printed",
+        "(h after M) given C has the law of h after (M given C).",
+        False,
+        _same_law("letter"),
+    ),
+    Claim(
+        "Two Views, Lemma 3.4, part 2, privacy as printed",
+        "(h after M) given C is as private as M given C.",
+        False,
+        _as_private("letter"),
+    ),
+    Claim(
+        "Two Views, Lemma 3.4, part 2, with h(C) for C",
+        "(h after M) given h(C) is as private as M given C.",
+        False,
+        _as_private("image"),
+    ),
+    Claim(
+        "Two Views, Lemma 3.4, part 2, corrected",
+        "(h after M) given C' has the law of h after (M given that h(M) is in C').",
+        True,
+        _same_law("preimage"),
+        _same_law("letter"),
+    ),
+    Claim(
+        "Two Views, Lemma 3.4, part 2, one-to-one h",
+        "For one-to-one h, (h after M) given h(C) has the law of h after (M given C).",
+        True,
+        _same_law("one-to-one"),
+        _same_law("image"),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 1",
+        "M given a disjoint union is M given C and M given C', mixed with weights that depend on "
+        "the data.",
+        True,
+        _union_law(apart=True),
+        _union_law(apart=False),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 2, as printed",
+        "Where M given C and M given C' are (epsilon, delta)-private, so is M given the disjoint "
+        "union.",
+        False,
+        _union_private(same_share=False),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 2, corrected",
+        "It is where neighbours give C the same share of the union.",
+        True,
+        _union_private(same_share=True),
+        _union_private(same_share=False),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 2, exactly",
+        "The ratio of the union is the largest over both parts of the part's ratio times the ratio "
+        "of its shares, pair by pair.",
+        True,
+        _union_exactly(with_shares=True),
+        _union_exactly(with_shares=False),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 2, bound",
+        "Where the choice of the part is eta-private, M given the union is (epsilon + eta, "
+        "delta)-private.",
+        True,
+        _union_bound(charged=True),
+        _union_bound(charged=False),
+    ),
+    Claim(
+        "Two Views, Lemma 3.6",
+        "Independent mechanisms, conditioned on a product of invariants, are conditioned each by "
+        "itself, and their epsilons add up.",
+        True,
+        _product(rectangle=True),
+        _product(rectangle=False),
+    ),
+    Claim(
+        "Two Views, Table 1, conditioning and mixtures",
+        "Conditioning a mixture of mechanisms is mixing the conditioned mechanisms.",
+        False,
+        _mixture_law,
+    ),
+    Claim(
+        "Two Views, Table 1, privacy of a conditioned mixture",
+        "A mixture, conditioned, is as private as the worse of its conditioned parts.",
+        False,
+        _mixture_private,
+    ),
+)

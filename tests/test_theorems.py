@@ -1,0 +1,27 @@
+"""The papers' theorems, each tried on many random finite laws, exactly."""
+
+from __future__ import annotations
+
+import pytest
+
+from congenial.belief.checks import CLAIMS, Claim, decide
+
+CASES = 300
+
+
+@pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.item)
+def test_every_claim_is_as_it_was_found(claim: Claim) -> None:
+    verdict = decide(claim.case, cases=CASES, seed=1)
+    assert verdict.cases == CASES
+    assert verdict.holds == claim.true, verdict.counterexample
+    assert bool(verdict.counterexample) != verdict.holds
+
+
+@pytest.mark.parametrize("claim", [c for c in CLAIMS if c.true], ids=lambda claim: claim.item)
+def test_every_trial_can_fail(claim: Claim) -> None:
+    assert claim.control is not None
+    assert not decide(claim.control, cases=CASES, seed=2).holds
+
+
+def test_every_item_is_named_once() -> None:
+    assert len({claim.item for claim in CLAIMS}) == len(CLAIMS)
