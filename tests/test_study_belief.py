@@ -29,7 +29,7 @@ def test_every_claim_has_a_row(tables):
     for claim, verdict, found in zip(
         CLAIMS, table.column("verdict"), table.column("counterexample"), strict=True
     ):
-        assert not (claim.true and verdict == "fails")
+        assert verdict == ("holds" if claim.true else "fails")
         assert bool(found) == (verdict == "fails")
 
 
@@ -71,7 +71,7 @@ def test_examples(tables):
 def test_findings_are_those_of_the_tables_and_written(study, tables, tmp_path):
     fails = sum(verdict == "fails" for verdict in tables["claims"].column("verdict"))
     assert f"and {fails} were refuted" in study.findings[0]
-    assert "the loss never exceeds" in study.findings[3]
+    assert "the loss never exceeds" in study.findings[-1]
     pytest.importorskip("matplotlib")
     written = write(study, tmp_path, seed=4, effort=0.01)
     assert written[0].name == "belief.md"

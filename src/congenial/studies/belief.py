@@ -294,6 +294,22 @@ def _findings(
         + verdicts["Two Views, Theorem 3.5, part 2, additive noise, single values"].counterexample
         + ". It holds where neighbours give the parts the same odds, as additive noise does for "
         "sums on which neighbours agree.",
+        "Lemma 3.3 holds for pure epsilon-privacy and neighbours that both meet the equality. "
+        "Where one does not: "
+        + verdicts["Two Views, Lemma 3.3, f(D') outside C"].counterexample
+        + ". For approximate privacy: "
+        + verdicts["Two Views, Lemma 3.3, for (epsilon, delta)"].counterexample
+        + ".",
+        "In Example 4.1 of Gong and Meng a fixed total of both bins leaves every dataset its "
+        "neighbours at distance 1, and gamma is 0 at every distance, not -1/2. Example 5.1 needs "
+        "an invariant that every output meets: with the range of the query for S*, as equation 2.1 "
+        "has it, "
+        + verdicts["Gong and Meng (2020), Example 5.1, S* by equation 2.1"].counterexample
+        + ".",
+        "Theorem 1.3 holds where the analyst takes the records to be independent, or knows the "
+        "others. For records that tell of one another it fails: "
+        + verdicts["Gong and Meng (2020), Theorem 1.3, every prior"].counterexample
+        + ".",
         f"One pinned total and no negative cell: gamma was enumerated for {len(costs)} "
         f"combinations, and the loss {'never' if within else 'somewhere'} exceeds "
         f"log(2 e^epsilon - 1). It comes nearest at epsilon = {most[0]:g}, {most[1]} cells and "

@@ -193,31 +193,36 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Lemma 3.3, f(D') outside C",
-        "The same where only one of the neighbours meets the equality.",
+        "Additive noise, conditioned on a linear equality that f(D) meets and f(D') does not, "
+        "loses no more than before.",
         False,
         _equality("left by a neighbour"),
     ),
     Claim(
         "Two Views, Lemma 3.3, C moved with the data",
-        "The same where each dataset is held to its own value.",
+        "Additive noise, conditioned on the value of a linear form at f(D), loses no more than "
+        "before.",
         False,
         _equality("moved with the data"),
     ),
     Claim(
         "Two Views, Lemma 3.3, for (epsilon, delta)",
-        "The same for approximate privacy: delta does not grow at any epsilon.",
+        "Additive noise, conditioned on a linear equality that f(D) and f(D') meet, needs no "
+        "larger delta than before at any epsilon.",
         False,
         _equality("kept", approximate=True),
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, additive noise, single values",
-        "It holds for double geometric noise given one of two values.",
+        "Double geometric noise, given that it hits one of two values, is as private as given "
+        "each of them.",
         False,
         _one_or_other,
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, parallel equalities",
-        "It holds for additive noise and two values of a sum on which neighbours agree.",
+        "Additive noise, given one of two values of a sum on which neighbours agree, is as "
+        "private as given each of them.",
         True,
         _parallel(agree=True),
         _parallel(agree=False),

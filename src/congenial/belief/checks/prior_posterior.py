@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Collection, Hashable, Iterator, Sequence
 from fractions import Fraction
 from itertools import combinations
 
@@ -27,7 +27,7 @@ def _first(belief: Belief) -> Belief:
     return belief.then(lambda x: x[0])
 
 
-def posterior(prior: Belief, mechanism: FiniteMechanism, report: frozenset[Hashable]) -> Belief:
+def posterior(prior: Belief, mechanism: FiniteMechanism, report: Collection[Hashable]) -> Belief:
     """Belief about the dataset after a report."""
     return Belief.from_weights(
         {x: prior[x] * mechanism[x].probability(report) for x in prior.worlds if prior[x]}
@@ -107,7 +107,8 @@ def _constrained(*, by_record: bool) -> Case:
         met = {x: mechanism[x].probability(event) for x in whole}
         share = max(max(met[a] / met[b], met[b] / met[a]) for a, b in pairs)
         allowed = mechanism.ratio(apart(whole, 1)) * share
-        for report in (frozenset({z}) for z in sorted(event)):
+        for z in sorted(event):
+            report = frozenset({z})
             after = _first(posterior(prior, held, report))
             for value in before.support:
                 change = after[value] / before[value]
@@ -115,7 +116,7 @@ def _constrained(*, by_record: bool) -> Case:
                     return (
                         f"X* = {kept}, prior ({told(prior)}), "
                         f"double geometric noise on the sum with a = {a} on {COUNTS}, S* = "
-                        f"{listed(event)}, report {report}: allowed {allowed}, a factor of {change}"
+                        f"{listed(event)}, report {z}: allowed {allowed}, a factor of {change}"
                     )
         return None
 
@@ -176,7 +177,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), Theorem 1.3, every prior",
-        "The same for every prior about the database.",
+        "For every prior about the database, a report changes the probability of a record's "
+        "value by at most a factor e^epsilon.",
         False,
         _theorem(independent=False),
     ),
@@ -189,7 +191,8 @@ CLAIMS = (
     ),
     Claim(
         "Gong and Meng (2020), after Theorem 2.1, corrected",
-        "It does where the other records are known.",
+        "Given the invariant and the other records, a report changes the probability of a record's "
+        "value by at most a factor e^((1 + gamma) epsilon).",
         True,
         _constrained(by_record=True),
         _constrained(by_record=False),

@@ -211,17 +211,26 @@ def _mixture_law(draws: Draws) -> str | None:
 
 
 def _mixture_private(draws: Draws) -> str | None:
-    """Cross of Table 1: a mixture, conditioned, may lose more than its conditioned parts."""
-    event = draws.event(OUTPUTS[:3])
-    one, two = draws.mechanism(OUTPUTS[:3]), draws.mechanism(OUTPUTS[:3])
+    """Cross of Table 1: a mixture, conditioned, may lose more than its conditioned parts.
+
+    Given C each part has one law for both datasets; only how often it meets C depends on them.
+    """
+    inside, outside = (0, 1), (2,)
+    off = draws.belief(outside)
+    parts = []
+    for _ in range(2):
+        law = draws.belief(inside)
+        met = {d: draws.fraction() for d in PAIR[0]}
+        parts.append(FiniteMechanism({d: mixture([law, off], [p, 1 - p]) for d, p in met.items()}))
+    event = frozenset(inside)
     share = draws.fraction()
-    before = max(one.condition(event).ratio(PAIR), two.condition(event).ratio(PAIR))
-    after = FiniteMechanism.mixture([one, two], [share, 1 - share]).condition(event).ratio(PAIR)
+    before = max(part.condition(event).ratio(PAIR) for part in parts)
+    after = FiniteMechanism.mixture(parts, [share, 1 - share]).condition(event).ratio(PAIR)
     if after <= before:
         return None
     return (
-        f"{told_laws(one)}; M2: {told_laws(two)}; weight {share}; C = {listed(event)}; ratio "
-        f"{before} becomes {after}"
+        f"{told_laws(parts[0])}; M2: {told_laws(parts[1])}; weight {share}; C = {listed(event)}; "
+        f"ratio {before} becomes {after}"
     )
 
 
@@ -282,15 +291,16 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, corrected",
-        "It is where neighbours give C the same share of the union.",
+        "M given the disjoint union is as private as the worse of M given C and M given C' where "
+        "neighbours give C the same share of the union.",
         True,
         _union_private(same_share=True),
         _union_private(same_share=False),
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, exactly",
-        "The ratio of the union is the largest over both parts of the part's ratio times the ratio "
-        "of its shares, pair by pair.",
+        "The largest probability ratio given the union is, pair by pair, the larger over both "
+        "parts of the part's own ratio times the ratio of its shares.",
         True,
         _union_exactly(with_shares=True),
         _union_exactly(with_shares=False),

@@ -248,7 +248,7 @@ CLAIMS = (
     ),
     Claim(
         "Two Views, Lemma 3.8, commuting h",
-        "The two have one law where h commutes with finding the closest point.",
+        "(h after M)_C has the law of h after M_C where h commutes with finding the closest point.",
         True,
         _law_of_proof(commuting=True),
         _law_of_proof(commuting=False),
