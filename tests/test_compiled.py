@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ast
+import importlib
 import os
 import subprocess
 import sys
@@ -63,3 +65,39 @@ def test_releases_of_other_kinds_compile_nothing_more():
         env={**os.environ, "PYTHONPATH": str(source)},
     )
     assert done.stdout.strip() == "[]"
+
+
+def test_only_kernels_call_kernels_without_an_entry_from_python():
+    package = Path(congenial.__file__).parent
+    inner = set()
+    for path in sorted((package / "kernels").glob("*.py")):
+        module = importlib.import_module(f"congenial.kernels.{path.stem}")
+        for name, kernel in vars(module).items():
+            if getattr(kernel, "targetoptions", {}).get("no_cpython_wrapper"):
+                inner.add(f"{kernel.__module__.removeprefix('congenial.kernels.')}.{name}")
+    called = set()
+    for path in (*package.rglob("*.py"), *Path(__file__).parent.glob("*.py")):
+        if path.parent.name != "kernels":
+            called |= entries(path.read_text())
+    assert "descend._passed" in inner
+    assert "descend.draw" in called
+    assert not inner & called
+
+
+def entries(code: str) -> set[str]:
+    """Return which names of which kernel modules a module uses, as `module.name`."""
+    tree = ast.parse(code)
+    modules, found = {}, set()
+    for node in ast.walk(tree):
+        if not isinstance(node, ast.ImportFrom) or node.module is None:
+            continue
+        for alias in node.names:
+            if node.module == "congenial.kernels":
+                modules[alias.asname or alias.name] = alias.name
+            elif node.module.startswith("congenial.kernels."):
+                found.add(f"{node.module.removeprefix('congenial.kernels.')}.{alias.name}")
+    for node in ast.walk(tree):
+        match node:
+            case ast.Attribute(value=ast.Name(id=name), attr=kernel) if name in modules:
+                found.add(f"{modules[name]}.{kernel}")
+    return found

@@ -18,7 +18,16 @@ from congenial.randomness import seeded
 from congenial.tree import Tree
 
 # Kernels that no plan uses.
-_OF_STUDIES = {"__init__", "cutset", "independence", "laws", "normal", "tree_mh"}
+_OF_STUDIES = {
+    "__init__",
+    "compiling",
+    "cutset",
+    "independence",
+    "laws",
+    "normal",
+    "tallies",
+    "tree_mh",
+}
 
 Method = Literal["conditioning", "imaging"]
 

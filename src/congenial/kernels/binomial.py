@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.doubled import over, plus, times, two_sum
 
 BYTES = 256
@@ -12,7 +12,7 @@ BYTES = 256
 MORE = 255
 
 
-@njit(cache=True)
+@njit()
 def fill_tables(n, odds, table, edges):
     """Fill the tables of a binomial law by which a byte, or a byte and a word, become its value.
 
@@ -22,7 +22,9 @@ def fill_tables(n, odds, table, edges):
     2^-62 in total variation.
     """
     top = min(n, 64)
-    weight = np.zeros((65, 2))
+    weight = np.empty((65, 2))
+    for k in range(65):
+        weight[k, 0], weight[k, 1] = 0.0, 0.0
     weight[0, 0] = 1.0
     sum_high, sum_low = 1.0, 0.0
     for k in range(top):

@@ -13,15 +13,15 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.messages import MERGE, PRODUCT
 
 # Stands for all that underflows, relative to the largest entry of a table.
 TINY = 1e-290
 
 
-@njit(cache=True)
+@njit()
 def _tail(table, lost, step):
     """Return (edge, ratio) of the geometric bound beyond the last entry, going by `step`."""
     n = table.size
@@ -46,7 +46,7 @@ def _tail(table, lost, step):
     return edge, math.exp(-rate) * (1.0 + 1e-12)
 
 
-@njit(cache=True)
+@njit()
 def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
     """Add to out[i] the sum over k >= 1 of edge ratio^k Y(first + i - k).
 
@@ -96,7 +96,7 @@ def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
         j += 1
 
 
-@njit(cache=True)
+@njit()
 def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
     """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
     whole_a, whole_b = a + lost_a, b + lost_b
@@ -114,7 +114,7 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed
     _add_tail(down, back - b.size + 1, low_b, ratio_b, down_a, high_a, rise_a)
 
 
-@njit(cache=True)
+@njit()
 def _cross(lost, other, small, first, out):
     """Add a bound on (lost * other)[first + i] to out[i].
 
@@ -146,19 +146,19 @@ def _cross(lost, other, small, first, out):
         out[j] += rest
 
 
-@njit(cache=True)
+@njit()
 def _raise(out, other):
     for k in range(out.size):
         out[k] = max(out[k], other[k])
 
 
-@njit(cache=True)
+@njit()
 def _add_scaled(out, w, other):
     for k in range(out.size):
         out[k] += w * other[k]
 
 
-@njit(cache=True)
+@njit()
 def certify(
     begin,
     end,
@@ -228,7 +228,7 @@ def certify(
             tails[c, 2], tails[c, 3] = _tail(t, out, 1)
 
 
-@njit(cache=True)
+@njit()
 def root_loss(table, lost, tails):
     """Loss at a variable with no sum above it: its own tails and the losses below it."""
     out = lost.sum()

@@ -16,9 +16,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from congenial.kernels.binomial import BYTES, MORE, fill_tables
+from congenial.kernels.compiling import njit
 from congenial.kernels.tape import below_bits, below_word, word_at
 
 # Bars that are not worth the tables.
@@ -39,7 +39,7 @@ for _i in range(64):
     _INDEX[((int(_DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _composition_words(total, n):
     """Return how many words a composition takes, hardly ever more."""
     size = min(n - 1, total)
@@ -60,7 +60,7 @@ def _composition_words(total, n):
     return placed + fixing + 16.0
 
 
-@njit(cache=True)
+@njit()
 def count_words(first, second, cls, values, begin, end):
     """Return how many words `compose` reads, hardly ever more; arguments are as there."""
     out = 0.0
@@ -73,7 +73,7 @@ def count_words(first, second, cls, values, begin, end):
     return int(1.01 * out + 4.0 * math.sqrt(out)) + 8
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def compose(first, second, third, cls, members, words, values, begin, end):
     """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
 
@@ -82,7 +82,9 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     than ``words.size`` words were read, they are to be thrown away.
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
-    marks = np.zeros(_MARKS // 64, dtype=np.uint64)
+    marks = np.empty(_MARKS // 64, dtype=np.uint64)
+    for w in range(marks.size):
+        marks[w] = 0
     at = np.int64(0)
     for i in range(first.size):
         n, start = cls[i], third[i]
@@ -98,7 +100,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     return at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _add_parts(total, n, sign, words, at, values, column, members, start, chosen, marks):
     """Add sign times a uniform composition of `total`; return where reading stopped.
 
@@ -126,7 +128,7 @@ def _add_parts(total, n, sign, words, at, values, column, members, start, chosen
     return at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _add(chosen, count, stars, rank, last, sign, values, column, members, start):
     """Add what `count` places in order, the first of them the `rank`-th, say of the parts."""
     if stars:
@@ -140,7 +142,7 @@ def _add(chosen, count, stars, rank, last, sign, values, column, members, start)
     return rank + count, last
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _choose_few(places, size, words, at, chosen, marks):
     """Fill `chosen` with a sorted uniform subset; `marks` are zero."""
     if places > min(_MARKS, _MARKS_A_BAR * size):
@@ -168,7 +170,7 @@ def _choose_few(places, size, words, at, chosen, marks):
     return at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _choose_apart(places, size, words, at, chosen):
     """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
     pool, left = np.uint64(0), np.int64(0)
@@ -199,7 +201,7 @@ def _choose_apart(places, size, words, at, chosen):
     return at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _read_marks(marks, base, chosen, r):
     """Append to `chosen`, which holds r, base + i for every bit i that is set."""
     while marks != np.uint64(0):
@@ -210,7 +212,7 @@ def _read_marks(marks, base, chosen, r):
     return r
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _insert(value, chosen, first, stop):
     """Insert into the sorted chosen[first : stop], unless it is there; return whether it is new."""
     i = stop
@@ -224,7 +226,7 @@ def _insert(value, chosen, first, stop):
     return True
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _bucket(places, size):
     """Return k for buckets of 2^k places: 64, or as many as hold one to two bars where few do."""
     if places <= _DENSE * size:
@@ -235,7 +237,7 @@ def _bucket(places, size):
     return shift
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _add_many(places, size, stars, sign, words, at, values, column, members, start, chosen):
     """Draw bars (or stars) by buckets and add them; return (last, at)."""
     if words.size < at + 2:
@@ -268,7 +270,7 @@ def _add_many(places, size, stars, sign, words, at, values, column, members, sta
     return last, at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _peek(words, bit):
     """Return the 64 bits from `bit` on, or anything beyond the last word but one."""
     at, by = bit >> np.uint64(6), bit & np.uint64(63)
@@ -278,7 +280,7 @@ def _peek(words, bit):
     return (words[at] >> by) | ((words[at + np.uint64(1)] << np.uint64(1)) << (np.uint64(63) - by))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _place_marks(held, b, words, bit, chosen):
     """Fill `chosen` from buckets of 64 places, from `b` on; return (b, size, bit).
 
@@ -305,7 +307,7 @@ def _place_marks(held, b, words, bit, chosen):
     return b, np.int64(r), bit
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _place(held, b, shift, words, bit, chosen):
     """Fill `chosen` from buckets of 2^shift places, as `_place_marks` does."""
     few = np.uint64(min(3, 64 // shift))
@@ -343,7 +345,7 @@ def _place(held, b, shift, words, bit, chosen):
     return np.int64(at), np.int64(r), np.int64(bit)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _count_all(places, size, wide, rest, words, at, held):
     """Fill `held`, numbers of bars in buckets of `wide` places, the last of `rest`; return `at`.
 

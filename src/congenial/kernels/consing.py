@@ -7,8 +7,8 @@ every weight, merge and product up in one hash table before it makes a new class
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
 from congenial.kernels.families import sort
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
@@ -41,7 +41,7 @@ def table_size(most: int) -> int:
     return size
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _place(a, b, c, d, mask):
     """Return where the search for a key begins in a hash table."""
     x = np.uint64(np.uint32(a)) | np.uint64(np.uint32(b)) << np.uint64(32)
@@ -51,7 +51,7 @@ def _place(a, b, c, d, mask):
     return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _found(keys, held, state, a, b, c, d):
     """Return the number of a key; a new one is entered."""
     at = _place(a, b, c, d, state[MASK])
@@ -79,13 +79,13 @@ def _found(keys, held, state, a, b, c, d):
     return count
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _unary(row, tilt, keys, held, state):
     """Return the class of a weight with a tilt, given by both halves."""
     return _found(keys, held, state, _int(UNARY), _int(row), _int(tilt[0]), _int(tilt[1]))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _split(left, right, made, slot_class, keys, op, program, state):
     """Write the choice of class `made` that gives slots `left` and `right`; return its slot."""
     slot = state[SLOTS]
@@ -100,7 +100,7 @@ def _split(left, right, made, slot_class, keys, op, program, state):
     return slot
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _run(c, length, kind, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
@@ -130,7 +130,7 @@ def _run(c, length, kind, slot_class, keys, held, op, program, state):
     return made, max(above, below)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, which have no weight but a bound each.
 
@@ -155,7 +155,7 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
     return made, _split(parts, parts + 1, made, slot_class, keys, op, program, state)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _compose(
     family, size, way, row, code, bound, slot_class, members, keys, held, op, program, state
 ):
@@ -202,7 +202,7 @@ def _compose(
     return kept
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _merge(family, spare, size, slot_class, keys, held, op, program, state):
     """Merge the members of a family in rounds of pairs until there is one; return it.
 
@@ -225,7 +225,7 @@ def _merge(family, spare, size, slot_class, keys, held, op, program, state):
     return family[0]
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _common(begin, size, member, code, slot_class):
     """Return the weight that all summands of a sum share, none of them a sum itself, or -1.
 
@@ -239,7 +239,7 @@ def _common(begin, size, member, code, slot_class):
     return r
 
 
-@njit(cache=True)
+@njit()
 def compile_program(
     above,
     owner,
@@ -316,14 +316,15 @@ def compile_program(
     # the members of one family, and room to sort them
     family, spare = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     tilted = theta.size > 0
-    known = np.full(row.size, -1, dtype=np.int32)
-    known_tilt = np.zeros(row.size)
-    tilt = np.zeros(1)
+    known, known_tilt = np.empty(row.size, dtype=np.int32), np.empty(row.size)
+    tilt = np.empty(1)
+    tilt[0] = 0.0
     halves = tilt.view(np.int32)
     # variables that are composed from a bound are alike, whatever their bounds
     alike = np.empty(row.size, dtype=np.int32)
     up, down = np.int32(-1), np.int32(-1)
     for i in range(row.size):
+        known[i], known_tilt[i] = -1, 0.0
         alike[i] = row[i]
         if way[row[i]] == UPWARDS:
             up = row[i] if up < 0 else up
@@ -348,7 +349,9 @@ def compile_program(
             at = state[COMPOSED]
             for i in range(size):
                 members[at + i] = begin + i if first >= 0 else member[begin + i]
-            made, slot = _run(c, size, way[row[r]], slot_class, keys, held, op, program, state)
+            made, slot = _run(
+                c, size, _int(way[row[r]]), slot_class, keys, held, op, program, state
+            )
         else:
             for i in range(size):
                 v = begin + i if first >= 0 else member[begin + i]

@@ -25,9 +25,9 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
 from congenial.kernels import tallies
+from congenial.kernels.compiling import njit
 from congenial.kernels.descend import choose, choose_root
 from congenial.kernels.messages import power_above
 
@@ -42,14 +42,14 @@ CLOSE = 6
 _LOG_2 = math.log(2.0)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _grid(t, lo, hi, tally_lo, tally_hi, offset, table):
     """Return table t as a view, a row a value and a column a tally."""
     rows, columns = hi[t] - lo[t] + 1, tally_hi[t] - tally_lo[t] + 1
     return table[offset[t] : offset[t] + rows * columns].reshape(rows, columns)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop):
     """Compute a MERGE or READ without tallies."""
     out = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
@@ -70,7 +70,7 @@ def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, 
                 out[i] = table[offset[a] + i] * table[offset[b] + at]
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _refill(
     t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start, stop,
     log_scale,
@@ -123,7 +123,7 @@ def _refill(
             out[i] = 0.0
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _advance(
     held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, tally_lo, tally_hi,
     offset, table, start, stop, log_scale,
@@ -157,7 +157,7 @@ def _advance(
     return whole
 
 
-@njit(cache=True)
+@njit()
 def fill_once(
     op, left, right, sign, row, lo, hi, tally_lo, tally_hi, offset, table, start, stop, log_scale,
     shifts,
@@ -172,7 +172,7 @@ def fill_once(
             )  # fmt: skip
 
 
-@njit(cache=True)
+@njit()
 def evaluate(
     assignments, log_own, coefficients, checks, row, op, left, right, sign, lo, hi, tally_lo,
     tally_hi, offset, table, start, stop, log_scale, shifts, roots, reference, group, belief,
@@ -216,7 +216,7 @@ def evaluate(
                 belief[group[b], i] += scale * table[offset[last] + i]
 
 
-@njit(cache=True)
+@njit()
 def pick(weights, sums, words, out):
     """Fill `out` with an index a row of `words` (r, 2), in proportion to `weights` (blocks, size).
 
@@ -227,7 +227,7 @@ def pick(weights, sums, words, out):
         out[r] = block * weights.shape[1] + choose_root(weights[block], 0, words[r, 1])
 
 
-@njit(cache=True)
+@njit()
 def draw(
     assignments, coefficients, row, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset,
     table, start, stop, log_scale, shifts, roots, words, values, whole,

@@ -13,8 +13,8 @@ and but for sums of like families, or of many draws, that come again: their row 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.tape import scaled
 
 ROOT = 0
@@ -29,7 +29,7 @@ _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7, _U8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _unit(total):
     """Return the power of two that brings `total` between 2^61 and 2^62."""
     exponent = int((np.float64(total).view(np.int64) >> 52) & 0x7FF) - 1022
@@ -37,7 +37,7 @@ def _unit(total):
     return np.int64((1085 - max(exponent, -900)) << 52).view(np.float64)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _cumulate(a, at_a, b, at_b, size, unit, weights, rows, at):
     """Write cumulated weights a[at_a + k] * b[at_b - k] of every eight k < size to rows[at], ...
 
@@ -57,7 +57,7 @@ def _cumulate(a, at_a, b, at_b, size, unit, weights, rows, at):
         rows[np.uint64(at) + q] = below
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _passed(rows, at, size, target):
     """Return how many of the ascending entries rows[at : at + size] are at most `target`."""
     base, left = np.uint64(at), np.uint64(size)
@@ -69,7 +69,7 @@ def _passed(rows, at, size, target):
     return np.int64(base) - at + np.int64(rows[base] <= target)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _chosen(a, at_a, b, at_b, size, unit, rows, at, target):
     """Return the k at which the weights cumulated in rows[at], ... exceed `target`, else `size`."""
     blocks = (size + BLOCK - 1) // BLOCK
@@ -89,7 +89,7 @@ def _chosen(a, at_a, b, at_b, size, unit, rows, at, target):
     return passed if exceeds else size
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
     """Return the k outside first..stop-1 at which the weights, with `below` for those, exceed.
 
@@ -107,7 +107,7 @@ def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
     return best
 
 
-@njit(cache=True)
+@njit()
 def choose(a, lo_a, b, lo_b, s, total, word):
     """Return l with probability a[l] * b[s - l] / total, but for width * 2^-61 in all."""
     first = max(lo_a, s - lo_b - b.size + 1)
@@ -124,7 +124,7 @@ def choose(a, lo_a, b, lo_b, s, total, word):
     return first + k
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def draw(
     op,
     first,
@@ -184,7 +184,7 @@ def draw(
             _cumulate_root(table[offset[c] : offset[c] + size], row)
             for r in range(begin, end):
                 target, _ = scaled(words[word + r], row[size - 1])
-                values[whole + r] = lo[c] + _passed(row, 0, size, target)
+                values[whole + r] = lo[c] + _passed(row, np.int64(0), size, target)
             continue
         a, b = left[c], right[c]
         lo_a, hi_a, lo_b, hi_b = lo[a], hi[a], lo[b], hi[b]
@@ -235,7 +235,7 @@ def draw(
             values[other + r] = s - l
 
 
-@njit(cache=True)
+@njit()
 def _cumulate_root(t, row):
     """Fill `row` with cumulated integer weights in proportion to t, but for size * 2^-61."""
     total = 0.0
@@ -248,10 +248,10 @@ def _cumulate_root(t, row):
         row[k] = below
 
 
-@njit(cache=True)
+@njit(inner=True)
 def choose_root(t, lo, word):
     """Return an index with probability in proportion to t, but for size * 2^-61."""
     row = np.empty(t.size, dtype=np.int64)
     _cumulate_root(t, row)
     target, _ = scaled(word, row[t.size - 1])
-    return lo + _passed(row, 0, t.size, target)
+    return lo + _passed(row, np.int64(0), t.size, target)

@@ -15,8 +15,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.doubled import doubled_exp, doubled_log, over, plus, times
 from congenial.kernels.tape import below_word, word_at
 
@@ -31,14 +31,14 @@ _LARGE = 64
 _BELOW_HALF = -0.6931471805599454
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _doubled(k):
     """Return an integer below 2^62."""
     high = float(k)
     return high, float(k - np.int64(high))
 
 
-@njit(cache=True)
+@njit()
 def doubled_log_gamma(z):
     """Return log((z - 1)!) for an integer z >= 1, within z 2^-92 + 2^-90."""
     shift_high, shift_low = 1.0, 0.0
@@ -66,7 +66,7 @@ def doubled_log_gamma(z):
     return h, l
 
 
-@njit(cache=True)
+@njit()
 def log_weight(j, s, n, inverse):
     """Return log f(j) + 2 log((n - 1)!) for s >= 0, `inverse` being 1 / scale."""
     h, l = 0.0, 0.0
@@ -80,7 +80,7 @@ def log_weight(j, s, n, inverse):
     return plus(h, l, t, tl)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _rises(j, s, n, q, ql):
     """Whether f(j + 1) > f(j)."""
     x, xl = _doubled(j + n)
@@ -94,7 +94,7 @@ def _rises(j, s, n, q, ql):
     return difference > 0.0
 
 
-@njit(cache=True)
+@njit()
 def place_blocks(s, n, inverse):
     """Return (mode, d above it, d below it) of the weights for s >= 0."""
     q, ql = doubled_exp(-2.0 * inverse, 0.0)
@@ -129,7 +129,7 @@ def place_blocks(s, n, inverse):
     return mode, above, low
 
 
-@njit(cache=True)
+@njit()
 def acceptance(j, i, top, s, n, inverse):
     """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction; `top` is `log_weight` of the mode."""
     h, l = log_weight(j, s, n, inverse)
@@ -147,14 +147,14 @@ def acceptance(j, i, top, s, n, inverse):
     return (np.uint64(whole) << np.uint64(32)) + np.uint64(min(low, 4294967295.0))
 
 
-@njit(cache=True)
+@njit()
 def error_of(n, inverse):
     """Bound the total variation between a split of 0 and its law."""
-    mode, above, _ = place_blocks(0, n, inverse)
+    mode, above, _ = place_blocks(np.int64(0), n, inverse)
     return (float(mode) + 64.0 * above + n) * 2.0**-88 + 2.0**-58
 
 
-@njit(cache=True, nogil=True)
+@njit(nogil=True)
 def split(first, second, third, n, inverse, words, values, begin, end):
     """Split differences in columns begin..end-1 of `values` (slots, draws); return the words read.
 

@@ -8,20 +8,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 _LN2_HIGH = 0.6931471805599453
 _LN2_LOW = 2.3190468138462996e-17
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _split(x):
     c = 134217729.0 * x
     high = c - (c - x)
     return high, x - high
 
 
-@njit(cache=True)
+@njit(inner=True)
 def two_product(x, y):
     """Return x * y exactly."""
     p = x * y
@@ -30,7 +31,7 @@ def two_product(x, y):
     return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
 
 
-@njit(cache=True)
+@njit(inner=True)
 def two_sum(x, y):
     """Return x + y exactly."""
     s = x + y
@@ -38,7 +39,7 @@ def two_sum(x, y):
     return s, (x - (s - t)) + (y - t)
 
 
-@njit(cache=True)
+@njit()
 def times(xh, xl, yh, yl):
     """Return (xh + xl) (yh + yl)."""
     p, e = two_product(xh, yh)
@@ -47,7 +48,7 @@ def times(xh, xl, yh, yl):
     return s, e - (s - p)
 
 
-@njit(cache=True)
+@njit()
 def plus(xh, xl, yh, yl):
     """Return (xh + xl) + (yh + yl), to 2^-100 of the larger of the two."""
     s, e = two_sum(xh, yh)
@@ -56,7 +57,7 @@ def plus(xh, xl, yh, yl):
     return t, e - (t - s)
 
 
-@njit(cache=True)
+@njit()
 def over(xh, xl, yh, yl):
     """Return (xh + xl) / (yh + yl)."""
     q = xh / yh
@@ -66,7 +67,7 @@ def over(xh, xl, yh, yl):
     return s, r - (s - q)
 
 
-@njit(cache=True)
+@njit()
 def doubled_exp(x, xl):
     """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
     k = np.rint(x / _LN2_HIGH)
@@ -87,7 +88,7 @@ def doubled_exp(x, xl):
     return h * scale, l * scale
 
 
-@njit(cache=True)
+@njit()
 def doubled_log(x, xl):
     """Return log(x + xl), x > 0, within 2^-93 absolutely."""
     y = math.log(x)

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def sort(members, spare, size):
     """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
     least = most = members[0]
@@ -47,7 +48,7 @@ def sort(members, spare, size):
             begin[b] += 1
 
 
-@njit(cache=True)
+@njit()
 def families(above, owner, depth, start, member, bottom_up):
     """Group variables by the sum above them; return where a plain range of them begins, or -1.
 

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 FLAT = 0
 LAPLACE = 1
@@ -12,7 +13,7 @@ GAUSSIAN = 2
 GEOMETRIC_SUM = 3
 
 
-@njit(cache=True, inline="always")
+@njit(inline="always")
 def log_weight(kind: int, scale: float, u: float) -> float:
     """Return log of the unnormalised pmf at noise value `u`; 0 at the mode."""
     if kind == 1:
@@ -22,7 +23,7 @@ def log_weight(kind: int, scale: float, u: float) -> float:
     return 0.0
 
 
-@njit(cache=True)
+@njit()
 def two_sided_geometric(words: np.ndarray, scales: np.ndarray, out: np.ndarray) -> None:
     """Fill `out` (r, n) with discrete Laplace noise, two uniform words an entry.
 

@@ -16,8 +16,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.spans import joint_rate
 from congenial.kernels.weights import fill_unary
 
@@ -26,7 +26,7 @@ MERGE = 1
 PRODUCT = 2
 
 
-@njit(cache=True)
+@njit()
 def _four_terms(out, low, a0, a1, a2, a3, b0, b1, b2, b3):
     """Add a0 b0 + ... + a3 b3 to `out`, what rounds off to `low`; views of one length each."""
     for k in range(out.size):
@@ -38,7 +38,7 @@ def _four_terms(out, low, a0, a1, a2, a3, b0, b1, b2, b3):
         out[k] = new
 
 
-@njit(cache=True)
+@njit()
 def convolve(a, b, first, out):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
@@ -52,9 +52,8 @@ def convolve(a, b, first, out):
     # b[t - rows + first] at t, zero outside, so that every run of four terms is whole
     wide = np.zeros(out.size + rows + 3)
     begin = rows - first
-    wide[max(0, begin) : max(0, min(wide.size, begin + b.size))] = b[
-        max(0, -begin) : max(0, min(b.size, wide.size - begin))
-    ]
+    for j in range(max(0, -begin), min(b.size, wide.size - begin)):
+        wide[begin + j] = b[j]
     out[:] = 0.0
     low = np.zeros(out.size)
     for i in range(0, rows, 4):
@@ -78,7 +77,7 @@ def convolve(a, b, first, out):
         out[j] += low[j]
 
 
-@njit(cache=True)
+@njit()
 def power_above(x):
     """Return the least power of two that is at least x, 1 where x is not positive."""
     if x <= 0.0:
@@ -87,7 +86,7 @@ def power_above(x):
     return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
 
 
-@njit(cache=True)
+@njit()
 def fill(
     begin,
     end,
@@ -136,7 +135,7 @@ def fill(
             out[i] /= top
 
 
-@njit(cache=True)
+@njit()
 def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_lo, rate_hi, nats):
     """Fill moments, supports and decay rates of merges and products from their parts."""
     for c in range(ctype.size):
@@ -167,7 +166,7 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
                 var[c] = 1.0 / precision
 
 
-@njit(cache=True)
+@njit()
 def surround(
     ctype,
     left,
@@ -221,7 +220,7 @@ def surround(
             mid_lo[b], mid_hi[b] = min(mid_lo[b], low), max(mid_hi[b], high)
 
 
-@njit(cache=True)
+@njit()
 def cover(ctype, left, right, sign, support_lo, support_hi, lo, hi):
     """Make every window reachable: parts of a product cover it, merges fit within their parts."""
     for c in range(ctype.size - 1, -1, -1):

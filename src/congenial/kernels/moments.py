@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.laws import FLAT, GAUSSIAN, GEOMETRIC_SUM
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]:
     """Return log-sum, mean and second moment of exp(rate * j), j = 0..length (may be inf)."""
     if length == 0.0:
@@ -46,7 +46,7 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
     return log_sum, max(mean, 0.0), max(var, 1e-12) + mean * mean
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _gaussian_moments(
     scale: float, center: float, lo: float, hi: float, tilt: float
 ) -> tuple[float, float]:
@@ -76,7 +76,7 @@ def _gaussian_moments(
     return peak + mean, max(m2 / z - mean * mean, 1e-12)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def poles(kind: int, scale: float, lo: float, hi: float) -> tuple[float, float]:
     """Return between which tilts the weight can be normalised."""
     if kind == GAUSSIAN:
@@ -85,7 +85,7 @@ def poles(kind: int, scale: float, lo: float, hi: float) -> tuple[float, float]:
     return -rate if lo == -np.inf else -np.inf, rate if hi == np.inf else np.inf
 
 
-@njit(cache=True)
+@njit()
 def unary_moments(
     kind: int, scale: float, center: float, lo: float, hi: float, tilt: float
 ) -> tuple[float, float]:
@@ -128,7 +128,7 @@ def unary_moments(
     return center + mean, max(second - mean * mean, 1e-12)
 
 
-@njit(cache=True)
+@njit()
 def moments(kind, scale, center, lo, hi, tilt, mean, var):
     """Fill means and variances, float64 (n,)."""
     for v in range(tilt.size):

@@ -11,10 +11,11 @@ of all others.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def climb(
     above: np.ndarray,
     owner: np.ndarray,
@@ -86,7 +87,7 @@ def climb(
     return log_volume, dimension
 
 
-@njit(cache=True)
+@njit()
 def respond(
     above: np.ndarray,
     owner: np.ndarray,
@@ -152,7 +153,7 @@ def respond(
             u[i] -= slope[k] / p
 
 
-@njit(cache=True)
+@njit()
 def variances(
     above: np.ndarray,
     owner: np.ndarray,

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.project_fill import total_of
 
 
-@njit(cache=True)
+@njit()
 def reach(
     starts: np.ndarray,
     children: np.ndarray,
@@ -38,7 +38,7 @@ def reach(
     return -1
 
 
-@njit(cache=True)
+@njit()
 def settle(
     starts: np.ndarray,
     children: np.ndarray,
@@ -86,7 +86,7 @@ def settle(
                 center[v] += center[c]
 
 
-@njit(cache=True)
+@njit()
 def refine(
     starts: np.ndarray,
     children: np.ndarray,
@@ -145,7 +145,7 @@ def refine(
             z[c] = min(max(m[c] + share * gap, lo[c]), hi[c])
 
 
-@njit(cache=True)
+@njit()
 def certify(
     starts: np.ndarray,
     children: np.ndarray,

@@ -8,10 +8,11 @@ the slopes dy/dx of the left and the right ray, from 0 (horizontal) to inf (vert
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def inverse(slope: float) -> float:
     """Slope of a ray after the axes are swapped."""
     if slope == 0.0:
@@ -21,7 +22,7 @@ def inverse(slope: float) -> float:
     return 1.0 / slope
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _between(x: np.ndarray, y: np.ndarray, i: int, at: float) -> float:
     """Ordinate at `at` on the piece from point i - 1 to point i, where x[i - 1] < at < x[i]."""
     share = (at - x[i - 1]) / (x[i] - x[i - 1])
@@ -29,7 +30,7 @@ def _between(x: np.ndarray, y: np.ndarray, i: int, at: float) -> float:
     return float(min(max(value, y[i - 1]), y[i]))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _off(
     x: np.ndarray, y: np.ndarray, i0: int, i1: int, left: float, right: float, i: int, at: float
 ) -> float:
@@ -41,7 +42,7 @@ def _off(
     return _between(x, y, i, at)
 
 
-@njit(cache=True)
+@njit()
 def span(
     x: np.ndarray, y: np.ndarray, i0: int, i1: int, left: float, right: float, at: float
 ) -> tuple[float, float]:
@@ -63,7 +64,7 @@ def span(
     return low, high
 
 
-@njit(cache=True)
+@njit()
 def add(
     xa: np.ndarray,
     ya: np.ndarray,

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) -> float:
     """The t at which the sum of ``clip(prefer + t, low, high)`` is `total`; arrays (k,).
 
@@ -43,7 +44,7 @@ def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) 
     return float(t if moving == 0 else t + (total - value) / moving)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def total_of(values: np.ndarray) -> float:
     """Sum with the rounding errors carried along (Neumaier 1974)."""
     total, lost = 0.0, 0.0
@@ -57,7 +58,7 @@ def total_of(values: np.ndarray) -> float:
     return total + lost
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> float:
     total = 0.0
     for i in range(base.size):
@@ -65,7 +66,7 @@ def _moved(base: np.ndarray, t: float, low: np.ndarray, high: np.ndarray) -> flo
     return total
 
 
-@njit(cache=True)
+@njit()
 def fill(
     members: np.ndarray,
     total: float,
@@ -129,7 +130,7 @@ def fill(
         z[ready[order[i]]] += 1.0
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _round_shares(
     members: np.ndarray, total: float, grid: float, words: np.ndarray, z: np.ndarray
 ) -> None:
@@ -153,7 +154,7 @@ def _round_shares(
             z[members[order[i]]] += 1.0
 
 
-@njit(cache=True)
+@njit()
 def top_down(
     starts: np.ndarray,
     children: np.ndarray,

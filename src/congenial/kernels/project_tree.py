@@ -8,8 +8,8 @@ axis; the node's own cost and bounds add along the value axis. All arrays are pe
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.project_curves import add, inverse, span
 from congenial.kernels.project_fill import fill
 
@@ -17,7 +17,7 @@ OK = 0
 TOO_LARGE = 1
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _grown(array: np.ndarray, need: int) -> np.ndarray:
     """Return `array`, copied to at least `need` entries where it is shorter."""
     if need <= array.size:
@@ -27,7 +27,7 @@ def _grown(array: np.ndarray, need: int) -> np.ndarray:
     return out
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _own_quadratic(
     x: np.ndarray, y: np.ndarray, center: float, weight: float, lo: float, hi: float
 ) -> tuple[int, float, float]:
@@ -45,7 +45,7 @@ def _own_quadratic(
     return k, np.inf if lo > -np.inf else weight, np.inf if hi < np.inf else weight
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _own_linear(
     x: np.ndarray,
     y: np.ndarray,
@@ -77,7 +77,7 @@ def _own_linear(
     return k, np.inf if lo > -np.inf else 0.0, np.inf if hi < np.inf else 0.0
 
 
-@njit(cache=True)
+@njit()
 def solve(
     starts: np.ndarray,
     children: np.ndarray,
@@ -189,7 +189,7 @@ def solve(
     return OK
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _middle(a: float, b: float) -> float:
     """A point inside [a, b], where either end may be infinite."""
     if a == -np.inf and b == np.inf:
@@ -201,7 +201,7 @@ def _middle(a: float, b: float) -> float:
     return a if a == b else 0.5 * (a + b)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray, v: int) -> float:
     """The preferred value in [low, high]; integers tie by a coin."""
     value = prefer
@@ -213,7 +213,7 @@ def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray
     return min(max(value, low), high)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _sum_children(
     members: np.ndarray,
     cost: np.ndarray,

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 # Rooms have multiples of so many entries, so that one fits many.
 _GRAIN = 32
 
 
-@njit(cache=True)
+@njit()
 def assign(left, right, width, kept, place):
     """Fill `place` (c,) with where each class's room begins; return how far all of them reach.
 
@@ -17,15 +18,18 @@ def assign(left, right, width, kept, place):
     until the last class made of it has one; for good where `kept`.
     """
     count = width.size
-    last = np.arange(count)
+    last = np.empty(count, dtype=np.int64)
     for c in range(count):
+        last[c] = c
         if left[c] >= 0:
             last[left[c]] = last[right[c]] = c
     most = 0
     for c in range(count):
         most = max(most, (width[c] + _GRAIN - 1) // _GRAIN)
     # stacks of free rooms of each size, linked through the classes that had them
-    top = np.full(most + 1, -1, dtype=np.int64)
+    top = np.empty(most + 1, dtype=np.int64)
+    for size in range(top.size):
+        top[size] = -1
     under = np.empty(count, dtype=np.int64)
     extent = 0
     for c in range(count):

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _roomier(rows, held, count):
     """Return a table of rows twice as large, and a hash table for it."""
     wide = np.empty((2 * rows.shape[0], 3), dtype=np.int64)
-    wide[:count] = rows[:count]
-    fresh = np.full(2 * held.size, -1, dtype=np.int32)
+    fresh = np.empty(2 * held.size, dtype=np.int32)
+    for at in range(fresh.size):
+        fresh[at] = -1
     for k in range(count):
+        wide[k, 0], wide[k, 1], wide[k, 2] = rows[k, 0], rows[k, 1], rows[k, 2]
         at = _place(wide[k, 0], wide[k, 1], wide[k, 2], fresh.size - 1)
         while fresh[at] >= 0:
             at = (at + 1) & (fresh.size - 1)
@@ -20,7 +23,7 @@ def _roomier(rows, held, count):
     return wide, fresh
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _place(a, b, c, mask):
     """Return where the search for a row begins."""
     x = np.uint64(a) * np.uint64(0x9E3779B97F4A7C15)
@@ -29,7 +32,7 @@ def _place(a, b, c, mask):
     return np.int64((x ^ (x >> np.uint64(32))) & np.uint64(mask))
 
 
-@njit(cache=True)
+@njit()
 def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
     """Number the distinct weights of noise; return the bits of their scales, ends lo and hi.
 
@@ -53,7 +56,9 @@ def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
     int64 (weights, 3)
     """
     n = fixed.size
-    rows, held = np.empty((64, 3), dtype=np.int64), np.full(256, -1, dtype=np.int32)
+    rows, held = np.empty((64, 3), dtype=np.int64), np.empty(256, dtype=np.int32)
+    for k in range(held.size):
+        held[k] = -1
     count = 0
     by_scale, by_lo, by_hi = int(scale.size > 1), int(lo.size > 1), int(hi.size > 1)
     by_count, by_drop = int(counts.size > 1), int(dropped.size > 1)
@@ -63,7 +68,9 @@ def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
     last_scale, last_low, last_high = -1.0, 0.0, 0.0  # no scale is negative
     number = 0
     # codes of small counts with the same scale and bounds, which have the same mark
-    recent, marked = np.empty(1024, dtype=np.int32), np.zeros(1024, dtype=np.int32)
+    recent, marked = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int32)
+    for k in range(marked.size):
+        marked[k] = 0
     mark, mark_scale, mark_lo, mark_hi = np.int32(0), -1.0, 0.0, 0.0
     for v in range(code.size):
         width, low, high = np.inf, -np.inf, np.inf
@@ -104,7 +111,7 @@ def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
             at = (at + 1) & mask
         if held[at] < 0:
             held[at] = count
-            rows[count] = bits
+            rows[count, 0], rows[count, 1], rows[count, 2] = bits[0], bits[1], bits[2]
             count += 1
         number = held[at]
         code[v] = number

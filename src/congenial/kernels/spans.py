@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def _rate_function(x, var, rate):
     """Return (I(x), I'(x)) of a law with this variance whose tail falls by `rate` a step.
 
@@ -25,7 +26,7 @@ def _rate_function(x, var, rate):
     return x * t + half * rate * np.log(2.0 * half / whole), t
 
 
-@njit(cache=True)
+@njit()
 def joint_rate(var, rate, other_var, other_rate, nats):
     """Return the decay of a product of two laws around the point where it has lost `nats`.
 
@@ -48,7 +49,7 @@ def joint_rate(var, rate, other_var, other_rate, nats):
     return slope * np.sqrt(x / room) if room > 1e-3 * x else np.inf
 
 
-@njit(cache=True)
+@njit()
 def spans(var, rate, out_var, out_rate, ahead, nats, out):
     """Fill `out` with how far above its mean a value becomes too unlikely by `nats`.
 

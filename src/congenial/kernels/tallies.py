@@ -10,21 +10,21 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.tape import scaled
 
 LEAST = 1e-150
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _add(w, b, out):
     """Add w * b to `out`."""
     for k in range(out.size):
         out[k] += w * b[k]
 
 
-@njit(cache=True)
+@njit()
 def merge(a, b, first, first_tally, out):
     """Write the convolution of a (u, s) and b (u, s) to `out`, at its entries alone.
 
@@ -46,7 +46,7 @@ def merge(a, b, first, first_tally, out):
                 _add(w, b[j, begin:stop], out[i + j - first, at + begin : at + stop])
 
 
-@njit(cache=True)
+@njit()
 def read(own, below, sign, shift, lo, lo_below, first_tally, out):
     """Write own[u] * below[sign * u - shift] to out[u], a convolution in the tallies."""
     out[:] = 0.0
@@ -63,7 +63,7 @@ def read(own, below, sign, shift, lo, lo_below, first_tally, out):
                 out[i, k0 + k] += w * below[at, k]
 
 
-@njit(cache=True)
+@njit()
 def enter(own, sign, lo, lo_tally, lo_out, out):
     """Write own[u, s - sign * u] to out[u, s]: the value enters its own tally."""
     out[:] = 0.0
@@ -73,7 +73,7 @@ def enter(own, sign, lo, lo_tally, lo_out, out):
             out[i, by + s] = own[i, s]
 
 
-@njit(cache=True)
+@njit()
 def close(own, rest, total, lo_tally, lo_rest, out):
     """Write the sum over s of own[u, s] * rest[total - s] to out[u]."""
     out[:] = 0.0
@@ -84,7 +84,7 @@ def close(own, rest, total, lo_tally, lo_rest, out):
                 out[i] += own[i, s] * rest[at]
 
 
-@njit(cache=True)
+@njit()
 def pick(weights, word):
     """Return an index with probability in proportion to `weights`, but for size * 2^-61 in all.
 
@@ -105,7 +105,7 @@ def pick(weights, word):
     return passed if passed < weights.size else best
 
 
-@njit(cache=True)
+@njit(inner=True)
 def pick_merge(a, b, i, s, word):
     """Return indices (u, s) in `a` given the summed indices of both tables."""
     weights = np.zeros(a.size)
@@ -116,7 +116,7 @@ def pick_merge(a, b, i, s, word):
     return chosen // a.shape[1], chosen % a.shape[1]
 
 
-@njit(cache=True)
+@njit(inner=True)
 def pick_tally(own, rest, s, word):
     """Return the index in `own` given the summed indices of two rows of tallies."""
     weights = np.zeros(own.size)

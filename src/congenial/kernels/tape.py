@@ -7,12 +7,13 @@ tape longer and begins anew, so that the law does not depend on its length.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@njit(cache=True)
+@njit()
 def scaled(word, total):
     """Return (high, low) words of word * total; `high` is below `total`."""
     t = np.uint64(total)
@@ -25,7 +26,7 @@ def scaled(word, total):
     return np.int64(high), (upper << np.uint64(32)) | (lowest & _LOW)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def word_at(words, at):
     """Return words[at], or anything beyond the end."""
     if at < words.size:
@@ -34,7 +35,7 @@ def word_at(words, at):
     return x ^ (x >> np.uint64(32))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def below_word(total, words, at):
     """Return (a uniform integer below `total`, at), from one word nearly always (Lemire 2019)."""
     t = np.uint64(total)
@@ -45,7 +46,7 @@ def below_word(total, words, at):
             return high, at
 
 
-@njit(cache=True)
+@njit(inner=True)
 def below_bits(total, words, at, pool, left, size):
     """Return (a uniform integer below `total`, at, pool, left), from 16 or 32 bits.
 

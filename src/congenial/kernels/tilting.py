@@ -11,8 +11,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.laws import FLAT
 from congenial.kernels.moments import poles, unary_moments
 
@@ -23,14 +23,14 @@ _TOLERANCE = 0.1
 _SLOTS = 1 << 15
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _row(code, tilt):
     """Return the row of the memory where (code, tilt) belongs; those of one tilt lie together."""
     key = np.uint64(np.float64(tilt).view(np.int64)) * np.uint64(0x9E3779B97F4A7C15)
     return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves):
     """Add up anew the leaves of every constraint that moved.
 
@@ -56,7 +56,7 @@ def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, me
         leaves[k, 2] = max(leaves[k, 2], memory[row, 3])
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _room(tilt, least, most, var):
     """Return how far down and up a tilt may move at once.
 
@@ -68,13 +68,13 @@ def _room(tilt, least, most, var):
     return min(0.5 * (tilt - least), steady), min(0.5 * (most - tilt), steady)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _below(x):
     """Return the largest power of two at or below `x`, at most 1/2."""
     return math.ldexp(0.5, min(0, math.frexp(x)[1]))
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _simplest(x, tolerance):
     """Return the number within `tolerance` of `x` that has the fewest binary digits."""
     grid = 1.0
@@ -83,13 +83,13 @@ def _simplest(x, tolerance):
     return np.rint(x / grid) * grid + 0.0
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _keeps_off(tilt, exact, least, most):
     """Return whether `tilt` is at least half as far between the ends as `exact` is."""
     return 0.5 * (exact - least) <= tilt - least and 0.5 * (most - exact) <= most - tilt
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, width, tilt, theta):
     """Round multipliers within half a deviation, so that like families share them.
 
@@ -117,7 +117,7 @@ def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, widt
             if owner[k] >= 0:
                 j = inner[owner[k]]
                 left[j] -= 1
-                if held[j] and left[j] == 0:
+                if held[j] != 0 and left[j] == 0:
                     theta[k] = sign[k] * tilt[j]
                 tilt[j] -= sign[k] * theta[k]
         fits = True
@@ -139,7 +139,7 @@ def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, widt
         theta[k] = exact[k]
 
 
-@njit(cache=True)
+@njit()
 def node_tilts(above, below_parent, sign, theta, tilt):
     """Fill each variable's tilt: the multiplier above it less the signed ones below it."""
     for v in range(tilt.size):
@@ -149,7 +149,7 @@ def node_tilts(above, below_parent, sign, theta, tilt):
             tilt[below_parent[k]] -= sign[k] * theta[k]
 
 
-@njit(cache=True)
+@njit()
 def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, simple, theta):
     """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
@@ -189,8 +189,12 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     for d in range(kind.size):
         ends[d, 0], ends[d, 1] = poles(kind[d], scale[d], lo[d], hi[d])
     # variables that own sums are numbered; `path` has them and the constraints
-    inner = np.full(n, -1, dtype=np.int32)
-    sums, variable = np.zeros(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    inner = np.empty(n, dtype=np.int32)
+    for v in range(n):
+        inner[v] = -1
+    sums, variable = np.empty(m, dtype=np.int64), np.empty(m, dtype=np.int64)
+    for k in range(m):
+        sums[k] = 0
     count = 0
     for k in range(m):
         v = owner[k]
@@ -200,7 +204,6 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
             count += 1
         if v >= 0:
             sums[inner[v]] += 1
-    sums = sums[:count]
     path = np.empty(count + m, dtype=np.int64)
     size = 0
     for i in order:
@@ -216,7 +219,9 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
         if k >= 0 and inner[v] < 0:
             leaf_ends[k, 0] = max(leaf_ends[k, 0], ends[code[v], 0])
             leaf_ends[k, 1] = min(leaf_ends[k, 1], ends[code[v], 1])
-    memory = np.full((_SLOTS, 4), -1.0)
+    memory = np.empty((_SLOTS, 4))
+    for j in range(_SLOTS):
+        memory[j, 0] = -1.0
     leaves = np.empty((m, 3))
     # of constraints: mean and variance of the sum, variance that the multiplier tilts, room down
     # and up
@@ -224,12 +229,13 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     room = np.empty((m, 2))
     # of inner variables: moments, tilt, whether without any weight, precision and weighted mean
     # with all below, conditional mean, room down and up, sums below not yet passed
-    mean, var, tilt = np.empty(count), np.empty(count), np.zeros(count)
-    held, own_ends = np.empty(count, dtype=np.bool_), np.empty((count, 2))
+    mean, var, tilt = np.empty(count), np.empty(count), np.empty(count)
+    held, own_ends = np.empty(count, dtype=np.int64), np.empty((count, 2))
     precision, weighted, value = np.empty(count), np.empty(count), np.empty(count)
-    free, left = np.empty((count, 2)), sums.copy()
+    free, left = np.empty((count, 2)), np.empty(count, dtype=np.int64)
     for j in range(count):
         d = code[variable[j]]
+        tilt[j] = 0.0
         held[j] = kind[d] == FLAT and lo[d] == -np.inf and hi[d] == np.inf
         own_ends[j, 0], own_ends[j, 1] = ends[d, 0], ends[d, 1]
     done = rounds
@@ -311,7 +317,7 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
                 new = theta[k] + sign[k] * by
             if j >= 0:
                 left[j] -= 1
-                if held[j] and left[j] == 0:
+                if held[j] != 0 and left[j] == 0:
                     new = sign[k] * tilt[j]
                 tilt[j] -= sign[k] * new
                 by = sign[k] * (new - theta[k])
@@ -330,7 +336,7 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     return done
 
 
-@njit(cache=True)
+@njit()
 def improper(above, owner, sign, order, up, down):
     """Return whether weights that never end cannot be normalised: (inside a sum, at a root).
 
@@ -338,7 +344,9 @@ def improper(above, owner, sign, order, up, down):
     overwritten.
     """
     n, m = above.size, owner.size
-    sum_up, sum_down = np.zeros(m, dtype=np.bool_), np.zeros(m, dtype=np.bool_)
+    sum_up, sum_down = np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
+    for k in range(m):
+        sum_up[k] = sum_down[k] = False
     inside = at_root = False
     for i in order:
         if i < n:

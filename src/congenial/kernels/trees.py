@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from congenial.kernels.compiling import njit
 
 
 def read_only(array: np.ndarray) -> np.ndarray:
@@ -13,7 +14,7 @@ def read_only(array: np.ndarray) -> np.ndarray:
     return view
 
 
-@njit(cache=True)
+@njit()
 def add_up(parents, bottom_up, total):
     """Add the value of every node to its parent's, in place.
 
@@ -26,7 +27,7 @@ def add_up(parents, bottom_up, total):
             total[parents[i]] += total[i]
 
 
-@njit(cache=True)
+@njit()
 def adds_up(parents, is_leaf, values, total):
     """Whether every inner node has the sum of its children; `total` (n,) comes in as zeros.
 
@@ -42,7 +43,7 @@ def adds_up(parents, is_leaf, values, total):
     return same
 
 
-@njit(cache=True)
+@njit()
 def mark_implied(parents, is_leaf, fixed, lo, below, implied):
     """Mark in `implied` the nodes whose lower bounds follow from those of their children.
 

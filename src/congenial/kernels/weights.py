@@ -9,13 +9,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
 
+from congenial.kernels.compiling import njit
 from congenial.kernels.doubled import doubled_exp, times, two_product, two_sum
 from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
 
 
-@njit(cache=True)
+@njit()
 def fill_unary(kind, inverse, center, tilt, lo, out):
     """Fill `out` with the tilted weights at lo, lo + 1, ...; return the log of the factor.
 
@@ -38,12 +38,12 @@ def fill_unary(kind, inverse, center, tilt, lo, out):
     h, l = two_sum(h - top, l)
     h, l = doubled_exp(h, l)
     out[at] = h + l
-    _fill_on(kind, inverse, center, tilt, int(mode), 1, h, l, out[at + 1 :])
-    _fill_on(kind, inverse, center, tilt, int(mode), -1, h, l, out[:at][::-1])
+    for step in (1, -1):
+        _fill_on(kind, inverse, center, tilt, int(mode), step, h, l, out, at)
     return top
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _exponent(kind, inverse, center, tilt, u):
     """Return log(weight(u)) + tilt * u as an unevaluated sum of two doubles.
 
@@ -60,23 +60,24 @@ def _exponent(kind, inverse, center, tilt, u):
     return two_sum(x, e + (pe - qe))
 
 
-@njit(cache=True)
-def _fill_on(kind, inverse, center, tilt, u, step, h, l, out):
-    """Fill `out` with the weights at u + step, u + 2 step, ...; that at `u` is h + l."""
+@njit(inner=True)
+def _fill_on(kind, inverse, center, tilt, u, step, h, l, out, at):
+    """Fill `out` from `at` on to one end, by `step`; the weight at `u`, out[at], is h + l."""
     rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
     qh, ql = doubled_exp(-2.0 * inverse, 0.0) if kind == GAUSSIAN else (1.0, 0.0)
-    for i in range(out.size):
+    for i in range(out.size - 1 - at if step > 0 else at):
         if kind == LAPLACE and u == center and i > 0:
             # past the mode of the weight itself it falls the other way
             rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
         h, l = times(h, l, rh, rl)
-        out[i] = h + l
+        at += step
+        out[at] = h + l
         u += step
         if kind == GAUSSIAN:
             rh, rl = times(rh, rl, qh, ql)
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _exponent_of_ratio(kind, inverse, center, tilt, u, step):
     """Return the log of the ratio of the weights at u + step and u, as a sum of two doubles."""
     if kind == GAUSSIAN:
@@ -89,7 +90,7 @@ def _exponent_of_ratio(kind, inverse, center, tilt, u, step):
     return step * tilt, 0.0
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _fill_geometric_sum(inverse, n, tilt, lo, out):
     """Fill `out` with C(k + n - 1, k) q^k, k = |v|, scaled to 1 at its mode.
 
@@ -101,16 +102,16 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
     first = lo if sign > 0 else -(lo + out.size - 1)
     x, xe = two_sum(-inverse, sign * tilt)
     q, ql = doubled_exp(x, xe)
-    if sign < 0:
-        out = out[::-1]
     mode = np.floor(((n - 1.0) * q) / (1.0 - q)) - first
     middle = int(min(max(mode, 0.0), out.size - 1.0))
-    out[middle] = 1.0
+    # k runs upwards from one end of `out`
+    start = 0 if sign > 0 else out.size - 1
+    out[start + sign * middle] = 1.0
     p, off = 1.0, 0.0
     for i in range(middle + 1, out.size):
         k = float(first + i - 1)
         p, off = _step(p, off, q, ql, k + n, k + 1.0)
-        out[i] = p * (1.0 + off)
+        out[start + sign * i] = p * (1.0 + off)
     p, off = 1.0, 0.0
     inverse_q = 1.0 / q
     a, b = two_product(inverse_q, q)
@@ -118,12 +119,12 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
     for i in range(middle - 1, -1, -1):
         k = float(first + i)
         p, off = _step(p, off, inverse_q, inverse_ql, k + 1.0, k + n)
-        out[i] = p * (1.0 + off)
+        out[start + sign * i] = p * (1.0 + off)
     k = float(first + middle)
     return math.lgamma(k + n) - math.lgamma(k + 1.0) - math.lgamma(n) + x * k
 
 
-@njit(cache=True)
+@njit(inner=True)
 def _step(p, off, q, ql, up, down):
     """Multiply p (1 + off) by (q + ql) * up / down, keeping what rounds off in `off`."""
     top, top_low = two_product(q, up)
