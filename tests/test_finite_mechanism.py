@@ -119,6 +119,27 @@ def test_the_conditioning_engine_agrees_with_the_finite_law(lo):
         assert float(law[value, total - value]) == pytest.approx(p, abs=1e-11)
 
 
+def test_a_union_tells_which_part_it_is_in():
+    """Two Views, Theorem 3.5, part 2, by the exact engine: more is lost than by any part."""
+    tree, scale, whole = cg.Tree.from_parents([-1, 0, 0]), 2.0, 4
+    fixed = cg.consistent(tree) & cg.exactly("root")
+    low = cg.bounds([-math.inf, 0, -math.inf], [math.inf, 1, math.inf])
+    high = cg.bounds([-math.inf, 3, -math.inf], [math.inf, 4, math.inf])
+    noise = cg.DiscreteLaplace([math.inf, scale, scale])
+    engine = cg.condition(cg.Additive(noise, tree), (fixed & low) | (fixed & high))
+    # both cells move together, so that one count carries the noise of two
+    b = math.exp(-2 / scale)
+    finite = FiniteMechanism({x: double_geometric(b, (0, 1, 3, 4), centre=x) for x in (3, 4)})
+    for x in (3, 4):
+        for z in (0, 1, 3, 4):
+            told = engine.log_prob([whole, z, whole - z], [whole, x, whole - x])
+            assert math.exp(told) == pytest.approx(finite[x][z], abs=1e-11)
+    pair = [(3, 4)]
+    parts = finite.condition({0, 1}), finite.condition({3, 4})
+    assert max(part.epsilon(pair) for part in parts) == pytest.approx(1.0)
+    assert 1.07 < finite.epsilon(pair) <= engine.guarantee("substitute").epsilon
+
+
 def test_the_imaging_engine_agrees_with_the_finite_law():
     """Clipping at 0, as an image and as the closest world."""
     noise, x = cg.DiscreteLaplace(0.7), 1

@@ -6,7 +6,7 @@ import pytest
 
 from congenial.belief.checks import CLAIMS, Claim, decide
 
-CASES = 300
+CASES = 200
 
 
 @pytest.mark.parametrize("claim", CLAIMS, ids=lambda claim: claim.item)

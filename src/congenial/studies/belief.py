@@ -319,10 +319,12 @@ def _findings(
 
 def _draw(canvas: Canvas, costs: dict[tuple[float, int, int], Cost]) -> None:
     axes = canvas.subplots()
-    for cells in CELLS:
-        for total, style in ((TOTALS[0], ":"), (TOTALS[-1], "-")):
+    for i, cells in enumerate(CELLS):
+        # a total of 1 costs nothing
+        for total, style in ((TOTALS[1], ":"), (TOTALS[-1], "-")):
             values = [costs[eps, cells, total].gamma for eps in EPSILONS]
-            axes.plot(EPSILONS, values, style, marker="o", label=f"{cells} cells, total {total}")
+            label = f"{cells} cells, total {total}"
+            axes.plot(EPSILONS, values, style, color=f"C{i}", marker="o", label=label)
     axes.plot(EPSILONS, [_limit(eps) for eps in EPSILONS], "k--", label="log(2 e^epsilon - 1)")
     axes.set_xscale("log")
     axes.set_xlabel("epsilon")
