@@ -7,11 +7,15 @@ import sys
 import numpy as np
 import pytest
 from conditioning_cases import Case
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sum_networks import networks
 from test_conditioning_draws import CASES
-from test_proposal_laws import DRAWS, made
+from test_proposal_laws import DRAWS, invariant_of, made, mechanism_of
 
 import congenial as cg
 from congenial.conditioning.independence import bound_after
+from congenial.conditioning.reach import largest_noise
 from congenial.conditioning.start import feasible_start
 from congenial.errors import ArgumentError, InfeasibleError, PrivacyError, UnsupportedError
 
@@ -171,3 +175,36 @@ def test_the_acceptance_is_that_of_chains_in_the_long_run():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
     with pytest.raises(UnsupportedError, match="acceptance in run"):
         cg.condition(mechanism, joint, "independence").acceptance([2, 1, 3], 10, cg.seeded(1))
+
+
+@settings(max_examples=120, deadline=None, derandomize=True)
+@given(networks(), st.sampled_from((0.8, 1.0, 1.7)))
+def test_the_ratio_bounds_every_state_of_any_network(case, factor):
+    mechanism = mechanism_of(case)
+    given_scale = cg.Proposal(scale=case.scales * factor)
+    try:
+        conditioned = cg.condition(
+            mechanism, invariant_of(case), "independence", proposal=given_scale
+        )
+        log_ratio = conditioned.log_ratio(case.x)
+    except UnsupportedError:  # no exact sampler, or no index set that keeps integers
+        return
+    law, placed = case.law(), conditioned.placed
+    noise = law.states - case.x
+    log_q = mechanism.noise.log_pmf(noise[:, placed.index], placed.scales).sum(axis=1)
+    largest = float((np.log(law.probabilities) - log_q).max())
+    if factor >= 1.0:
+        assert log_ratio == pytest.approx(largest, abs=1e-8)
+    else:
+        assert log_ratio >= largest - 1e-8
+    # the candidates' weights are p/q in units of that of no noise
+    told = conditioned.log_weights(
+        noise[:, placed.index].astype(float), noise[:, placed.rest].astype(float)
+    )
+    plain = mechanism.log_prob(law.states, case.x) - log_q
+    at_zero = (noise == 0).all(axis=1).argmax()
+    np.testing.assert_allclose(told, plain - plain[at_zero], atol=1e-9)
+    need = conditioned.requirements
+    lo = np.where(need.pinned, 0.0, need.lo - case.x)
+    hi = np.where(need.pinned, 0.0, need.hi - case.x)
+    assert (largest_noise(need, lo, hi) >= np.abs(noise).max(axis=0)).all()
