@@ -204,35 +204,48 @@ def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dic
     complete : bool
         Whether all rows were used.
     """
-    left = [_primitive(row) if unit else dict(row) for row in rows]
+    held = [_primitive(row) if unit else dict(row) for row in rows]
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(held):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    left = set(range(len(held)))
     solved: dict[int, Row] = {}
     waiting, moved = list(order), True
     while waiting and moved and left:
         moved, passed = False, []
         for v in waiting:
-            able = [k for k, row in enumerate(left) if v in row and (not unit or abs(row[v]) == 1)]
+            able = [k for k in sorted(touching.get(v, ())) if k in left]
+            able = [k for k in able if not unit or abs(held[k][v]) == 1]
             if not able:
                 passed.append(v)
                 continue
-            pivot = left.pop(min(able, key=lambda k: len(left[k])))
-            pivot = {w: a / pivot[v] for w, a in pivot.items()}
-            for row in (*left, *solved.values()):
-                if v in row:
-                    _subtract(row, pivot, row[v])
-            left = [_primitive(row) if unit else row for row in left if row]
-            solved[v] = pivot
+            own = min(able, key=lambda k: len(held[k]))
+            held[own] = solved[v] = {w: a / held[own][v] for w, a in held[own].items()}
+            left.discard(own)
+            for k in sorted(touching[v] - {own}):
+                _subtract(held[k], solved[v], held[k][v], k, touching)
+                if not held[k]:
+                    left.discard(k)
+                elif unit and k in left:
+                    held[k] = _primitive(held[k])
             moved = True
         waiting = passed
     return solved, not left
 
 
-def _subtract(row: Row, pivot: Row, factor: Fraction) -> None:
+def _subtract(
+    row: Row, pivot: Row, factor: Fraction, k: int, touching: dict[int, set[int]]
+) -> None:
+    """Take a multiple of a pivot's row from row k, in place, and keep account of its entries."""
     for w, a in pivot.items():
         value = row.get(w, Fraction(0)) - factor * a
         if value:
             row[w] = value
+            touching[w].add(k)
         else:
             row.pop(w, None)
+            touching[w].discard(k)
 
 
 def _primitive(row: Row) -> Row:
