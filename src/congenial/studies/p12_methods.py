@@ -34,6 +34,8 @@ PRINTED_ACCEPTANCE = 0.0168
 TABLES, RELEASES, PAIRS, TRACE = 20, 100, 20_000, 10_000
 # Steps between two releases taken from a chain that accepts about one proposal in a hundred.
 THIN, WARMUP = 200, 1_000
+# Of the trace, to see how much the rate of acceptance differs from chain to chain.
+CHAINS = 20
 
 # Table 1 of the paper: the confidential table and the release.
 PRINTED_TABLE = (
@@ -140,24 +142,24 @@ class Trace:
     name : str
     cells : ndarray of int64, shape (draws, 2)
         The paper's second and first cell, in one chain.
-    acceptance : float
-        Over all chains.
+    rates : ndarray of float64, shape (chains,)
+        Share of its proposals that each chain accepted.
+    steps : int
+        Of each chain.
     r_hat : float
         The worst cell's.
     effective : (float, float)
         Effective draws of the two cells, of all chains together.
-    draws : int
-        Of all chains together.
     bound : float or None
         On the total variation after one chain's steps.
     """
 
     name: str
     cells: IntArray
-    acceptance: float
+    rates: FloatArray
+    steps: int
     r_hat: float
     effective: tuple[float, float]
-    draws: int
     bound: float | None
 
 
@@ -255,22 +257,23 @@ def traces(table: IntArray, steps: int, source: Randomness) -> list[Trace]:
     out = []
     for tilde in (TILDE, EPSILON):
         chain = algorithm_one(table, READINGS[0], tilde)
-        draw, info = chain.run(table, steps, 4, source, warmup=0)
+        draw, info = chain.run(table, steps, CHAINS, source, warmup=0)
         if info.acceptance is None:
             raise AssertionError("a chain that proposes has a rate of acceptance")
         out.append(
             Trace(
                 f"Algorithm 1, proposal at ε = {tilde:g}",
                 np.asarray(draw.values[0][:, [1, 0]], dtype=np.int64),
-                float(info.acceptance.mean()),
+                info.acceptance,
+                steps,
                 info.worst[0],
                 (float(info.bulk_ess[1]), float(info.bulk_ess[0])),
-                4 * steps,
                 info.tv_bound,
             )
         )
     exact = condition(mechanism(1.0 / EPSILON), READINGS[0].invariant(table))
     values = np.asarray(exact.sample(table, steps, source))
     cells = values[:, [1, 0]].astype(np.int64)
-    out.append(Trace("exact", cells, 1.0, 1.0, (float(steps), float(steps)), steps, None))
+    worth = (float(steps), float(steps))
+    out.append(Trace("exact", cells, np.ones(1), steps, 1.0, worth, 0.0))
     return out
