@@ -7,7 +7,7 @@ from typing import Literal
 from congenial.belief.belief import Belief, Probability, mixture
 from congenial.belief.checks.claim import Case, Claim, listed, told_laws
 from congenial.belief.checks.draws import PAIR, Draws
-from congenial.belief.mechanism import FiniteMechanism, largest_ratio
+from congenial.belief.mechanism import FiniteMechanism, hockey_stick, largest_ratio
 
 OUTPUTS = (0, 1, 2, 3)
 
@@ -151,6 +151,27 @@ def _union_exactly(*, with_shares: bool) -> Case:
         if mechanism.condition(first | second).ratio(PAIR) == max(wanted):
             return None
         return f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}"
+
+    return case
+
+
+def _union_delta(*, with_shares: bool) -> Case:
+    """Try the exact delta of a union at any epsilon."""
+
+    def case(draws: Draws) -> str | None:
+        first, second = draws.disjoint(OUTPUTS)
+        mechanism = draws.mechanism(OUTPUTS, first, second, zeros=True)
+        factor = draws.factor()
+        for p, q in (mechanism.laws, mechanism.laws[::-1]):
+            wanted: Probability = 0
+            for part, other in ((first, second), (second, first)):
+                mine, theirs = _share(p, part, other), _share(q, part, other)
+                at = factor * theirs / mine if with_shares else factor
+                wanted += mine * hockey_stick(at, p.condition(part), q.condition(part))
+            union = first | second
+            if hockey_stick(factor, p.condition(union), q.condition(union)) != wanted:
+                return f"{told_laws(mechanism)}; C = {listed(first)}, C' = {listed(second)}"
+        return None
 
     return case
 
@@ -304,6 +325,14 @@ CLAIMS = (
         True,
         _union_exactly(with_shares=True),
         _union_exactly(with_shares=False),
+    ),
+    Claim(
+        "Two Views, Theorem 3.5, part 2, exactly, with delta",
+        "At e^epsilon = f, delta given the union is the mean over both parts, by their shares s in "
+        "M(D), of the part's delta at f s'/s.",
+        True,
+        _union_delta(with_shares=True),
+        _union_delta(with_shares=False),
     ),
     Claim(
         "Two Views, Theorem 3.5, part 2, bound",
