@@ -21,7 +21,7 @@ from congenial.kernels.messages import MERGE, PRODUCT
 TINY = 1e-290
 
 
-@njit()
+@njit(inner=True)
 def _tail(table, lost, step):
     """Return (edge, ratio) of the geometric bound beyond the last entry, going by `step`."""
     n = table.size
@@ -40,13 +40,17 @@ def _tail(table, lost, step):
             break
         rate = max(rate, slope)
         back *= 2
-    mode = np.argmax(table) if rate == -np.inf else end
+    mode = end
+    if rate == -np.inf:
+        mode = 0
+        for k in range(1, n):
+            mode = k if table[k] > table[mode] else mode
     if mode != end and table[mode] > 0.0:
         rate = math.log(table[mode] / edge) / abs(end - mode)
     return edge, math.exp(-rate) * (1.0 + 1e-12)
 
 
-@njit()
+@njit(inner=True)
 def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
     """Add to out[i] the sum over k >= 1 of edge ratio^k Y(first + i - k).
 
@@ -96,10 +100,11 @@ def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
         j += 1
 
 
-@njit()
+@njit(inner=True)
 def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
     """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
-    whole_a, whole_b = a + lost_a, b + lost_b
+    whole_a, down_a = _both_ways(a, lost_a)
+    whole_b, down_b = _both_ways(b, lost_b)
     if not crossed:
         _cross(lost_a, whole_b, small, first, out)
         _cross(lost_b, a, small, first, out)
@@ -109,12 +114,36 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed
     low_b, ratio_b, high_b, rise_b = tails_b[0], tails_b[1], tails_b[2], tails_b[3]
     _add_tail(out, first - a.size + 1, high_a, rise_a, whole_b, low_b, ratio_b)
     _add_tail(out, first - b.size + 1, high_b, rise_b, whole_a, low_a, ratio_a)
-    down, down_a, down_b = out[::-1], whole_a[::-1], whole_b[::-1]
+    n = out.size
+    down = np.empty(n)
+    for k in range(n):
+        down[k] = out[n - 1 - k]
     _add_tail(down, back - a.size + 1, low_a, ratio_a, down_b, high_b, rise_b)
     _add_tail(down, back - b.size + 1, low_b, ratio_b, down_a, high_a, rise_a)
+    for k in range(n):
+        out[k] = down[n - 1 - k]
 
 
-@njit()
+@njit(inner=True)
+def _both_ways(table, lost):
+    """Return table + lost, and the same read downwards."""
+    n = table.size
+    whole, down = np.empty(n), np.empty(n)
+    for k in range(n):
+        whole[k] = down[n - 1 - k] = table[k] + lost[k]
+    return whole, down
+
+
+@njit(inner=True)
+def _total(x, begin, stop):
+    """Return the sum of x[begin : stop]."""
+    out = 0.0
+    for k in range(begin, stop):
+        out += x[k]
+    return out
+
+
+@njit(inner=True)
 def _cross(lost, other, small, first, out):
     """Add a bound on (lost * other)[first + i] to out[i].
 
@@ -122,18 +151,24 @@ def _cross(lost, other, small, first, out):
     block meets; blocks are short against the width of `other`, so the bound is little larger.
     """
     n = other.size
-    whole = lost.sum()
+    top = other[0]
+    for k in range(1, n):
+        top = max(top, other[k])
+    whole = _total(lost, 0, lost.size)
     if whole <= small:
-        out += whole * other.max()
+        for k in range(out.size):
+            out[k] += whole * top
         return
     block = min(max(n // 24, 1), 64)
     # peak[t + block - 1] is the largest of other[t .. t + block - 1]
-    peak = np.zeros(n + block - 1)
+    peak = np.empty(n + block - 1)
+    for k in range(peak.size):
+        peak[k] = 0.0
     for r in range(block):
         _raise(peak[block - 1 - r : block - 1 - r + n], other)
     rest = 0.0
     for i in range(0, lost.size, block):
-        w = lost[i : i + block].sum()
+        w = _total(lost, i, min(i + block, lost.size))
         if w <= small:
             rest += w
             continue
@@ -141,18 +176,18 @@ def _cross(lost, other, small, first, out):
         if stop > begin:
             at = begin + first - i
             _add_scaled(out[begin:stop], w, peak[at : at + stop - begin])
-    rest *= other.max()
+    rest *= top
     for j in range(out.size):
         out[j] += rest
 
 
-@njit()
+@njit(inner=True)
 def _raise(out, other):
     for k in range(out.size):
         out[k] = max(out[k], other[k])
 
 
-@njit()
+@njit(inner=True)
 def _add_scaled(out, w, other):
     for k in range(out.size):
         out[k] += w * other[k]
@@ -216,26 +251,27 @@ def certify(
                 crossed[c],
                 out,
             )
-            out /= factor[c]
+            for i in range(width):
+                out[i] /= factor[c]
         else:
             out[:] = 0.0
         for i in range(width):
             out[i] += TINY
         tails[c, 0] = tails[c, 2] = 0.0
         if lo[c] > support_lo[c]:
-            tails[c, 0], tails[c, 1] = _tail(t, out, -1)
+            tails[c, 0], tails[c, 1] = _tail(t, out, np.int64(-1))
         if hi[c] < support_hi[c]:
-            tails[c, 2], tails[c, 3] = _tail(t, out, 1)
+            tails[c, 2], tails[c, 3] = _tail(t, out, np.int64(1))
 
 
 @njit()
 def root_loss(table, lost, tails):
     """Loss at a variable with no sum above it: its own tails and the losses below it."""
-    out = lost.sum()
+    out = _total(lost, 0, lost.size)
     for side in (0, 2):
         if tails[side] > 0.0:
             ratio = tails[side + 1]
             if not ratio < 1.0:
                 return 1.0
             out += tails[side] * ratio / (1.0 - ratio)
-    return out / (table.sum() + out)
+    return out / (_total(table, 0, table.size) + out)

@@ -8,15 +8,16 @@ from typing import Any
 import numba
 
 
-def njit(*, nogil: bool = False, inline: str = "never", inner: bool = False) -> Callable[..., Any]:
+def njit(*, inline: str = "never", inner: bool = False) -> Callable[..., Any]:
     """Return the decorator of a kernel, kept on disk; `inner` where only kernels call it.
 
     Arrays are read and written entry by entry, so that there are no array expressions to rewrite;
-    a division by zero gives what numpy gives.
+    a division by zero gives what numpy gives. What numba adds of its own is compiled anew for
+    kernels of other options, of which there are few therefore.
     """
     return numba.njit(
         cache=True,
-        nogil=nogil,
+        nogil=True,
         inline=inline,
         error_model="numpy",
         no_rewrites=True,

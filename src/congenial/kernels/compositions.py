@@ -73,7 +73,7 @@ def count_words(first, second, cls, values, begin, end):
     return int(1.01 * out + 4.0 * math.sqrt(out)) + 8
 
 
-@njit(nogil=True)
+@njit()
 def compose(first, second, third, cls, members, words, values, begin, end):
     """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
 

@@ -124,7 +124,7 @@ def choose(a, lo_a, b, lo_b, s, total, word):
     return first + k
 
 
-@njit(nogil=True)
+@njit()
 def draw(
     op,
     first,

@@ -154,7 +154,7 @@ def error_of(n, inverse):
     return (float(mode) + 64.0 * above + n) * 2.0**-88 + 2.0**-58
 
 
-@njit(nogil=True)
+@njit()
 def split(first, second, third, n, inverse, words, values, begin, end):
     """Split differences in columns begin..end-1 of `values` (slots, draws); return the words read.
 

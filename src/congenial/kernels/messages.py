@@ -26,7 +26,7 @@ MERGE = 1
 PRODUCT = 2
 
 
-@njit()
+@njit(inner=True)
 def _four_terms(out, low, a0, a1, a2, a3, b0, b1, b2, b3):
     """Add a0 b0 + ... + a3 b3 to `out`, what rounds off to `low`; views of one length each."""
     for k in range(out.size):
@@ -77,7 +77,7 @@ def convolve(a, b, first, out):
         out[j] += low[j]
 
 
-@njit()
+@njit(inner=True)
 def power_above(x):
     """Return the least power of two that is at least x, 1 where x is not positive."""
     if x <= 0.0:
@@ -128,7 +128,10 @@ def fill(
             wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
             convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out)
-        top = power_above(out.max())
+        top = out[0]
+        for i in range(1, width):
+            top = max(top, out[i])
+        top = power_above(top)
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
         for i in range(width):

@@ -7,7 +7,7 @@ import numpy as np
 from congenial.kernels.compiling import njit
 
 
-@njit()
+@njit(inner=True)
 def _rate_function(x, var, rate):
     """Return (I(x), I'(x)) of a law with this variance whose tail falls by `rate` a step.
 
