@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 IntArray = npt.NDArray[np.int64]
 
 PRINTED_ACCEPTANCE = 0.0168
-TABLES, RELEASES, PAIRS, TRACE = 20, 100, 20_000, 10_000
+TABLES, RELEASES, PAIRS, TRACE = 20, 100, 40_000, 10_000
 AGE_NAMES = (
     *("under 5", "5–9", "10–14", "15–17", "18–19", "20", "21", "22–24", "25–29", "30–34", "35–39"),
     *("40–44", "45–49", "50–54", "55–59", "60–61", "62–64", "65–66", "67–69", "70–74", "75–79"),
@@ -113,8 +113,8 @@ def _rate_table(rates: list[Rates]) -> Table:
         ("reading", "proposal ε", "accepted", "standard error"),
         rows,
         (
-            "For the confidential table printed in the paper's Table 1. The state is drawn by the "
-            "exact sampler, the proposal from the paper's law on its index set.",
+            "For the confidential table printed in the paper's Table 1. States are drawn by the "
+            "exact sampler, proposals from the paper's law on its index set.",
         ),
     )
 

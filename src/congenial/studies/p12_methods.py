@@ -36,6 +36,7 @@ TABLES, RELEASES, PAIRS, TRACE = 20, 100, 20_000, 10_000
 THIN, WARMUP = 200, 1_000
 # Of the trace, to see how much the rate of acceptance differs from chain to chain.
 CHAINS = 20
+BATCHES = 10
 
 # Table 1 of the paper: the confidential table and the release.
 PRINTED_TABLE = (
@@ -214,42 +215,26 @@ def algorithm_one(table: IntArray, reading: Reading, tilde: float) -> Independen
 def rates(table: IntArray, reading: Reading, pairs: int, source: Randomness) -> Rates:
     """Share of proposals that Algorithm 1 accepts in equilibrium, for each of `TILDES`.
 
-    The state of a chain in equilibrium is drawn exactly, so that no chain has to reach it.
-
     Parameters
     ----------
     table : ndarray of int64, shape (46,)
     reading : Reading
     pairs : int
-        Of a state and a proposal, for each rate.
+        Exact draws, and as many proposals, for each rate; in batches that tell its error.
     source : Randomness
     """
-    scale = reading.sensitivity / EPSILON
-    exact = condition(mechanism(scale), reading.invariant(table))
-    found, errors = [], []
-    for tilde in TILDES:
-        wide = reading.sensitivity / tilde
-        state: FloatArray = np.asarray(exact.sample(table, pairs, source), dtype=np.float64) - table
-        placed = algorithm_one(table, reading, tilde).placed
-        proposed: FloatArray = np.zeros((pairs, CELLS))
-        blank = np.zeros(len(INDEX), dtype=np.int64)
-        drawn = Additive(DiscreteLaplace(wide), len(INDEX)).sample(blank, pairs, source)
-        proposed[:, placed.index] = drawn
-        proposed[:, placed.rest] = proposed[:, placed.index] @ placed.solve.T
-
-        gain = _log_weight(proposed, scale, wide) - _log_weight(state, scale, wide)
-        accept = np.exp(np.minimum(0.0, gain))
-        if reading.bounded:
-            accept *= (table + proposed >= 0).all(axis=1)
-        found.append(float(accept.mean()))
-        errors.append(float(accept.std(ddof=1) / np.sqrt(pairs)))
-    return Rates(reading, np.array(found), np.array(errors))
-
-
-def _log_weight(noise: npt.NDArray[np.int64 | np.float64], scale: float, wide: float) -> FloatArray:
-    """Log of p over q, up to a constant, of noise of shape (rows, 46)."""
-    size = np.abs(noise)
-    return np.asarray(size[:, list(INDEX)].sum(axis=1) / wide - size.sum(axis=1) / scale)
+    size = max(2, pairs // BATCHES)
+    found = np.array(
+        [
+            [
+                algorithm_one(table, reading, t).acceptance(table, size, source)
+                for _ in range(BATCHES)
+            ]
+            for t in TILDES
+        ]
+    )
+    errors = found.std(axis=1, ddof=1) / np.sqrt(BATCHES)
+    return Rates(reading, found.mean(axis=1), errors)
 
 
 def traces(table: IntArray, steps: int, source: Randomness) -> list[Trace]:
