@@ -61,6 +61,23 @@ def test_conditioning_on_a_union_weighs_its_alternatives() -> None:
     assert not np.isin(draws, [1, 4, 5]).any()
 
 
+@pytest.mark.parametrize("second", [1, 2])
+def test_a_union_of_values_is_charged_for_telling_which(second: int) -> None:
+    """Each alternative fixes the first leaf; together they do not, and its noise is small."""
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    fixed = cg.consistent(tree) & cg.exactly("root")
+    low, high = (
+        cg.bounds([-np.inf, a, -np.inf, -np.inf], [np.inf, b, np.inf, np.inf])
+        for a, b in ((0, 0), (1, second))
+    )
+    noise = cg.DiscreteLaplace([np.inf, 0.2, 10.0, 10.0])
+    released = cg.condition(cg.Additive(noise, tree), (fixed & low) | (fixed & high))
+    near = [tree.roll_up(np.array(leaves)) for leaves in ([0, 3, 3], [1, 2, 3])]
+    laws = [released.marginal(1, x)[1] for x in near]
+    loss = np.abs(np.log(laws[0] / laws[1])).max()
+    assert 4.9 < loss <= released.guarantee("substitute").epsilon
+
+
 def test_unions_that_overlap_or_differ_in_more_than_bounds_are_refused() -> None:
     low = cg.bounds(-np.inf, [np.inf, 2, np.inf])
     with pytest.raises(ArgumentError, match="may hold at once"):

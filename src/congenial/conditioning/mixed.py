@@ -13,6 +13,7 @@ from congenial.accounting.guarantee import (
     Guarantee,
     Neighbours,
     mixed_guarantee,
+    union_guarantee,
     with_sampler_error,
 )
 from congenial.conditioning.conditioned import Conditioned
@@ -131,7 +132,8 @@ class ConditionedMixture:
         """Privacy guarantee of one draw.
 
         The mixture's loss is at most the largest of its parts'. Under equalities its weights are
-        the same for every dataset and nothing is added; otherwise gamma = 1 is charged.
+        the same for every dataset and nothing is added; otherwise gamma = 1 is charged. A union is
+        charged as one invariant, since neighbours may satisfy different alternatives.
 
         Raises
         ------
@@ -140,8 +142,13 @@ class ConditionedMixture:
         UnsupportedError
             If the union's alternatives have no inequality to be charged.
         """
-        parts = [part.guarantee(neighbours) for part in self.parts]
-        stated = mixed_guarantee(parts, self.weights)
+        if len(self.needs) > 1:
+            mechanism = self.parts[0].mechanism
+            parts = [union_guarantee(mechanism, self.needs, neighbours)]
+            stated = parts[0]
+        else:
+            parts = [part.guarantee(neighbours) for part in self.parts]
+            stated = mixed_guarantee(parts, self.weights)
         # the choice of a part errs as much as the two tables that its weights come from
         error = 3.0 * self.error_bound
         # what each part's delta holds beside its sampler's error, at the largest epsilon
