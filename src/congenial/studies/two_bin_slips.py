@@ -1,0 +1,102 @@
+"""What Example 4.1 and Appendices A and B print, beside what it should be, as numbers."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.accounting.sensitivity import sensitivity
+from congenial.conditioning.condition import condition
+from congenial.invariants import linear
+from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_laplace import DiscreteLaplace
+from congenial.studies import two_bin_laws as laws
+from congenial.studies.record import Cell, Table
+
+EPSILON, BETA = 2.0, 0.75
+
+
+def slip_table() -> Table:
+    """Return every slip with the value of the printed expression and the right one."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            "Example 4.1: the L2 image is the mean of both counts plus noise",
+            "first bin without noise, counts 3 and 9",
+            6.0,
+            3.0,
+        ),
+        (
+            "below (4.7): a signed Gamma of shape 2 is a sum of two Laplace variables",
+            "variance of that sum; of the signed Gamma; scale 1",
+            4.0,
+            6.0,
+        ),
+        (
+            "Example 4.1: s₁ + β u₁ + (1 − β) u₂ is an L1 image (true in law only)",
+            f"first bin for s₁ = 0, u = (1, −1), β = {BETA:g}; the only L1 image",
+            BETA - (1 - BETA),
+            1.0,
+        ),
+        ("Appendix A: derivative of g, c' = 2(1 − β)", *_derivative()),
+        ("Appendix A: τ = (2β − 1)/(2β(1 − β))", *_tau()),
+        ("Section 5.1: γ of Example 4.1 is −1/2", *_gamma()),
+        ("Appendix B: quantile above the middle", *_quantile()),
+    ]
+    return Table(
+        "slips",
+        f"Slips of the text (epsilon {EPSILON:g}, beta {BETA:g} where they enter)",
+        ("where, and what is printed", "what is computed", "as printed", "right"),
+        tuple(rows),
+        (
+            "Derivative of g, with c = 1 and u = 1: both c' and the sign of the second exponent "
+            "are off; c' = 2(1 − c) and −(w + c') are right. τ lacks the factor ε.",
+        ),
+    )
+
+
+def _derivative() -> tuple[str, float, float]:
+    """Derivative of ``exp(c epsilon u) p(u)`` at u = 1 with c = 1, printed and by differences."""
+    c, u = 1.0, 1.0
+    w, prime = 2 * c * BETA - 1, 2 * (1 - BETA)
+    outer = EPSILON**2 / (8 * (2 * BETA - 1))
+    printed = outer * (
+        w * math.exp(w / (2 * BETA) * EPSILON * u)
+        + (w + prime) * math.exp((w + prime) / (2 * (1 - BETA)) * EPSILON * u)
+    )
+    step = 1e-5
+    at = np.array([u - step, u + step])
+    g = np.exp(c * EPSILON * at + laws.log_imaged_density(at, EPSILON, BETA))
+    return "derivative at 1", printed, float((g[1] - g[0]) / (2 * step))
+
+
+def _tau() -> tuple[str, float, float]:
+    """The rate of the term that vanishes, read off the density at two points."""
+    printed = (2 * BETA - 1) / (2 * BETA * (1 - BETA))
+    u = np.array([1.0, 2.0])
+    flat = EPSILON * u / (2 * BETA) + laws.log_imaged_density(u, EPSILON, BETA)
+    # beta - (1 - beta) exp(-tau u), up to the factor of A.1
+    bracket = np.exp(flat) * 4 * (2 * BETA - 1) / EPSILON
+    left = (BETA - bracket) / (1 - BETA)
+    return "rate", printed, float(np.log(left[0] / left[1]))
+
+
+def _gamma() -> tuple[str, float, float]:
+    """Loss of conditioning over that of the noise, for neighbours that keep the total, less 1."""
+    scale = 2.0 / EPSILON
+    total = linear([[1, 1]], [12])
+    noise = float(sensitivity(2, neighbours="substitute")) / scale
+    given = condition(Additive(DiscreteLaplace(scale), 2), total)
+    values, probabilities = given.marginal(0, np.array([3, 9]))
+    near = np.abs(values - 3) < 12
+    loss = float(np.abs(np.diff(np.log(np.asarray(probabilities)[near]))).max())
+    gamma = loss / noise - 1.0
+    # rounding aside
+    return "γ of one changed record", -0.5, round(gamma, 12) + 0.0
+
+
+def _quantile() -> tuple[str, float, float]:
+    """Quantile of 0.8 of the law of scale 1."""
+    a, v = math.exp(-1.0), 0.8
+    printed = math.ceil((math.log(1 - v) + math.log(1 + a)) / math.log(a))
+    return "quantile 0.8, scale 1", float(printed), float(DiscreteLaplace(1.0).quantile(v))
