@@ -60,6 +60,22 @@ def test_conditioning_varies_less_than_every_image_for_scale_mixtures(name):
             assert on_a_line(pdf, direction) < best_image(variance, direction)
 
 
+@pytest.mark.parametrize("parents", [(-1, 0, 0), (-1, 0, 0, 1, 1), (-1, 0, 0, 0)])
+def test_conditioning_on_a_tree_varies_less_than_its_image_at_every_node(parents):
+    # Laplace noise at every node, as the limit of a fine grid; the image is best unbiased
+    tree = cg.Tree.from_parents(parents)
+    n = len(tree)
+    scales = np.array([2.0, 0.7, 1.0, 0.5, 1.5])[:n]
+    noise = cg.DiscreteLaplace(scales, granularity=2.0**-5)
+    given = cg.condition(cg.Additive(noise, tree), cg.consistent(tree))
+    design = np.array([tree.roll_up(row) for row in np.eye(tree.leaves.size)]).T
+    precision = np.diag(0.5 / scales**2)
+    best = design @ np.linalg.inv(design.T @ precision @ design) @ design.T
+    for node in range(n):
+        values, probabilities = given.marginal(node, np.zeros(n))
+        assert probabilities @ values**2 < best[node, node] * 0.999
+
+
 def test_normal_noise_has_the_variance_of_its_image():
     direction = np.array([1.0, -0.4, 0.2])
     found = on_a_line(lambda u: stats.norm.pdf(u, scale=1.3), direction)
