@@ -72,6 +72,21 @@ def test_the_three_questions_invert_each_other(epsilon, delta):
     assert cg.gaussian_delta(epsilon=back, sigma=sigma, sensitivity=2.0) <= delta
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-12, 700.0, 1e6, 1e9])
+@pytest.mark.parametrize("delta", [1e-280, 1e-12, 0.5, 0.999999])
+def test_extremes_are_answered(epsilon, delta):
+    sigma = cg.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1e-3)
+    if 1e-9 < sigma < 1e97:
+        assert cg.gaussian_delta(epsilon=epsilon, sigma=sigma, sensitivity=1e-3) <= delta
+    if epsilon >= 1e-12 and delta < 0.1:
+        found = cg.gaussian_epsilon(sigma=sigma, delta=delta, sensitivity=1e-3)
+        assert found == pytest.approx(epsilon, rel=1e-6)
+    with pytest.raises(ArgumentError, match="sigma"):
+        cg.gaussian_delta(epsilon=epsilon, sigma=1e-10, sensitivity=1.0)
+    with pytest.raises(ArgumentError, match="sigma"):
+        cg.gaussian_epsilon(sigma=1e120, delta=delta, sensitivity=1.0)
+
+
 def test_no_epsilon_is_needed_where_delta_pays_for_all():
     assert cg.gaussian_epsilon(sigma=10.0, delta=0.5, sensitivity=1.0) == 0.0
 
@@ -164,8 +179,8 @@ def test_discrete_noise_may_lose_more_than_continuous_noise_of_its_sigma():
 def test_wrong_arguments_are_refused():
     good = {"epsilon": 1.0, "delta": 1e-6, "sensitivity": 1.0}
     wrong = {
-        "epsilon": (-1.0, math.inf, math.nan, True, "1"),
-        "delta": (0.0, 1.0, -0.1, math.nan, True, "x"),
+        "epsilon": (-1.0, 1e10, math.inf, math.nan, True, "1"),
+        "delta": (0.0, 1e-290, 1.0, -0.1, math.nan, True, "x"),
         "sensitivity": (0.0, -1.0, math.inf, True, "1", None),
         "method": ("classic",),
     }

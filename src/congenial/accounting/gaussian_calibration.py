@@ -19,6 +19,9 @@ ACCURACY = 1e-11
 # Below this shift, in standard deviations, the difference of two Mills ratios is an integral.
 _CLOSE = 0.25
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
+# Within these doubles hold everything that is computed on the way.
+_LARGEST_EPSILON, _LEAST_DELTA = 1e9, 1e-280
+_LEAST_SHIFT, _LARGEST_SHIFT = 1e-100, 1e6
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
 
 
@@ -87,7 +90,7 @@ def gaussian_sigma(
     target = math.log(delta)
 
     def enough(log_sigma: float) -> bool:
-        return _log_delta(epsilon, math.exp(-log_sigma)) <= target
+        return _log_delta(epsilon, max(math.exp(-log_sigma), 1e-300)) <= target
 
     return size * math.exp(_first(enough, start=0.0)) * (1.0 + ACCURACY)
 
@@ -120,7 +123,7 @@ def gaussian_delta(*, epsilon: float, sigma: float, sensitivity: SupportsFloat) 
     Returns
     -------
     float
-        Relative error below 1e-11; 0 where it is below the smallest double.
+        Relative error below 1e-11 for epsilon up to 1e3; 0 where it is below the smallest double.
 
     Raises
     ------
@@ -138,7 +141,7 @@ def gaussian_delta(*, epsilon: float, sigma: float, sensitivity: SupportsFloat) 
     Balle and Wang (2018), Theorem 8.
     """
     _check_epsilon(epsilon)
-    shift = _positive("sensitivity", sensitivity) / _positive("sigma", sigma)
+    shift = _shift(sensitivity, sigma)
     return math.exp(_log_delta(epsilon, shift))
 
 
@@ -163,7 +166,7 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: SupportsFloat) 
     Balle and Wang (2018), Theorem 8.
     """
     _check_delta(delta)
-    shift = _positive("sensitivity", sensitivity) / _positive("sigma", sigma)
+    shift = _shift(sensitivity, sigma)
     target = math.log(delta)
     if _log_delta(0.0, shift) <= target:
         return 0.0
@@ -232,13 +235,28 @@ def _first(holds: Callable[[float], bool], *, start: float) -> float:
 
 
 def _check_epsilon(epsilon: float) -> None:
-    if not _is_number(epsilon) or not (math.isfinite(epsilon) and epsilon >= 0):
-        raise ArgumentError(f"epsilon is {epsilon!r}; give a nonnegative, finite number.")
+    if not _is_number(epsilon) or not 0.0 <= epsilon <= _LARGEST_EPSILON:
+        raise ArgumentError(
+            f"epsilon is {epsilon!r}; give a number from 0 to {_LARGEST_EPSILON:g}."
+        )
 
 
 def _check_delta(delta: float) -> None:
-    if not _is_number(delta) or not 0.0 < delta < 1.0:
-        raise ArgumentError(f"delta is {delta!r}; give a number between 0 and 1.")
+    if not _is_number(delta) or not _LEAST_DELTA <= delta < 1.0:
+        raise ArgumentError(
+            f"delta is {delta!r}; give a number between 0 and 1, from {_LEAST_DELTA:g} on."
+        )
+
+
+def _shift(sensitivity: SupportsFloat, sigma: float) -> float:
+    """Return the sensitivity in standard deviations."""
+    size, spread = _positive("sensitivity", sensitivity), _positive("sigma", sigma)
+    if not _LEAST_SHIFT * spread <= size <= _LARGEST_SHIFT * spread:
+        raise ArgumentError(
+            f"sigma is {spread:g} for the sensitivity {size:g}; give one that is from "
+            f"{1 / _LARGEST_SHIFT:g} to {1 / _LEAST_SHIFT:g} times as large."
+        )
+    return size / spread
 
 
 def _positive(name: str, value: SupportsFloat) -> float:
