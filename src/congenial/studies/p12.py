@@ -212,6 +212,7 @@ def _on_rates(rates: list[Rates], traces: list[Trace]) -> tuple[str, ...]:
     chain = traces[0]
     low, high = float(chain.rates.min()), float(chain.rates.max())
     inside = low <= PRINTED_ACCEPTANCE <= high
+    others = [low <= r.rates[TILDES.index(TILDE)] <= high for r in rates[1:]]
     return (
         f"**Figure 2.** The paper states an acceptance of {100 * PRINTED_ACCEPTANCE:.2f}% at "
         f"ε̃ = {TILDE:g}, its highest. Four readings of the text give, for its own Table 1 and in "
@@ -220,7 +221,8 @@ def _on_rates(rates: list[Rates], traces: list[Trace]) -> tuple[str, ...]:
         f"{chain.rates.size} chains of {chain.steps:,} steps under the first reading accepted from "
         f"{100 * low:.2f}% to {100 * high:.2f}%: so much do such short chains differ. The printed "
         + (
-            "rate lies among them, so the first reading agrees with it and the others do not."
+            "rate lies among them, so the first reading agrees with it"
+            + (", and no other reading does." if not any(others) else ".")
             if inside
             else "rate does not lie among them."
         ),

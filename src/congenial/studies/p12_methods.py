@@ -260,5 +260,5 @@ def traces(table: IntArray, steps: int, source: Randomness) -> list[Trace]:
     values = np.asarray(exact.sample(table, steps, source))
     cells = values[:, [1, 0]].astype(np.int64)
     worth = (float(steps), float(steps))
-    out.append(Trace("exact", cells, np.ones(1), steps, 1.0, worth, 0.0))
+    out.append(Trace("exact", cells, np.ones(1), steps, 1.0, worth, exact.error_bound))
     return out

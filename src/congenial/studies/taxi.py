@@ -235,7 +235,8 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
         "none of the printed values.",
         f"**Exact conditioning against L2.** With the same noise, exact conditioning has "
         f"{shares[0]} less mean error than the L2 projection at levels 1, 2 and 3 (ε = 0.5, "
-        f"continuous noise).",
+        "continuous noise). That its variance is never larger is proved for such noise in "
+        "proofs/simplex-variance.md.",
         "**The printed M_MH column is not conditioning's law.** Errors of continuous noise are in "
         "proportion to 1/ε, whatever the scale rule. At level 3 the printed values are "
         + ", ".join(f"{r:.2f}" for r in ratios)
@@ -260,16 +261,18 @@ def _findings(cells: list[Cells], chains: list[Chain]) -> tuple[str, ...]:
 def _draw(canvas: Canvas, cells: list[Cells]) -> None:
     names = list(dict.fromkeys(c.method for c in cells))
     axes = canvas.subplots(1, 3)
-    width = 0.8 / len(names)
+    apart = 0.7 / len(names)
     for i, ax in enumerate(axes):
-        for m, method in enumerate(names):
-            found = [_found(cells, e, "continuous", method) for e in EPSILONS]
-            ax.bar(
-                [k + (m - (len(names) - 1) / 2) * width for k in range(len(EPSILONS))],
+        for m, name in enumerate(names):
+            found = [_found(cells, e, "continuous", name) for e in EPSILONS]
+            ax.errorbar(
+                [k + (m - (len(names) - 1) / 2) * apart for k in range(len(EPSILONS))],
                 [c.mean[i] for c in found],
-                width,
                 yerr=[2 * c.standard_error[i] for c in found],
-                label=method,
+                fmt="o",
+                markersize=4,
+                capsize=2,
+                label=name,
             )
         for printed, mark, name in ((PRINTED_MH, "kx", "M_MH"), (PRINTED_TOPDOWN, "k+", "TopDown")):
             ax.plot(range(3), [printed[e][i] for e in EPSILONS], mark, label=f"printed {name}")
