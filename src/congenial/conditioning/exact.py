@@ -16,10 +16,11 @@ from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide
 from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels import laws, messages
-from congenial.kernels.messages import MERGE, PRODUCT
+from congenial.kernels.messages import MERGE
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+Indices = npt.NDArray[np.int32]
 
 # Every exact draw of up to `_MANY` values is within this total variation of its law, or refused;
 # one of more, within as much for each `_MANY`.
@@ -34,6 +35,8 @@ _UNIT = 2.0**-53
 _WEIGHT_UNITS = 2.0
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
 _REACH = 8.0
+# Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.
+_NEAR = 1.2
 
 
 @dataclass(frozen=True, eq=False)
@@ -99,41 +102,74 @@ def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -
     theta = tilts(forest, weights)
     unary = weights.unary
     composed = composable(unary) * np.int8(compose)
-    reach = 256.0 * np.where(np.isfinite(unary.scale), unary.scale, np.inf) + 256.0
-    for _ in range(24):
-        far_lo = np.isfinite(unary.lo) & (unary.center - unary.lo > reach)
-        far_hi = np.isfinite(unary.hi) & (unary.hi - unary.center > reach)
-        lo, hi = np.where(far_lo, -np.inf, unary.lo), np.where(far_hi, np.inf, unary.hi)
-        clipped = Unary(unary.kind, unary.scale, unary.center, lo, hi)
-        network = compile_network(forest, SharedUnary(clipped, weights.code), theta, composed)
+    for attempt in range(24):
+        far = _far(forest, weights, theta, attempt)
+        clipped = _without_bounds(weights, far)
+        ways = np.resize(composed, clipped.unary.kind.size)
+        network = compile_network(forest, clipped, theta, ways)
         if compose:
             network = split_directly(network)
         limit = error_limit(forest.n)
         tables = _widen_until_certified(network, place_classes(network), limit)
-        left_out = np.where(far_lo, unary.lo, -np.inf), np.where(far_hi, unary.hi, np.inf)
-        if not (far_lo.any() or far_hi.any()) or _out_of_reach(tables, forest.n, *left_out):
+        if _out_of_reach(tables, weights, far):
             return tables
-        reach = 4.0 * reach
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
 
 
-def _out_of_reach(tables: Tables, n: int, lo: FloatArray, hi: FloatArray) -> bool:
-    """Whether the bounds of weights that were left out lie outside the windows of their variables.
+def _far(
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int
+) -> tuple[IntArray, IntArray]:
+    """Return the variables whose lower, and whose upper, bound lies where windows hardly reach.
 
-    Weights that became equal are judged by the tightest of their bounds.
+    At first a leaf's tail is followed from its centre until it has lost what a window may cut,
+    with some room; later, and elsewhere, much farther.
     """
-    network = tables.network
-    count = int(network.number.max()) + 1
-    least, most = np.full(count, -np.inf), np.full(count, np.inf)
-    np.maximum.at(least, network.number, lo)
-    np.minimum.at(most, network.number, hi)
-    used = np.zeros(network.ctype.size + 1, dtype=np.bool_)
-    used[network.slot_class[:n]] = True
-    at = own = np.flatnonzero(used[:-1])  # less the last, which stands for what is composed
-    while (inner := network.ctype[own] == PRODUCT).any():
-        own = np.where(inner, network.left[own], own)
-    row = network.row[network.variable[own]]
-    return bool(((tables.lo[at] >= least[row]) & (tables.hi[at] <= most[row])).all())
+    unary, code = weights.unary, weights.code
+    scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
+    nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(_CUT))
+    most = 4.0 ** max(attempt - 1, 0) * (256.0 * scale + 256.0)
+    near = np.zeros(code.size, dtype=np.bool_)
+    if attempt == 0:
+        near[:] = forest.above >= 0
+        near[forest.owner[forest.owner >= 0]] = False
+    found = []
+    for gap in (unary.center - unary.lo, unary.hi - unary.center):
+        away = np.isfinite(gap) & (gap > np.minimum(nats * scale, most))
+        v = np.flatnonzero(away[code])
+        of = code[v]
+        reach = most[of]
+        laplace = near[v] & (unary.kind[of] == laws.LAPLACE)
+        # a tilt slows the decay on one side
+        decay = 1.0 / scale[of[laplace]] - np.abs(theta[forest.above[v[laplace]]])
+        followed = nats / np.maximum(decay, 1e-9) + 8.0
+        reach[laplace] = np.minimum(reach[laplace], followed)
+        found.append(v[gap[of] > reach])
+    return found[0], found[1]
+
+
+def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> SharedUnary:
+    """Leave out the lower bounds of some variables and the upper bounds of others."""
+    if not (far[0].size or far[1].size):
+        return weights
+    unary, count = weights.unary, weights.unary.kind.size
+    code = weights.code.copy()
+    code[far[0]] += count
+    code[far[1]] += 2 * count
+    times = np.arange(4 * count) // count
+    whole = unary.at(np.arange(4 * count) % count)
+    held = whole.kind == laws.FLAT  # by nothing but their bounds
+    lo = np.where(held | (times & 1 == 0), whole.lo, -np.inf)
+    hi = np.where(held | (times & 2 == 0), whole.hi, np.inf)
+    return SharedUnary(Unary(whole.kind, whole.scale, whole.center, lo, hi), code)
+
+
+def _out_of_reach(tables: Tables, weights: SharedUnary, far: tuple[IntArray, IntArray]) -> bool:
+    """Whether bounds that were left out lie outside the windows of the variables that have them."""
+    bounds, code, of = weights.unary, weights.code, tables.network.slot_class
+    below, above = far  # none of them is composed, as all have a bound
+    lower = (of[below] >= 0) & (tables.lo[of[below]] >= bounds.lo[code[below]])
+    upper = (of[above] >= 0) & (tables.hi[of[above]] <= bounds.hi[code[above]])
+    return bool(lower.all() and upper.all())
 
 
 def _widen_until_certified(network: Network, place: Placement, limit: float) -> Tables:
@@ -224,7 +260,7 @@ def _fill(
     cut = cut_off(network, filled, place, 1e-3 * wanted / (network.choices + 1.0))
     # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
-    rounding = width * 2.0**-61
+    rounding = (width + 1.0) * 2.0**-61
     rounding[wide] -= 4.0 * _UNIT  # their error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network)
     a = network.left

@@ -8,11 +8,12 @@ from typing import Any
 import numba
 
 
-def njit(*, inline: str = "never", inner: bool = False) -> Callable[..., Any]:
+def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> Callable[..., Any]:
     """Return the decorator of a kernel, kept on disk; `inner` where only kernels call it.
 
     Arrays are read and written entry by entry, so that there are no array expressions to rewrite;
-    a division by zero gives what numpy gives. What numba adds of its own is compiled anew for
+    a division by zero gives what numpy gives. Where `fused`, a product that is added is rounded
+    once with the sum if the machine can do so. What numba adds of its own is compiled anew for
     kernels of other options, of which there are few therefore.
     """
     return numba.njit(
@@ -20,6 +21,7 @@ def njit(*, inline: str = "never", inner: bool = False) -> Callable[..., Any]:
         nogil=True,
         inline=inline,
         error_model="numpy",
+        fastmath={"contract"} if fused else False,
         no_rewrites=True,
         no_cfunc_wrapper=True,
         no_cpython_wrapper=inner,

@@ -26,16 +26,36 @@ MERGE = 1
 PRODUCT = 2
 
 
-@njit(inner=True)
-def _four_terms(out, low, a0, a1, a2, a3, b0, b1, b2, b3):
-    """Add a0 b0 + ... + a3 b3 to `out`, what rounds off to `low`; views of one length each."""
-    for k in range(out.size):
-        t = (a0 * b0[k] + a1 * b1[k]) + (a2 * b2[k] + a3 * b3[k])
+# Unsigned indices are never counted from the end, so that the compiler uses vectors.
+_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
+# How far the first guess of a sum lies above the few terms that it is made of.
+_ABOVE = 2.0**12
+
+
+@njit(inner=True, fused=True)
+def _eight_terms(out, low, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[k], what rounds off to low[k].
+
+    Entries of `out` are larger than either half of the terms, so that a sum of two needs three
+    operations to have its rounding as well (Dekker 1971).
+    """
+    first = np.uint64(at) - _U7
+    for k in range(np.uint64(out.size)):
+        i = first + k
+        t = (a0 * wide[i + _U7] + a1 * wide[i + _U6]) + (a2 * wide[i + _U5] + a3 * wide[i + _U4])
+        u = (a4 * wide[i + _U3] + a5 * wide[i + _U2]) + (a6 * wide[i + _U1] + a7 * wide[i])
         old = out[k]
         new = old + t
-        back = new - old
-        low[k] += (old - (new - back)) + (t - back)
-        out[k] = new
+        last = new + u
+        low[k] += (t - (new - old)) + (u - (last - new))
+        out[k] = last
+
+
+@njit(inner=True)
+def _add_row(out, w, wide, at):
+    for k in range(out.size):
+        out[k] += w * wide[at + k]
 
 
 @njit()
@@ -43,45 +63,67 @@ def convolve(a, b, first, out):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
     Terms are added four at a time and then with compensation (Neumaier 1974), so that the relative
-    error is below 4 units of 2^-53 for fewer than 2^45 terms: one for each product, two for adding
-    four of them, less than one for the rest. All terms are nonnegative: nothing cancels.
+    error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, two
+    for adding four of them, one and what compensation leaves for the rest. All terms are
+    nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
+    them; where it proves to lie below twice a sum, they are taken again from a higher one.
     """
     if a.size > b.size:
         a, b = b, a
-    rows = (a.size + 3) // 4 * 4
-    # b[t - rows + first] at t, zero outside, so that every run of four terms is whole
-    wide = np.zeros(out.size + rows + 3)
+    n, rows = out.size, (a.size + 7) // 8 * 8
+    low, anchor, row = np.empty(n), np.zeros(n), np.zeros(rows)
+    for i in range(a.size):
+        row[i] = a[i]
+    # b[t - rows + first] at t, zero outside, so that every run of eight terms is whole
+    wide = np.zeros(n + rows + 7)
     begin = rows - first
     for j in range(max(0, -begin), min(b.size, wide.size - begin)):
         wide[begin + j] = b[j]
-    out[:] = 0.0
-    low = np.zeros(out.size)
-    for i in range(0, rows, 4):
-        begin, stop = max(0, i - first), min(out.size, i + 3 + b.size - first)
-        if stop <= begin:
-            continue
-        at, n = rows - i + begin, stop - begin
-        _four_terms(
-            out[begin:stop],
-            low[begin:stop],
-            a[i],
-            a[i + 1] if i + 1 < a.size else 0.0,
-            a[i + 2] if i + 2 < a.size else 0.0,
-            a[i + 3] if i + 3 < a.size else 0.0,
-            wide[at : at + n],
-            wide[at - 1 : at - 1 + n],
-            wide[at - 2 : at - 2 + n],
-            wide[at - 3 : at - 3 + n],
-        )
-    for j in range(out.size):
-        out[j] += low[j]
+    step = max(4, (a.size + 7) // 8)
+    for k in range(0, a.size + step - 1, step):
+        i = min(k, a.size - 1)
+        _add_row(anchor, _ABOVE * row[i], wide, rows - i)
+    above = False
+    while not above:
+        for j in range(n):
+            low[j], out[j] = 0.0, anchor[j]
+        for i in range(0, rows, 8):
+            begin, stop = max(0, i - first), min(n, i + 7 + b.size - first)
+            if stop <= begin:
+                continue
+            _eight_terms(
+                out[begin:stop],
+                low[begin:stop],
+                wide,
+                rows - i + begin,
+                row[i],
+                row[i + 1],
+                row[i + 2],
+                row[i + 3],
+                row[i + 4],
+                row[i + 5],
+                row[i + 6],
+                row[i + 7],
+            )
+        above = True
+        for j in range(n):
+            out[j] = (out[j] - anchor[j]) + low[j]
+            above &= not 2.0 * out[j] > anchor[j]
+        if not above:
+            for j in range(n):
+                anchor[j] = max(anchor[j], 4.0 * out[j])
 
 
 @njit(inner=True)
 def power_above(x):
-    """Return the least power of two that is at least x, 1 where x is not positive."""
+    """Return the least power of two that is at least x, 1 where x is not positive.
+
+    It is at least 2^-1000, so that its inverse is finite.
+    """
     if x <= 0.0:
         return 1.0
+    if x < 2.0**-1000:
+        return 2.0**-1000
     mantissa, exponent = math.frexp(x)
     return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
 
@@ -134,8 +176,9 @@ def fill(
         top = power_above(top)
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
+        scale = 1.0 / top
         for i in range(width):
-            out[i] /= top
+            out[i] *= scale
 
 
 @njit()
