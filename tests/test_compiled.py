@@ -76,7 +76,9 @@ def test_only_kernels_call_kernels_without_an_entry_from_python():
             if getattr(kernel, "targetoptions", {}).get("no_cpython_wrapper"):
                 inner.add(f"{kernel.__module__.removeprefix('congenial.kernels.')}.{name}")
     called = set()
-    for path in (*package.rglob("*.py"), *Path(__file__).parent.glob("*.py")):
+    tests = Path(__file__).parent
+    others = (*tests.glob("*.py"), *(tests.parent / "benchmarks").rglob("*.py"))
+    for path in (*package.rglob("*.py"), *others):
         if path.parent.name != "kernels":
             called |= entries(path.read_text())
     assert "descend._passed" in inner

@@ -101,7 +101,9 @@ def share_noise(
         -1 where a variable is the negative of its entry.
     """
     code = np.empty(size, dtype=np.int32)
-    bits = sharing.number_weights(
+    # pages of these that are never reached take no memory
+    rows = np.empty((size, 3), dtype=np.int64)
+    count = sharing.number_weights(
         compact(scale),
         compact(ends[0]),
         compact(ends[1]),
@@ -110,8 +112,12 @@ def share_noise(
         compact(np.zeros(1, dtype=np.bool_) if dropped is None else dropped),
         compact(np.ones(1, dtype=np.int8) if orientation is None else orientation),
         code,
+        np.zeros(1024, dtype=np.int32),
+        np.zeros(1024, dtype=np.int32),
+        rows,
+        np.zeros(sharing.room(size), dtype=np.int32),
     )
-    scales, lo, hi = np.ascontiguousarray(bits.T).view(np.float64)
+    scales, lo, hi = np.ascontiguousarray(rows[:count].T).view(np.float64)
     kinds = np.where(np.isfinite(scales), kind, laws.FLAT).astype(np.int64)
     return SharedUnary(Unary(kinds, scales, np.zeros(scales.size), lo, hi), code)
 

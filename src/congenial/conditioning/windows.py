@@ -34,10 +34,12 @@ def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
     up, down = flat & np.isposinf(unary.hi), flat & np.isneginf(unary.lo)
     if not (up.any() or down.any()):
         return False, False
-    inside, at_root = tilting.improper(
-        forest.above, forest.owner, forest.sign, forest.order, up[weights.code], down[weights.code]
+    ways = (up + 2 * down)[weights.code]
+    summed = np.zeros(forest.m, dtype=np.int64)
+    found = int(
+        tilting.improper(forest.above, forest.owner, forest.sign, forest.order, ways, summed)
     )
-    return bool(inside), bool(at_root)
+    return bool(found & 1), bool(found & 2)
 
 
 def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:

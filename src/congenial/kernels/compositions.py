@@ -83,9 +83,10 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.empty(_MARKS // 64, dtype=np.uint64)
+    table, edges = np.empty(BYTES, dtype=np.uint8), np.empty(65, dtype=np.uint64)
     for w in range(marks.size):
         marks[w] = 0
-    at = np.int64(0)
+    at = zero = np.int64(0)
     for i in range(first.size):
         n, start = cls[i], third[i]
         for column in range(begin, end):
@@ -94,37 +95,44 @@ def compose(first, second, third, cls, members, words, values, begin, end):
             up = values[first[i], column] if first[i] >= 0 else np.int64(0)
             down = -values[second[i], column] if second[i] >= 0 else np.int64(0)
             for total, sign in ((up, 1), (down, -1)):
-                at = _add_parts(
-                    total, n, sign, words, at, values, column, members, start, chosen, marks
-                )
-    return at
-
-
-@njit(inner=True)
-def _add_parts(total, n, sign, words, at, values, column, members, start, chosen, marks):
-    """Add sign times a uniform composition of `total`; return where reading stopped.
-
-    With fewer stars than bars, the places of the stars are drawn.
-    """
-    if total == 0:
-        return at
-    if n == 1:
-        values[members[start], column] += sign * total
-        return at
-    size = min(n - 1, total)
-    places = total + n - 1
-    stars = size == total
-    if size <= FEW or places <= _MARKS:
-        at = _choose_few(places, size, words, at, chosen, marks)
-        _, last = _add(
-            chosen, size, stars, np.int64(0), np.int64(-1), sign, values, column, members, start
-        )
-    else:
-        last, at = _add_many(
-            places, size, stars, sign, words, at, values, column, members, start, chosen
-        )
-    if not stars:
-        values[members[start + n - 1], column] += sign * (places - 1 - last)
+                if n == 1:
+                    values[members[start], column] += sign * total
+                if total == 0 or n == 1:
+                    continue
+                # with fewer stars than bars, the places of the stars are drawn
+                size = min(n - 1, total)
+                places = total + n - 1
+                stars = size == total
+                last = np.int64(-1)
+                if size <= FEW or places <= _MARKS:
+                    at = _choose_few(places, size, words, at, chosen, marks)
+                    _, last = _add(
+                        chosen, size, stars, zero, last, sign, values, column, members, start
+                    )
+                elif words.size < at + 2:
+                    at = words.size + 1
+                else:
+                    shift = _bucket(places, size)
+                    held = np.empty(((places - 1) >> shift) + 1, dtype=np.uint8)
+                    mean = size - 2.0 * math.sqrt(size)
+                    fill_tables(1 << shift, mean / (places - mean), table, edges)
+                    at = _count_all(places, size, shift, words, at, table, edges, held)
+                    last, at = _add_many(
+                        places,
+                        size,
+                        stars,
+                        sign,
+                        words,
+                        at,
+                        held,
+                        values,
+                        column,
+                        members,
+                        start,
+                        chosen,
+                    )
+                if not stars:
+                    values[members[start + n - 1], column] += sign * (places - 1 - last)
     return at
 
 
@@ -238,17 +246,12 @@ def _bucket(places, size):
 
 
 @njit(inner=True)
-def _add_many(places, size, stars, sign, words, at, values, column, members, start, chosen):
-    """Draw bars (or stars) by buckets and add them; return (last, at)."""
-    if words.size < at + 2:
-        return -1, words.size + 1
+def _add_many(places, size, stars, sign, words, at, held, values, column, members, start, chosen):
+    """Draw `held` bars (or stars) in every bucket and add them; return (last, at)."""
     dense = places <= _DENSE * size
     shift = _bucket(places, size)
-    wide = 1 << shift
-    count = (places + wide - 1) >> shift
+    count = held.size
     rest = places - ((count - 1) << shift)
-    held = np.empty(count, dtype=np.uint8)
-    at = _count_all(places, size, wide, rest, words, at, held)
     zero = np.int64(0)
     rank, last, b = zero, zero - 1, zero
     bit = 64 * at
@@ -346,16 +349,16 @@ def _place(held, b, shift, words, bit, chosen):
 
 
 @njit(inner=True)
-def _count_all(places, size, wide, rest, words, at, held):
-    """Fill `held`, numbers of bars in buckets of `wide` places, the last of `rest`; return `at`.
+def _count_all(places, size, shift, words, at, table, edges, held):
+    """Fill `held`, numbers of bars in buckets of 2^shift places; return where reading stopped.
 
     Numbers of a process that treats all places alike, until there are `size`: a bar that is added
-    takes any free place, and one that is taken away is any of them.
+    takes any free place, and one that is taken away is any of them. `table` and `edges` are of
+    the number of bars in one bucket.
     """
-    table = np.empty(BYTES, dtype=np.uint8)
-    edges = np.empty(65, dtype=np.uint64)
-    mean = size - 2.0 * math.sqrt(size)
-    fill_tables(wide, mean / (places - mean), table, edges)
+    wide = 1 << shift
+    # places of the last bucket
+    rest = places - ((held.size - 1) << shift)
     sum_held = np.int64(0)
     pool = np.uint64(0)
     for b in range(held.size):
@@ -379,7 +382,6 @@ def _count_all(places, size, wide, rest, words, at, held):
         kept += u < rest - kept
     held[-1] = kept
     sum_held += kept - drawn
-    shift = np.int64(math.frexp(float(wide))[1] - 1)
     while sum_held < size:
         u, at = below_word(places, words, at)
         b = u >> shift

@@ -81,8 +81,10 @@ def _found(keys, held, state, a, b, c, d):
 
 @njit(inner=True)
 def _unary(row, tilt, keys, held, state):
-    """Return the class of a weight with a tilt, given by both halves."""
-    return _found(keys, held, state, _int(UNARY), _int(row), _int(tilt[0]), _int(tilt[1]))
+    """Return the class of a weight with a tilt."""
+    bits = np.float64(tilt).view(np.int64)
+    low, high = _int(np.int32(bits & LOW)), bits >> 32
+    return _found(keys, held, state, _int(UNARY), _int(row), low, high)
 
 
 @njit(inner=True)
@@ -169,8 +171,9 @@ def _compose(
         j = i + 1
         while j < size and family[j] >> 32 == c:
             j += 1
-        kind = way[keys[c, 1]] if keys[c, 0] == UNARY else NOT
-        if kind in (UPWARDS, DOWNWARDS):
+        kind = _int(way[keys[c, 1]]) if keys[c, 0] == UNARY else _int(NOT)
+        bounded = UPWARDS <= kind <= DOWNWARDS
+        if bounded:
             low, high = _int(keys[c, 2]), _int(keys[c, 3])
             composed = (high < 0) == (kind == UPWARDS) and (low | high) != 0
             if composed and j - i == 1:  # a lone one has its own weight again
@@ -190,7 +193,7 @@ def _compose(
         for p in range(i, j):
             members[state[COMPOSED] + p - i] = family[p] & LOW
             bounds += bound[code[family[p] & LOW]]
-        if kind in (UPWARDS, DOWNWARDS):
+        if bounded:
             made, slot = _bounded_run(
                 c, j - i, bounds, kind == UPWARDS, slot_class, keys, held, op, program, state
             )
@@ -317,9 +320,7 @@ def compile_program(
     family, spare = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     tilted = theta.size > 0
     known, known_tilt = np.empty(row.size, dtype=np.int32), np.empty(row.size)
-    tilt = np.empty(1)
-    tilt[0] = 0.0
-    halves = tilt.view(np.int32)
+    tilt = 0.0
     # variables that are composed from a bound are alike, whatever their bounds
     alike = np.empty(row.size, dtype=np.int32)
     up, down = np.int32(-1), np.int32(-1)
@@ -339,19 +340,18 @@ def compile_program(
         if size == 0:
             continue
         if tilted:
-            tilt[0] = theta[k] + 0.0
+            tilt = theta[k] + 0.0
         begin = first + start[k] if first >= 0 else start[k]
         r = np.int32(-1)
         if size >= LEAST_RUN:
             r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
-        if r >= 0 and way[row[r]] in (BOTH_WAYS, FROM_ZERO, TO_ZERO):
-            c = _unary(row[r], halves, keys, held, state)
+        kind = _int(way[row[r]]) if r >= 0 else _int(NOT)
+        if kind == BOTH_WAYS or kind >= FROM_ZERO:
+            c = _unary(row[r], tilt, keys, held, state)
             at = state[COMPOSED]
             for i in range(size):
                 members[at + i] = begin + i if first >= 0 else member[begin + i]
-            made, slot = _run(
-                c, size, _int(way[row[r]]), slot_class, keys, held, op, program, state
-            )
+            made, slot = _run(c, size, kind, slot_class, keys, held, op, program, state)
         else:
             for i in range(size):
                 v = begin + i if first >= 0 else member[begin + i]
@@ -359,13 +359,13 @@ def compile_program(
                 if c < 0:
                     r = code[v]
                     c = np.int64(known[r])
-                    if c < 0 or known_tilt[r] != tilt[0]:
-                        kind = way[row[r]]
-                        shared = kind == UPWARDS and tilt[0] < 0.0
-                        shared |= kind == DOWNWARDS and tilt[0] > 0.0
+                    if c < 0 or known_tilt[r] != tilt:
+                        kind = _int(way[row[r]])
+                        shared = kind == UPWARDS and tilt < 0.0
+                        shared |= kind == DOWNWARDS and tilt > 0.0
                         which = alike[r] if shared else row[r]
-                        c = _unary(which, halves, keys, held, state)
-                        known[r], known_tilt[r] = c, tilt[0]
+                        c = _unary(which, tilt, keys, held, state)
+                        known[r], known_tilt[r] = c, tilt
                 family[i] = c << 32 | v
             sort(family, spare, size)
             size = _compose(
@@ -397,15 +397,15 @@ def compile_program(
             c = np.int64(slot_class[v])
             if c < 0:
                 if tilted:
-                    tilt[0] = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
-                c = _unary(row[code[v]], halves, keys, held, state)
+                    tilt = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
+                c = _unary(row[code[v]], tilt, keys, held, state)
             slot_class[v] = _found(keys, held, state, _int(PRODUCT), c, made, _int(sign[k]))
-    tilt[0] = 0.0
+    tilt = 0.0
     for v in range(n - 1, -1, -1):
         if above[v] >= 0:
             continue
         if slot_class[v] < 0:
-            slot_class[v] = _unary(row[code[v]], halves, keys, held, state)
+            slot_class[v] = _unary(row[code[v]], tilt, keys, held, state)
         state[BEGIN] -= 1
         state[ROOTS] += 1
         begin = state[BEGIN]

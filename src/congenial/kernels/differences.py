@@ -130,10 +130,9 @@ def place_blocks(s, n, inverse):
 
 
 @njit()
-def acceptance(j, i, top, s, n, inverse):
-    """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction; `top` is `log_weight` of the mode."""
-    h, l = log_weight(j, s, n, inverse)
-    h, l = plus(h, l, -top[0], -top[1])
+def acceptance(log, i, top):
+    """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction, from `log_weight` of j and of the mode."""
+    h, l = plus(log[0], log[1], -top[0], -top[1])
     h, l = doubled_exp(h, l)
     power = math.ldexp(1.0, i + 32)
     h, l = h * power, l * power
@@ -147,10 +146,9 @@ def acceptance(j, i, top, s, n, inverse):
     return (np.uint64(whole) << np.uint64(32)) + np.uint64(min(low, 4294967295.0))
 
 
-@njit()
-def error_of(n, inverse):
+def error_of(n: int, inverse: float) -> float:
     """Bound the total variation between a split of 0 and its law."""
-    mode, above, _ = place_blocks(np.int64(0), n, inverse)
+    mode, above, _ = place_blocks(0, n, inverse)
     return (float(mode) + 64.0 * above + n) * 2.0**-88 + 2.0**-58
 
 
@@ -186,8 +184,10 @@ def split(first, second, third, n, inverse, words, values, begin, end):
                 j = mode + block * above + u
                 if u >= above:
                     j = mode - 1 - (block * low + u - above)
-                if j >= 0 and word < acceptance(j, block, top, size, n[i], inverse[i]):
-                    break
+                if j >= 0:
+                    log = log_weight(j, size, n[i], inverse[i])
+                    if word < acceptance(log, block, top):
+                        break
                 # beyond the end, whatever comes is thrown away
                 if at > words.size:
                     j = mode

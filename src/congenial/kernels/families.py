@@ -7,7 +7,7 @@ import numpy as np
 from congenial.kernels.compiling import njit
 
 
-@njit()
+@njit(inner=True)
 def sort(members, spare, size):
     """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
     least = most = members[0]

@@ -6,21 +6,21 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 
+# Entries of the smallest hash table; of larger ones four times as many, and so on.
+_FEWEST = 256
+
+
+def room(most: int) -> int:
+    """Return the room that the hash table for so many weights may take."""
+    size = _FEWEST
+    while size < 2 * most:
+        size *= 4
+    return size
+
 
 @njit(inner=True)
-def _roomier(rows, held, count):
-    """Return a table of rows twice as large, and a hash table for it."""
-    wide = np.empty((2 * rows.shape[0], 3), dtype=np.int64)
-    fresh = np.empty(2 * held.size, dtype=np.int32)
-    for at in range(fresh.size):
-        fresh[at] = -1
-    for k in range(count):
-        wide[k, 0], wide[k, 1], wide[k, 2] = rows[k, 0], rows[k, 1], rows[k, 2]
-        at = _place(wide[k, 0], wide[k, 1], wide[k, 2], fresh.size - 1)
-        while fresh[at] >= 0:
-            at = (at + 1) & (fresh.size - 1)
-        fresh[at] = k
-    return wide, fresh
+def _bits(x):
+    return np.float64(x).view(np.int64)
 
 
 @njit(inner=True)
@@ -33,8 +33,10 @@ def _place(a, b, c, mask):
 
 
 @njit()
-def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
-    """Number the distinct weights of noise; return the bits of their scales, ends lo and hi.
+def number_weights(
+    scale, lo, hi, counts, fixed, dropped, orientation, code, recent, marked, rows, held
+):
+    """Number the distinct weights of noise; return how many there are.
 
     Parameters
     ----------
@@ -50,27 +52,22 @@ def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
         -1 where the variable stands for the negative of its value; one entry, or one a variable.
     code : int32 (n + more,)
         Filled with the number of each variable's weight. Those from n on have the scale inf.
-
-    Returns
-    -------
-    int64 (weights, 3)
+    recent, marked : int32
+        Zeros, as many as there may be small counts, see below.
+    rows : int64 (as many as `code` has, 3)
+        Filled with the bits of the scale and of the ends lo and hi of each distinct weight.
+    held : int32
+        Zeros for a hash table, as many as `room` says.
     """
     n = fixed.size
-    rows, held = np.empty((64, 3), dtype=np.int64), np.empty(256, dtype=np.int32)
-    for k in range(held.size):
-        held[k] = -1
+    mask = _FEWEST - 1
     count = 0
     by_scale, by_lo, by_hi = int(scale.size > 1), int(lo.size > 1), int(hi.size > 1)
     by_count, by_drop = int(counts.size > 1), int(dropped.size > 1)
     by_way = int(orientation.size > 1)
-    now = np.empty(3)
-    bits = now.view(np.int64)
     last_scale, last_low, last_high = -1.0, 0.0, 0.0  # no scale is negative
     number = 0
     # codes of small counts with the same scale and bounds, which have the same mark
-    recent, marked = np.empty(1024, dtype=np.int32), np.empty(1024, dtype=np.int32)
-    for k in range(marked.size):
-        marked[k] = 0
     mark, mark_scale, mark_lo, mark_hi = np.int32(0), -1.0, 0.0, 0.0
     for v in range(code.size):
         width, low, high = np.inf, -np.inf, np.inf
@@ -101,22 +98,29 @@ def number_weights(scale, lo, hi, counts, fixed, dropped, orientation, code):
                 recent[place], marked[place] = number, mark
             continue
         last_scale, last_low, last_high = width, low, high
-        now[0], now[1], now[2] = width, low + 0.0, high + 0.0  # one zero only
-        mask = held.size - 1
-        at = _place(bits[0], bits[1], bits[2], mask)
-        while held[at] >= 0:
-            k = held[at]
-            if rows[k, 0] == bits[0] and rows[k, 1] == bits[1] and rows[k, 2] == bits[2]:
+        # one zero only
+        a, b, c = _bits(width), _bits(low + 0.0), _bits(high + 0.0)
+        at = _place(a, b, c, mask)
+        while held[at] > 0:
+            k = held[at] - 1
+            if rows[k, 0] == a and rows[k, 1] == b and rows[k, 2] == c:
                 break
             at = (at + 1) & mask
-        if held[at] < 0:
-            held[at] = count
-            rows[count, 0], rows[count, 1], rows[count, 2] = bits[0], bits[1], bits[2]
+        if held[at] == 0:
+            rows[count, 0], rows[count, 1], rows[count, 2] = a, b, c
             count += 1
-        number = held[at]
+            held[at] = count
+        number = held[at] - 1
         code[v] = number
         if place >= 0:
             recent[place], marked[place] = number, mark
-        if count == rows.shape[0]:
-            rows, held = _roomier(rows, held, count)
-    return rows[:count].copy()
+        if 2 * count > mask:
+            # spread the table over more of `held`
+            held[: mask + 1] = 0
+            mask = 4 * mask + 3
+            for k in range(count):
+                at = _place(rows[k, 0], rows[k, 1], rows[k, 2], mask)
+                while held[at] > 0:
+                    at = (at + 1) & mask
+                held[at] = k + 1
+    return count

@@ -13,7 +13,7 @@ from congenial.kernels.compiling import njit
 _LOW = np.uint64(0xFFFFFFFF)
 
 
-@njit()
+@njit(inner=True)
 def scaled(word, total):
     """Return (high, low) words of word * total; `high` is below `total`."""
     t = np.uint64(total)

@@ -336,31 +336,30 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     return done
 
 
-@njit()
-def improper(above, owner, sign, order, up, down):
-    """Return whether weights that never end cannot be normalised: (inside a sum, at a root).
+@njit(inner=True)
+def _turned(ways, sign):
+    """Return the ways of a value's negative where `sign` is negative."""
+    return ways if sign > 0 else (ways & 1) << 1 | ways >> 1
 
-    `up` and `down` (n,) say which variables' weights do not decrease towards either end; they are
-    overwritten.
+
+@njit()
+def improper(above, owner, sign, order, own, summed):
+    """Return whether weights that never end cannot be normalised: 1 inside a sum, 2 at a root.
+
+    `own` (n,) says where variables' weights do not decrease: 1 upwards, 2 downwards. It is
+    overwritten, and so is `summed` (m,), which comes in as zeros; both int64.
     """
-    n, m = above.size, owner.size
-    sum_up, sum_down = np.empty(m, dtype=np.bool_), np.empty(m, dtype=np.bool_)
-    for k in range(m):
-        sum_up[k] = sum_down[k] = False
-    inside = at_root = False
+    n = above.size
+    inside = at_root = 0
     for i in order:
-        if i < n:
-            k = above[i]
-            if k < 0:
-                at_root |= up[i] or down[i]
-                continue
-            inside |= (sum_up[k] and down[i]) or (sum_down[k] and up[i])
-            sum_up[k] |= up[i]
-            sum_down[k] |= down[i]
-        else:
+        if i >= n:
             k = i - n
-            v = owner[k]
-            if v >= 0:
-                up[v] &= sum_up[k] if sign[k] > 0 else sum_down[k]
-                down[v] &= sum_down[k] if sign[k] > 0 else sum_up[k]
-    return inside, at_root
+            if owner[k] >= 0:
+                own[owner[k]] &= _turned(summed[k], sign[k])
+        elif above[i] < 0:
+            at_root |= own[i]
+        else:
+            k = above[i]
+            inside |= summed[k] & _turned(own[i], -1)
+            summed[k] |= own[i]
+    return min(inside, 1) + 2 * min(at_root, 1)
