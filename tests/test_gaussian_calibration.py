@@ -11,7 +11,7 @@ from scipy import stats
 
 import congenial as cg
 from congenial.accounting.gaussian_calibration import published_sigma
-from congenial.accounting.guarantee import zcdp_epsilon
+from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import ArgumentError, UnsupportedError
 
 EPSILONS = (1e-3, 0.1, 0.5, 1.0, 2.0, 5.0, 20.0)

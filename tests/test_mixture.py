@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
 X = TREE.roll_up(np.array([2, 1]))
@@ -119,3 +119,32 @@ def test_draws_and_law_of_a_plain_mixture() -> None:
 def test_wrong_weights_are_refused(weights: list[float]) -> None:
     with pytest.raises(ArgumentError, match="weights"):
         cg.mixture([laplace(1.0), laplace(2.0)], weights)
+
+
+def test_parts_that_fix_different_totals_share_no_guarantee() -> None:
+    noise = cg.Additive(cg.DiscreteLaplace(2.0), 3)
+    parts = [cg.condition(noise, cg.linear(row, [6])) for row in ([1, 1, 0], [0, 1, 1])]
+    with pytest.raises(PrivacyError, match="fix different values"):
+        cg.mixture(parts, [0.5, 0.5]).guarantee("substitute")
+    same = [cg.condition(noise, cg.linear([1, 1, 0], [6])) for _ in range(2)]
+    assert cg.mixture(same, [0.5, 0.5]).guarantee("substitute").epsilon == 1.0
+
+
+def test_parts_that_count_records_in_different_ways_share_no_guarantee() -> None:
+    parts = [cg.Additive(cg.DiscreteLaplace(1.0), 3), laplace(4.0)]
+    with pytest.raises(PrivacyError, match="count records in different ways"):
+        cg.mixture(parts, [0.5, 0.5]).guarantee("add-remove")
+
+
+def test_parts_nested_or_on_grids_are_looked_into() -> None:
+    halves = cg.Additive(cg.DiscreteLaplace(2.0, granularity=0.5), 3)
+    total = cg.linear([1, 1, 1], [6])
+    grid, whole = (
+        cg.condition(halves, total),
+        cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), 3), total),
+    )
+    nested = cg.mixture([cg.mixture([grid, whole], [0.5, 0.5]), whole], [0.5, 0.5])
+    assert nested.guarantee("substitute").epsilon == pytest.approx(1.0)
+    other = cg.condition(halves, cg.linear([1, 1, 1], [7]))
+    with pytest.raises(PrivacyError, match="fix different values"):
+        cg.mixture([grid, other], [0.5, 0.5]).guarantee("substitute")

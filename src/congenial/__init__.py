@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from congenial.accounting.calibration import calibrate
+    from congenial.accounting.composition import compose, compose_parallel, group_privacy
     from congenial.accounting.discrete_gaussian_delta import discrete_gaussian_delta
     from congenial.accounting.gaussian_calibration import (
         gaussian_delta,
@@ -51,6 +52,8 @@ _HOME = {
     "at_least": "invariants",
     "bounds": "invariants",
     "calibrate": "accounting.calibration",
+    "compose": "accounting.composition",
+    "compose_parallel": "accounting.composition",
     "condition": "conditioning.condition",
     "consistent": "invariants",
     "discrete_gaussian_delta": "accounting.discrete_gaussian_delta",
@@ -58,6 +61,7 @@ _HOME = {
     "gaussian_delta": "accounting.gaussian_calibration",
     "gaussian_epsilon": "accounting.gaussian_calibration",
     "gaussian_sigma": "accounting.gaussian_calibration",
+    "group_privacy": "accounting.composition",
     "image": "imaging.image",
     "linear": "invariants",
     "mixture": "mixtures",
@@ -83,6 +87,8 @@ __all__ = [
     "at_least",
     "bounds",
     "calibrate",
+    "compose",
+    "compose_parallel",
     "condition",
     "consistent",
     "discrete_gaussian_delta",
@@ -90,6 +96,7 @@ __all__ = [
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_sigma",
+    "group_privacy",
     "image",
     "linear",
     "mixture",

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -15,10 +15,11 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     mixed_guarantee,
 )
-from congenial.errors import ArgumentError
-from congenial.invariants import Invariant, requirements
+from congenial.errors import ArgumentError, PrivacyError
+from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 Values = npt.NDArray[np.int64 | np.float64]
@@ -101,7 +102,14 @@ class Mixture:
         Parameters
         ----------
         neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            If the parts count in different ways or fix different values, or nothing is proved for
+            one of them.
         """
+        _check_alike([asked for part in self.parts for asked in _asked(part, 1.0)])
         stated = []
         for part in self.parts:
             if isinstance(part, Additive):
@@ -180,6 +188,65 @@ def draw_mixed(
     for i, values in drawn.items():
         out[chosen == i] = values
     return out[0] if size is None else out
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What decides which datasets are neighbours: how records count, and what is fixed."""
+
+    tree: Tree | None
+    need: Requirements
+    unit: float
+
+
+def _asked(part: object, unit: float) -> Iterator[_Asked]:
+    """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
+    if isinstance(part, Additive):
+        yield _Asked(part.tree, requirements(Invariant(()), part.n, part.tree), unit)
+    elif isinstance(inner := getattr(part, "parts", None), tuple):
+        for each in inner:
+            yield from _asked(each, unit)
+    elif (below := getattr(part, "inner", None)) is not None:
+        yield from _asked(below, unit * float(getattr(part, "granularity", 1.0)))
+    elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
+        need := getattr(part, "requirements", None), Requirements
+    ):
+        yield _Asked(mechanism.tree, need, unit)
+    else:
+        raise PrivacyError(
+            f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
+            "publishes exactly; mix additive, conditioned or imaged mechanisms."
+        )
+
+
+def _check_alike(asked: Sequence[_Asked]) -> None:
+    """Refuse parts under which different datasets are neighbours.
+
+    Raises
+    ------
+    PrivacyError
+    """
+    first = asked[0]
+    for other in asked[1:]:
+        trees = first.tree, other.tree
+        alike = (trees[0] is None) == (trees[1] is None) and first.need.n == other.need.n
+        if alike and trees[0] is not None and trees[1] is not None:
+            alike = trees[0].same_as(trees[1])
+        if not alike:
+            raise PrivacyError(
+                "the mixed mechanisms count records in different ways, so they share no guarantee; "
+                "give all of them the same tree, or the same number of queries."
+            )
+        (rows, values), (theirs, their_values) = first.need.equalities, other.need.equalities
+        if not (
+            np.array_equal(determined(first.need), determined(other.need))
+            and np.array_equal(rows, theirs)
+            and np.array_equal(values * first.unit, their_values * other.unit)
+        ):
+            raise PrivacyError(
+                "the mixed mechanisms fix different values, so they share no guarantee; mix "
+                "mechanisms under the same mandates."
+            )
 
 
 def _described(part: Samples) -> str:

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from congenial.accounting.neighbours import Neighbours, WorstMove, worst_move
+from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import PrivacyError
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
@@ -53,6 +54,8 @@ class Guarantee:
         Total variation between a draw and its law, already inside delta.
     ideal_only : bool
         True where the claim holds for real-number noise and not for its floating-point draws.
+    records : int
+        How many records change, one after another; more than 1 for a group.
     """
 
     epsilon: float
@@ -66,14 +69,16 @@ class Guarantee:
     covered: str
     sampler_error: float
     ideal_only: bool = False
+    records: int = 1
 
     @property
     def sentence(self) -> str:
         """The guarantee as a sentence."""
+        what = "one record" if self.records == 1 else f"{self.records} records, one after another,"
         change = (
-            "replacing one record by another"
+            f"replacing {what} by {'another' if self.records == 1 else 'others'}"
             if self.neighbours == "substitute"
-            else "adding or removing one record"
+            else f"adding or removing {what}".removesuffix(",")
         )
         text = (
             f"({self.epsilon:.6g}, {self.delta:.2g})-differentially private: {change} changes the "
@@ -286,13 +291,3 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
         sampler_error=max(part.sampler_error for part in parts),
         ideal_only=any(part.ideal_only for part in parts),
     )
-
-
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Epsilon of rho-zCDP at a given delta: ``rho + 2 sqrt(rho log(1 / delta))``.
-
-    References
-    ----------
-    Bun and Steinke (2016), Proposition 1.3.
-    """
-    return rho + 2.0 * math.sqrt(rho * math.log(1.0 / delta))

@@ -152,10 +152,10 @@ def _worst_between_columns(
     incidence = _incidence(need.n, tree)
     entries = tree.leaves if tree is not None else np.arange(need.n)
     constant = np.vstack((matrix, np.eye(need.n)[need.pinned])) @ incidence[:, entries]
-    _, group = np.unique(constant, axis=1, return_inverse=True)
+    group = alike_columns(constant)
     best: WorstMove | None = None
     for g in range(int(group.max()) + 1):
-        members = entries[np.flatnonzero(group.ravel() == g)]
+        members = entries[np.flatnonzero(group == g)]
         for a in range(members.size):
             for b in range(a + 1, members.size):
                 change = np.abs(incidence[:, members[a]] - incidence[:, members[b]])
@@ -179,3 +179,30 @@ def _incidence(n: int, tree: Tree | None) -> FloatArray:
         inner = ~tree.is_leaf
         incidence[:, inner] = 0.0
     return incidence
+
+
+def alike_columns(rows: FloatArray) -> npt.NDArray[np.int64]:
+    """Number the columns so that those that are alike have one number.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (m, n)
+        What a record in each of n entries adds to m fixed sums.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+
+    Notes
+    -----
+    Equal sums of real coefficients may differ in their last digits, which must not hide a pair of
+    neighbours: numbers count as equal where no gap above 2^-30 of the row's largest lies between
+    them. Taking too many for equal only makes a guarantee weaker.
+    """
+    labels = np.zeros(rows.shape, dtype=np.int64)
+    for label, row in zip(labels, rows, strict=True):
+        order = np.argsort(row, kind="stable")
+        apart = np.diff(row[order]) > 2.0**-30 * np.abs(row).max(initial=0.0)
+        label[order] = np.concatenate(([0], np.cumsum(apart)))
+    _, group = np.unique(labels, axis=1, return_inverse=True)
+    return np.asarray(group, dtype=np.int64).ravel()

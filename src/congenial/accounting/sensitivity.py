@@ -10,7 +10,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
+from congenial.accounting.neighbours import RELATIONS, Neighbours, alike_columns, worst_move
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.tree import Tree
@@ -166,8 +166,8 @@ def _of_pairs(matrix: IntArray, norm: Order, need: Requirements | None) -> Sensi
     """Search all pairs of different columns, group by group of those that keep the invariant."""
     groups: Iterable[npt.NDArray[np.intp]] = (np.arange(matrix.shape[1]),)
     if need is not None:
-        _, group = np.unique(_fixed_rows(matrix, need), axis=1, return_inverse=True)
-        groups = (np.flatnonzero(group.ravel() == g) for g in range(int(group.max()) + 1))
+        group = alike_columns(_fixed_rows(matrix, need))
+        groups = (np.flatnonzero(group == g) for g in range(int(group.max()) + 1))
     best: Sensitivity | None = None
     for members in groups:
         columns, first = np.unique(matrix[:, members], axis=1, return_index=True)
@@ -211,10 +211,7 @@ def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
 
 def _fixed_rows(matrix: IntArray, need: Requirements) -> FloatArray:
     """What a record in each cell adds to everything that is fixed, shape (fixed, n)."""
-    rows = np.vstack((need.equalities[0] @ matrix, matrix[need.pinned]))
-    # equal sums may differ in their last digits, which must not hide a pair of neighbours
-    grid = 2.0**-30 * np.maximum(1.0, np.abs(rows).max(axis=1, initial=0.0))[:, None]
-    return np.asarray(np.rint(rows / grid))
+    return np.vstack((need.equalities[0] @ matrix, matrix[need.pinned]))
 
 
 def _checked_matrix(workload: npt.ArrayLike) -> IntArray:

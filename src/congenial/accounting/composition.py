@@ -1,0 +1,217 @@
+"""What several releases guarantee together, and what one guarantees to a group.
+
+proofs/composition.md has the statements and their proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from congenial.accounting.guarantee import ZCDP_DELTA, Guarantee, with_sampler_error
+from congenial.accounting.neighbours import Neighbours
+from congenial.accounting.zcdp import pure_rho, zcdp_epsilon
+from congenial.errors import ArgumentError, PrivacyError
+
+_ALL = "all datasets"
+
+
+def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
+    """Guarantee of several releases from the same rows, each drawn apart from the others.
+
+    Epsilons and deltas add up. Where every release has a zCDP parameter, or is pure and exact, the
+    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon.
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee
+        Of one neighbouring relation.
+
+    Returns
+    -------
+    Guarantee
+        For neighbours that every one of them covers.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none.
+    PrivacyError
+        If they speak of different neighbouring relations or groups.
+
+    References
+    ----------
+    Two Views, Lemmas 3.6 and 3.10; Dwork and Roth (2014), Theorem 3.16; Bun and Steinke (2016),
+    Lemma 1.7.
+    """
+    first = _alike(guarantees)
+    epsilon = math.fsum(g.epsilon for g in guarantees)
+    delta = math.fsum(g.delta for g in guarantees)
+    error = math.fsum(g.sampler_error for g in guarantees)
+    rho: float | None = None
+    if any(g.rho is not None for g in guarantees) and all(_has_rho(g) for g in guarantees):
+        rho = math.fsum(pure_rho(g.epsilon) if g.rho is None else g.rho for g in guarantees)
+        smaller = zcdp_epsilon(rho, ZCDP_DELTA)
+        whole = with_sampler_error(smaller, ZCDP_DELTA, error)
+        if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
+            epsilon, delta = smaller, whole
+    gamma = max(g.gamma for g in guarantees)
+    sources = list(dict.fromkeys(g.gamma_source for g in guarantees))
+    return replace(
+        first,
+        epsilon=epsilon,
+        delta=min(1.0, delta),
+        gamma=gamma,
+        gamma_source="; ".join(sources),
+        base_epsilon=math.fsum(g.base_epsilon for g in guarantees),
+        rho=rho,
+        unprotected=_together(guarantees),
+        covered=_covered(guarantees),
+        sampler_error=min(1.0, error),
+        ideal_only=any(g.ideal_only for g in guarantees),
+    )
+
+
+def compose_parallel(
+    guarantees: Sequence[Guarantee], *, neighbours: Neighbours = "add-remove"
+) -> Guarantee:
+    """Guarantee of releases from disjoint parts of the rows, each of one part.
+
+    Which part a record is in follows from the record alone. One record added or removed changes
+    one part, so the largest epsilon and delta hold. A substituted record leaves a part and
+    enters the same or another one: twice the largest.
+
+    Parameters
+    ----------
+    guarantees : sequence of Guarantee
+        Under "add-remove", for all datasets.
+    neighbours : {"substitute", "add-remove"}
+        The relation of the result.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none.
+    PrivacyError
+        If one is under "substitute", which says nothing of a part that gains or loses a record, or
+        does not cover all datasets.
+
+    References
+    ----------
+    McSherry (2009), Theorem 4.
+    """
+    first = _alike(guarantees)
+    if first.neighbours != "add-remove":
+        raise PrivacyError(
+            "releases of disjoint parts are stated under 'substitute', which says nothing of a "
+            "part that gains or loses a record; state each under 'add-remove'."
+        )
+    worst = replace(
+        first,
+        epsilon=max(g.epsilon for g in guarantees),
+        delta=max(g.delta for g in guarantees),
+        gamma=max(g.gamma for g in guarantees),
+        gamma_source="; ".join(dict.fromkeys(g.gamma_source for g in guarantees)),
+        base_epsilon=max(g.base_epsilon for g in guarantees),
+        rho=None if any(g.rho is None for g in guarantees) else max(g.rho or 0 for g in guarantees),
+        unprotected=_together(guarantees),
+        covered=_covered(guarantees),
+        sampler_error=max(g.sampler_error for g in guarantees),
+        ideal_only=any(g.ideal_only for g in guarantees),
+    )
+    if neighbours == "add-remove":
+        return worst
+    return replace(group_privacy(worst, 2), neighbours="substitute", records=1)
+
+
+def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
+    """Guarantee for several records that change one after another.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+        For one record.
+    records : int
+        At least 1. Every dataset on the way must be one that the guarantee covers.
+
+    Returns
+    -------
+    Guarantee
+        ``(k epsilon, delta (exp(k epsilon) - 1) / (exp(epsilon) - 1))``, or ``k**2 rho``.
+
+    Raises
+    ------
+    ArgumentError
+        If `records` is no positive integer.
+    PrivacyError
+        If the guarantee is for a group already.
+
+    References
+    ----------
+    Dwork and Roth (2014), Theorem 2.2; Vadhan (2017), Lemma 2.2; Bun and Steinke (2016),
+    Proposition 1.9.
+    """
+    if isinstance(records, bool) or not isinstance(records, int) or records < 1:
+        raise ArgumentError(f"records is {records!r}; give a positive number of records.")
+    if guarantee.records != 1:
+        raise PrivacyError(
+            f"the guarantee is for {guarantee.records} records already; start from that of one."
+        )
+    epsilon = records * guarantee.epsilon
+    delta = min(1.0, guarantee.delta * _series(guarantee.epsilon, records))
+    rho = None if guarantee.rho is None else records**2 * guarantee.rho
+    if rho is not None:
+        smaller = zcdp_epsilon(rho, ZCDP_DELTA)
+        whole = with_sampler_error(smaller, ZCDP_DELTA, guarantee.sampler_error)
+        if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
+            epsilon, delta = smaller, whole
+    return replace(
+        guarantee,
+        epsilon=epsilon,
+        delta=delta,
+        base_epsilon=records * guarantee.base_epsilon,
+        rho=rho,
+        records=records,
+    )
+
+
+def _has_rho(guarantee: Guarantee) -> bool:
+    """Whether a zCDP parameter is known, or follows from pure privacy: delta is the sampler's."""
+    if guarantee.rho is not None:
+        return True
+    sampler = with_sampler_error(guarantee.epsilon, 0.0, guarantee.sampler_error)
+    return guarantee.delta <= sampler * (1.0 + 1e-12)
+
+
+def _series(epsilon: float, count: int) -> float:
+    """Sum of exp(i epsilon) for i below `count`; infinite beyond what a double holds."""
+    if epsilon * (count - 1) > 700.0:
+        return math.inf
+    return (
+        math.fsum(math.exp(i * epsilon) for i in range(count))
+        if count < 1000
+        else (math.expm1(count * epsilon) / math.expm1(epsilon) if epsilon > 0 else float(count))
+    )
+
+
+def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
+    if not guarantees:
+        raise ArgumentError("no guarantee was given to compose; give at least one.")
+    first = guarantees[0]
+    for other in guarantees[1:]:
+        if (other.neighbours, other.records) != (first.neighbours, first.records):
+            raise PrivacyError(
+                f"guarantees under {first.neighbours!r} and {other.neighbours!r}, or for groups of "
+                "different size, do not compose; state all of them for the same."
+            )
+    return first
+
+
+def _together(guarantees: Sequence[Guarantee]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for g in guarantees for name in g.unprotected))
+
+
+def _covered(guarantees: Sequence[Guarantee]) -> str:
+    told = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
+    return ", and also ".join(told) if told else _ALL
