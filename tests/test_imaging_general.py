@@ -152,3 +152,19 @@ def test_an_image_of_a_table_keeps_its_margins():
     draws = imaged.sample(table.ravel(), 20, seeded(6))
     assert (draws >= 0).all() and len(np.unique(draws, axis=0)) > 5
     np.testing.assert_array_equal(draws @ a.T, np.tile(a @ table.ravel(), (20, 1)))
+
+
+@pytest.mark.parametrize("size", [1e8, 1e10, 1e12])
+@pytest.mark.parametrize("shape", [(2, 2), (2, 3)])
+def test_redundant_margins_of_large_tables_do_not_contradict_each_other(size, shape):
+    rng = np.random.default_rng(7)
+    rows = np.kron(np.eye(shape[0]), np.ones(shape[1]))
+    columns = np.kron(np.ones(shape[0]), np.eye(shape[1]))
+    a = np.vstack((rows, columns, np.ones(rows.shape[1])))
+    for _ in range(20):
+        x = rng.integers(1, int(size), rows.shape[1]).astype(float)
+        y = x + rng.laplace(0.0, 1.0, x.size)
+        plain = project(y, linear(a, a @ x))
+        bounded = project(y, linear(a, a @ x) & nonnegative())
+        np.testing.assert_allclose(plain, bounded, atol=1e-15 * size + 1e-9)
+        np.testing.assert_allclose(a @ plain - a @ x, 0.0, atol=8e-16 * size)

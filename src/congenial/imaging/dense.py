@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
@@ -40,7 +42,7 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
     sums, values = sum_rows(need)
     matrix = np.vstack((sums, np.eye(n)[need.pinned]))
     value = np.concatenate((values, y[need.pinned]))
-    move = least_move(matrix, value - matrix @ y, weight)
+    move = least_move(matrix, gaps(matrix, value, y), weight)
     return np.asarray(np.where(need.pinned, y, y + move))
 
 
@@ -67,6 +69,20 @@ def sum_rows(need: Requirements) -> tuple[FloatArray, FloatArray]:
     child = np.flatnonzero(need.tree.parents >= 0)
     sums[np.searchsorted(inner, need.tree.parents[child]), child] = 1.0
     return np.vstack((rows, sums)), np.concatenate((values, np.zeros(inner.size)))
+
+
+def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:
+    """Return ``values - rows @ y``, each sum rounded once, shape (m,).
+
+    Sums rounded on the way would let redundant conditions on large values disagree.
+    """
+    terms = rows * y
+    return np.array(
+        [
+            math.fsum((value, *-row[row != 0]))
+            for row, value in zip(terms, values.tolist(), strict=True)
+        ]
+    )
 
 
 def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> FloatArray:

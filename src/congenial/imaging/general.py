@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.imaging.dense import least_move, sum_rows
+from congenial.imaging.dense import gaps, least_move, sum_rows
 from congenial.imaging.problem import TOLERANCE, FloatArray, Words
 from congenial.invariants import Requirements
 
@@ -77,7 +77,7 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     fixed[free] = y[free]
     rows, values = sum_rows(need)
     lower, least = need.inequalities
-    gap, short = values - rows @ fixed, least - lower @ fixed
+    gap, short = gaps(rows, values, fixed), gaps(lower, least, fixed)
     lo, hi = need.lo[free] - y[free], need.hi[free] - y[free]
     solver = piqp.DenseSolver()
     solver.settings.verbose = False
