@@ -72,7 +72,8 @@ def study():
 
 def test_the_study_says_what_its_tables_hold(study):
     tables = {table.name: table for table in study.tables}
-    assert set(tables) == {"distances", "acceptance", "traces", "table-1", "counties", "california"}
+    names = {"distances", "acceptance", "chains", "traces", "table-1", "counties", "california"}
+    assert set(tables) == names
     means = {row[1]: row[2] for row in tables["distances"].rows if row[0] == "L1"}
     assert means["noise, ε = 1"] < means["exact, ε = 0.5"] < means["noise, ε = 0.5"]
     assert f"{means['exact, ε = 0.5']:.1f} (L1)" in study.findings[0]

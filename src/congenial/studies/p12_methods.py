@@ -237,6 +237,15 @@ def rates(table: IntArray, reading: Reading, pairs: int, source: Randomness) -> 
     return Rates(reading, found.mean(axis=1), errors)
 
 
+def short_chains(table: IntArray, reading: Reading, steps: int, source: Randomness) -> FloatArray:
+    """Share of its proposals, at `TILDE`, that each of `CHAINS` chains accepts, shape (chains,)."""
+    chain = algorithm_one(table, reading, TILDE)
+    _, info = chain.run(table, steps, CHAINS, source, warmup=0, thin=1)
+    if info.acceptance is None:
+        raise AssertionError("a chain that proposes has a rate of acceptance")
+    return info.acceptance
+
+
 def traces(table: IntArray, steps: int, source: Randomness) -> list[Trace]:
     """Traces of Algorithm 1 at two proposals, and of independent exact draws."""
     out = []
