@@ -129,7 +129,9 @@ def _chain_table(chains: list[FloatArray], steps: int) -> Table:
             reading.name,
             int(rates.size),
             steps,
-            *map(float, (rates.min(), rates.mean(), rates.max())),
+            float(rates.min()),
+            float(rates.mean()),
+            float(rates.max()),
         )
         for reading, rates in zip(READINGS, chains, strict=True)
     )
