@@ -114,6 +114,8 @@ def test_chains_on_a_grid_are_those_of_its_units():
     )
     np.testing.assert_array_equal(a.values, 0.25 * b.values)
     np.testing.assert_array_equal(about_a.r_hat, about_b.r_hat)
+    with pytest.raises(ArgumentError, match="warmup and thin given to a chain whose start"):
+        on_grid.run(x, 30, 2, cg.seeded(4), warmup=3, thin=2)
     exact, x = conditioned("cut set, grid")
     with pytest.raises(UnsupportedError, match=r"use sample\(size"):
         exact.run(x, rng=cg.seeded(1))

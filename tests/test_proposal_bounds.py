@@ -208,3 +208,49 @@ def test_the_ratio_bounds_every_state_of_any_network(case, factor):
     lo = np.where(need.pinned, 0.0, need.lo - case.x)
     hi = np.where(need.pinned, 0.0, need.hi - case.x)
     assert (largest_noise(need, lo, hi) >= np.abs(noise).max(axis=0)).all()
+
+
+@pytest.mark.parametrize("sampler", ["independence", "tree-mh"])
+def test_chains_on_a_grid_take_the_options_of_the_chain(sampler):
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    need, half = (cg.consistent(tree) & cg.bounds(0, top) for top in (20, 40))
+    step = 0.5
+    on_grid, whole = (
+        cg.condition(
+            cg.Additive(noise, tree), kept, sampler, proposal=cg.Proposal(scale=2.0 / unit)
+        )
+        for noise, kept, unit in (
+            (cg.DiscreteLaplace(1.5, granularity=step), need, 1.0),
+            (cg.DiscreteLaplace(1.5 / step), half, step),
+        )
+    )
+    x, start = tree.roll_up([3, 4, 2]), tree.roll_up([2, 2, 5])
+    (a, told), (b, same) = (
+        made.run(values, 40, 2, cg.seeded(7), start=begin, warmup=3, thin=2)
+        for made, values, begin in ((on_grid, x, start), (whole, x / step, start / step))
+    )
+    np.testing.assert_array_equal(a.values, step * b.values)
+    assert (told.warmup, told.thin) == (same.warmup, same.thin) == (3, 2)
+    with pytest.raises(ArgumentError, match="start"):
+        on_grid.run(x, 5, 2, cg.seeded(7), start="here")
+    with pytest.raises(ArgumentError, match="start"):
+        on_grid.run(x, 5, 2, cg.seeded(7), start=start + np.array([0, 0.25, -0.25, 0]))
+
+
+def test_a_chain_that_never_moved_is_told():
+    mechanism = cg.Additive(cg.DiscreteGaussian([0.51, 0.92]), 2)
+    narrow = cg.condition(
+        mechanism,
+        cg.linear([[1, 1]], [5]),
+        "independence",
+        proposal=cg.Proposal(scale=mechanism.scales * 0.74),
+    )
+    draw, info = narrow.run([3, 2], 1000, 4, cg.seeded(1))
+    still = ~np.ptp(draw.values, axis=1).any(axis=1)
+    assert still.any()
+    np.testing.assert_array_equal(info.acceptance == 0.0, still)
+    assert info.worst == (np.inf, 0.0)
+    moved = cg.condition(mechanism, cg.linear([[1, 1]], [5]), "independence")
+    r_hat, effective = moved.run([3, 2], 1000, 4, cg.seeded(1))[1].worst
+    assert r_hat < 1.1
+    assert effective > 100

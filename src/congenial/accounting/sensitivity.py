@@ -90,7 +90,9 @@ def sensitivity(
     ArgumentError
         If an argument is not valid.
     EmptyNeighbourhoodError
-        If the invariant leaves no neighbouring datasets.
+        If the invariant leaves no neighbouring datasets; for add-remove neighbours also where it
+        fixes what a record in some cells counts for, although records in the others could still
+        come and go: then a guarantee would leave out the former, so none is given.
     PrivacyError
         If a linear condition on disjoint cells does not say in which a record counts.
 

@@ -76,7 +76,12 @@ class Info:
 
     @property
     def worst(self) -> tuple[float, float]:
-        """Largest R-hat and smallest bulk effective sample size; NaN where none is known."""
+        """Largest R-hat and smallest bulk effective sample size; NaN where none is known.
+
+        Where a chain accepted nothing they are infinity and 0: it says nothing of the law.
+        """
+        if self.acceptance is not None and (self.acceptance == 0.0).any():
+            return float("inf"), 0.0
         known = np.flatnonzero(np.isfinite(self.r_hat))
         if not known.size:
             return float("nan"), float("nan")

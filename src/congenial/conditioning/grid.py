@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Protocol, cast
+from typing import Any, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.conditioning.chains import CHAINS, Chained, Draw, Info
+from congenial.conditioning.independence import Independence
 from congenial.conditioning.questions import checked_rows
+from congenial.conditioning.tree_mh import TreeMH
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
 from congenial.mechanisms.additive import Additive
@@ -179,20 +181,50 @@ class OnGrid:
         draws: int = 1000,
         chains: int = CHAINS,
         rng: Randomness | None = None,
+        *,
+        start: npt.ArrayLike | None = None,
+        warmup: int | None = None,
+        thin: int | None = None,
     ) -> tuple[Draw, Info]:
-        """Run chains, where the sampler is one; see its own `run`, such as `GibbsConditioned.run`.
+        """Run chains, where the sampler is one; see its own `run`, such as `Independence.run`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        draws, chains : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+        start : array_like, shape (n,), optional
+            In the units of `x`, on the grid.
+        warmup, thin : int, optional
+            The sampler's own where not given. These three are for chains that take them.
 
         Raises
         ------
+        ArgumentError
+            If an option is given to a chain that does not take it, or is not valid.
         UnsupportedError
             Where draws are exact, so that there is no chain.
         """
-        if not isinstance(self.inner, Chained):
+        inner: object = self.inner
+        if not isinstance(inner, Chained):
             raise UnsupportedError(
                 "run() is for chains, and this sampler's draws are exact and independent; use "
                 "sample(size=...)."
             )
-        drawn, info = self.inner.run(self._units(x), draws, chains, rng)
+        placed = None if start is None else self._scaled(start)
+        options: dict[str, Any] = {"start": placed, "warmup": warmup, "thin": thin}
+        given = {name: value for name, value in options.items() if value is not None}
+        units = self._units(x)
+        if isinstance(inner, Independence | TreeMH):
+            drawn, info = inner.run(units, draws, chains, rng, **given)
+        elif given:
+            raise ArgumentError(
+                f"{' and '.join(given)} given to a chain whose start and steps are fixed; leave "
+                "out start, warmup and thin."
+            )
+        else:
+            drawn, info = inner.run(units, draws, chains, rng)
         return Draw(self._placed(drawn.values.astype(np.int64))), info
 
     @property
@@ -202,6 +234,14 @@ class OnGrid:
 
     def _units(self, x: npt.ArrayLike) -> IntArray:
         return (self._first.counts(x) / self.granularity).astype(np.int64)
+
+    def _scaled(self, start: npt.ArrayLike) -> FloatArray:
+        try:
+            return np.asarray(start, dtype=np.float64) / self.granularity
+        except (TypeError, ValueError) as cause:
+            raise ArgumentError(
+                f"start is {start!r}; give {self._first.n} numbers that satisfy the invariant."
+            ) from cause
 
     def _placed(self, steps: IntArray) -> FloatArray:
         return steps.astype(np.float64) * self.granularity
