@@ -100,7 +100,7 @@ def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
         j += 1
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
     """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
     whole_a, down_a = _both_ways(a, lost_a)

@@ -11,6 +11,9 @@ import numba
 def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> Callable[..., Any]:
     """Return the decorator of a kernel, kept on disk; `inner` where only kernels call it.
 
+    Every kernel is optimised with all that it calls, and once more within each that calls it. So
+    one that is called at a single place and itself calls large ones has ``inline="always"``.
+
     Arrays are read and written entry by entry, so that there are no array expressions to rewrite;
     a division by zero gives what numpy gives. Where `fused`, a product that is added is rounded
     once with the sum if the machine can do so. What numba adds of its own is compiled anew for

@@ -178,7 +178,7 @@ def _choose_few(places, size, words, at, chosen, marks):
     return at
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _choose_apart(places, size, words, at, chosen):
     """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
     pool, left = np.uint64(0), np.int64(0)
@@ -245,7 +245,7 @@ def _bucket(places, size):
     return shift
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _add_many(places, size, stars, sign, words, at, held, values, column, members, start, chosen):
     """Draw `held` bars (or stars) in every bucket and add them; return (last, at)."""
     dense = places <= _DENSE * size

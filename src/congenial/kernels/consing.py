@@ -205,7 +205,7 @@ def _compose(
     return kept
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _merge(family, spare, size, slot_class, keys, held, op, program, state):
     """Merge the members of a family in rounds of pairs until there is one; return it.
 

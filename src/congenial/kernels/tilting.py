@@ -30,7 +30,7 @@ def _row(code, tilt):
     return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
 
 
-@njit(inner=True)
+@njit(inline="always", inner=True)
 def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves):
     """Add up anew the leaves of every constraint that moved.
 
