@@ -28,6 +28,7 @@ LAYERS = (
     ("accounting",),
     ("mixtures",),
     ("conditioning", "imaging"),
+    ("auditing",),
     ("compiled",),
     ("fields",),
     ("sections",),

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     )
     from congenial.accounting.guarantee import Guarantee
     from congenial.accounting.sensitivity import Sensitivity, sensitivity
+    from congenial.auditing.audit import audit
     from congenial.conditioning.condition import condition
     from congenial.conditioning.proposal import Proposal
     from congenial.errors import CongenialError
@@ -50,6 +51,7 @@ _HOME = {
     "Sensitivity": "accounting.sensitivity",
     "Tree": "tree",
     "at_least": "invariants",
+    "audit": "auditing.audit",
     "bounds": "invariants",
     "calibrate": "accounting.calibration",
     "compose": "accounting.composition",
@@ -85,6 +87,7 @@ __all__ = [
     "Sensitivity",
     "Tree",
     "at_least",
+    "audit",
     "bounds",
     "calibrate",
     "compose",

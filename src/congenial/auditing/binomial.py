@@ -1,0 +1,51 @@
+"""Confidence bounds for a probability, from the exact binomial law."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+# Halvings of an interval of probabilities: beyond what doubles resolve.
+_HALVINGS = 200
+
+
+def probability_bounds(successes: int, trials: int, error: float) -> tuple[float, float]:
+    """Lower and upper confidence bound for a probability, each wrong with probability `error`.
+
+    Parameters
+    ----------
+    successes, trials : int
+    error : float
+
+    Returns
+    -------
+    lower, upper : float
+        No success gives the lower bound 0, no failure the upper bound 1.
+
+    References
+    ----------
+    Clopper and Pearson (1934).
+    """
+    lower = 0.0 if successes == 0 else _least(successes, trials, error)
+    upper = 1.0 if successes == trials else 1.0 - _least(trials - successes, trials, error)
+    return lower, upper
+
+
+def _least(successes: int, trials: int, error: float) -> float:
+    """Probability at which so many successes or more are as rare as `error`, rounded down."""
+    k = np.arange(successes, trials + 1)
+    steps = np.log(np.arange(trials, 0, -1.0)) - np.log(np.arange(1.0, trials + 1.0))
+    ways = np.concatenate(([0.0], np.cumsum(steps)))[k]
+    low, high = 0.0, 1.0
+    for _ in range(_HALVINGS):
+        middle = 0.5 * (low + high)
+        if middle in (low, high):
+            break
+        terms = ways + k * math.log(middle) + (trials - k) * math.log1p(-middle)
+        # the cumulated logarithms may be off in their last digits
+        if float(np.logaddexp.reduce(terms)) + 1e-9 <= math.log(error):
+            low = middle
+        else:
+            high = middle
+    return low

@@ -1,0 +1,229 @@
+"""Lower confidence bounds on epsilon, and checks of the law, from draws at two neighbours.
+
+An event is learned on one quarter of the draws, its threshold chosen on another, and counted on the
+half that is left, so that its bounds hold whatever was tried before.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee
+from congenial.auditing.binomial import probability_bounds
+from congenial.auditing.finding import Auditable, Pair, Values
+from congenial.auditing.space import Space
+from congenial.errors import UnsupportedError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+# Says how much more likely each release is at the first dataset than at the second.
+Score = Callable[[Values], FloatArray]
+
+# Entries that change and are looked at one by one; and that are looked at together.
+_ENTRIES, _TOGETHER = 12, 8
+# Cells of one entry on each side of its value, alone and together with others.
+_ALONE, _WITH_OTHERS = 1000, 20
+_THRESHOLDS = 400
+# Mass that a marginal law may leave out, and what its rounding adds.
+_MARGINAL_ERROR = 1e-9
+
+
+class Shares(NamedTuple):
+    """Draws of one dataset: to learn from, to choose by, to count."""
+
+    learn: Values
+    choose: Values
+    test: Values
+
+
+def shared_out(draws: Values) -> Shares:
+    """Share draws out: a quarter, a quarter, a half."""
+    quarter = draws.shape[0] // 4
+    return Shares(draws[:quarter], draws[quarter : 2 * quarter], draws[2 * quarter :])
+
+
+def epsilon_bound(
+    mechanism: Auditable,
+    space: Space | None,
+    pair: Pair,
+    draws: tuple[Shares, Shares],
+    guarantee: Guarantee,
+    error: float,
+) -> float:
+    """Lower bound on epsilon at the guarantee's delta, wrong with probability `error` at most."""
+    best = -math.inf
+    chosen: tuple[Score, float, int] | None = None
+    for score in _scores(mechanism, space, pair, draws):
+        for way in (1, -1):
+            first, second = draws[:: 1 if way > 0 else -1]
+            level, bound = _threshold(
+                way * score(first.choose), way * score(second.choose), guarantee.delta, error
+            )
+            if bound > best:
+                best, chosen = bound, (score, level, way)
+    if chosen is None:
+        return 0.0
+    score, level, way = chosen
+    first, second = draws[:: 1 if way > 0 else -1]
+    hits = [int((way * score(side.test) >= level).sum()) for side in (first, second)]
+    trials = [side.test.shape[0] for side in (first, second)]
+    lower = probability_bounds(hits[0], trials[0], 0.5 * error)[0] - guarantee.delta
+    upper = probability_bounds(hits[1], trials[1], 0.5 * error)[1]
+    return max(0.0, math.log(lower / upper)) if lower > 0.0 else 0.0
+
+
+def law_distance(
+    mechanism: Auditable, x: Values, entries: IntArray, draws: Shares, error: float
+) -> float:
+    """Lower bound on the total variation of draws from the stated marginal laws; 0 if unknown."""
+    marginal: Callable[..., tuple[Values, FloatArray]] | None = getattr(mechanism, "marginal", None)
+    if marginal is None:
+        return 0.0
+    best, chosen = -math.inf, None
+    for entry in entries[:_ENTRIES].tolist():
+        try:
+            values, probabilities = marginal(entry, x)
+        except UnsupportedError:
+            return 0.0
+        law = np.clip(probabilities, 0.0, 1.0)
+        seen = _tallied(draws.learn[:, entry], values)
+        size = draws.learn.shape[0]
+        more = seen > size * law[:-1] if seen.size < law.size else seen[:-1] > size * law
+        likely = float(law[more].sum())
+        excess = float(_inside(draws.choose[:, entry], values, more).mean()) - likely
+        if excess > best:
+            best, chosen = excess, (entry, values, more, likely)
+    if chosen is None:
+        return 0.0
+    entry, values, more, likely = chosen
+    hits = int(_inside(draws.test[:, entry], values, more).sum())
+    lower, _ = probability_bounds(hits, draws.test.shape[0], error)
+    return max(0.0, lower - likely - _MARGINAL_ERROR)
+
+
+def _tallied(drawn: Values, values: Values) -> IntArray:
+    """How often each of ascending values was drawn, and after them how often none of them."""
+    at = np.minimum(np.searchsorted(values, drawn), values.size - 1)
+    at = np.where(values[at] == drawn, at, values.size)
+    return np.bincount(at, minlength=values.size + 1)
+
+
+def _inside(drawn: Values, values: Values, chosen: npt.NDArray[np.bool_]) -> npt.NDArray[np.bool_]:
+    """Whether each draw is one of the chosen values, or none of those that the law has."""
+    at = np.minimum(np.searchsorted(values, drawn), values.size - 1)
+    return np.where(values[at] == drawn, chosen[at], True)
+
+
+def _scores(
+    mechanism: Auditable, space: Space | None, pair: Pair, draws: tuple[Shares, Shares]
+) -> list[Score]:
+    """Orders of the releases by which events are formed."""
+    x, other = pair
+    changed = np.flatnonzero(x != other)
+    alone = [changed[i : i + 1] for i in range(min(changed.size, _ENTRIES))]
+    scores = [
+        _matches(x, other, changed),
+        *(_learned(x, columns, _ALONE, draws) for columns in alone),
+    ]
+    if changed.size > 1:
+        scores.append(_learned(x, changed[-_TOGETHER:], _WITH_OTHERS, draws))
+    if space is not None:
+        measured = changed[np.isfinite(space.mechanism.scales[changed])]
+        power = 1 if space.mechanism.noise.measure == "pure" else 2
+        scores.append(_distance(x, other, measured, space.mechanism.scales, power))
+    log_prob: Callable[..., FloatArray] | None = getattr(mechanism, "log_prob", None)
+    if log_prob is not None:
+        try:
+            log_prob(x, x)
+        except UnsupportedError:
+            return scores
+        scores.append(_likelihood(log_prob, x, other))
+    return scores
+
+
+def _likelihood(log_prob: Callable[..., FloatArray], x: Values, other: Values) -> Score:
+    def score(z: Values) -> FloatArray:
+        with np.errstate(invalid="ignore"):
+            ratio = log_prob(z, x) - log_prob(z, other)
+        return np.asarray(np.nan_to_num(ratio, nan=0.0, posinf=1e300, neginf=-1e300))
+
+    return score
+
+
+def _matches(x: Values, other: Values, changed: IntArray) -> Score:
+    """Number of entries that are exactly those of a dataset."""
+
+    def score(z: Values) -> FloatArray:
+        one, two = z[:, changed] == x[changed], z[:, changed] == other[changed]
+        return np.asarray(one.sum(axis=1) - two.sum(axis=1), dtype=np.float64)
+
+    return score
+
+
+def _distance(x: Values, other: Values, at: IntArray, scales: FloatArray, power: int) -> Score:
+    """Log ratio of the noise at the entries that change, constraints apart."""
+
+    def score(z: Values) -> FloatArray:
+        near, far = (np.abs(z[:, at] - side[at]) / scales[at] for side in (x, other))
+        return np.asarray((far**power - near**power).sum(axis=1))
+
+    return score
+
+
+def _learned(x: Values, columns: IntArray, width: int, draws: tuple[Shares, Shares]) -> Score:
+    """Empirical log ratio of the cells of a grid around the first dataset."""
+    pooled = np.concatenate([side.learn[:, columns] for side in draws]) - x[columns]
+    whole = pooled.dtype.kind == "i"
+    spread = np.quantile(np.abs(pooled), 0.95, axis=0) / width if pooled.size else np.ones(1)
+    size = np.maximum(1.0 if whole else 0.5, np.ceil(spread))
+
+    def cells(z: Values) -> IntArray:
+        steps = np.clip(np.rint((z[:, columns] - x[columns]) / size), -width, width)
+        key = np.zeros(z.shape[0], dtype=np.int64)
+        for column in steps.astype(np.int64).T:
+            key = key * (2 * width + 1) + column + width
+        return key
+
+    learned = np.concatenate([cells(side.learn) for side in draws])
+    known, at = np.unique(learned, return_inverse=True)
+    first = draws[0].learn.shape[0]
+    seen = [np.bincount(part, minlength=known.size) for part in (at[:first], at[first:])]
+    ratio = np.log((seen[0] + 0.5) / (seen[1] + 0.5))
+
+    def score(z: Values) -> FloatArray:
+        key = cells(z)
+        where = np.minimum(np.searchsorted(known, key), known.size - 1)
+        return np.where(known[where] == key, ratio[where], 0.0)
+
+    return score
+
+
+def _threshold(
+    first: FloatArray, second: FloatArray, delta: float, error: float
+) -> tuple[float, float]:
+    """Threshold whose event promises the largest bound, and about that bound."""
+    first, second = np.sort(first), np.sort(second)
+    pooled = np.unique(np.concatenate((first, second)))
+    if pooled.size > _THRESHOLDS:
+        pooled = pooled[np.linspace(0, pooled.size - 1, _THRESHOLDS).astype(np.int64)]
+    size = first.size
+    hits = [size - np.searchsorted(side, pooled) for side in (first, second)]
+    # the bounds of the half that counts, by the normal law: choosing need not be exact
+    z = math.sqrt(2.0 * math.log(1.0 / error))
+    lower = _wilson(hits[0] / size, 2 * size, -z) - delta
+    upper = _wilson(hits[1] / size, 2 * size, z)
+    with np.errstate(divide="ignore"):
+        bound = np.log(np.maximum(lower, 0.0)) - np.log(upper)
+    best = int(np.argmax(bound))
+    return float(pooled[best]), float(bound[best])
+
+
+def _wilson(share: FloatArray, trials: int, z: float) -> FloatArray:
+    centre = share + 0.5 * z * z / trials
+    half = z * np.sqrt(share * (1.0 - share) / trials + 0.25 * z * z / trials**2)
+    return np.asarray((centre + half) / (1.0 + z * z / trials))

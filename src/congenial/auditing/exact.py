@@ -1,0 +1,278 @@
+"""The largest privacy loss over all small neighbouring datasets, by enumeration.
+
+Conditional laws come from the mechanism's own `log_prob`, whose normaliser the tables that draw
+releases give. The law of an image is that of noisy values on a box, each moved by the mechanism's
+own projection; what lies beyond the box counts in the claim's favour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.auditing.finding import Auditable, Finding, Pair, Values
+from congenial.auditing.space import IntArray, Space
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.image import Imaged
+from congenial.mechanisms.additive import Additive
+from congenial.randomness import seeded
+
+FloatArray = npt.NDArray[np.float64]
+
+# Entries, datasets, outputs of a group of datasets, and projections of a group, at most.
+ENTRIES, DATASETS, OUTPUTS, PROJECTIONS = 10, 400, 20_000, 4_000
+# Losses are compared up to rounding of this size.
+ROUNDING = 1e-9
+# Equal images of different noisy values may differ in their last digits.
+_DIGITS = 9
+# Ties of an integer image are broken by words: these many tapes of them, each kept fixed.
+_TAPES = 2
+
+
+def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
+    """Whether laws such as that at a dataset can be enumerated."""
+    if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
+        return False
+    if isinstance(mechanism, Imaged):
+        return bool(3 ** _measured(space).size <= PROJECTIONS)
+    log_prob: Callable[..., object] | None = getattr(mechanism, "log_prob", None)
+    if log_prob is None:
+        return False
+    try:
+        log_prob(x, x)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def enumerated_loss(
+    mechanism: Auditable,
+    space: Space,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    *,
+    total: int,
+    pairs: Sequence[Pair] | None = None,
+) -> Finding:
+    """Compare the laws at every pair of neighbours.
+
+    Parameters
+    ----------
+    mechanism : Auditable
+        With a law that is known, or imaged.
+    space : Space
+    guarantee : Guarantee
+        The claim.
+    neighbours : {"substitute", "add-remove"}
+    total : int
+        Most records of a dataset.
+    pairs : sequence of pair of ndarray, optional
+        The pairs to compare, instead of all.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no pair.
+    """
+    datasets: list[Values]
+    if pairs is None:
+        datasets = [*space.datasets(total)]
+        joined = space.pairs(datasets, neighbours)
+    else:
+        datasets = [x for pair in pairs for x in pair]
+        joined = [(i, i + 1) for i in range(0, len(datasets), 2)]
+    if not joined:
+        raise ArgumentError(
+            f"total is {total}, and no two neighbouring datasets of so few records satisfy the "
+            "invariant; raise it, or give pairs."
+        )
+    delta = guarantee.delta if guarantee.rho is not None else None
+    pinned = np.logical_or.reduce([need.pinned for need in space.needs])
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for i, j in joined:
+        groups.setdefault(datasets[i][pinned].tobytes(), []).append((i, j))
+    found, worst, outputs, relaxed = -1.0, joined[0], 0, 0.0
+    for members in groups.values():
+        used = sorted({i for pair in members for i in pair})
+        for laws, missing in _laws(mechanism, space, np.array([datasets[i] for i in used])):
+            outputs += laws.shape[1]
+            row = {i: at for at, i in enumerate(used)}
+            for one, other in [*members, *((j, i) for i, j in members)]:
+                p, q, out = laws[row[one]], laws[row[other]], float(missing[row[other]])
+                loss = _largest(p, q, out) if delta is None else at_delta(p, q, delta, out)
+                if loss > found:
+                    found, worst = loss, (one, other)
+                    relaxed = at_delta(p, q, guarantee.delta, out)
+    return Finding(
+        "loss, enumerated",
+        found <= guarantee.epsilon + ROUNDING * (1.0 + guarantee.epsilon),
+        found,
+        guarantee.epsilon,
+        len(joined),
+        outputs,
+        (datasets[worst[0]], datasets[worst[1]]),
+        f"all pairs of neighbours among {len(datasets)} datasets"
+        + (f" of at most {total} records" if pairs is None else " given")
+        + f"; at delta {guarantee.delta:.2g} the worst pair needs epsilon {relaxed:.6g}.",
+    )
+
+
+def at_delta(p: FloatArray, q: FloatArray, delta: float, missing: float = 0.0) -> float:
+    """Smallest epsilon at a given delta of one law against another, from below.
+
+    Parameters
+    ----------
+    p, q : ndarray of float64, shape (k,)
+        Log probabilities of the same outputs.
+    delta : float
+    missing : float
+        Mass that `q` may have on these outputs beyond what is told.
+
+    References
+    ----------
+    Barthe and Olmedo (2013), for the hockey-stick divergence.
+    """
+    high = _largest(p, q, 0.0)
+    low, first, second = 0.0, np.exp(p), np.exp(q)
+
+    def excess(epsilon: float) -> float:
+        factor = math.exp(min(epsilon, 700.0))
+        return float(np.maximum(first - factor * second, 0.0).sum()) - factor * missing
+
+    if excess(0.0) <= delta:
+        return 0.0
+    if math.isinf(high):
+        high = 700.0
+        if excess(high) > delta:
+            return math.inf
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) <= delta else (middle, high)
+    return low
+
+
+def _largest(p: FloatArray, q: FloatArray, missing: float) -> float:
+    """Largest log ratio of p over q, from below."""
+    possible = p > -np.inf
+    if missing > 0.0:
+        q = np.logaddexp(q, math.log(missing))
+    return float((p[possible] - q[possible]).max(initial=-np.inf))
+
+
+def _laws(
+    mechanism: Auditable, space: Space, datasets: Values
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Log probabilities, (datasets, outputs), and the mass that may be missing, (datasets,)."""
+    if isinstance(mechanism, Imaged):
+        return _imaged(mechanism, space, datasets)
+    outputs = _outputs(space, datasets)
+    log_prob: Callable[..., FloatArray] = mechanism.log_prob  # type: ignore[attr-defined]
+    laws = np.array([log_prob(outputs, x) for x in datasets])
+    return [(laws, np.zeros(len(datasets)))]
+
+
+def _outputs(space: Space, datasets: Values) -> Values:
+    """Releases to compare: all in reach of the datasets, which agree on what is published."""
+    need, x = space.needs[0], datasets[0]
+    lo = np.minimum.reduce([other.lo for other in space.needs])
+    hi = np.maximum.reduce([other.hi for other in space.needs])
+    basis = np.eye(need.n, dtype=np.int64)
+    columns = np.arange(need.n)
+    if need.tree is not None:
+        basis, columns = space.incidence, space.entries
+    low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
+    fixed = need.pinned[columns]
+    rows, values = _sums(space, basis, x)
+    solved = -1
+    for row in rows:
+        can = np.flatnonzero((np.abs(row) == 1) & ~fixed)
+        if can.size:
+            solved = int(can[-1])
+            break
+    step = space.mechanism.granularity
+
+    def spans(reach: int) -> list[FloatArray]:
+        out = []
+        for at, column in enumerate(columns):
+            first = max(lo[column], low[at] - reach * step)
+            last = min(hi[column], high[at] + reach * step)
+            if fixed[at] or at == solved:
+                first = last = float(x[column])
+            start = math.ceil(first / step)
+            out.append(np.arange(start, math.floor(last / step) + 1) * step)
+        return out
+
+    finite = space.mechanism.scales[np.isfinite(space.mechanism.scales)]
+    most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
+    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), OUTPUTS))
+    cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(columns))
+    if solved >= 0:
+        at = next(i for i, row in enumerate(rows) if abs(row[solved]) == 1)
+        rest = rows[at].astype(np.float64)
+        rest[solved] = 0.0
+        cells[:, solved] = (values[at] - cells @ rest) * rows[at][solved]
+    z = cells @ basis
+    z = z.astype(np.int64) if step == 1.0 else z
+    return np.asarray(z[space.satisfied(z, x)])
+
+
+def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
+    """Sums of the columns of the basis that every output has, and their values."""
+    need = space.needs[0]
+    pins = basis[:, need.pinned].T
+    matrix, value = need.equalities
+    rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
+    return rows, np.concatenate((x[need.pinned], value))
+
+
+def _imaged(
+    mechanism: Imaged, space: Space, datasets: Values
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Laws of an image, one for each tape of words that breaks ties."""
+    queries: Additive = mechanism.mechanism
+    free, step = _measured(space), queries.granularity
+    low, high = datasets[:, free].min(axis=0), datasets[:, free].max(axis=0)
+    most = math.ceil(30.0 * float(queries.scales[free].max()) / step) + 1
+
+    def spans(reach: int) -> list[FloatArray]:
+        ends = zip(low / step - reach, high / step + reach, strict=True)
+        return [np.arange(a, b + 1) * step for a, b in ends]
+
+    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), PROJECTIONS))
+    noisy = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, free.size)
+    y = np.tile(datasets[0].astype(np.float64), (len(noisy), 1))
+    y[:, free] = noisy
+    scales = queries.scales[free]
+    log_pmf = np.array([queries.noise.log_pmf(noisy - x[free], scales).sum(1) for x in datasets])
+    missing = np.maximum(1.0 - np.exp(log_pmf).sum(axis=1), 0.0)
+    out = []
+    for tape in range(_TAPES if mechanism.integer else 1):
+        images = np.array([mechanism.projector.apply(row, seeded(tape)) for row in y])
+        _, cell = np.unique(np.round(images, _DIGITS) + 0.0, axis=0, return_inverse=True)
+        cell = cell.ravel()
+        mass = np.array([np.bincount(cell, weights=np.exp(row)) for row in log_pmf])
+        with np.errstate(divide="ignore"):
+            out.append((np.log(mass), missing))
+    return out
+
+
+def _measured(space: Space) -> IntArray:
+    """Entries whose noisy values an image looks at."""
+    return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.needs[0].pinned)
+
+
+def _size(spans: list[FloatArray]) -> int:
+    return math.prod(span.size for span in spans)
+
+
+def _reach(most: int, size: Callable[[int], int], limit: int) -> int:
+    """Largest reach up to `most` that keeps to the limit; 1 at least."""
+    low, high = 1, max(1, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if size(middle) <= limit else (low, middle - 1)
+    return low

@@ -1,0 +1,121 @@
+"""What an audit looks at, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.randomness import Randomness
+
+Values = npt.NDArray[np.int64 | np.float64]
+# A dataset as the values of all queries, and another: neighbours.
+Pair = tuple[Values, Values]
+
+LIMITS = (
+    "A failed check shows a fault. Passed checks show that none was found: an enumeration proves "
+    "the claim for the pairs and outputs that it names and for no others, and draws can refute a "
+    "claim and never prove one."
+)
+
+
+class Auditable(Protocol):
+    """Anything that draws releases under a stated guarantee.
+
+    Where it has `log_prob`, its law is enumerated; where it has `marginal`, draws are compared with
+    it; where it has `mechanism` and `requirements`, neighbours are found from them.
+    """
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases of shape (n,) or (size, n)."""
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw."""
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What one check found.
+
+    Attributes
+    ----------
+    check : str
+        "loss, enumerated", "loss, from draws", "law, from draws" or "invariant, from draws".
+    passed : bool
+        Whether `found` is within `stated`, rounding apart.
+    found : float
+        The largest loss enumerated, a lower confidence bound on epsilon or on the distance from
+        the law, or the share of draws that violate the invariant.
+    stated : float
+        What the guarantee allows.
+    pairs, outputs : int
+        How many pairs of datasets and how many outputs, or draws a dataset, were compared.
+    worst : tuple of two ndarray, or None
+        The pair behind `found`.
+    detail : str
+        What was done, in a sentence.
+    """
+
+    check: str
+    passed: bool
+    found: float
+    stated: float
+    pairs: int
+    outputs: int
+    worst: Pair | None
+    detail: str
+
+    @property
+    def slack(self) -> float:
+        """How far `found` stays below `stated`."""
+        return self.stated - self.found
+
+
+@dataclass(frozen=True)
+class Audit:
+    """All findings of an audit; made by `congenial.audit`.
+
+    Attributes
+    ----------
+    guarantee : Guarantee
+        The claim that was audited.
+    findings : tuple of Finding
+    confidence : float
+        Draws refute a true claim with probability 1 - confidence at most, all checks together.
+    """
+
+    guarantee: Guarantee
+    findings: tuple[Finding, ...]
+    confidence: float
+
+    @property
+    def passed(self) -> bool:
+        """Whether no check failed."""
+        return all(finding.passed for finding in self.findings)
+
+    def __str__(self) -> str:
+        """Return a line for each finding, and what they can show."""
+        head = ("", "check", "found", "stated", "pairs", "outputs")
+        body = [
+            (
+                "ok" if f.passed else "FAILED",
+                f.check,
+                f"{f.found:.6g}",
+                f"{f.stated:.6g}",
+                f"{f.pairs:,}",
+                f"{f.outputs:,}",
+            )
+            for f in self.findings
+        ]
+        widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
+        lines = [
+            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
+            for row in (head, *body)
+        ]
+        told = [f"{f.check}: {f.detail}" for f in self.findings]
+        return "\n".join([*lines, "", *told, "", LIMITS])
