@@ -101,7 +101,7 @@ IMAGES = {
 @pytest.mark.parametrize("name", HONEST)
 def test_honest_mechanisms_pass(name):
     make, neighbours = HONEST[name]
-    found = audit(make(), neighbours)
+    found = audit(make(), neighbours, draws=8000)
     assert found.passed, str(found)
     enumerated = [f for f in found.findings if f.check == "loss, enumerated"]
     assert len(enumerated) == (name != "Gaussian in closed form")
@@ -312,9 +312,9 @@ def restore(z, x):
 )
 def test_clipping_after_the_fact_is_found(change, told):
     stated, drawn = cg.condition(noisy(WIDE), BOUNDED), cg.condition(noisy(WIDE), TOTAL)
-    found = audit(ToldLaw(stated, drawn, change))
+    found = audit(ToldLaw(stated, drawn, change), draws=8000)
     assert told in failed(found)
-    assert failed(audit(ToldLaw(stated, stated))) == set()
+    assert failed(audit(ToldLaw(stated, stated), draws=8000)) == set()
 
 
 @dataclass(frozen=True)
