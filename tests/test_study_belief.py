@@ -7,9 +7,9 @@ from fractions import Fraction
 
 import pytest
 
-from congenial.belief.checks import CLAIMS
+from congenial.belief.checks import CLAIMS, Verdict
 from congenial.belief.gamma import pinned_total
-from congenial.studies.belief import CELLS, EPSILONS, TOTALS, run
+from congenial.studies.belief import CELLS, EPSILONS, TOTALS, _topic, run
 from congenial.studies.write import write
 
 
@@ -42,7 +42,6 @@ def test_the_marks_of_table_1_that_do_not_stand(tables):
     }
     assert differ == {
         ("conditioning", "disjoint union: privacy"),
-        ("imaging", "postprocessing: image after h"),
     }
 
 
@@ -68,10 +67,42 @@ def test_examples(tables):
     assert met["credibility-limited, P >= 1/2"] == [False, True, False, True, False]
 
 
-def test_findings_are_those_of_the_tables_and_written(study, tables, tmp_path):
+def test_findings_are_those_of_the_tables(study, tables):
     fails = sum(verdict == "fails" for verdict in tables["claims"].column("verdict"))
     assert f"and {fails} were refuted" in study.findings[0]
+    table = tables["claims"]
+    refuted = [
+        row[0]
+        for row in table.rows
+        if row[table.columns.index("verdict")] == "fails"
+        and row[table.columns.index("who says so")] == "the paper"
+    ]
+    assert f"{len(refuted)} were refuted: {'; '.join(refuted)}." in study.findings[1]
+    assert sum(tables["sources"].column("statements")) == len(CLAIMS)
+    assert sum(tables["sources"].column("refuted")) == fails
+    denied = dict(zip(*(tables["sources"].column(c) for c in ("who says so", "held")), strict=True))
+    assert denied["the paper denies it"] == 0
     assert "the loss never exceeds" in study.findings[-1]
+
+
+def test_the_statements_of_the_papers_that_are_false():
+    """A paper is charged with what is wrong in every fair reading alone."""
+    assert {claim.item for claim in CLAIMS if claim.says == "the paper" and not claim.true} == {
+        "Two Views, Theorem 3.5, part 2",
+        "Gong and Meng (2020), section 5.1, Example 4.1 disrupts",
+        "Gong and Meng (2020), section 5.1, gamma = -1/2",
+    }
+
+
+def test_findings_follow_the_verdicts():
+    verdicts = {claim.item: Verdict(claim.true, 1, 0, "so") for claim in CLAIMS}
+    items = ("Gong and Meng (2020), Theorem 1.3",)
+    assert _topic(verdicts, items).endswith("This held in every case.")
+    verdicts[items[0]] = Verdict(False, 1, 1, "a case")
+    assert _topic(verdicts, items).endswith("This is refuted: a case.")
+
+
+def test_the_findings_are_written(study, tmp_path):
     pytest.importorskip("matplotlib")
     written = write(study, tmp_path, seed=4, effort=0.01)
     assert written[0].name == "belief.md"

@@ -25,3 +25,11 @@ def test_every_trial_can_fail(claim: Claim) -> None:
 
 def test_every_item_is_named_once() -> None:
     assert len({claim.item for claim in CLAIMS}) == len(CLAIMS)
+
+
+def test_the_counterexample_to_theorem_3_5_is_about_counts_that_meet_the_union() -> None:
+    (claim,) = (c for c in CLAIMS if c.item == "Two Views, Theorem 3.5, part 2")
+    verdict = decide(claim.case, cases=1000, seed=1)
+    assert verdict.counterexample == (
+        "double geometric, a = 1/2, counts 0 and 1, C = {0}, C' = {1}: ratios 1 and 1 become 2"
+    )

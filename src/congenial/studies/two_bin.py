@@ -118,7 +118,8 @@ def _table_two() -> Table:
         (
             "Noise of scale 2 in each bin. The variances for Laplace noise are quadratures of the "
             "densities below, those for integer (double geometric) noise sums over the law; means "
-            "are sums over a symmetric square of integer noise.",
+            "are sums over a symmetric square of integer noise. The printed mean for L2 is s̄, read "
+            "as the average of both counts.",
         ),
     )
 
@@ -283,9 +284,10 @@ def _on_table_two(table: Table) -> tuple[str, ...]:
         f"at ε = 1 they are {_number(given[5]):.4g}, {_number(l2[5]):.4g}, and from "
         f"{_number(ends[0][5]):.4g} to {_number(ends[1][5]):.4g}; rounding the L2 image to "
         f"integers gives {_number(table.rows[-1][5]):.4g}.",
-        "Its mean for L2 is not right: Table 2 prints the average of both counts "
-        f"({_number(l2[1]):.4g} for {COUNTS[0]} and {COUNTS[1]}), and the first bin's mean is its "
-        f"count ({_number(l2[2]):.4g}). No release here is biased.",
+        "Its mean for L2 is not right: Table 2 prints one value, s̄, for both bins, and each bin's "
+        f"mean is its own count. If s̄, which the text does not define, means the average of both "
+        f"counts, it is {_number(l2[1]):.4g} for {COUNTS[0]} and {COUNTS[1]}, where the first "
+        f"bin's mean is {_number(l2[2]):.4g}. No release here is biased.",
     )
 
 
@@ -320,11 +322,14 @@ def _on_theorem(theorem: Table) -> str:
 
 
 def _on_slips(slips: Table) -> str:
+    (gamma,) = (_number(r[3]) for r in slips.rows if str(r[0]).startswith("Section 5.1"))
     return (
         f"Reading the example closely found {len(slips.rows)} slips, each in the table below with "
         "what the printed expression gives and what it should. None changes the paper's "
         "conclusions on ε; one changes its γ: changing a record keeps the total of two bins, so "
-        "the nearest neighbours are one step apart as before (k = 1), and γ is 0 and not −1/2."
+        "by the paper's own neighbours, which differ in one substituted record, the nearest are "
+        f"one step apart as before (k = 1), and γ is {gamma:.3g} and not −1/2. Where a record "
+        "moves by being removed and added, k = 2 and (2.4) does hold with γ = −1/2 and the same ε."
     )
 
 

@@ -1,10 +1,19 @@
 """The theorems of the two papers as claims that are decided on random finite laws, exactly."""
 
-from congenial.belief.checks import congenial_dp, noise, prior_posterior, revision, rules, update
-from congenial.belief.checks.claim import Claim, Verdict, decide
+from congenial.belief.checks import (
+    congenial_dp,
+    noise,
+    postprocessing,
+    prior_posterior,
+    revision,
+    rules,
+    update,
+)
+from congenial.belief.checks.claim import Claim, Source, Verdict, decide
 
 CLAIMS: tuple[Claim, ...] = (
     *rules.CLAIMS,
+    *postprocessing.CLAIMS,
     *revision.CLAIMS,
     *noise.CLAIMS,
     *update.CLAIMS,
@@ -12,4 +21,4 @@ CLAIMS: tuple[Claim, ...] = (
     *prior_posterior.CLAIMS,
 )
 
-__all__ = ["CLAIMS", "Claim", "Verdict", "decide"]
+__all__ = ["CLAIMS", "Claim", "Source", "Verdict", "decide"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Literal
 
 from congenial.belief.belief import Belief
 from congenial.belief.checks.draws import Draws
@@ -12,6 +13,18 @@ from congenial.randomness import seeded
 
 # Tries a statement on one random case; a counterexample in words, or None where it holds.
 Case = Callable[[Draws], str | None]
+
+
+# Who says so. A paper read otherwise is a statement in words of the paper that can be read in
+# several ways, taken in another than the one that the paper's own proof or use needs.
+Source = Literal[
+    "the paper",
+    "the paper, read otherwise",
+    "the paper denies it",
+    "ours: corrected",
+    "ours: stronger",
+    "ours",
+]
 
 
 @dataclass(frozen=True)
@@ -24,6 +37,9 @@ class Claim:
         Where the papers make it.
     statement : str
         In our words.
+    says : str
+        Who says so: a paper, a paper under another reading than its own, or we; or a paper says
+        that it need not be so.
     true : bool
         What is known of it; a test holds every verdict against this.
     case : callable
@@ -35,6 +51,7 @@ class Claim:
 
     item: str
     statement: str
+    says: Source
     true: bool
     case: Case
     control: Case | None = None

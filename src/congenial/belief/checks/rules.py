@@ -106,14 +106,21 @@ def _least_divergence(rule: Rule) -> Case:
     return case
 
 
-def _other_direction(draws: Draws) -> str | None:
-    """Read I(P', P) after Lemma 3.6 by the definition in section 2."""
-    event = draws.event(WORLDS, proper=True)
-    prior = draws.possible(WORLDS, event)
-    if prior.probability(event) == 1:
+def _swapped(*, arguments: bool) -> Case:
+    """Try that I, with its arguments in that order, is infinite for every law on the event."""
+
+    def case(draws: Draws) -> str | None:
+        event = draws.event(WORLDS, proper=True)
+        prior = draws.possible(WORLDS, event)
+        if prior.probability(event) == 1:
+            return None
+        for rival in (prior.condition(event), draws.belief(sorted(event))):
+            found = (prior, rival) if arguments else (rival, prior)
+            if math.isfinite(kullback_leibler(*found)):
+                return f"P = ({told(prior)}), C = {listed(event)}, P' = ({told(rival)})"
         return None
-    printed = kullback_leibler(prior, prior.condition(event))
-    return None if math.isfinite(printed) else f"P = ({told(prior)}), C = {listed(event)}"
+
+    return case
 
 
 def _homomorphic(rule: Rule) -> Case:
@@ -135,32 +142,48 @@ def _spread(belief: Belief, rows: dict[int, Belief]) -> Belief:
     return mixture([rows[w] for w in WORLDS], [belief[w] for w in WORLDS])
 
 
-def _only_imaging(*, sure: bool) -> Case:
-    """Look for a homomorphic rule that fixes worlds of C, leads into C and is no imaging.
+def _random_rule(draws: Draws, event: frozenset[int]) -> tuple[str, Callable[[Belief], Belief]]:
+    """Draw a rule that leads into an event and fixes its worlds."""
+    lead = draws.closest(WORLDS, event)
+    rows = {w: Belief({w: 1}) if w in event else draws.belief(sorted(event)) for w in WORLDS}
+    kind = draws.integer(0, 2)
+    if kind == 0:
+        return "one closest world each", lambda law: law.image(event, lead)
+    if kind == 1:
+        rule = "; ".join(f"{w} moves to ({told(rows[w])})" for w in WORLDS if w not in event)
+        return rule, lambda law: _spread(law, rows)
+    return (
+        "conditioning, or one closest world each where the event is impossible",
+        lambda law: law.condition(event) if law.probability(event) else law.image(event, lead),
+    )
 
-    With `sure`, rules that make the sure doubtful are left aside.
+
+def _only_imaging(*, linear: bool, points: bool, general: bool) -> Case:
+    """Look for a rule that is no imaging, although it leads into C and fixes its worlds.
+
+    Rules are known by what they do to beliefs. With `linear`, those found not to be homomorphic
+    are left aside; with `points`, those that do not send point masses to point masses. With
+    `general`, imaging may send a world to several.
     """
 
     def case(draws: Draws) -> str | None:
         event = draws.event(WORLDS, proper=True)
-        rows = {}
-        for w in WORLDS:
-            inside = draws.belief(sorted(event))
-            if sure:
-                inside = Belief({draws.choice(sorted(event)): 1})
-            rows[w] = Belief({w: 1}) if w in event else inside
-        first, second = draws.belief(WORLDS), draws.belief(WORLDS)
+        name, rule = _random_rule(draws, event)
+        pairs = [(draws.belief(WORLDS), draws.belief(WORLDS)) for _ in range(12)]
         half = [Fraction(1, 2)] * 2
-        mixed = _spread(mixture([first, second], half), rows)
-        if mixed != mixture([_spread(first, rows), _spread(second, rows)], half):
-            return None  # not homomorphic, so of no concern
-        is_imaging = all(len(row.support) == 1 for row in rows.values())
-        if is_imaging:
-            lead = {w: next(iter(row.support)) for w, row in rows.items()}
-            if _spread(first, rows) == first.image(event, lead):
-                return None
-        w = next(w for w in WORLDS if len(rows[w].support) > 1)
-        return f"C = {listed(event)}, world {w} moves to ({told(rows[w])})"
+        if linear and any(
+            rule(mixture(pair, half)) != mixture([rule(law) for law in pair], half)
+            for pair in pairs
+        ):
+            return None
+        rows = {w: rule(Belief({v: int(v == w) for v in WORLDS})) for w in WORLDS}
+        single = all(len(row.support) == 1 for row in rows.values())
+        if points and not single:
+            return None
+        as_imaging = all(rule(law) == _spread(law, rows) for pair in pairs for law in pair)
+        if as_imaging and (general or single):
+            return None
+        return f"C = {listed(event)}, {name}"
 
     return case
 
@@ -199,6 +222,7 @@ CLAIMS = (
     Claim(
         "Two Views, Proposition 2.1",
         "Conditioning gives probability 0 outside E and keeps the ratios of all events inside.",
+        "the paper",
         True,
         _no_relative_change(conditioned),
         _no_relative_change(imaged),
@@ -206,6 +230,7 @@ CLAIMS = (
     Claim(
         "Two Views, Proposition 2.1, converse",
         "A law meets both conditions if and only if it is the conditional law.",
+        "the paper",
         True,
         _characterized(first=True),
         _characterized(first=False),
@@ -214,6 +239,7 @@ CLAIMS = (
         "Two Views, Proposition 2.2",
         "Given a union of disjoint events, the law is their conditional laws mixed with weights "
         "P(C) and P(C').",
+        "the paper",
         True,
         _union(apart=True),
         _union(apart=False),
@@ -222,40 +248,58 @@ CLAIMS = (
         "Two Views, section 2, minimum divergence",
         "Of all laws on C, the conditional one has the least divergence sum P' log(P'/P) from the "
         "prior, -log P(C).",
+        "the paper",
         True,
         _least_divergence(conditioned),
         _least_divergence(imaged),
     ),
     Claim(
-        "Two Views, after Lemma 3.6, as printed",
-        "The divergence with its arguments the other way round is finite at the conditional law.",
-        False,
-        _other_direction,
+        "Two Views, after Lemma 3.6, I(P', P) by section 2",
+        "With its arguments in that order the divergence of section 2 is infinite for every law on "
+        "C where P(C) < 1, so that it singles out none.",
+        "ours",
+        True,
+        _swapped(arguments=True),
+        _swapped(arguments=False),
     ),
     Claim(
         "Two Views, equation 2",
         "Imaging a mixture is mixing the images.",
+        "the paper",
         True,
         _homomorphic(imaged),
         _homomorphic(conditioned),
     ),
     Claim(
-        "Two Views, after equation 1, as printed",
-        "Imaging is the only homomorphic rule that leads into C and fixes its worlds.",
-        False,
-        _only_imaging(sure=False),
+        "Two Views, after equation 1, general imaging",
+        "A homomorphic rule that leads into C and fixes its worlds is imaging, where imaging may "
+        "share out a world among several.",
+        "the paper",
+        True,
+        _only_imaging(linear=True, points=False, general=True),
+        _only_imaging(linear=False, points=False, general=True),
     ),
     Claim(
-        "Two Views, after equation 1, corrected",
-        "A homomorphic rule that leads into C, fixes its worlds and keeps the sure sure is "
-        "imaging.",
+        "Two Views, after equation 1, one closest world each",
+        "A homomorphic rule that leads into C and fixes its worlds is imaging by equation 1, with "
+        "one closest world each.",
+        "the paper, read otherwise",
+        False,
+        _only_imaging(linear=True, points=False, general=False),
+    ),
+    Claim(
+        "Two Views, after equation 1, point masses",
+        "A homomorphic rule that leads into C, fixes its worlds and sends a point mass to a point "
+        "mass is imaging by equation 1.",
+        "ours: corrected",
         True,
-        _only_imaging(sure=True),
-        _only_imaging(sure=False),
+        _only_imaging(linear=True, points=True, general=False),
+        _only_imaging(linear=False, points=True, general=False),
     ),
     Claim(
         "Two Views, after equation 2",
         "Conditioning makes nothing possible that was impossible, nor doubtful that was sure.",
+        "the paper",
         True,
         _monotone(conditioned),
         _monotone(imaged),
@@ -263,6 +307,7 @@ CLAIMS = (
     Claim(
         "Two Views, Example 2.3",
         "No apple: revision ends with a banana for sure, update with an empty box at 7/10.",
+        "the paper",
         True,
         _apple("update"),
         _apple("revision"),
