@@ -44,6 +44,7 @@ LAYERS = (
     ("release",),
     ("verify",),
     ("explain",),
+    ("audit_plan",),
     ("progress",),
     ("studies",),
     ("cli",),

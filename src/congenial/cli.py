@@ -141,6 +141,47 @@ def explain_command(plan: Path) -> None:
     click.echo(as_text(explain(read, plan.parent)))
 
 
+@cli.command("audit")
+@PLAN
+@click.option(
+    "--draws",
+    type=click.IntRange(min=100),
+    help="Draws of each dataset; by default 20,000, or 6,000 of images.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(min=0.5, max=1.0, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Draws refute a true claim with one minus this probability at most.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the draws, which are simulations.",
+)
+def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -> int:
+    """Hold PLAN's guarantee to its laws and to draws, on made-up counts.
+
+    Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
+    claim for what was enumerated alone, and draws never prove one.
+    """
+    with _undisturbed():
+        from congenial.plan import read_plan
+        from congenial.progress import progress
+    read = read_plan(plan)
+    _compile_kernels(read.method.name, quiet=False)
+    with _undisturbed():
+        from congenial.audit_plan import as_text, audit_plan
+    with progress() as notify:
+        notify("auditing")
+        found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
+    click.echo(as_text(found))
+    return 0 if found.passed else FAILED
+
+
 @cli.command("study")
 @click.argument("name", type=click.Choice(STUDIES))
 @click.option(

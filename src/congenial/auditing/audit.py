@@ -21,7 +21,7 @@ Method = Literal["auto", "exact", "statistical"]
 METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
 
 # Draws of each dataset where none are asked for: each image is a projection of its own.
-DRAWS, IMAGES, CONFIDENCE = 20_000, 3_000, 0.999
+DRAWS, IMAGES, CONFIDENCE = 20_000, 6_000, 0.999
 # Fewer draws of a dataset cannot tell anything.
 _LEAST_DRAWS = 100
 
@@ -36,6 +36,7 @@ def audit(
     draws: int | None = None,
     confidence: float = CONFIDENCE,
     rng: Randomness | None = None,
+    claim: Guarantee | None = None,
 ) -> Audit:
     """Hold a mechanism to the guarantee that it states, by enumeration and by draws.
 
@@ -56,12 +57,14 @@ def audit(
         Neighbours to compare instead, as values of all queries. Needed where the mechanism does not
         tell its queries.
     draws : int, optional
-        Draws of each dataset; 20,000 where not given, 3,000 of images.
+        Draws of each dataset; 20,000 where not given, 6,000 of images.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
     rng : Randomness, optional
         A seeded source by default, so that draws are simulations and the same again. With
         `secure()` they take the way of real releases.
+    claim : Guarantee, optional
+        What the mechanism is held to, instead of its own `guarantee(neighbours)`.
 
     Returns
     -------
@@ -90,7 +93,7 @@ def audit(
     """
     size = draws if draws is not None else IMAGES if isinstance(mechanism, Imaged) else DRAWS
     _check(method, total, size, confidence)
-    guarantee = mechanism.guarantee(neighbours)
+    guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     space = space_of(mechanism)
     given = None if pairs is None else _checked_pairs(pairs, space)
     findings: list[Finding] = []

@@ -62,7 +62,10 @@ class Space:
 
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""
-        return np.asarray(np.asarray(counts, dtype=np.int64) @ self.incidence)
+        array = np.asarray(counts, dtype=np.int64)
+        if array.ndim == 1 and self.tree is not None:  # a table of large trees has no room
+            return np.asarray(self.tree.roll_up(array))
+        return np.asarray(array @ self.incidence)
 
     def allows(self, x: Values) -> bool:
         """Whether a dataset satisfies an alternative of the invariant."""
