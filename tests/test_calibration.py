@@ -38,17 +38,54 @@ def by_level(tree, scales):
     return [float(level[0]) for level in levels]
 
 
+def proved(base, leaf_share):
+    """Final epsilon of two measured levels, nonnegative, under one pinned total."""
+    return base + math.log(1 + math.exp((1 - leaf_share) * base) * (1 - math.exp(-base)))
+
+
 def test_taxi_plan_gives_the_scales_worked_out_by_hand():
-    # gamma = 1 leaves half of epsilon; a substitution changes two nodes of each level
+    # a substitution changes two nodes of each level
     noise = calibrate(CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 0.4, 2: 0.6})
-    assert by_level(CITY, noise.spread) == pytest.approx(
-        [math.inf, 2 / (0.4 * 0.5), 2 / (0.6 * 0.5)], rel=1e-12
-    )
     claim = reached(CITY, BOUNDED, noise, "substitute")
+    assert proved(claim.base_epsilon, 0.6) == pytest.approx(1.0, rel=1e-12)
+    assert claim.base_epsilon == pytest.approx(0.5666, abs=1e-4)
+    assert by_level(CITY, noise.spread) == pytest.approx(
+        [math.inf, 2 / (0.4 * claim.base_epsilon), 2 / (0.6 * claim.base_epsilon)], rel=1e-12
+    )
     assert claim.epsilon == pytest.approx(1.0, rel=1e-12)
-    assert claim.base_epsilon == pytest.approx(0.5, rel=1e-12)
-    assert claim.gamma == 1.0
+    assert claim.epsilon <= 1.0
+    assert claim.gamma == pytest.approx(1 / claim.base_epsilon - 1, rel=1e-12)
+    assert claim.gamma_source == "proved bound: proofs/inequalities.md"
     assert claim.delta == 0.0
+
+
+@pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
+def test_one_pinned_total_takes_the_base_of_the_closed_form(epsilon):
+    tree = cg.Tree.from_parents([-1] + [0] * 6)
+    invariant = cg.consistent(tree) & cg.exactly("root") & cg.nonnegative()
+    noise = calibrate(tree, invariant, epsilon=epsilon, neighbours="substitute")
+    base = math.log((math.exp(epsilon) + 1) / 2)
+    assert by_level(tree, noise.spread) == pytest.approx([math.inf, 2 / base], rel=1e-12)
+    claim = reached(tree, invariant, noise, "substitute")
+    assert claim.base_epsilon == pytest.approx(base, rel=1e-12)
+    assert claim.epsilon <= epsilon
+
+
+def test_leaves_that_are_not_measured_leave_half_of_epsilon():
+    noise = calibrate(CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 1.0})
+    assert by_level(CITY, noise.spread) == pytest.approx([math.inf, 4.0, math.inf], rel=1e-12)
+    claim = reached(CITY, BOUNDED, noise, "substitute")
+    assert (claim.gamma, claim.gamma_source) == (1.0, "trivial: gamma = 1")
+
+
+def test_bounds_do_not_hand_a_share_that_is_not_used_to_others():
+    # no substitution changes the root, so its share is not used
+    free = cg.consistent(CITY) & cg.nonnegative()
+    split = {0: 0.5, 1: 0.2, 2: 0.3}
+    noise = calibrate(CITY, free, epsilon=1.0, neighbours="substitute", split=split)
+    claim = reached(CITY, free, noise, "substitute")
+    assert claim.epsilon == pytest.approx(0.5, rel=1e-9)
+    assert proved(claim.base_epsilon, 0.6) == pytest.approx(0.5, rel=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.1, 0.7, 1.0, 3.3, 20.0])
@@ -78,7 +115,8 @@ def test_imaging_pays_nothing_for_inequalities():
         CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split=split, method="imaging"
     )
     free = calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute", split=split)
-    assert imaged.spread[1:] == pytest.approx(conditioned.spread[1:] / 2, rel=1e-12)
+    base = reached(CITY, BOUNDED, conditioned, "substitute").base_epsilon
+    assert imaged.spread[1:] == pytest.approx(conditioned.spread[1:] * base, rel=1e-12)
     assert imaged.spread[1:] == pytest.approx(free.spread[1:], rel=1e-12)
     assert reached(CITY, BOUNDED, imaged, "substitute", "imaging").gamma == 0.0
 
@@ -92,8 +130,14 @@ def test_add_remove_changes_one_node_of_each_level_by_one():
         neighbours="add-remove",
         split={0: 0.2, 1: 0.3, 2: 0.5},
     )
-    assert by_level(CITY, noise.spread) == pytest.approx([1 / 0.2, 1 / 0.3, 1 / 0.5], rel=1e-12)
-    assert reached(CITY, invariant, noise, "add-remove").epsilon == pytest.approx(2.0, rel=1e-12)
+    claim = reached(CITY, invariant, noise, "add-remove")
+    base = claim.base_epsilon
+    assert by_level(CITY, noise.spread) == pytest.approx(
+        [1 / (0.2 * base), 1 / (0.3 * base), 1 / (0.5 * base)], rel=1e-12
+    )
+    assert claim.epsilon == pytest.approx(2.0, rel=1e-12)
+    # one leaf of a path has half of the base, so exp(E - 2 alpha) = 1
+    assert base == pytest.approx(math.log((math.exp(2) + 1) / 2), rel=1e-12)
 
 
 def test_equal_shares_over_the_levels_that_can_change():

@@ -63,9 +63,11 @@ def test_every_promise_is_named(tmp_path):
     assert [f.level.nodes for f in found.forecasts] == [1, 3, 6]
     assert [f.level.scale for f in found.forecasts] == [
         None,
-        pytest.approx(10.0),
-        pytest.approx(20 / 3),
+        pytest.approx(2 / (0.4 * found.guarantee.base_epsilon)),
+        pytest.approx(2 / (0.6 * found.guarantee.base_epsilon)),
     ]
+    assert "the noise takes 0.5666; bounds raise that by gamma = 0.765" in text
+    assert "(proved bound: proofs/inequalities.md)" in text
     assert "exact sampler" in text
     assert "Not protected: the exact count of City" in text
     assert "(1, " in text

@@ -195,9 +195,18 @@ def test_the_guarantee_is_that_of_the_scale_whatever_the_grid(neighbours, step):
     bounded = cg.condition(
         cg.Additive(cg.DiscreteLaplace(scales, step), tree), cg.consistent(tree) & cg.nonnegative()
     )
-    # a bound proved for moves of one step says nothing about a record of many steps
-    if step < 1:
-        assert bounded.guarantee(neighbours).epsilon == pytest.approx(2 * want, rel=1e-14)
+    # with bounds a record's many steps count one by one, from the leaf that has the most noise
+    pairs = {
+        "add-remove": [((0, 2), 2), ((0, 1, 3), 3), ((0, 1, 4), 4)],
+        "substitute": [((3, 4), 4), ((1, 3, 2), 3), ((1, 4, 2), 4)],
+    }[neighbours]
+    steps, losses = round(1 / step), []
+    for changed, leaf in pairs:
+        base = path[list(changed)].sum()
+        rise = np.exp((base - 2 * path[leaf]) * np.arange(1, steps + 1) / steps).sum()
+        losses.append(base + np.log1p((1 - np.exp(-base / steps)) * rise))
+    assert bounded.guarantee(neighbours).epsilon == pytest.approx(max(losses), rel=1e-12)
+    assert want < max(losses) < 2 * want
     normal = cg.condition(cg.Additive(cg.DiscreteGaussian(scales, step), tree), cg.consistent(tree))
     square = 0.5 / scales**2
     want = {

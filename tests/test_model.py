@@ -35,10 +35,17 @@ def test_scales_and_claim_of_the_plan():
     assert [v.name for v in model.levels] == ["root", "borough", "zone"]
     assert [v.nodes for v in model.levels] == [1, 3, 6]
     assert [v.exact for v in model.levels] == [1, 0, 0]
-    assert [v.scale for v in model.levels] == [None, pytest.approx(10.0), pytest.approx(20 / 3)]
     found = claim(model, 0.0)
-    assert (found.epsilon, found.gamma) == (pytest.approx(1.0), 1.0)
-    assert found.base_epsilon == pytest.approx(0.5)
+    base = found.base_epsilon
+    assert [v.scale for v in model.levels] == [
+        None,
+        pytest.approx(2 / (0.4 * base)),
+        pytest.approx(2 / (0.6 * base)),
+    ]
+    # the leaves have 0.6 of the base, and bounds cost what the theorem says
+    assert base + math.log(1 + math.exp(0.4 * base) * (1 - math.exp(-base))) == pytest.approx(1.0)
+    assert (found.epsilon, found.gamma) == (pytest.approx(1.0), pytest.approx(1 / base - 1))
+    assert found.gamma_source == "proved bound: proofs/inequalities.md"
     assert found.unprotected == ("the exact count of City",)
 
 
@@ -63,7 +70,8 @@ def test_a_level_or_a_node_can_be_published_exactly():
 
 def test_equal_shares_where_the_plan_gives_none():
     model = build(privacy=PRIVACY)
-    assert [v.scale for v in model.levels] == [None, pytest.approx(8.0), pytest.approx(8.0)]
+    scale = 4 / claim(model, 0.0).base_epsilon
+    assert [v.scale for v in model.levels] == [None, pytest.approx(scale), pytest.approx(scale)]
 
 
 def test_nodes_taken_from_the_rows_are_said_to_be_unprotected():
@@ -125,6 +133,29 @@ def test_a_rule_lets_the_substituted_record_leave_the_count():
     # with the total pinned nobody can leave
     pinned = build(data=data)
     assert claim(pinned, 0.0).epsilon == pytest.approx(1.0)
+
+
+def test_bounds_are_charged_for_a_record_that_leaves_the_count():
+    """The base alone is not what decides: one pair may pay more for the bounds than another."""
+    privacy = PRIVACY + "split = { root = 0.8, zone = 0.2 }"
+    data = """
+        source = "rows.csv"
+        where = "zone < 90"
+        lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
+        """
+    plan = "nonnegative = true"
+    inside = build(privacy=privacy, invariants=plan)
+    ruled = build(privacy=privacy, invariants=plan, data=data)
+    scale = {v.name: v.scale for v in ruled.levels}
+    assert {v.name: v.scale for v in inside.levels} == scale
+    leaf = 1 / scale["zone"]
+
+    def loss(base):
+        return base + math.log(1 + math.exp(base - 2 * leaf) * (1 - math.exp(-base)))
+
+    assert claim(inside, 0.0).epsilon == pytest.approx(loss(2 * leaf))
+    assert claim(ruled, 0.0).epsilon == pytest.approx(loss(1 / scale["root"] + leaf))
+    assert claim(inside, 0.0).epsilon < claim(ruled, 0.0).epsilon <= 1.0
 
 
 def test_imaging_pays_nothing_for_bounds():

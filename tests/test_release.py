@@ -70,7 +70,11 @@ def test_certificate_says_what_was_promised(tmp_path):
     assert stated["guarantee"]["unprotected"] == ["the exact count of City"]
     assert stated["drawn"]["randomness"] == "operating system"
     assert stated["drawn"]["numerical_error"] > 0
-    assert [v["scale"] for v in stated["levels"]] == pytest.approx([None, 10.0, 20 / 3])
+    base = stated["guarantee"]["base_epsilon"]
+    assert stated["guarantee"]["gamma"] == pytest.approx(1 / base - 1)
+    assert stated["guarantee"]["gamma_source"] == "proved bound: proofs/inequalities.md"
+    scales = [v["scale"] for v in stated["levels"]]
+    assert scales == pytest.approx([None, 2 / (0.4 * base), 2 / (0.6 * base)])
     assert stated["simulation"] is None
     assert stated["files"][files.CSV] == files.sha256(made.directory / files.CSV)
     assert set(stated["versions"]) == {"congenial", "python", "numpy", "numba", "duckdb"}

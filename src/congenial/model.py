@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import math
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, cast
@@ -12,7 +11,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.calibration import METHODS, Method, changing_levels, level_scales
-from congenial.accounting.guarantee import Guarantee, conditioned_guarantee, imaged_guarantee
+from congenial.accounting.guarantee import (
+    Guarantee,
+    conditioned_guarantee,
+    imaged_guarantee,
+    with_sampler_error,
+)
 from congenial.accounting.neighbours import RELATIONS, Neighbours
 from congenial.errors import PlanError
 from congenial.invariants import (
@@ -197,30 +201,16 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     the rows that are counted, which changes every node of one path by one; the claim covers both.
     """
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
-    found = state(model.mechanism, model.need, model.neighbours, sampler_error=0.0)
-    base = found.base_epsilon
-    if model.neighbours == "substitute" and model.plan.data.where is not None:
-        base = max(base, _one_sided(model))
-    epsilon = (1.0 + found.gamma) * base
-    delta = found.delta + (1.0 + math.exp(min(epsilon, 700.0))) * sampler_error
+    left_out = model.neighbours == "substitute" and model.plan.data.where is not None
+    found = state(
+        model.mechanism, model.need, model.neighbours, sampler_error=0.0, one_sided=left_out
+    )
     return dataclasses.replace(
         found,
-        epsilon=epsilon,
-        base_epsilon=base,
-        delta=min(1.0, delta),
+        delta=with_sampler_error(found.epsilon, found.delta, sampler_error),
         sampler_error=sampler_error,
         unprotected=_unprotected(model),
     )
-
-
-def _one_sided(model: Model) -> float:
-    """Largest cost of a record that enters or leaves the counted rows; 0 where pins forbid it."""
-    tree, pinned = model.tree, model.need.pinned
-    cost = np.where(pinned, -np.inf, 1.0 / model.mechanism.scales)
-    for depth in range(1, tree.depth):
-        nodes = np.flatnonzero(tree.level == depth)
-        cost[nodes] += cost[tree.parents[nodes]]
-    return float(max(0.0, cost[tree.leaves].max()))
 
 
 def _unprotected(model: Model) -> tuple[str, ...]:

@@ -9,7 +9,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Guarantee, conditioned_guarantee, imaged_guarantee
+from congenial.accounting.gamma import Pairs
+from congenial.accounting.guarantee import (
+    Guarantee,
+    conditioned_guarantee,
+    conditioned_pairs,
+    imaged_guarantee,
+)
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Invariant, Requirements, requirements
@@ -66,6 +72,9 @@ def calibrate(
     -----
     Substituting one record moves one unit between two nodes of each level, so a level with budget
     e has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
+    Bounds raise the loss of conditioning by what `proofs/inequalities.md` proves, which depends on
+    the scales: the budgets add up to the number whose loss is `epsilon`, found by bisection. With
+    one pinned total, nonnegative counts and epsilon = 1 it is log((e + 1) / 2) = 0.62.
     """
     need = requirements(invariant, len(tree), tree)
     if split is None:
@@ -124,8 +133,11 @@ def level_scales(
             by_level = units / (share * base)
         return np.where(need.pinned, np.inf, by_level[tree.level])
 
-    gamma = _guarantee(tree, need, scales_for(epsilon), neighbours, method).gamma
-    scales = scales_for(epsilon / (1.0 + gamma))
+    base = epsilon
+    if method == "conditioning" and need.has_inequalities:
+        noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
+        base = _base(conditioned_pairs(noise, need, neighbours), epsilon)
+    scales = scales_for(base)
     reached = _guarantee(tree, need, scales, neighbours, method).epsilon
     if reached > epsilon * (1.0 + TOLERANCE):
         raise PrivacyError(
@@ -138,6 +150,23 @@ def level_scales(
         scales = scales * (1.0 + 2.0**-52)
         reached = _guarantee(tree, need, scales, neighbours, method).epsilon
     return scales
+
+
+def _base(pairs: Pairs, epsilon: float) -> float:
+    """Budget of the noise that bounds raise to `epsilon`, from the pairs at a budget of 1.
+
+    Shares that no pair of neighbours uses stay unused, so the aim is the share that one uses.
+    """
+    # bounds cost nothing at best, and as much again at worst
+    low, high = 0.5 * epsilon, epsilon
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return low
+        if pairs.loss(middle) <= epsilon * pairs.worst:
+            low = middle
+        else:
+            high = middle
 
 
 def _guarantee(

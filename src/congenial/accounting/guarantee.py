@@ -8,7 +8,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from congenial.accounting.neighbours import Neighbours, WorstMove, worst_move
+from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, Pairs, bounded_pairs
+from congenial.accounting.neighbours import (
+    Neighbours,
+    costs_through,
+    one_sided_costs,
+    worst_move,
+)
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import PrivacyError
 from congenial.invariants import Requirements, determined
@@ -18,6 +24,7 @@ __all__ = [
     "Guarantee",
     "Neighbours",
     "conditioned_guarantee",
+    "conditioned_pairs",
     "imaged_guarantee",
     "mixed_guarantee",
     "union_guarantee",
@@ -26,6 +33,8 @@ __all__ = [
 
 # The delta at which a zCDP guarantee is stated.
 ZCDP_DELTA = 1e-6
+# A bound this close to the trivial one is called trivial.
+ROUNDING = 1e-12
 
 
 @dataclass(frozen=True)
@@ -39,7 +48,8 @@ class Guarantee:
         neighbouring datasets.
     neighbours : {"substitute", "add-remove"}
     gamma : float
-        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1).
+        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1):
+        epsilon is (1 + gamma) times the base.
     gamma_source : str
         How gamma was obtained.
     base_epsilon : float
@@ -135,26 +145,34 @@ def _covered(need: Requirements) -> str:
     return covered
 
 
-def _base(
-    mechanism: Additive, need: Requirements, neighbours: Neighbours, cost: np.ndarray
-) -> WorstMove:
-    # a pinned query never changes between neighbours, whatever its noise
-    cost = np.where(need.pinned, 0.0, cost)
-    return worst_move(cost, need, mechanism.tree or need.tree, neighbours)
-
-
 def with_sampler_error(epsilon: float, delta: float, error: float) -> float:
     """Add (1 + e^epsilon) * error to delta."""
     return min(1.0, delta + (1.0 + math.exp(min(epsilon, 700.0))) * error)
 
 
 def conditioned_guarantee(
-    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, sampler_error: float
+    mechanism: Additive,
+    need: Requirements,
+    neighbours: Neighbours,
+    *,
+    sampler_error: float,
+    one_sided: bool = False,
 ) -> Guarantee:
     """Guarantee of conditioning a mechanism on an invariant.
 
-    Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3); inequalities at most
-    double the loss (Gong and Meng, Theorem 2.1 with gamma = 1).
+    Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3). What bounds cost is
+    proved in `proofs/inequalities.md`; other inequalities at most double the loss (Gong and Meng,
+    Theorem 2.1 with gamma = 1).
+
+    Parameters
+    ----------
+    mechanism : Additive
+    need : Requirements
+    neighbours : {"substitute", "add-remove"}
+    sampler_error : float
+        Bound on the total variation between a draw and its law.
+    one_sided : bool
+        Whether a record may also enter or leave what is counted, where the pins allow it.
 
     Raises
     ------
@@ -169,9 +187,8 @@ def conditioned_guarantee(
             f"no bound is proved for {mechanism.noise.name} noise conditioned on inequalities; use "
             "DiscreteLaplace, or leave out the bounds."
         )
-    gamma = 1.0 if inequalities else 0.0
-    source = "trivial: gamma = 1" if inequalities else "equality: none"
-    return _guarantee(mechanism, need, neighbours, gamma, source, sampler_error)
+    source = PROVED if inequalities else NONE
+    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided)
 
 
 def union_guarantee(
@@ -199,16 +216,21 @@ def union_guarantee(
     low = np.minimum.reduce([need.lo for need in needs])
     high = np.maximum.reduce([need.hi for need in needs])
     whole = replace(needs[0], lo=low, hi=high)
-    return _guarantee(mechanism, whole, neighbours, 1.0, "trivial: gamma = 1", 0.0)
+    return _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
 
 
 def imaged_guarantee(
-    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, sampler_error: float
+    mechanism: Additive,
+    need: Requirements,
+    neighbours: Neighbours,
+    *,
+    sampler_error: float,
+    one_sided: bool = False,
 ) -> Guarantee:
     """Guarantee of projecting a mechanism's output onto an invariant.
 
     Neighbouring datasets agree on the invariant's values, so the projection is post-processing
-    (Two Views, Lemma 3.7).
+    (Two Views, Lemma 3.7). The arguments are those of `conditioned_guarantee`.
 
     Raises
     ------
@@ -216,33 +238,67 @@ def imaged_guarantee(
         If no neighbouring datasets remain.
     """
     source = "imaging: post-processing, none"
-    return _guarantee(mechanism, need, neighbours, 0.0, source, sampler_error)
+    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided)
+
+
+def conditioned_pairs(
+    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, one_sided: bool = False
+) -> Pairs:
+    """What bounds can cost pure noise, for every pair of neighbours; `conditioned_guarantee`.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `worst_move`.
+    """
+    need = replace(need, pinned=determined(need))
+    change, grid = mechanism.per_record, mechanism.granularity
+    # a pinned query never changes between neighbours, whatever its noise
+    cost = np.where(need.pinned, 0.0, change / mechanism.scales)
+    tree = mechanism.tree or need.tree
+    through = costs_through(cost, need, tree, neighbours)
+    if one_sided:
+        through = np.maximum(through, one_sided_costs(cost, need, tree))
+    return bounded_pairs(cost, through, need, change / grid if grid > 0.0 else 0.0)
 
 
 def _guarantee(
     mechanism: Additive,
     need: Requirements,
     neighbours: Neighbours,
-    gamma: float,
     source: str,
     sampler_error: float,
+    one_sided: bool = False,
 ) -> Guarantee:
-    noise, scales = mechanism.noise, mechanism.scales
+    noise, change = mechanism.noise, mechanism.per_record
     need = replace(need, pinned=determined(need))
-    change = mechanism.per_record
     if change < noise.granularity:
         raise PrivacyError(
             "one record changes a count by less than the granularity of the noise, so neighbouring "
             "datasets are not on its grid; use a granularity of 1 or finer."
         )
+    cost = change / mechanism.scales
+    if noise.measure == "zcdp":
+        cost = 0.5 * cost**2
+    cost = np.where(need.pinned, 0.0, cost)
+    tree = mechanism.tree or need.tree
+    worst = worst_move(cost, need, tree, neighbours).cost
+    if one_sided:
+        worst = max(worst, float(one_sided_costs(cost, need, tree).max()))
     rho: float | None = None
     if noise.measure == "pure":
-        base = _base(mechanism, need, neighbours, change / scales).cost
-        epsilon, delta = (1.0 + gamma) * base, 0.0
+        base, delta = worst, 0.0
+        epsilon = (1.0 + (source == TRIVIAL)) * base
+        if source == PROVED:
+            pairs = conditioned_pairs(mechanism, need, neighbours, one_sided=one_sided)
+            base = max(base, pairs.worst)
+            epsilon = max(base, pairs.loss())
+            if epsilon >= 2.0 * base * (1.0 - ROUNDING):
+                source, epsilon = TRIVIAL, 2.0 * base
     else:
-        rho = _base(mechanism, need, neighbours, 0.5 * change**2 / scales**2).cost
-        delta = ZCDP_DELTA
+        rho, delta = worst, ZCDP_DELTA
         base = epsilon = zcdp_epsilon(rho, delta)
+    gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
     error = 0.0 if not noise.discrete else sampler_error
     return Guarantee(
         epsilon=epsilon,
@@ -285,8 +341,6 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
     return replace(
         worst,
         delta=min(1.0, math.fsum(w * p.delta for w, p in zip(weights, parts, strict=True))),
-        gamma=max(part.gamma for part in parts),
-        base_epsilon=max(part.base_epsilon for part in parts),
         rho=None,
         sampler_error=max(part.sampler_error for part in parts),
         ideal_only=any(part.ideal_only for part in parts),

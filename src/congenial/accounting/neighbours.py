@@ -13,6 +13,7 @@ from congenial.invariants import Requirements
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
 
@@ -94,6 +95,63 @@ def worst_move(
     return _worst_in_tree(cost, need, tree)
 
 
+def costs_through(
+    cost: FloatArray, need: Requirements, tree: Tree | None, neighbours: Neighbours
+) -> FloatArray:
+    """Bound the summed cost of the neighbouring pairs in which each entry changes.
+
+    Parameters
+    ----------
+    cost, need, tree, neighbours
+        As for `worst_move`, which has shown that there are neighbours.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        -inf for an entry that no pair changes. The largest cost itself on a tree without further
+        linear conditions; elsewhere that of the worst pair of all.
+    """
+    if neighbours == "add-remove":
+        return one_sided_costs(cost, need, tree)
+    if tree is None or need.equalities[1].size:
+        worst = worst_move(cost, need, tree, neighbours).cost
+        return np.where(need.pinned, -np.inf, worst)
+    climbs = _climbs(cost, need, tree)
+    # what a climb that has reached a node adds until its pair is complete
+    rest = np.full(len(tree), -np.inf)
+    for depth in range(tree.depth):
+        nodes = np.flatnonzero(tree.level == depth)
+        above = tree.parents[nodes]
+        best, runner = climbs.first[above], climbs.second[above]
+        sibling = np.where(climbs.best_child[above] == nodes, runner, best)
+        onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
+        blocked = (above >= 0) & need.pinned[above]
+        rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
+    return np.asarray(climbs.reach + rest)
+
+
+def one_sided_costs(cost: FloatArray, need: Requirements, tree: Tree | None) -> FloatArray:
+    """Largest summed cost of one record that enters or leaves, among those that change each entry.
+
+    Parameters
+    ----------
+    cost, need, tree
+        As for `worst_move`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        -inf for an entry that no such record changes, because pins forbid it.
+    """
+    path = _path_cost(np.where(need.pinned, -np.inf, cost), tree)
+    if tree is not None:
+        path[~tree.is_leaf] = -np.inf
+        for depth in range(tree.depth - 1, 0, -1):
+            nodes = np.flatnonzero(tree.level == depth)
+            np.maximum.at(path, tree.parents[nodes], path[nodes])
+    return path
+
+
 def _path_cost(cost: FloatArray, tree: Tree | None) -> FloatArray:
     """Cost of one record in each entry: the entry and all its ancestors."""
     total = cost.astype(np.float64).copy()
@@ -104,20 +162,35 @@ def _path_cost(cost: FloatArray, tree: Tree | None) -> FloatArray:
     return total
 
 
-def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMove:
-    """Best pair of leaves by one pass from the leaves up.
+@dataclass(frozen=True)
+class _Climbs:
+    """The dearest climbs of a tree: changes by one from a leaf up, meeting no pinned node.
 
-    ``reach[v]`` is the largest cost of a change by one that climbs from a leaf to `v` inclusive,
-    meeting no pinned node. Two such climbs meet below a common parent (or nowhere, in a forest of
-    several roots).
+    Attributes
+    ----------
+    reach : ndarray of float64, shape (n,)
+        Largest cost of a climb that ends at each node.
+    first, second : ndarray of float64, shape (n + 1,)
+        Largest costs of climbs that end at two children; in the last place, at two roots.
+    first_leaf, second_leaf, best_child : ndarray of int64, shape (n + 1,)
+        The leaves where those two start, and the child where the first ends.
     """
+
+    reach: FloatArray
+    first: FloatArray
+    second: FloatArray
+    first_leaf: IntArray
+    second_leaf: IntArray
+    best_child: IntArray
+
+
+def _climbs(cost: FloatArray, need: Requirements, tree: Tree) -> _Climbs:
+    """Find the dearest climbs by one pass from the leaves up."""
     n = len(tree)
     reach = np.full(n, -np.inf)
     source = np.full(n, -1, dtype=np.int64)
-    first = np.full(n + 1, -np.inf)
-    first_at = np.full(n + 1, -1, dtype=np.int64)
-    second = np.full(n + 1, -np.inf)
-    second_at = np.full(n + 1, -1, dtype=np.int64)
+    first, second = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
+    first_at, second_at, best_child = (np.full(n + 1, -1, dtype=np.int64) for _ in range(3))
     for depth in range(tree.depth - 1, -1, -1):
         nodes = np.flatnonzero(tree.level == depth)
         leaf = tree.is_leaf[nodes]
@@ -131,18 +204,25 @@ def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMov
         top = order[new]
         first[parents[new]] = reach[top]
         first_at[parents[new]] = source[top]
+        best_child[parents[new]] = top
         follows = np.concatenate(([False], new[:-1])) & ~new
         runner = order[follows]
         second[parents[follows]] = reach[runner]
         second_at[parents[follows]] = source[runner]
-    pair = first + second
+    return _Climbs(reach, first, second, first_at, second_at, best_child)
+
+
+def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMove:
+    """Best pair of leaves: two climbs meet below a common parent, or nowhere, from two roots."""
+    climbs = _climbs(cost, need, tree)
+    pair = climbs.first + climbs.second
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
         raise EmptyNeighbourhoodError(
             "the exactly published nodes leave no two leaves between which a record could move, so "
             "a guarantee would say nothing; publish fewer nodes exactly."
         )
-    return WorstMove(float(pair[at]), int(first_at[at]), int(second_at[at]))
+    return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
 
 
 def _worst_between_columns(

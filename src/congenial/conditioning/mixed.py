@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.gamma import TRIVIAL
 from congenial.accounting.guarantee import (
     ZCDP_DELTA,
     Guarantee,
@@ -131,9 +132,10 @@ class ConditionedMixture:
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw.
 
-        The mixture's loss is at most the largest of its parts'. Under equalities its weights are
-        the same for every dataset and nothing is added; otherwise gamma = 1 is charged. A union is
-        charged as one invariant, since neighbours may satisfy different alternatives.
+        Under equalities the mixture's weights are the same for every dataset, so its loss is at
+        most the largest of its parts'. Where bounds cost a part something they depend on the data,
+        and gamma = 1 is charged. A union is charged as one invariant, since neighbours may satisfy
+        different alternatives.
 
         Raises
         ------
@@ -149,6 +151,11 @@ class ConditionedMixture:
         else:
             parts = [part.guarantee(neighbours) for part in self.parts]
             stated = mixed_guarantee(parts, self.weights)
+            if any(part.gamma > 0.0 for part in parts):
+                base = max(part.base_epsilon for part in parts)
+                stated = replace(
+                    stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
+                )
         # the choice of a part errs as much as the two tables that its weights come from
         error = 3.0 * self.error_bound
         # what each part's delta holds beside its sampler's error, at the largest epsilon

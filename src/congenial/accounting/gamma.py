@@ -1,0 +1,137 @@
+"""What bounds cost noise conditioned on them, as `proofs/inequalities.md` shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.invariants import Requirements
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+
+NONE = "equality: none"
+PROVED = "proved bound: proofs/inequalities.md"
+TRIVIAL = "trivial: gamma = 1"
+# Sums of bounds below this are exact in doubles.
+_EXACT = 2.0**53
+
+
+def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) -> FloatArray:
+    """Bound the loss of neighbouring datasets under noise conditioned on bounds.
+
+    Parameters
+    ----------
+    base : array_like of float64
+        Loss of the pair without the bounds: change over scale, summed over the changed entries.
+    alpha : array_like of float64
+        Smallest change over scale among the changed entries whose bounds count (`charged`); 0
+        where one of them is not measured.
+    steps : float
+        Steps of the noise's grid that one record makes; 1 for counts.
+
+    Returns
+    -------
+    ndarray of float64
+        At most twice `base`; rises with `base` and falls with `alpha`.
+
+    References
+    ----------
+    `proofs/inequalities.md`, the theorem; Gong and Meng (2020), Theorem 2.1, for twice `base`.
+    """
+    e, a = np.broadcast_arrays(
+        np.asarray(base, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    )
+    step = (e - 2.0 * a) / steps
+    down = -np.abs(step)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # log of exp(step) + ... + exp(steps * step), without overflow
+        several = np.where(step == 0.0, steps, np.expm1(steps * down) / np.expm1(down))
+        excess = np.log(-np.expm1(-e / steps)) + np.log(several)
+        excess = excess + np.where(step > 0.0, steps * step, step)
+    return e + np.where(a == 0.0, e, np.minimum(np.logaddexp(0.0, excess), e))
+
+
+def charged(need: Requirements) -> BoolArray:
+    """Entries whose bounds count: finite, of entries that are not pinned, not implied by others.
+
+    Parameters
+    ----------
+    need : Requirements
+        With everything that is determined among its pinned entries.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    low, high = np.ceil(need.lo), np.floor(need.hi)
+    counts = np.isfinite(low) & ~_implied(low, need.tree)
+    counts |= np.isfinite(high) & ~_implied(-high, need.tree)
+    return np.asarray(counts & ~need.pinned)
+
+
+def _implied(low: FloatArray, tree: Tree | None) -> BoolArray:
+    """Inner nodes whose lower bounds follow from those of the nodes below them."""
+    if tree is None:
+        return np.zeros(low.size, dtype=np.bool_)
+    below = np.where(tree.is_leaf, -np.inf, 0.0)
+    for depth in range(tree.depth - 1, 0, -1):
+        nodes = np.flatnonzero(tree.level == depth)
+        np.add.at(below, tree.parents[nodes], np.maximum(low[nodes], below[nodes]))
+    return np.asarray((below >= low) & (np.abs(below) < _EXACT))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Bounds on the neighbouring pairs of datasets, as far as the loss under bounds needs them.
+
+    Attributes
+    ----------
+    worst : float
+        Largest loss without the bounds.
+    base, alpha : ndarray of float64, shape (k,)
+        `alpha` rises: the changes over scale of the entries whose bounds count; beside each the
+        largest loss without the bounds of the pairs that change such an entry.
+    steps : float
+        As for `bounded_loss`; 0 where nothing is proved.
+    """
+
+    worst: float
+    base: FloatArray
+    alpha: FloatArray
+    steps: float
+
+    def loss(self, factor: float = 1.0) -> float:
+        """Bound on the loss under the bounds, once all scales are divided by `factor`."""
+        worst = factor * self.worst
+        if self.steps == 0.0:
+            return 2.0 * worst
+        found = bounded_loss(factor * self.base, factor * self.alpha, self.steps)
+        return float(found.max(initial=worst))
+
+
+def bounded_pairs(cost: FloatArray, through: FloatArray, need: Requirements, steps: float) -> Pairs:
+    """Sort neighbouring pairs by what the bounds can cost them.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+        Loss of a change by one record at each entry.
+    through : ndarray of float64, shape (n,)
+        Largest summed cost of the pairs that change each entry; -inf where there are none.
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    steps : float
+        Steps of the noise's grid that one record makes; below 1 where the noise has no grid.
+    """
+    worst = float(through.max(initial=0.0))
+    if need.inequalities[1].size or steps < 1.0:
+        return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
+    counts = charged(need) & np.isfinite(through)
+    alpha, at = np.unique(cost[counts], return_inverse=True)
+    base = np.zeros(alpha.size)
+    np.maximum.at(base, at.ravel(), through[counts])
+    return Pairs(worst, base, alpha, steps)
