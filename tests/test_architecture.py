@@ -40,6 +40,7 @@ LAYERS = (
     ("data",),
     ("model",),
     ("files",),
+    ("ledger",),
     ("certificate",),
     ("release",),
     ("verify",),

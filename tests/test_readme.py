@@ -10,6 +10,8 @@ import duckdb
 import pytest
 from city import SECTIONS, make_city
 
+from congenial.accounting.amounts import budget
+from congenial.ledger.files import init_ledger
 from congenial.plan import parse_plan
 from congenial.release import release
 from congenial.sections import Data, Hierarchy, Invariants, Lookup, Method, Privacy
@@ -79,6 +81,9 @@ def test_examples_of_plans_make_releases(tmp_path: Path, code: str) -> None:
             "('Brook', 4, 20)) AS t (borough, zone, hour)"
         )
     given = tomllib.loads(code)
+    ledger = given.get("privacy", {}).get("ledger")
+    if ledger is not None:
+        init_ledger(tmp_path / ledger, budget=budget("3", "1e-6"), neighbours="substitute")
     others = [f"[{name}]\n{body}" for name, body in SECTIONS.items() if name not in given]
     release(parse_plan("\n".join([code, *others])), tmp_path / "out", base=tmp_path)
     assert all(check.passed for check in verify(tmp_path / "out"))

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import platform
+import re
 from collections.abc import Mapping
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
@@ -13,9 +15,11 @@ from typing import Any
 import msgspec
 
 from congenial import __version__
+from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import ReleaseError
 from congenial.files import STAMP
+from congenial.ledger.records import Debit
 from congenial.model import Model
 from congenial.plan import Plan
 
@@ -71,6 +75,18 @@ class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     with_truth: bool
 
 
+class Debited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The entry of the plan's ledger: a random name, and what it holds in decimal digits.
+
+    Neither the ledger's key nor a dataset's fingerprint is stated: they would tell which releases
+    are of the same rows.
+    """
+
+    entry: str
+    epsilon: str
+    delta: str
+
+
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a release claims; written beside it as JSON."""
 
@@ -87,10 +103,15 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan_sha256: str
     files: dict[str, str]
     versions: dict[str, str]
+    ledger: Debited | None = None
 
 
 def certify(
-    model: Model, files: Mapping[str, str], *, simulation: Simulation | None = None
+    model: Model,
+    files: Mapping[str, str],
+    *,
+    simulation: Simulation | None = None,
+    debit: Debit | None = None,
 ) -> Certificate:
     """State what a release of `model` claims.
 
@@ -100,6 +121,8 @@ def certify(
     files : mapping of str to str
         SHA-256 digest of each released file.
     simulation : Simulation, optional
+    debit : Debit, optional
+        What a ledger has taken down for it.
     """
     plan = plain_plan(model.plan)
     guarantee = model.guarantee
@@ -122,6 +145,9 @@ def certify(
         plan_sha256=plan_digest(plan),
         files=dict(files),
         versions=versions(),
+        ledger=None
+        if debit is None
+        else Debited(debit.entry, debit.cost.epsilon_text, debit.cost.delta_text),
     )
 
 
@@ -155,14 +181,44 @@ def level_noise(model: Model) -> tuple[LevelNoise, ...]:
     )
 
 
+def check_debit(certificate: Certificate) -> tuple[bool, str]:
+    """Check that a debit is stated where one is owed, and that it covers the claim.
+
+    Returns
+    -------
+    passed : bool
+    told : str
+        What was found. Whether the ledger has the entry, `congenial ledger show` tells.
+    """
+    stated, claimed = certificate.ledger, certificate.guarantee
+    simulated = certificate.simulation is not None
+    if simulated or certificate.plan["privacy"].get("ledger") is None:
+        told = "a simulation, which debits nothing" if simulated else "the plan names no ledger"
+        return stated is None, told if stated is None else f"a debit is stated; {told}"
+    if stated is None:
+        return False, "the plan names a ledger and no debit is stated"
+    if not all(0.0 <= v < math.inf for v in (claimed.epsilon, claimed.delta)):
+        return False, "the claim is not one that could be debited"
+    owed = amount_of(claimed.epsilon, claimed.delta)
+    # another machine may round exp otherwise, and so the last unit
+    deltas = {Amount(0, max(0, owed.delta + k)).delta_text for k in (-1, 0, 1)}
+    if stated.epsilon != owed.epsilon_text or stated.delta not in deltas:
+        return False, f"the claim costs {owed}, and another debit is stated"
+    if re.fullmatch("[0-9a-f]{32}", stated.entry) is None:
+        return False, "the entry is not named as a ledger names one"
+    return True, f"entry {stated.entry} debits {owed}, which is what the claim costs"
+
+
 def plain_plan(plan: Plan) -> dict[str, Any]:
     """Return a plan as plain data; of a path from the file system's root only the name stays."""
     found = msgspec.to_builtins(plan)
-    data, hierarchy = found["data"], found["hierarchy"]
+    data, hierarchy, privacy = found["data"], found["hierarchy"], found["privacy"]
     data["source"] = _bare(data["source"])
     if data.get("lookup") is not None:
         data["lookup"]["source"] = _bare(data["lookup"]["source"])
     hierarchy["domain"] = _bare(hierarchy["domain"])
+    if privacy["ledger"] is not None:
+        privacy["ledger"] = _bare(privacy["ledger"])
     plain: dict[str, Any] = msgspec.json.decode(msgspec.json.encode(found))
     return plain
 

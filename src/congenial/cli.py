@@ -81,6 +81,12 @@ def release_command(
             overwrite=overwrite,
             notify=notify,
         )
+    if not made.settled:
+        click.echo(
+            "The ledger could not be told that the release is written; the entry "
+            f"{made.debit.entry if made.debit else ''} stays unfinished, which counts as spent.",
+            err=True,
+        )
     _summarise(made, quiet)
 
 
@@ -100,7 +106,20 @@ def _summarise(made: Released, quiet: bool) -> None:
             f"Rows for which {certificate.left_out.rule} does not hold were left out; "
             f"{certificate.left_out.rows}."
         )
+    _tell_debit(made)
     click.echo(f"Next: congenial verify {shlex.quote(str(made.directory))}")
+
+
+def _tell_debit(made: Released) -> None:
+    debit, ledger = made.debit, made.certificate.plan["privacy"]["ledger"]
+    if debit is not None:
+        new = ", which is new to the ledger" if debit.first else ""
+        click.echo(
+            f"Debited {debit.cost} to {debit.label!r} (dataset {debit.dataset}){new}; "
+            f"{debit.remaining} remain."
+        )
+    elif ledger is not None:
+        click.echo("The ledger was not touched: a simulation spends nothing and protects nobody.")
 
 
 @cli.command("verify")
@@ -180,6 +199,45 @@ def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
     click.echo(as_text(found))
     return 0 if found.passed else FAILED
+
+
+@cli.group("ledger")
+def ledger_group() -> None:
+    """Keep what all releases of the same rows have spent."""
+
+
+@ledger_group.command("init")
+@click.argument("ledger", type=click.Path(path_type=Path))
+@click.option(
+    "--epsilon", required=True, help="What all releases of one dataset may cost together."
+)
+@click.option("--delta", default="1e-6", show_default=True, help="The same for delta.")
+@click.option(
+    "--neighbours",
+    type=click.Choice(("substitute", "add-remove")),
+    default="substitute",
+    show_default=True,
+    help="The relation that all its plans must name: unlike ones do not add up.",
+)
+def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> None:
+    """Make LEDGER, a file that does not exist yet, with a budget for each dataset."""
+    with _undisturbed():
+        from congenial.accounting.amounts import budget
+        from congenial.ledger.files import init_ledger
+    total = budget(epsilon, delta)
+    init_ledger(ledger, budget=total, neighbours=neighbours)
+    click.echo(f"Made {ledger}: {total} for each dataset, neighbours {neighbours}.")
+    click.echo(f"Next: name it in a plan, ledger = {ledger.name!r} under [privacy].")
+
+
+@ledger_group.command("show")
+@click.argument("ledger", type=click.Path(path_type=Path))
+def show_command(ledger: Path) -> None:
+    """Say what is spent and what remains; a ledger holds no count."""
+    with _undisturbed():
+        from congenial.ledger.debits import read_ledger
+        from congenial.ledger.records import as_text
+    click.echo(as_text(read_ledger(ledger)))
 
 
 @cli.command("study")

@@ -13,6 +13,8 @@
     │   └── EmptyNeighbourhoodError
     ├── UnsupportedError       a combination that no implemented method covers
     ├── NumericalError         the arithmetic cannot meet its error bound
+    ├── LedgerError            a ledger that cannot be made, read or written
+    │   └── BudgetError        a release that the rest of a budget does not cover
     └── ReleaseError           a release that cannot be written or verified
 
 A message names the thing, the value and the remedy in one sentence. No message ever carries a
@@ -64,6 +66,14 @@ class UnsupportedError(CongenialError):
 
 class NumericalError(CongenialError):
     """The arithmetic cannot meet its own error bound."""
+
+
+class LedgerError(CongenialError):
+    """A ledger cannot be made, read or written, or does not fit the plan."""
+
+
+class BudgetError(LedgerError):
+    """What is left of a dataset's budget does not cover a release."""
 
 
 class ReleaseError(CongenialError):

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.amounts import amount_of
 from congenial.accounting.calibration import changing_levels
 from congenial.accounting.guarantee import Guarantee
 from congenial.data import build_tree
@@ -204,6 +205,7 @@ def as_text(explanation: Explanation) -> str:
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"multiply that by 1 + gamma = {1 + guarantee.gamma:g} ({guarantee.gamma_source}).",
         *_unused(explanation),
+        *_debited(explanation),
         "",
         f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
@@ -220,6 +222,14 @@ def _unused(explanation: Explanation) -> list[str]:
         for level in explanation.unused
         if level in split
     ]
+
+
+def _debited(explanation: Explanation) -> list[str]:
+    ledger, guarantee = explanation.plan.privacy.ledger, explanation.guarantee
+    if ledger is None:
+        return []
+    cost = amount_of(guarantee.epsilon, guarantee.delta)
+    return [f"A release is debited {cost} in {ledger}, which was not opened."]
 
 
 def _read(plan: Plan) -> str:

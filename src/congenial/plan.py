@@ -93,6 +93,7 @@ class Plan(msgspec.Struct, frozen=True):
         _check_exact(self)
         _check_neighbours(self)
         _check_split(self)
+        _check_ledger(self)
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -275,4 +276,17 @@ def _check_split(plan: Plan) -> None:
             f"gives no share to {levels[-1]!r}, the deepest level, whose counts could then be "
             "anything",
             f"give {levels[-1]!r} a share",
+        )
+
+
+def _check_ledger(plan: Plan) -> None:
+    """Ask for a name where the path does not tell which rows are meant."""
+    data = plan.data
+    pattern = any(c in data.source for c in "*?[")
+    if plan.privacy.ledger is not None and data.name is None and pattern:
+        refuse(
+            "data.name",
+            f"is missing, and {show(data.source)} is a pattern, which may fit other files one day "
+            "and rows that other plans call otherwise",
+            "give the rows a name that every plan for them uses, such as name = 'trips'",
         )

@@ -17,9 +17,13 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial import files
+from congenial.accounting.amounts import amount_of
+from congenial.accounting.guarantee import Guarantee
 from congenial.certificate import Certificate, Simulation, certify, write_certificate
 from congenial.data import CountedTree, build_tree, count, count_frame
-from congenial.errors import NumericalError, ReleaseError
+from congenial.errors import LedgerError, NumericalError, ReleaseError
+from congenial.ledger.debits import read_ledger, reserve, settle
+from congenial.ledger.records import Debit, dataset_of
 from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import Randomness, secure, seeded
@@ -45,11 +49,17 @@ class Released:
     nodes : int
         Number of released counts.
     certificate : Certificate
+    debit : Debit or None
+        What the plan's ledger has taken down for it; None without one, and for a simulation.
+    settled : bool
+        Whether the ledger knows that the release is on disk; if not, its entry counts all the same.
     """
 
     directory: Path
     nodes: int
     certificate: Certificate
+    debit: Debit | None = None
+    settled: bool = True
 
     @property
     def simulated(self) -> bool:
@@ -98,25 +108,74 @@ def release(
         If the plan and the data do not fit.
     PrivacyError, InvariantError
         If no guarantee can be given or the invariants cannot be met.
+    LedgerError, BudgetError
+        If the plan's ledger cannot be used or does not cover the release.
     ReleaseError
         If the directory cannot be written.
+
+    Notes
+    -----
+    The debit is on disk before any noise is drawn. A release that fails after that stays debited.
     """
     source = _randomness(simulate, with_truth)
     say = notify or _silent
+    ledger = _ledger(plan, Path(base)) if simulate is None else None
     with _aside(Path(out), overwrite) as place:
         model, counts = _counted(plan, Path(base), frame, say)
         say("preparing the sampler")
         engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
+        debit = _debit(ledger, plan, Path(base), Path(out), model.guarantee)
         say("drawing")
         drawn = engine.sample(counts, rng=source)
         _recheck(model, drawn, counts)
         say("writing")
         simulation = None if simulate is None else Simulation(int(simulate), with_truth)
         certificate = _write(
-            place, model, drawn, counts if with_truth else None, simulation=simulation
+            place,
+            model,
+            drawn,
+            counts if with_truth else None,
+            simulation=simulation,
+            debit=debit,
         )
     log.info("released %d counts", len(model.tree))
-    return Released(Path(out), len(model.tree), certificate)
+    return Released(Path(out), len(model.tree), certificate, debit, settled=_settled(ledger, debit))
+
+
+def _ledger(plan: Plan, base: Path) -> Path | None:
+    """Path of the plan's ledger, which is tried before the rows are counted."""
+    if plan.privacy.ledger is None:
+        return None
+    path = base / plan.privacy.ledger
+    read_ledger(path, neighbours=plan.privacy.neighbours)
+    return path
+
+
+def _debit(
+    ledger: Path | None, plan: Plan, base: Path, out: Path, guarantee: Guarantee
+) -> Debit | None:
+    """Debit a release; nothing that could fail stands between this and the noise."""
+    if ledger is None:
+        return None
+    return reserve(
+        ledger,
+        dataset_of(plan, base),
+        release=out.name,
+        cost=amount_of(guarantee.epsilon, guarantee.delta),
+        neighbours=guarantee.neighbours,
+    )
+
+
+def _settled(ledger: Path | None, debit: Debit | None) -> bool:
+    """Tell the ledger that the release is there; a failure must not look like a failed release."""
+    if ledger is None or debit is None:
+        return True
+    try:
+        settle(ledger, debit.entry)
+    except LedgerError as error:
+        log.warning("the release is written and stays debited: %s", error)
+        return False
+    return True
 
 
 def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
@@ -183,6 +242,7 @@ def _write(
     truth: IntArray | None,
     *,
     simulation: Simulation | None,
+    debit: Debit | None,
 ) -> Certificate:
     stamped = simulation is not None
     files.write_tables(
@@ -193,7 +253,7 @@ def _write(
         (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())
         names.append(files.MARKER)
     digests = {name: files.sha256(place / name) for name in names}
-    certificate = certify(model, digests, simulation=simulation)
+    certificate = certify(model, digests, simulation=simulation, debit=debit)
     write_certificate(place / files.CERTIFICATE, certificate)
     return certificate
 
@@ -214,6 +274,7 @@ def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
         yield place
         _settle(place)
         _put(place, out)
+        _force(out.absolute().parent)  # an entry is called spent only once the name is on disk
     except (OSError, duckdb.IOException) as error:
         reason = getattr(error, "strerror", None) or "input or output failed"
         raise ReleaseError(
@@ -272,11 +333,15 @@ def _make_beside(out: Path) -> Path:
 def _settle(place: Path) -> None:
     """Force a directory and its files to the disk, so that the rename never shows empty files."""
     for path in (*place.iterdir(), place):
-        handle = os.open(path, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        _force(path)
+
+
+def _force(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
 
 
 def _put(place: Path, out: Path) -> None:

@@ -61,16 +61,19 @@ class Data(msgspec.Struct, frozen=True):
     lookup : Lookup, optional
     table : str, optional
         Table of a DuckDB or SQLite file.
+    name : str, optional
+        What the ledger knows the rows by; their source's path where not given.
     """
 
     source: str
     where: str | None = None
     lookup: Lookup | None = None
     table: str | None = None
+    name: str | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        for name in ("source", "where", "table"):
+        for name in ("source", "where", "table", "name"):
             check_text(f"data.{name}", getattr(self, name))
         source = self.source.casefold()
         if source.endswith(DATABASES):
@@ -155,17 +158,21 @@ class Privacy(msgspec.Struct, frozen=True):
         Share of epsilon for each level, adding up to 1; a level without a share is not measured.
         Equal shares over the levels that can change where not given.
     noise : {"discrete-laplace"}
+    ledger : str, optional
+        File of the ledger that each release is debited in.
     """
 
     neighbours: str
     epsilon: float
     split: dict[str, float] | None = None
     noise: str = "discrete-laplace"
+    ledger: str | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         _choose("privacy.neighbours", self.neighbours, NEIGHBOURS)
         _choose("privacy.noise", self.noise, NOISES)
+        check_text("privacy.ledger", self.ledger)
         if not is_number(self.epsilon) or not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             refuse("privacy.epsilon", f"is {show(self.epsilon)}", "give a positive, finite number")
         if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:

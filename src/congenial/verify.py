@@ -17,6 +17,7 @@ from congenial.certificate import (
     ROWS_NOT_SHOWN,
     Certificate,
     as_claim,
+    check_debit,
     level_noise,
     plan_digest,
     read_certificate,
@@ -338,6 +339,8 @@ def _claims(contents: _Contents) -> Iterator[Check]:
         else f"the certificate states {drawn.numerical_error:.1e} and {stated.sampler_error:.1e}; "
         f"both must be the same, at least {least:.1e} and at most {ERROR_LIMIT:.0e}",
     )
+    if certificate.ledger is not None or plan.privacy.ledger is not None:
+        yield Check("ledger", *check_debit(certificate))
     expected = sentence(found, simulated=certificate.simulation is not None)
     yield _compare("sentence", "the guarantee in words", expected, certificate.sentence)
     yield _compare(

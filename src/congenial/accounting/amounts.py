@@ -1,0 +1,154 @@
+"""Amounts of epsilon and delta in whole units, so that sums are exact and never round down."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from decimal import ROUND_FLOOR, Context, Decimal, InvalidOperation
+from fractions import Fraction
+
+from congenial.errors import ArgumentError
+
+# Digits after the point: epsilon in units of 1e-12, delta in units of 1e-18.
+EPSILON_DIGITS = 12
+DELTA_DIGITS = 18
+# A budget beyond this promises nothing, and its units would not fit into 64 bits.
+MOST_BUDGET = 1_000_000
+# Beyond this exp overflows, and epsilon is rounded up instead.
+_MOST_EXPONENT = 700.0
+_EXACT = Context(prec=60)
+
+
+@dataclass(frozen=True)
+class Amount:
+    """Epsilon and delta, as basic composition adds them up.
+
+    Attributes
+    ----------
+    epsilon : int
+        In units of 1e-12.
+    delta : int
+        In units of 1e-18.
+    """
+
+    epsilon: int
+    delta: int
+
+    def __add__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon + other.epsilon, self.delta + other.delta)
+
+    def __sub__(self, other: Amount) -> Amount:
+        return Amount(self.epsilon - other.epsilon, self.delta - other.delta)
+
+    def covers(self, other: Amount) -> bool:
+        """Whether neither part of `other` is larger than its own."""
+        return self.epsilon >= other.epsilon and self.delta >= other.delta
+
+    def beyond(self, other: Amount) -> Amount:
+        """By how much each part exceeds that of `other`, 0 where it does not."""
+        return Amount(max(0, self.epsilon - other.epsilon), max(0, self.delta - other.delta))
+
+    @property
+    def epsilon_text(self) -> str:
+        """Epsilon, every digit of it."""
+        return _written(self.epsilon, EPSILON_DIGITS)
+
+    @property
+    def delta_text(self) -> str:
+        """Delta, every digit of it."""
+        return _written(self.delta, DELTA_DIGITS)
+
+    def __str__(self) -> str:
+        return f"epsilon {self.epsilon_text} and delta {self.delta_text}"
+
+
+NOTHING = Amount(0, 0)
+
+
+def amount_of(epsilon: float, delta: float) -> Amount:
+    """Smallest convenient amount that covers an (epsilon, delta) guarantee.
+
+    Parameters
+    ----------
+    epsilon, delta : float
+        Nonnegative and finite.
+
+    Returns
+    -------
+    Amount
+        Epsilon to the nearest unit; what that leaves out is charged to delta, which is rounded up.
+
+    Raises
+    ------
+    ArgumentError
+        If one is negative or not finite.
+
+    Notes
+    -----
+    Ten releases of epsilon 0.1 then cost epsilon 1, although the double nearest to 0.1 is above it:
+    an (e + t, d) guarantee is also an (e, d + exp(e) (exp(t) - 1)) one, since no event has a
+    probability above 1, and exp(e) (exp(t) - 1) is at most t exp(e + t).
+    """
+    for name, value in (("epsilon", epsilon), ("delta", delta)):
+        if not (math.isfinite(value) and value >= 0):
+            raise ArgumentError(f"{name} is {value!r}; give a nonnegative, finite number.")
+    exact = Fraction(epsilon)
+    if epsilon > _MOST_EXPONENT:
+        return Amount(_up(exact, EPSILON_DIGITS), _up(Fraction(delta), DELTA_DIGITS))
+    units = round(exact * 10**EPSILON_DIGITS)
+    left = max(Fraction(0), exact - Fraction(units, 10**EPSILON_DIGITS))
+    # the second factor is above any rounding of exp
+    charged = left * Fraction(math.exp(epsilon)) * Fraction(1 + 2.0**-40)
+    return Amount(units, _up(Fraction(delta) + charged, DELTA_DIGITS))
+
+
+def budget(epsilon: str, delta: str) -> Amount:
+    """Read a total budget, rounded down to whole units.
+
+    Parameters
+    ----------
+    epsilon, delta : str
+        Decimal numbers, such as "3" and "1e-6".
+
+    Raises
+    ------
+    ArgumentError
+        If epsilon is not a number above 0 and up to a million, or delta not one from 0 to below 1.
+    """
+    most = Decimal(MOST_BUDGET)
+    return Amount(
+        _read("epsilon", epsilon, EPSILON_DIGITS, lambda v: 0 < v <= most, "above 0 and up to 1e6"),
+        _read("delta", delta, DELTA_DIGITS, lambda v: 0 <= v < 1, "from 0 to below 1"),
+    )
+
+
+def _read(name: str, text: str, digits: int, fits: Callable[[Decimal], bool], range_: str) -> int:
+    try:
+        value = Decimal(text)
+    except InvalidOperation:
+        value = Decimal("NaN")
+    units = 0
+    right = value.is_finite() and fits(value)
+    if right:
+        floored = value.quantize(Decimal(1).scaleb(-digits), ROUND_FLOOR, context=_EXACT)
+        units = int(floored.scaleb(digits, context=_EXACT))
+        right = units > 0 or value == 0
+    if not right:
+        raise ArgumentError(
+            f"the budget's {name} is {text!r}; give a decimal number {range_}, of at least "
+            f"1e-{digits} if it is not 0."
+        )
+    return units
+
+
+def _up(value: Fraction, digits: int) -> int:
+    scale: int = 10**digits
+    return math.ceil(value * scale)
+
+
+def _written(units: int, digits: int) -> str:
+    value = Decimal(units).scaleb(-digits, context=_EXACT).normalize(_EXACT)
+    if value == 0 or abs(value) >= Decimal("0.0001"):
+        return f"{value:f}"
+    return f"{value:e}"

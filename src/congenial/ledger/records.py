@@ -1,0 +1,162 @@
+"""What a ledger holds, and whose budget a plan spends."""
+
+from __future__ import annotations
+
+import os
+import unicodedata
+from dataclasses import dataclass
+from pathlib import Path
+
+from congenial.accounting.amounts import NOTHING, Amount
+from congenial.plan import Plan
+
+# The states of an entry; both count.
+RESERVED, SPENT = "reserved", "spent"
+UNFINISHED = "unfinished, counted as spent"
+# The part of a fingerprint that is shown, in hexadecimal digits.
+SHOWN = 8
+
+
+@dataclass(frozen=True)
+class Dataset:
+    """Whose budget a release spends.
+
+    Attributes
+    ----------
+    identity : str
+        What makes rows the same rows, in full.
+    label : str
+        What people call them; public.
+    """
+
+    identity: str
+    label: str
+
+
+@dataclass(frozen=True)
+class Debit:
+    """One release as a ledger has taken it down.
+
+    Attributes
+    ----------
+    entry : str
+        Random name of the entry.
+    dataset : str
+        Beginning of the dataset's fingerprint.
+    label : str
+    cost : Amount
+    remaining : Amount
+        Left of the dataset's budget after it.
+    first : bool
+        Whether the dataset was new to the ledger.
+    """
+
+    entry: str
+    dataset: str
+    label: str
+    cost: Amount
+    remaining: Amount
+    first: bool
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A line of a ledger; `state` is "reserved" or "spent", and both count."""
+
+    entry: str
+    release: str
+    made: str
+    cost: Amount
+    state: str
+
+
+@dataclass(frozen=True)
+class Account:
+    """The entries of one dataset, in the order of their debits."""
+
+    fingerprint: str
+    label: str
+    entries: tuple[Entry, ...]
+
+    def total(self, state: str | None = None) -> Amount:
+        """Sum of the entries in one state, or of all."""
+        return sum((e.cost for e in self.entries if state in (None, e.state)), NOTHING)
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """What a ledger holds, its key left out.
+
+    Attributes
+    ----------
+    budget : Amount
+        Of each dataset.
+    neighbours : str
+        The relation that all its guarantees speak of.
+    accounts : tuple of Account
+    """
+
+    budget: Amount
+    neighbours: str
+    accounts: tuple[Account, ...]
+
+
+def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
+    """Tell whose budget a plan spends.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : path
+        Directory from which the plan's relative paths start.
+
+    Returns
+    -------
+    Dataset
+        By `data.name` where it is given; else by the source's real path alone, so that rules,
+        hierarchies and all tables of one database draw on one budget. Letter case and Unicode form
+        are folded, because some file systems do so.
+    """
+    name, source = plan.data.name, plan.data.source
+    if name is not None:
+        return Dataset(f"name:{name}", name)
+    real = os.path.realpath(Path(base) / source)
+    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", real).casefold())
+    return Dataset(f"path:{folded}", Path(source).name)
+
+
+def as_text(ledger: Ledger) -> str:
+    """Write a ledger for people to read; it holds no count of any row."""
+    lines = [
+        f"Budget of each dataset: {ledger.budget}; neighbours: {ledger.neighbours}. "
+        "Epsilons and deltas add up."
+    ]
+    if not ledger.accounts:
+        lines.append("Nothing has been debited yet.")
+    for account in ledger.accounts:
+        left = ledger.budget - account.total()
+        lines += ["", f"Dataset {account.fingerprint[:SHOWN]}, {account.label!r}"]
+        figures = [
+            ("spent", account.total(SPENT)),
+            ("reserved", account.total(RESERVED)),
+            ("remaining", left),
+        ]
+        lines += [f"  {name:9}  {amount}" for name, amount in figures]
+        rows = [("release", "made", "epsilon", "delta", "entry", "state")]
+        rows += [
+            (
+                repr(e.release),
+                e.made,
+                e.cost.epsilon_text,
+                e.cost.delta_text,
+                e.entry,
+                UNFINISHED if e.state == RESERVED else e.state,
+            )
+            for e in account.entries
+        ]
+        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
+        lines += [
+            "  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
+            for row in rows
+        ]
+    return "\n".join(lines)
