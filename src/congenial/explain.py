@@ -203,7 +203,7 @@ def as_text(explanation: Explanation) -> str:
         lines.append("Not protected: nothing is published outside the guarantee.")
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
-        f"multiply that by 1 + gamma = {1 + guarantee.gamma:g} ({guarantee.gamma_source}).",
+        f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
         *_unused(explanation),
         *_debited(explanation),
         "",

@@ -48,8 +48,7 @@ class Guarantee:
         neighbouring datasets.
     neighbours : {"substitute", "add-remove"}
     gamma : float
-        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1):
-        epsilon is (1 + gamma) times the base.
+        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1).
     gamma_source : str
         How gamma was obtained.
     base_epsilon : float

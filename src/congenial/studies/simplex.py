@@ -203,7 +203,7 @@ def _bounded_table() -> Table:
         tuple(rows),
         (
             "Mean over the cells, exact. Both have the same noise, and the inequalities cost "
-            "conditioning in epsilon (Gong and Meng, Theorem 2.1) and imaging nothing; the last "
+            "conditioning in epsilon (proofs/inequalities.md) and imaging nothing; the last "
             "column gives imaging less noise for the epsilon that conditioning states.",
         ),
     )
@@ -280,11 +280,11 @@ def _on_bounds(bounded: Table) -> str:
     still = sum(r[0] < r[4] for r in rows)
     name, first = bounded.rows[0][0], rows[0]
     return (
-        "With cells that must not be negative nothing is proved. At the same noise conditioning "
-        f"has the smaller mean squared error in {better} of {len(rows)} cases ({name}: "
-        f"{first[0]:.4g} against {first[1]:.4g}), but it then states ε = {first[2]:.4g} and "
-        f"imaging ε = {first[3]:.4g}. At the same stated ε it has the smaller error in {still} of "
-        f"{len(rows)} ({name}: {first[0]:.4g} against {first[4]:.4g})."
+        "With cells that must not be negative nothing is proved of errors. At the same noise "
+        f"conditioning has the smaller mean squared error in {better} of {len(rows)} cases "
+        f"({name}: {first[0]:.4g} against {first[1]:.4g}), but it then states ε = {first[2]:.4g} "
+        f"and imaging ε = {first[3]:.4g}. At the same stated ε it has the smaller error in {still} "
+        f"of {len(rows)} ({name}: {first[0]:.4g} against {first[4]:.4g})."
     )
 
 
