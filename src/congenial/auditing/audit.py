@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.auditing.drawn import Shares, epsilon_bound, law_distance, shared_out
-from congenial.auditing.exact import DATASETS, ENTRIES, can_enumerate, enumerated_loss
+from congenial.auditing.exact import DATASETS, ENTRIES, can_enumerate, enumerated
 from congenial.auditing.finding import Audit, Auditable, Finding, Pair, Values
 from congenial.auditing.space import Space, space_of
 from congenial.errors import ArgumentError, UnsupportedError
@@ -64,7 +64,8 @@ def audit(
         A seeded source by default, so that draws are simulations and the same again. With
         `secure()` they take the way of real releases.
     claim : Guarantee, optional
-        What the mechanism is held to, instead of its own `guarantee(neighbours)`.
+        What the mechanism is held to, instead of its own `guarantee(neighbours)`. Under
+        "substitute" it may speak of a record that enters as well, where a rule leaves rows out.
 
     Returns
     -------
@@ -96,12 +97,14 @@ def audit(
     guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     space = space_of(mechanism)
     given = None if pairs is None else _checked_pairs(pairs, space)
+    if space is not None and given is not None:
+        _check_neighbours(given, space, neighbours, entering=claim is not None)
     findings: list[Finding] = []
     if method != "statistical":
         records = _affordable(mechanism, space, total, given)
         if records is not None and space is not None:
-            findings.append(
-                enumerated_loss(mechanism, space, guarantee, neighbours, total=records, pairs=given)
+            findings += enumerated(
+                mechanism, space, guarantee, neighbours, total=records, pairs=given
             )
         elif method == "exact":
             raise UnsupportedError(
@@ -237,3 +240,30 @@ def _checked_pairs(
             )
         found.append((arrays[0], arrays[1]))
     return found
+
+
+def _check_neighbours(
+    pairs: list[Pair], space: Space, neighbours: Neighbours, *, entering: bool
+) -> None:
+    """Refuse pairs that a guarantee does not speak of.
+
+    Raises
+    ------
+    ArgumentError
+        If one does not satisfy the invariant, or differs in more than one record or a pin.
+    """
+    pinned = np.logical_and.reduce([need.pinned for need in space.needs])
+    for at, (one, other) in enumerate(pairs):
+        change = (other - one)[space.entries]
+        size = float(np.abs(change).sum())
+        moved = size == 2.0 and change.sum() == 0.0 and neighbours == "substitute"
+        entered = size == 1.0 and (entering or neighbours == "add-remove")
+        # a dataset is the sums of its own entries
+        whole = all(np.array_equal(space.queries(x[space.entries]), x) for x in (one, other))
+        agree = (one[pinned] == other[pinned]).all() and all(map(space.allows, (one, other)))
+        if not ((moved or entered) and whole and agree):
+            raise ArgumentError(
+                f"pairs[{at}] is not covered by a guarantee for {neighbours!r}; give datasets that "
+                "satisfy the invariant, agree on what is published exactly and differ in one "
+                "record."
+            )

@@ -19,6 +19,7 @@ from congenial.auditing.space import IntArray, Space
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
 from congenial.mechanisms.additive import Additive
+from congenial.mixtures import Mixture
 from congenial.randomness import seeded
 
 FloatArray = npt.NDArray[np.float64]
@@ -51,7 +52,7 @@ def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
     return True
 
 
-def enumerated_loss(
+def enumerated(
     mechanism: Auditable,
     space: Space,
     guarantee: Guarantee,
@@ -59,8 +60,8 @@ def enumerated_loss(
     *,
     total: int,
     pairs: Sequence[Pair] | None = None,
-) -> Finding:
-    """Compare the laws at every pair of neighbours.
+) -> tuple[Finding, ...]:
+    """Compare the laws at every pair of neighbours, and what each adds up to.
 
     Parameters
     ----------
@@ -97,30 +98,47 @@ def enumerated_loss(
     groups: dict[bytes, list[tuple[int, int]]] = {}
     for i, j in joined:
         groups.setdefault(datasets[i][pinned].tobytes(), []).append((i, j))
-    found, worst, outputs, relaxed = 0.0, joined[0], 0, 0.0
+    found, worst, outputs, relaxed, heaviest = 0.0, joined[0], 0, 0.0, 0.0
     for members in groups.values():
         used = sorted({i for pair in members for i in pair})
         for laws, missing in _laws(mechanism, space, np.array([datasets[i] for i in used])):
             outputs += laws.shape[1]
+            heaviest = max(heaviest, float(np.exp(laws).sum(axis=1).max()))
             row = {i: at for at, i in enumerate(used)}
             for one, other in [*members, *((j, i) for i, j in members)]:
                 p, q, out = laws[row[one]], laws[row[other]], float(missing[row[other]])
-                loss = _largest(p, q, out) if delta is None else at_delta(p, q, delta, out)
-                if loss > found:
-                    found, worst = loss, (one, other)
+                lost = _largest(p, q, out) if delta is None else at_delta(p, q, delta, out)
+                if lost > found:
+                    found, worst = lost, (one, other)
                     relaxed = at_delta(p, q, guarantee.delta, out)
-    return Finding(
+    stated = guarantee.epsilon
+    which = f"{len(datasets)} datasets"
+    which += f" of at most {total} records" if pairs is None else " that were given"
+    loss = Finding(
         "loss, enumerated",
-        found <= guarantee.epsilon + ROUNDING * (1.0 + guarantee.epsilon),
+        found <= stated + ROUNDING * (1.0 + stated),
         found,
-        guarantee.epsilon,
+        stated,
         len(joined),
         outputs,
         (datasets[worst[0]], datasets[worst[1]]),
-        f"all pairs of neighbours among {len(datasets)} datasets"
-        + (f" of at most {total} records" if pairs is None else " given")
-        + f"; at delta {guarantee.delta:.2g} the worst pair needs epsilon {relaxed:.6g}.",
+        f"all pairs of neighbours among {which}; at delta {guarantee.delta:.2g} the worst pair "
+        f"needs epsilon {relaxed:.6g}.",
     )
+    if isinstance(mechanism, Mixture):  # its parts may be densities of what they measure alone
+        return (loss,)
+    mass = Finding(
+        "mass, enumerated",
+        heaviest <= 1.0 + ROUNDING,
+        heaviest,
+        1.0,
+        len(joined),
+        outputs,
+        None,
+        "the largest sum of a law's probabilities over the outputs compared; more than 1 shows a "
+        "wrong normaliser.",
+    )
+    return loss, mass
 
 
 def at_delta(p: FloatArray, q: FloatArray, delta: float, missing: float = 0.0) -> float:

@@ -45,12 +45,12 @@ class Finding:
     Attributes
     ----------
     check : str
-        "loss, enumerated", "loss, from draws", "law, from draws" or "invariant, from draws".
+        "loss, enumerated" or "mass, enumerated"; "loss", "law" or "invariant, from draws".
     passed : bool
         Whether `found` is within `stated`, rounding apart.
     found : float
-        The largest loss enumerated, a lower confidence bound on epsilon or on the distance from
-        the law, or the share of draws that violate the invariant.
+        The largest loss or mass enumerated, a lower confidence bound on epsilon or on the distance
+        from the law, or the share of draws that violate the invariant.
     stated : float
         What the guarantee allows.
     pairs, outputs : int
