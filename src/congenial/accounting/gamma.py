@@ -55,19 +55,21 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
     return e + np.where(a == 0.0, e, np.minimum(np.logaddexp(0.0, excess), e))
 
 
-def charged(need: Requirements) -> BoolArray:
+def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
     """Entries whose bounds count: finite, of entries that are not pinned, not implied by others.
 
     Parameters
     ----------
     need : Requirements
         With everything that is determined among its pinned entries.
+    grid : float
+        Spacing of the values that entries take.
 
     Returns
     -------
     ndarray of bool, shape (n,)
     """
-    low, high = np.ceil(need.lo), np.floor(need.hi)
+    low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, need.tree)
     counts |= np.isfinite(high) & ~_implied(-high, need.tree)
     return np.asarray(counts & ~need.pinned)
@@ -113,7 +115,9 @@ class Pairs:
         return float(found.max(initial=worst))
 
 
-def bounded_pairs(cost: FloatArray, through: FloatArray, need: Requirements, steps: float) -> Pairs:
+def bounded_pairs(
+    cost: FloatArray, through: FloatArray, need: Requirements, *, change: float, grid: float
+) -> Pairs:
     """Sort neighbouring pairs by what the bounds can cost them.
 
     Parameters
@@ -124,14 +128,14 @@ def bounded_pairs(cost: FloatArray, through: FloatArray, need: Requirements, ste
         Largest summed cost of the pairs that change each entry; -inf where there are none.
     need : Requirements
         With everything that is determined among its pinned entries.
-    steps : float
-        Steps of the noise's grid that one record makes; below 1 where the noise has no grid.
+    change, grid : float
+        What one record adds to an entry, and the spacing of the noise's grid; 0 where it has none.
     """
     worst = float(through.max(initial=0.0))
-    if need.inequalities[1].size or steps < 1.0:
+    if need.inequalities[1].size or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
-    counts = charged(need) & np.isfinite(through)
+    counts = charged(need, grid) & np.isfinite(through)
     alpha, at = np.unique(cost[counts], return_inverse=True)
     base = np.zeros(alpha.size)
     np.maximum.at(base, at.ravel(), through[counts])
-    return Pairs(worst, base, alpha, steps)
+    return Pairs(worst, base, alpha, change / grid)

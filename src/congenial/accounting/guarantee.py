@@ -251,14 +251,14 @@ def conditioned_pairs(
         As `worst_move`.
     """
     need = replace(need, pinned=determined(need))
-    change, grid = mechanism.per_record, mechanism.granularity
+    change = mechanism.per_record
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(need.pinned, 0.0, change / mechanism.scales)
     tree = mechanism.tree or need.tree
     through = costs_through(cost, need, tree, neighbours)
     if one_sided:
         through = np.maximum(through, one_sided_costs(cost, need, tree))
-    return bounded_pairs(cost, through, need, change / grid if grid > 0.0 else 0.0)
+    return bounded_pairs(cost, through, need, change=change, grid=mechanism.granularity)
 
 
 def _guarantee(
