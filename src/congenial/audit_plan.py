@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.neighbours import worst_move
-from congenial.auditing.audit import CONFIDENCE, DRAWS, IMAGES, audit
+from congenial.auditing.audit import CONFIDENCE, IMAGES, audit
 from congenial.auditing.finding import Audit, Auditable, Pair
 from congenial.auditing.space import Space
 from congenial.data import build_tree
@@ -23,6 +23,8 @@ from congenial.plan import Plan
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
+# Draws of each dataset where none are asked for, images apart.
+DRAWS = 50_000
 # Numbers that the draws of one dataset hold at most, and the fewest draws that are made.
 VALUES, LEAST = 40_000_000, 100
 # Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
@@ -73,7 +75,8 @@ def audit_plan(
     base : path
         Directory from which the plan's relative paths start.
     draws : int, optional
-        Draws of each dataset; fewer where the plan has very many nodes.
+        Draws of each dataset; where not given 50,000, 6,000 of images, and fewer where the plan has
+        very many nodes.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
     seed : int

@@ -165,7 +165,7 @@ def explain_command(plan: Path) -> None:
 @click.option(
     "--draws",
     type=click.IntRange(min=100),
-    help="Draws of each dataset; by default 20,000, or 6,000 of images.",
+    help="Draws of each dataset; by default 50,000, or 6,000 of images.",
 )
 @click.option(
     "--confidence",
