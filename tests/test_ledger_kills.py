@@ -1,0 +1,84 @@
+"""A process that is killed at any instant loses no debit and spends none twice.
+
+`ledger_kills.py` does the killing, in processes of its own, and checks after each that the ledger
+opens, that it holds every debit that was begun, once, that no noise was drawn before its debit
+was committed, and that no release is on disk without one.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from congenial.ledger.records import RESERVED, SPENT
+
+PROGRAM = Path(__file__).with_name("ledger_kills.py")
+
+pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
+
+
+def run(place, *arguments):
+    path = os.pathsep.join([str(PROGRAM.parents[1] / "src"), str(PROGRAM.parent)])
+    return subprocess.run(
+        [sys.executable, str(PROGRAM), str(place), *arguments],
+        capture_output=True,
+        text=True,
+        timeout=240,
+        env=os.environ | {"PYTHONPATH": path},
+        check=False,
+    )
+
+
+def told(done):
+    assert done.returncode == 0, done.stderr
+    return json.loads(done.stdout)
+
+
+def test_a_release_is_killed_at_every_step(tmp_path):
+    killed = told(run(tmp_path, "steps"))
+    # looked at, debited, finished
+    assert killed.count("before COMMIT") >= 3
+    for step in (
+        "BEGIN IMMEDIATE",
+        "INSERT INTO datasets",
+        "INSERT INTO entries",
+        "UPDATE entries",
+        "COMMIT",
+        "Conditioned.sample",
+        "os.rename",
+        "congenial.release._exchange",
+        "congenial.release.settle",
+    ):
+        assert {f"before {step}", f"after {step}"} <= set(killed)
+    for step in ("files.write_tables", "release.certify", "release.write_certificate"):
+        assert f"before congenial.{step}" in killed
+    assert killed.count("before os.fsync") >= 5
+
+
+def test_releases_are_killed_at_random_instants(tmp_path):
+    assert RESERVED in told(run(tmp_path, "releases", "25"))
+
+
+def test_debits_are_killed_at_200_random_instants(tmp_path):
+    states = told(run(tmp_path, "debits", "200"))
+    assert {RESERVED, SPENT} == set(states)
+
+
+@pytest.mark.parametrize(
+    ("fault", "found"),
+    [
+        ("twice", "a release is debited twice"),
+        ("given_back", "a debit is lost|an entry changed"),
+        ("shared", "two releases share a debit"),
+    ],
+)
+def test_a_planted_fault_is_found(tmp_path, fault, found):
+    done = run(tmp_path, "debits", "40", fault)
+    assert done.returncode == 1
+    assert re.search(f"FAILED: ({found})", done.stderr)
