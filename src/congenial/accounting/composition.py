@@ -56,7 +56,8 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         whole = with_sampler_error(smaller, ZCDP_DELTA, error)
         if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
             epsilon, delta = smaller, whole
-    gamma = max(g.gamma for g in guarantees)
+    base = math.fsum(g.base_epsilon for g in guarantees)
+    gamma = max(0.0, math.fsum(g.epsilon for g in guarantees) / base - 1.0) if base > 0 else 0.0
     sources = list(dict.fromkeys(g.gamma_source for g in guarantees))
     return replace(
         first,
@@ -64,7 +65,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         delta=min(1.0, delta),
         gamma=gamma,
         gamma_source="; ".join(sources),
-        base_epsilon=math.fsum(g.base_epsilon for g in guarantees),
+        base_epsilon=base,
         rho=rho,
         unprotected=_together(guarantees),
         covered=_covered(guarantees),

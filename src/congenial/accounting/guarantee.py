@@ -31,6 +31,9 @@ __all__ = [
     "with_sampler_error",
 ]
 
+# Sources of gamma beside those of conditioning.
+IMAGED = "imaging: post-processing, none"
+TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated.
 ZCDP_DELTA = 1e-6
 # A bound this close to the trivial one is called trivial.
@@ -236,7 +239,7 @@ def imaged_guarantee(
     EmptyNeighbourhoodError
         If no neighbouring datasets remain.
     """
-    source = "imaging: post-processing, none"
+    source = IMAGED
     return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided)
 
 

@@ -9,6 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import (
+    TWO_BINS,
     Guarantee,
     Neighbours,
     imaged_guarantee,
@@ -184,7 +185,7 @@ class Imaged:
             epsilon=epsilon,
             delta=with_sampler_error(epsilon, 0.0, stated.sampler_error),
             base_epsilon=epsilon,
-            gamma_source="imaging of two bins: post-processing (Gong and Meng, Theorem A.1)",
+            gamma_source=TWO_BINS,
         )
 
     def _loss_factor(self) -> float:

@@ -1,0 +1,40 @@
+"""Which proofs a guarantee rests on; the files are in the repository."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+
+from congenial.accounting.gamma import NONE, PROVED, TRIVIAL
+from congenial.accounting.guarantee import IMAGED, TWO_BINS, Guarantee
+
+_ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
+# What each source of gamma rests on, beside the noise and the sampler.
+PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
+    {
+        NONE: ("proofs/equalities.md",),
+        PROVED: ("proofs/equalities.md", "proofs/inequalities.md"),
+        TRIVIAL: ("proofs/inequalities.md", "proofs/disjoint-unions.md"),
+        IMAGED: ("proofs/imaging.md",),
+        TWO_BINS: ("proofs/imaging.md", "proofs/l1-two-bins.md"),
+    }
+)
+
+
+def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
+    """Name the proofs that a guarantee rests on, as paths in the repository.
+
+    Parameters
+    ----------
+    guarantee : Guarantee
+
+    Raises
+    ------
+    KeyError
+        If nothing is written down for the guarantee's source of gamma.
+    """
+    sources = guarantee.gamma_source.split("; ")
+    found = [*_ALWAYS, *(file for source in sources for file in PROOFS[source])]
+    if len(sources) > 1 or guarantee.records > 1 or guarantee.rho is not None:
+        found.append("proofs/composition.md")
+    return tuple(dict.fromkeys(found))
