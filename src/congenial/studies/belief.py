@@ -375,7 +375,8 @@ def _draw(canvas: Canvas, costs: dict[tuple[float, int, int], Cost]) -> None:
             values = [costs[eps, cells, total].gamma for eps in EPSILONS]
             label = f"{cells} cells, total {total}"
             axes.plot(EPSILONS, values, style, color=f"C{i}", marker="o", label=label)
-    axes.plot(EPSILONS, [_limit(eps) for eps in EPSILONS], "k--", label="log(2 e^epsilon - 1)")
+    bound = "bound, log(2 e^epsilon - 1) / epsilon - 1"
+    axes.plot(EPSILONS, [_limit(eps) for eps in EPSILONS], "k--", label=bound)
     axes.set_xscale("log")
     axes.set_xlabel("epsilon")
     axes.set_ylabel("gamma")
