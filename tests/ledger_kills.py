@@ -34,7 +34,7 @@ from congenial.ledger.files import init_ledger
 from congenial.ledger.records import RESERVED, SPENT, Dataset, Debit
 from congenial.plan import read_plan
 
-ROWS = Dataset("name:trips", "trips")
+ROWS = Dataset("name:trips", "path:/trips.csv", "trips")
 SMALL = amount_of(1e-3, 1e-9)
 # Steps of the file system, by the module or class that has them.
 STEPS = (

@@ -11,7 +11,7 @@ from congenial.ledger.debits import reserve
 from congenial.ledger.files import init_ledger
 from congenial.ledger.records import Dataset, Debit
 
-ROWS = Dataset("name:trips", "trips")
+ROWS = Dataset("name:trips", "path:/trips.csv", "trips")
 
 
 def make_ledger(

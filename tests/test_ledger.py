@@ -197,7 +197,7 @@ def test_the_last_unit_decides(tmp_path):
 def test_each_dataset_has_a_budget_of_its_own(tmp_path):
     path = make_ledger(tmp_path, epsilon="1", delta="1e-8")
     debit(path)
-    other = Dataset("name:other", "trips")
+    other = Dataset("name:other", "path:/trips.csv", "trips")
     assert debit(path, dataset=other).first
     assert spent_of(path, 0) == spent_of(path, 1)
     first, second = read_ledger(path).accounts
@@ -225,7 +225,7 @@ def test_no_order_of_debits_exceeds_a_budget(tmp_path_factory, debits, epsilon, 
     seen: list[int] = []
     for which, e, d, then in debits:
         cost = amount_of(e, d)
-        dataset = Dataset(f"name:{which}", "rows")
+        dataset = Dataset(f"name:{which}", "path:/rows", "rows")
         if total.covers(model[which] + cost):
             made = reserve(path, dataset, release="out", cost=cost, neighbours="substitute")
             model[which] += cost
@@ -252,7 +252,7 @@ print("ready", flush=True)
 sys.stdin.readline()
 for i in range(10):
     try:
-        made = reserve(path, Dataset("name:trips", "trips"), release=f"r{i}",
+        made = reserve(path, Dataset("name:trips", "path:/trips.csv", "trips"), release=f"r{i}",
                        cost=amount_of(0.1, 0.0), neighbours="substitute")
     except BudgetError:
         continue
@@ -342,8 +342,46 @@ def test_a_name_outlives_the_place_of_the_rows(tmp_path):
     assert old == identity(tmp_path / "new", named.replace("{}", "rows-*.parquet"))
 
 
+def test_names_that_differ_in_case_are_one(tmp_path):
+    one, other = (SECTIONS["data"] + f'name = "{name}"' for name in ("Trips ", "trips"))
+    assert identity(tmp_path, one) == identity(tmp_path, other) == "name:trips"
+
+
+def test_a_name_that_comes_later_brings_no_second_budget(tmp_path):
+    path = make_ledger(tmp_path)
+    bare = Dataset(None, "path:/a.csv", "a.csv")
+    named = Dataset("name:a", "path:/a.csv", "a")
+    moved = Dataset("name:a", "path:/b.csv", "a")
+    assert debit(path, dataset=bare).first
+    for later in (named, moved, bare):
+        assert not debit(path, 0.5, dataset=later).first
+    assert spent_of(path).epsilon == 25 * 10**11
+    # the place that was reached by name alone asks for one
+    told = refusal(lambda: debit(path, dataset=Dataset(None, "path:/b.csv", "b.csv")), LedgerError)
+    assert "data.name is missing" in told
+    assert len(read_ledger(path).accounts) == 1
+
+
+def test_a_name_and_a_place_with_budgets_of_their_own_are_refused(tmp_path):
+    path = make_ledger(tmp_path)
+    debit(path, dataset=Dataset(None, "path:/a.csv", "a.csv"))
+    debit(path, dataset=Dataset("name:b", "path:/b.csv", "b"))
+    before = read_ledger(path)
+    mixed = Dataset("name:b", "path:/a.csv", "b")
+    assert "another budget" in refusal(lambda: debit(path, dataset=mixed), LedgerError)
+    assert read_ledger(path) == before
+
+
+def test_named_tables_of_one_place_have_budgets_of_their_own(tmp_path):
+    path = make_ledger(tmp_path)
+    for name in ("adults", "trips"):
+        assert debit(path, 3.0, dataset=Dataset(f"name:{name}", "path:/a.db", name)).first
+    told = refusal(lambda: debit(path, dataset=Dataset(None, "path:/a.db", "a.db")), LedgerError)
+    assert "data.name is missing" in told
+
+
 def test_a_ledger_does_not_tell_which_rows_it_is_for(tmp_path):
-    dataset = Dataset("path:/secret/place/rows.csv", "rows.csv")
+    dataset = Dataset(None, "path:/secret/place/rows.csv", "rows.csv")
     paths = [make_ledger(tmp_path, name=f"ledger{i}") for i in range(2)]
     for path in paths:
         debit(path, dataset=dataset)

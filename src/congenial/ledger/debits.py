@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
+from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
@@ -49,27 +50,22 @@ def reserve(
     path = Path(path)
     with transaction(path, write=True) as database:
         found = head(path, database, neighbours=neighbours)
-        fingerprint = _fingerprint(found.key, dataset)
-        known = database.execute(
-            "SELECT id FROM datasets WHERE fingerprint = ?", (fingerprint,)
-        ).fetchone()
-        spent = _spent(database, known[0]) if known else NOTHING
-        remaining = found.budget - spent
+        account = _account(path, database, found.key, dataset)
+        fingerprint = account.fingerprint
+        remaining = found.budget - account.spent
         if not remaining.covers(cost):
             raise BudgetError(
                 f"the ledger {path} does not cover this release of {dataset.label!r} (dataset "
                 f"{fingerprint[:SHOWN]}): Requested {cost}, Remaining {remaining}, Missing "
                 f"{cost.beyond(remaining)}; ask for less, or release no more of these rows."
             )
-        number = known[0] if known else _open_account(database, fingerprint, dataset.label)
         entry = secure().bits(2).tobytes().hex()
         database.execute(
             "INSERT INTO entries (entry, dataset, release, made, epsilon, delta, state) "
             "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (entry, number, release, _now(), cost.epsilon, cost.delta, RESERVED),
+            (entry, account.number, release, _now(), cost.epsilon, cost.delta, RESERVED),
         )
-    first = known is None
-    return Debit(entry, fingerprint[:SHOWN], dataset.label, cost, remaining - cost, first)
+    return Debit(entry, fingerprint[:SHOWN], dataset.label, cost, remaining - cost, account.first)
 
 
 def settle(path: str | Path, entry: str) -> None:
@@ -118,16 +114,71 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
     return Ledger(found.budget, found.neighbours, accounts)
 
 
-def _fingerprint(key: bytes, dataset: Dataset) -> str:
-    text = dataset.identity.encode("utf-8", "surrogateescape")
-    return hashlib.blake2b(text, key=key, digest_size=16, person=b"dataset").hexdigest()
+@dataclass(frozen=True)
+class _Account:
+    number: int
+    fingerprint: str
+    spent: Amount
+    first: bool
 
 
-def _open_account(database: sqlite3.Connection, fingerprint: str, label: str) -> int:
+def _account(path: Path, database: sqlite3.Connection, key: bytes, dataset: Dataset) -> _Account:
+    """Find or open the account that a release is charged to; the transaction undoes it on failure.
+
+    A name leads to its account, and so does a place of rows that were once released without a name:
+    a name that comes later leads to the same account. A place seen only under names leads nowhere,
+    as several named tables may lie there.
+
+    Raises
+    ------
+    LedgerError
+        If name and place lead to different accounts, or a name is missing.
+    """
+    one, place = (_fingerprint(key, text) for text in (dataset.identity, dataset.place))
+    led = [_led(database, fingerprint) for fingerprint in (one, place)]
+    numbers = {number for number in led if number is not None}
+    if len(numbers) > 1:
+        raise LedgerError(
+            f"data.name is {dataset.label!r}, and in the ledger {path} data.source has another "
+            "budget than that name; leave data.name out."
+        )
+    if dataset.name is None and not numbers and _is_seen(database, place):
+        raise LedgerError(
+            f"data.name is missing, and the ledger {path} knows the rows of data.source by a name; "
+            "give the name that 'congenial ledger show' tells."
+        )
+    first = not numbers
+    number = _opened(database, one, dataset.label) if first else numbers.pop()
+    database.executemany(
+        "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
+        [(one, number, 1), (place, number, 0)],
+    )
+    [[shown]] = database.execute("SELECT fingerprint FROM datasets WHERE id = ?", (number,))
+    return _Account(number, shown, _spent(database, number), first)
+
+
+def _led(database: sqlite3.Connection, fingerprint: str) -> int | None:
+    found = database.execute(
+        "SELECT dataset FROM names WHERE fingerprint = ? AND leads = 1", (fingerprint,)
+    ).fetchone()
+    return None if found is None else int(found[0])
+
+
+def _is_seen(database: sqlite3.Connection, fingerprint: str) -> bool:
+    found = database.execute("SELECT 1 FROM names WHERE fingerprint = ?", (fingerprint,))
+    return found.fetchone() is not None
+
+
+def _opened(database: sqlite3.Connection, fingerprint: str, label: str) -> int:
     made = database.execute(
         "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, label)
     )
     return int(made.lastrowid or 0)
+
+
+def _fingerprint(key: bytes, identity: str) -> str:
+    text = identity.encode("utf-8", "surrogateescape")
+    return hashlib.blake2b(text, key=key, digest_size=16, person=b"dataset").hexdigest()
 
 
 def _entries(database: sqlite3.Connection, dataset: int) -> tuple[Entry, ...]:

@@ -34,6 +34,12 @@ _TABLES = f"""
         fingerprint TEXT NOT NULL UNIQUE CHECK (typeof(fingerprint) = 'text'),
         label TEXT NOT NULL
     );
+    CREATE TABLE names (
+        fingerprint TEXT NOT NULL CHECK (typeof(fingerprint) = 'text'),
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        leads INTEGER NOT NULL CHECK (leads IN (0, 1)),
+        PRIMARY KEY (fingerprint, dataset)
+    );
     CREATE TABLE entries (
         id INTEGER PRIMARY KEY AUTOINCREMENT,
         entry TEXT NOT NULL UNIQUE,

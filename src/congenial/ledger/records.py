@@ -23,14 +23,22 @@ class Dataset:
 
     Attributes
     ----------
-    identity : str
-        What makes rows the same rows, in full.
+    name : str or None
+        What the plan calls the rows.
+    place : str
+        The real path of their source.
     label : str
         What people call them; public.
     """
 
-    identity: str
+    name: str | None
+    place: str
     label: str
+
+    @property
+    def identity(self) -> str:
+        """What makes rows the same rows: their name, else their place."""
+        return self.place if self.name is None else self.name
 
 
 @dataclass(frozen=True)
@@ -113,16 +121,19 @@ def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
     Returns
     -------
     Dataset
-        By `data.name` where it is given; else by the source's real path alone, so that rules,
+        Known by `data.name` where given; else by the source's real path alone, so that rules,
         hierarchies and all tables of one database draw on one budget. Letter case and Unicode form
         are folded, because some file systems do so.
     """
     name, source = plan.data.name, plan.data.source
-    if name is not None:
-        return Dataset(f"name:{name}", name)
-    real = os.path.realpath(Path(base) / source)
-    folded = unicodedata.normalize("NFC", unicodedata.normalize("NFC", real).casefold())
-    return Dataset(f"path:{folded}", Path(source).name)
+    place = f"path:{_folded(os.path.realpath(Path(base) / source))}"
+    if name is None:
+        return Dataset(None, place, Path(source).name)
+    return Dataset(f"name:{_folded(name.strip())}", place, name.strip())
+
+
+def _folded(text: str) -> str:
+    return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
 def as_text(ledger: Ledger) -> str:
