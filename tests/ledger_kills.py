@@ -276,33 +276,47 @@ def kill_steps(
 
 def kill_releases(place: Path, times: int) -> list[str]:
     """Kill real releases at random instants, some while they replace another."""
-    watch, chance = prepared(place), np.random.default_rng(5)
-    for number in range(times):
+    watch = prepared(place)
+    began = time.monotonic()
+    require(forked(lambda: released(watch, 0)) == 0, "a release failed")
+    return kill_at_random(watch, times, 1.2 * (time.monotonic() - began), released)
 
-        def child(number: int = number) -> None:
-            note = noting(watch.notes)
-            instrument(None, note)
-            release_once(place, f"out{number % 5}", note)
 
-        forked(child, after=chance.uniform(0.0, 0.15))
-        watch.check()
-    return list(watch.entries.values())
+def released(watch: Watch, number: int) -> None:
+    note = noting(watch.notes)
+    instrument(None, note)
+    release_once(watch.place, f"out{number % 5}", note)
 
 
 def kill_debits(place: Path, times: int, debit: Callable[..., Debit]) -> list[str]:
     """Kill processes that do nothing but debit and write."""
-    init_ledger(place / "ledger", budget=budget("1000000", "0.1"), neighbours="substitute")
-    watch, chance = Watch(place, SMALL), np.random.default_rng(5)
-    for number in range(times):
+    for name in ("trial", "ledger"):
+        init_ledger(place / name, budget=budget("1000000", "0.1"), neighbours="substitute")
+    began = time.monotonic()
+    made = reserve(place / "trial", ROWS, release="r", cost=SMALL, neighbours="substitute")
+    settle(place / "trial", made.entry)
+    longest = min(0.06, 3.0 * (time.monotonic() - began))
 
-        def child(number: int = number) -> None:
-            note = noting(watch.notes)
-            instrument(None, note)
-            debit_for_ever(place, number, note, debit)
+    def debited(watch: Watch, number: int) -> None:
+        note = noting(watch.notes)
+        instrument(None, note)
+        debit_for_ever(place, number, note, debit)
 
-        status = forked(child, after=chance.uniform(0.0, 0.03))
+    return kill_at_random(Watch(place, SMALL), times, longest, debited)
+
+
+def kill_at_random(
+    watch: Watch, times: int, longest: float, act: Callable[[Watch, int], None]
+) -> list[str]:
+    """Kill processes within `longest` seconds; on a busy machine more, until all was seen."""
+    chance, number = np.random.default_rng(5), 0
+    while number < times or (
+        number < 5 * times and {RESERVED, SPENT} != set(watch.entries.values())
+    ):
+        number += 1
+        status = forked(lambda at=number: act(watch, at), after=chance.uniform(0.0, longest))  # type: ignore[misc]
         watch.check()
-        require(os.WIFSIGNALED(status), "a process ended by itself")
+        require(status in (0, signal.SIGKILL), "a process failed")
     return list(watch.entries.values())
 
 

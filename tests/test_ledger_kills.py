@@ -62,7 +62,8 @@ def test_a_release_is_killed_at_every_step(tmp_path):
 
 
 def test_releases_are_killed_at_random_instants(tmp_path):
-    assert RESERVED in told(run(tmp_path, "releases", "25"))
+    states = told(run(tmp_path, "releases", "25"))
+    assert {RESERVED, SPENT} == set(states)
 
 
 def test_debits_are_killed_at_200_random_instants(tmp_path):
@@ -75,7 +76,7 @@ def test_debits_are_killed_at_200_random_instants(tmp_path):
     [
         ("twice", "a release is debited twice"),
         ("given_back", "a debit is lost|an entry changed"),
-        ("shared", "two releases share a debit"),
+        ("shared", "two releases share a debit|an entry changed"),
     ],
 )
 def test_a_planted_fault_is_found(tmp_path, fault, found):
