@@ -41,6 +41,7 @@ LAYERS = (
     ("model",),
     ("files",),
     ("ledger",),
+    ("specification",),
     ("certificate",),
     ("release",),
     ("verify",),

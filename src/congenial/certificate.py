@@ -22,6 +22,7 @@ from congenial.files import STAMP
 from congenial.ledger.records import Debit
 from congenial.model import Model
 from congenial.plan import Plan
+from congenial.specification import Specification, specify
 
 FORMAT = 1
 ROWS_NOT_SHOWN = "number of rows excluded: not shown"
@@ -95,6 +96,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
     made: str
     guarantee: Claim
+    specification: Specification
     levels: tuple[LevelNoise, ...]
     drawn: Drawn
     left_out: LeftOut
@@ -132,6 +134,7 @@ def certify(
         sentence=sentence(guarantee, simulated=simulation is not None),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         guarantee=as_claim(guarantee),
+        specification=specify(model, guarantee),
         levels=level_noise(model),
         drawn=Drawn(
             method=model.plan.method.name,
@@ -269,6 +272,17 @@ def read_certificate(path: Path) -> Certificate:
         raise ReleaseError(
             f"the certificate {path.name} is not one ({error}); make the release anew."
         ) from None
+
+
+def json_schema() -> str:
+    """Return the JSON Schema of a certificate, as `docs/certificate.schema.json` holds it.
+
+    ``python -c "from congenial.certificate import json_schema; print(json_schema(), end='')"``
+    writes that file anew.
+    """
+    schema = msgspec.json.schema(Certificate)
+    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
+    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
 
 
 def _bare(path: str) -> str:

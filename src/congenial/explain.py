@@ -16,6 +16,7 @@ from congenial.data import build_tree
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import seeded
+from congenial.specification import Neighbours, worst_neighbours
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -60,6 +61,8 @@ class Explanation:
     route : str
         Which sampler draws, and why.
     guarantee : Guarantee
+    worst : Neighbours
+        The pair of neighbouring datasets that the guarantee charges the most.
     unused : tuple of str
         Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
     """
@@ -70,6 +73,7 @@ class Explanation:
     basis: str
     route: str
     guarantee: Guarantee
+    worst: Neighbours
     unused: tuple[str, ...] = ()
 
 
@@ -113,6 +117,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         _basis(model),
         model.engine.explain(),
         model.guarantee,
+        worst_neighbours(model, model.guarantee),
         unused_levels(model),
     )
 
@@ -204,6 +209,7 @@ def as_text(explanation: Explanation) -> str:
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
+        f"Worst neighbours: {explanation.worst.sentence}",
         *_unused(explanation),
         *_debited(explanation),
         "",

@@ -106,6 +106,11 @@ class Model:
         """The neighbouring relation of the plan."""
         return _neighbours(self.plan)
 
+    @property
+    def one_sided(self) -> bool:
+        """Whether a substituted record may also enter or leave what the plan's rule counts."""
+        return self.neighbours == "substitute" and self.plan.data.where is not None
+
     @cached_property
     def engine(self) -> Engine:
         """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
@@ -201,9 +206,12 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     the rows that are counted, which changes every node of one path by one; the claim covers both.
     """
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
-    left_out = model.neighbours == "substitute" and model.plan.data.where is not None
     found = state(
-        model.mechanism, model.need, model.neighbours, sampler_error=0.0, one_sided=left_out
+        model.mechanism,
+        model.need,
+        model.neighbours,
+        sampler_error=0.0,
+        one_sided=model.one_sided,
     )
     return dataclasses.replace(
         found,

@@ -27,6 +27,7 @@ from congenial.errors import CongenialError, ReleaseError, StructureError
 from congenial.files import STAMP, Table
 from congenial.model import Model, build_model, claim
 from congenial.plan import Plan
+from congenial.specification import PARTS, specify
 from congenial.tree import Tree
 
 # Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
@@ -311,6 +312,7 @@ def _claims(contents: _Contents) -> Iterator[Check]:
         stated, drawn = certificate.guarantee, certificate.drawn
         found = claim(model, stated.sampler_error)
         least = model.guarantee.sampler_error
+        full = specify(model, found)
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
         return
@@ -324,6 +326,9 @@ def _claims(contents: _Contents) -> Iterator[Check]:
     yield _compare(
         "unprotected", "the list of what is not protected", found.unprotected, stated.unprotected
     )
+    for part, (name, what) in PARTS.items():
+        told = getattr(certificate.specification, part)
+        yield _compare(name, what, getattr(full, part), told)
     yield Check(
         "budget",
         found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE),

@@ -1,0 +1,167 @@
+"""The pair of neighbouring datasets that a guarantee under pure noise is as weak as."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.gamma import PROVED, TRIVIAL, Pairs, bounded_loss, charged
+from congenial.accounting.guarantee import Guarantee, conditioned_pairs
+from congenial.accounting.neighbours import WorstMove, costs_through, one_sided_costs, worst_move
+from congenial.errors import PrivacyError
+from congenial.invariants import Requirements, determined
+from congenial.mechanisms.additive import Additive
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+
+# Pairs whose losses agree this closely count as equally bad, whatever a machine's last digit.
+CLOSE = 1e-9
+
+
+@dataclass(frozen=True)
+class WorstPair:
+    """Two neighbouring datasets, by where the record is that differs.
+
+    Attributes
+    ----------
+    origin : int
+        Leaf that holds the record in one of them.
+    destination : int or None
+        Leaf that holds it in the other; None where the other does not hold it.
+    changed : int
+        How many counts differ.
+    base_loss : float
+        Loss of the noise alone.
+    loss : float
+        What the guarantee charges the pair, bounds and all.
+    """
+
+    origin: int
+    destination: int | None
+    changed: int
+    base_loss: float
+    loss: float
+
+
+def worst_pair(
+    mechanism: Additive,
+    need: Requirements,
+    tree: Tree,
+    guarantee: Guarantee,
+    *,
+    one_sided: bool = False,
+) -> WorstPair:
+    """Find the pair of neighbours that a guarantee of one release charges the most.
+
+    Parameters
+    ----------
+    mechanism : Additive
+        Pure noise on the nodes of `tree`.
+    need : Requirements
+        Without linear conditions beside those of the tree.
+    tree : Tree
+    guarantee : Guarantee
+        Of this mechanism under `need`.
+    one_sided : bool
+        Whether a record may also enter or leave what is counted, where the pins allow it.
+
+    Returns
+    -------
+    WorstPair
+        Its loss is the guarantee's epsilon.
+
+    Raises
+    ------
+    PrivacyError
+        If the noise is not pure, or linear conditions beside the tree are mandated.
+    EmptyNeighbourhoodError
+        If there are no neighbours.
+
+    References
+    ----------
+    `proofs/inequalities.md`, the theorem: the loss of a pair rises with its loss without the
+    bounds, and falls with the smallest change over scale among its entries whose bounds count.
+    """
+    if mechanism.noise.measure != "pure" or need.equalities[1].size or need.inequalities[1].size:
+        raise PrivacyError(
+            f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
+            "out; use DiscreteLaplace on a tree without linear conditions."
+        )
+    need = replace(need, pinned=determined(need))
+    cost = np.where(need.pinned, 0.0, mechanism.per_record / mechanism.scales)
+
+    def found(weight: FloatArray) -> WorstPair:
+        move = _dearest(weight, need, tree, guarantee, one_sided)
+        return _charge(move, cost, need, tree, mechanism, guarantee)
+
+    most = found(cost)
+    if guarantee.gamma_source != PROVED:
+        return most
+    pairs = conditioned_pairs(mechanism, need, guarantee.neighbours, one_sided=one_sided)
+    if most.loss >= pairs.loss() * (1.0 - CLOSE):
+        return most
+    # the pair that the bounds make worst changes one certain entry, which an extra cost forces
+    through = costs_through(cost, need, tree, guarantee.neighbours)
+    if one_sided:
+        through = np.maximum(through, one_sided_costs(cost, need, tree))
+    node = _node(pairs, cost, through, need, mechanism)
+    extra = np.zeros(len(tree))
+    extra[node] = 2.0 * pairs.worst
+    return found(cost + extra)
+
+
+def _dearest(
+    cost: FloatArray, need: Requirements, tree: Tree, guarantee: Guarantee, one_sided: bool
+) -> WorstMove:
+    move = worst_move(cost, need, tree, guarantee.neighbours)
+    if one_sided:
+        alone = one_sided_costs(cost, need, tree)[tree.leaves]
+        at = int(np.argmax(alone))
+        if alone[at] > move.cost:
+            return WorstMove(float(alone[at]), int(tree.leaves[at]), None)
+    return move
+
+
+def _node(
+    pairs: Pairs, cost: FloatArray, through: FloatArray, need: Requirements, mechanism: Additive
+) -> int:
+    """First entry whose worst pair is charged the most."""
+    losses = bounded_loss(pairs.base, pairs.alpha, pairs.steps)
+    at = int(np.flatnonzero(losses >= losses.max() * (1.0 - CLOSE))[0])
+    here = charged(need, mechanism.granularity) & (cost == pairs.alpha[at])
+    return int(np.argmax(np.where(here, through, -np.inf)))
+
+
+def _charge(
+    move: WorstMove,
+    cost: FloatArray,
+    need: Requirements,
+    tree: Tree,
+    mechanism: Additive,
+    guarantee: Guarantee,
+) -> WorstPair:
+    """Say what a guarantee charges one pair."""
+    up = _ancestry(tree, move.origin)
+    down = [] if move.destination is None else _ancestry(tree, move.destination)
+    changed = np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
+    base = float(cost[changed].sum())
+    loss = base
+    if guarantee.gamma_source == TRIVIAL:
+        loss = 2.0 * base
+    elif guarantee.gamma_source == PROVED:
+        grid = mechanism.granularity
+        counts = changed[charged(need, grid)[changed]]
+        if counts.size:
+            alpha = float(cost[counts].min())
+            loss = float(bounded_loss(base, alpha, mechanism.per_record / grid))
+    return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
+
+
+def _ancestry(tree: Tree, leaf: int) -> list[int]:
+    path = [leaf]
+    while tree.parents[path[-1]] >= 0:
+        path.append(int(tree.parents[path[-1]]))
+    return path
