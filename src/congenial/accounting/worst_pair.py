@@ -120,7 +120,7 @@ def _dearest(
     if one_sided:
         alone = one_sided_costs(cost, need, tree)[tree.leaves]
         at = int(np.argmax(alone))
-        if alone[at] > move.cost:
+        if alone[at] > move.cost * (1.0 + CLOSE):
             return WorstMove(float(alone[at]), int(tree.leaves[at]), None)
     return move
 
