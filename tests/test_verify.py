@@ -131,7 +131,8 @@ def test_a_certificate_that_is_none(real, content):
             "ELSE value END AS value) FROM t",
             "bounds",
         ),
-        ("SELECT * FROM t WHERE zone IS DISTINCT FROM '3'", "additivity"),
+        # its count may be zero, and then everything still adds up
+        ("SELECT * FROM t WHERE zone IS DISTINCT FROM '3'", "domain"),
         ("SELECT * FROM t WHERE borough IS DISTINCT FROM 'Combe' OR zone IS NOT NULL", "table"),
         ("SELECT * FROM t UNION ALL SELECT * FROM t WHERE zone = '3'", "table"),
         ("SELECT * REPLACE (value::DOUBLE AS value) FROM t", "table"),
