@@ -220,12 +220,16 @@ def test_too_many_cycles_are_refused_by_exact_and_chained_otherwise():
 
 def test_margins_leave_no_single_record_to_move():
     conditioned = TABLES["narrow"].condition()
-    for relation in ("substitute", "add-remove"):
-        with pytest.raises(EmptyNeighbourhoodError):
-            conditioned.guarantee(relation)
+    with pytest.raises(EmptyNeighbourhoodError):
+        conditioned.guarantee("add-remove")
+    # two move at once: four entries change
+    claim = conditioned.guarantee("substitute")
+    assert (claim.records, claim.at_once) == (2, True)
+    assert claim.epsilon == pytest.approx(4 / 0.6)
 
 
-@pytest.mark.parametrize(("lo", "gamma"), [(-INF, 0.0), (0.0, 1.0)])
+# two entries of one scale: a loss of 4 becomes log(2 e^4 - 1), proofs/inequalities.md
+@pytest.mark.parametrize(("lo", "gamma"), [(-INF, 0.0), (0.0, np.log(2 - np.exp(-4)) / 4)])
 def test_where_a_record_can_move_its_loss_is_charged(lo, gamma):
     # entries 0 and 9 are in the same row and the same column
     rows = np.column_stack((margins(3, 3), margins(3, 3)[:, 0]))
@@ -234,7 +238,7 @@ def test_where_a_record_can_move_its_loss_is_charged(lo, gamma):
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(0.5), 10), invariant)
     assert isinstance(conditioned, CutConditioned)
     got = conditioned.guarantee("substitute")
-    assert got.gamma == gamma
+    assert got.gamma == pytest.approx(gamma)
     assert got.epsilon == pytest.approx((1 + gamma) * 2 / 0.5)
     assert 0 < got.delta < 1e-5
     # the largest ratio between the two neighbours, by the law itself

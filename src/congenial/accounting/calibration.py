@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import Literal
 
 import numpy as np
@@ -18,7 +19,7 @@ from congenial.accounting.guarantee import (
 )
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants import Invariant, Requirements, requirements
+from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.tree import Tree
@@ -124,6 +125,9 @@ def level_scales(
         As `calibrate`.
     """
     _check(tree, need, epsilon, neighbours, split, method)
+    # budgets are shared out for records that move alone
+    known = replace(need, pinned=determined(need))
+    worst_move(np.zeros(need.n), known, tree, neighbours)
     share = np.zeros(tree.depth)
     share[list(split)] = list(split.values())
     units = 2.0 if neighbours == "substitute" else 1.0

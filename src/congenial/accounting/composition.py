@@ -38,7 +38,8 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     ArgumentError
         If there is none.
     PrivacyError
-        If they speak of different neighbouring relations or groups.
+        If they speak of different neighbouring relations or groups, or of records that change at
+        once under different sums.
 
     References
     ----------
@@ -205,6 +206,12 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
             raise PrivacyError(
                 f"guarantees under {first.neighbours!r} and {other.neighbours!r}, or for groups of "
                 "different size, do not compose; state all of them for the same."
+            )
+        alone = not (first.at_once or other.at_once)
+        if not alone and (other.at_once, other.unprotected) != (first.at_once, first.unprotected):
+            raise PrivacyError(
+                "guarantees for records that change at once, because of what is published exactly, "
+                "compose only where the same is published exactly; publish the same sums."
             )
     return first
 

@@ -7,18 +7,24 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, Pairs, bounded_pairs
+from congenial.accounting.joint_moves import JointMoves, joint_moves
 from congenial.accounting.neighbours import (
     Neighbours,
     costs_through,
+    fixed_sums,
     one_sided_costs,
     worst_move,
 )
 from congenial.accounting.zcdp import zcdp_epsilon
-from congenial.errors import PrivacyError
+from congenial.errors import EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
 
 __all__ = [
     "Guarantee",
@@ -67,7 +73,11 @@ class Guarantee:
     ideal_only : bool
         True where the claim holds for real-number noise and not for its floating-point draws.
     records : int
-        How many records change, one after another; more than 1 for a group.
+        How many records change; more than 1 for a group, or where `at_once`.
+    at_once : bool
+        True where what is published exactly lets no record change alone: the guarantee is for
+        datasets that differ in up to `records` records, replaced together, the fewest with which
+        every count changes that can change at all.
     """
 
     epsilon: float
@@ -82,11 +92,16 @@ class Guarantee:
     sampler_error: float
     ideal_only: bool = False
     records: int = 1
+    at_once: bool = False
 
     @property
     def sentence(self) -> str:
         """The guarantee as a sentence."""
         what = "one record" if self.records == 1 else f"{self.records} records, one after another,"
+        if self.at_once:
+            what = (
+                f"{self.records} records at once, the fewest that keep what is published exactly,"
+            )
         change = (
             f"replacing {what} by {'another' if self.records == 1 else 'others'}"
             if self.neighbours == "substitute"
@@ -182,6 +197,11 @@ def conditioned_guarantee(
         For Gaussian noise under inequalities, where nothing is proved.
     EmptyNeighbourhoodError
         If no neighbouring datasets remain.
+
+    Notes
+    -----
+    Where sums let no record move alone, those that must move together do: `joint_moves`, which
+    raises PrivacyError where it would have to guess.
     """
     inequalities = need.has_inequalities
     if mechanism.noise.measure == "zcdp" and inequalities:
@@ -258,10 +278,49 @@ def conditioned_pairs(
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(need.pinned, 0.0, change / mechanism.scales)
     tree = mechanism.tree or need.tree
+    joint = None if one_sided else _joint(cost, need, tree, neighbours)
+    return _pairs(mechanism, cost, need, neighbours, joint, one_sided)
+
+
+def _pairs(
+    mechanism: Additive,
+    cost: FloatArray,
+    need: Requirements,
+    neighbours: Neighbours,
+    joint: JointMoves | None,
+    one_sided: bool,
+) -> Pairs:
+    tree = mechanism.tree or need.tree
+    change, grid = mechanism.per_record, mechanism.granularity
+    if joint is not None:
+        # the theorem is for changes of one size; for others gamma = 1
+        grid = grid if joint.largest == 1 else 0.0
+        through = np.where(joint.changes, joint.cost, -np.inf)
+        return bounded_pairs(cost, through, need, change=change, grid=grid)
     through = costs_through(cost, need, tree, neighbours)
     if one_sided:
         through = np.maximum(through, one_sided_costs(cost, need, tree))
-    return bounded_pairs(cost, through, need, change=change, grid=mechanism.granularity)
+    return bounded_pairs(cost, through, need, change=change, grid=grid)
+
+
+def _joint(
+    cost: FloatArray,
+    need: Requirements,
+    tree: Tree | None,
+    neighbours: Neighbours,
+    *,
+    power: int = 1,
+) -> JointMoves | None:
+    """Moves of several records at once, where sums let none move alone; None where one can."""
+    if neighbours != "substitute" or not need.equalities[1].size:
+        return None
+    try:
+        worst_move(cost, need, tree, neighbours)
+    except EmptyNeighbourhoodError:
+        counted, fixed = fixed_sums(need, tree)
+    else:
+        return None
+    return joint_moves(cost, counted, fixed, power=power)
 
 
 def _guarantee(
@@ -284,7 +343,9 @@ def _guarantee(
         cost = 0.5 * cost**2
     cost = np.where(need.pinned, 0.0, cost)
     tree = mechanism.tree or need.tree
-    worst = worst_move(cost, need, tree, neighbours).cost
+    power = 2 if noise.measure == "zcdp" else 1
+    joint = None if one_sided else _joint(cost, need, tree, neighbours, power=power)
+    worst = worst_move(cost, need, tree, neighbours).cost if joint is None else joint.cost
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, need, tree).max()))
     rho: float | None = None
@@ -292,7 +353,7 @@ def _guarantee(
         base, delta = worst, 0.0
         epsilon = (1.0 + (source == TRIVIAL)) * base
         if source == PROVED:
-            pairs = conditioned_pairs(mechanism, need, neighbours, one_sided=one_sided)
+            pairs = _pairs(mechanism, cost, need, neighbours, joint, one_sided)
             base = max(base, pairs.worst)
             epsilon = max(base, pairs.loss())
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
@@ -314,6 +375,8 @@ def _guarantee(
         covered=_covered(need),
         sampler_error=error,
         ideal_only=not noise.discrete,
+        records=1 if joint is None else joint.records,
+        at_once=joint is not None,
     )
 
 

@@ -67,7 +67,8 @@ def worst_move(
     -----
     Substituting one record takes one unit from a leaf and adds one to another; ancestors that the
     two leaves share keep their counts. The pair stays possible where every pinned node and every
-    linear condition keeps its value.
+    linear condition keeps its value. Where such pairs exist for some records only, the others are
+    in no pair. Where there is none at all, `congenial.accounting.joint_moves` moves several.
     """
     if neighbours not in RELATIONS:
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
@@ -91,7 +92,7 @@ def worst_move(
             "as a Tree, or mandate sums of entries that share no record."
         )
     if tree is None or matrix.shape[0]:
-        return _worst_between_columns(cost, need, tree, matrix)
+        return _worst_between_columns(cost, need, tree)
     return _worst_in_tree(cost, need, tree)
 
 
@@ -225,13 +226,11 @@ def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMov
     return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
 
 
-def _worst_between_columns(
-    cost: FloatArray, need: Requirements, tree: Tree | None, matrix: FloatArray
-) -> WorstMove:
+def _worst_between_columns(cost: FloatArray, need: Requirements, tree: Tree | None) -> WorstMove:
     """Best pair of entries that enter every linear condition and every pin alike."""
     incidence = _incidence(need.n, tree)
     entries = tree.leaves if tree is not None else np.arange(need.n)
-    constant = np.vstack((matrix, np.eye(need.n)[need.pinned])) @ incidence[:, entries]
+    _, constant = fixed_sums(need, tree)
     group = alike_columns(constant)
     best: WorstMove | None = None
     for g in range(int(group.max()) + 1):
@@ -244,10 +243,28 @@ def _worst_between_columns(
                     best = WorstMove(total, int(members[a]), int(members[b]))
     if best is None:
         raise EmptyNeighbourhoodError(
-            "the mandated values leave no two entries between which a record could move, so a "
-            "guarantee would say nothing; mandate fewer values."
+            "the mandated values leave no two entries between which one record could move; "
+            "mandate fewer values."
         )
     return best
+
+
+def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, FloatArray]:
+    """What a record in each leaf or entry adds to every query, and to everything that is fixed.
+
+    Parameters
+    ----------
+    need : Requirements
+    tree : Tree or None
+
+    Returns
+    -------
+    ndarray of float64, shape (n, cells)
+    ndarray of float64, shape (m, cells)
+    """
+    entries = tree.leaves if tree is not None else np.arange(need.n)
+    counted = _incidence(need.n, tree)[:, entries]
+    return counted, np.vstack((need.equalities[0], np.eye(need.n)[need.pinned])) @ counted
 
 
 def _incidence(n: int, tree: Tree | None) -> FloatArray:

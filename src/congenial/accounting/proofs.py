@@ -35,6 +35,10 @@ def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
     """
     sources = guarantee.gamma_source.split("; ")
     found = [*_ALWAYS, *(file for source in sources for file in PROOFS[source])]
-    if len(sources) > 1 or guarantee.records > 1 or guarantee.rho is not None:
+    if (
+        len(sources) > 1
+        or (guarantee.records > 1 and not guarantee.at_once)
+        or guarantee.rho is not None
+    ):
         found.append("proofs/composition.md")
     return tuple(dict.fromkeys(found))
