@@ -84,7 +84,7 @@ class Weak(Model):
 
 def weakened(model: Model, share: float) -> Weak:
     mechanism = cg.Additive(cg.DiscreteLaplace(share * model.mechanism.scales), model.tree)
-    return Weak(model.plan, model.tree, mechanism, model.invariant, model.need, model)
+    return Weak(model.plan, model.tree, mechanism, model.invariant, model.need, model.split, model)
 
 
 @pytest.mark.parametrize("share", [0.7, 1.0])

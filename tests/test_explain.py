@@ -7,7 +7,7 @@ import pytest
 from city import listing, make_city
 
 import congenial as cg
-from congenial.errors import CongenialError
+from congenial.errors import CongenialError, PlanError
 from congenial.explain import as_text, expected_noise, explain, simulated_errors
 from congenial.model import build_model
 from congenial.plan import read_plan
@@ -54,6 +54,29 @@ def test_a_share_that_buys_nothing_is_told(tmp_path, neighbours, pins, split, un
     assert found.guarantee.epsilon == pytest.approx(0.8 if unused else 1.0)
     assert ("Not used: the share 0.2 of level root" in as_text(found)) is bool(unused)
     assert ("uses 0.8 of" in as_text(found)) is bool(unused)
+
+
+def test_the_shares_found_for_a_goal_are_told_and_make_the_same_noise(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
+    plan = read_plan(make_city(tmp_path, privacy=privacy + "goal = { borough = 3, zone = 1 }"))
+    found = explain(plan, tmp_path)
+    assert list(found.found) == ["borough", "zone"]
+    assert 0.5 < found.found["borough"] < 3**0.5 / (1 + 3**0.5)
+    text = as_text(found)
+    assert "weighted borough 3, zone 1: split = { borough = 0." in text
+    split = next(v for v in text.splitlines() if "split = {" in v).split(": ")[1].split(" gives")[0]
+    again = explain(read_plan(make_city(tmp_path, privacy=privacy + split)), tmp_path)
+    assert again.found is None
+    assert "Shares found" not in as_text(again)
+    assert [f.level.scale for f in again.forecasts] == [f.level.scale for f in found.forecasts]
+    assert again.guarantee == found.guarantee
+
+
+def test_a_goal_for_a_level_that_cannot_change_is_refused(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\ngoal = { root = 1, zone = 1 }'
+    plan = read_plan(make_city(tmp_path, privacy=privacy, invariants=""))
+    with pytest.raises(PlanError, match=r"privacy.goal gives 1 to 'root', .*; leave it out"):
+        explain(plan, tmp_path)
 
 
 def test_every_promise_is_named(tmp_path):

@@ -93,6 +93,7 @@ def test_the_words_known_here_are_those_known_below() -> None:
     assert SAMPLERS[:2] == plans.SAMPLERS
 
 
+GOAL = ("split = {", "goal = {")
 MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     ("unknown section", [("[privacy]", "[privasy]")], ["privasy", "did you mean 'privacy'"]),
     ("unknown key", [("epsilon =", "epsilom =")], ["privacy.epsilom", "did you mean 'epsilon'"]),
@@ -178,6 +179,37 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         "deepest level unmeasured, nothing negative",
         [("Borough = 0.4, PULocationID = 0.6", "Borough = 1.0")],
         ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    (
+        "a split and a goal",
+        [("noise = ", "goal = { PULocationID = 1.0 }\nnoise = ")],
+        ["privacy.goal is {'PULocationID': 1.0}", "privacy.split", "one of them"],
+    ),
+    ("unknown level in goal", [GOAL, ("{ B", "{ b")], ["privacy.goal.borough", "mean 'Borough'"]),
+    ("negative weight", [GOAL, ("0.4", "-4")], ["privacy.goal.Borough is -4", "nonnegative"]),
+    ("NaN weight", [GOAL, ("0.4", "nan")], ["privacy.goal.Borough is nan", "finite"]),
+    ("infinite weight", [GOAL, ("0.4", "inf")], ["privacy.goal.Borough is inf", "finite"]),
+    ("bool weight", [GOAL, ("0.4", "true")], ["privacy.goal.Borough is true"]),
+    ("text for a goal", [("split = {", 'goal = "x" # {')], ["privacy.goal is 'x'", "table"]),
+    (
+        "a weight for a level published exactly",
+        [GOAL, ("{ Borough", "{ root")],
+        ["privacy.goal.root is 0.4", "a weight for a level published exactly is a mistake"],
+    ),
+    (
+        "a weight for a level that follows from an exact one",
+        [GOAL, ("{ Borough", "{ root"), ('["root"]', '["Borough"]')],
+        ["privacy.goal.root is 0.4", "'Borough'", "mistake", "weigh the finer levels"],
+    ),
+    (
+        "deepest level without a weight",
+        [GOAL, ("0.6", "0")],
+        ["privacy.goal", "'PULocationID'", "a weight"],
+    ),
+    (
+        "empty goal",
+        [GOAL, ("{ Borough = 0.4, PULocationID = 0.6 }", "{}")],
+        ["privacy.goal", "'PULocationID'", "a weight"],
     ),
     ("epsilon that says nothing", [("epsilon = 1.0", "epsilon = 50.0")], ["epsilon", "50", "16"]),
     (
@@ -297,6 +329,15 @@ def test_a_plan_made_in_python_is_checked_too() -> None:
 def test_split_is_forgiven_rounding() -> None:
     plan = parse_plan(changed(("0.4", "0.3333333333"), ("0.6", "0.6666666667")))
     assert plan.privacy.split == {"Borough": 0.3333333333, "PULocationID": 0.6666666667}
+
+
+def test_a_goal_weighs_levels_and_need_not_add_up() -> None:
+    plan = parse_plan(changed(GOAL, ("0.4", "3"), ("0.6", "7.5")))
+    assert plan.privacy.split is None
+    assert plan.privacy.goal == {"Borough": 3.0, "PULocationID": 7.5}
+    assert plan.unmeasured_levels == ()
+    plan = parse_plan(changed(GOAL, ("0.4", "0")))
+    assert plan.unmeasured_levels == ("Borough",)
 
 
 def test_an_unmeasured_level_is_allowed_where_the_law_stays_proper() -> None:

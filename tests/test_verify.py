@@ -73,6 +73,23 @@ def test_an_untouched_release_passes(pristine):
     assert len(verify(pristine / "real")) >= 15
 
 
+def test_a_release_for_a_goal_passes_and_its_noise_follows_from_it(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\ngoal = { borough = 3, zone = 1 }'
+    plan = read_plan(make_city(tmp_path, privacy=privacy))
+    release(plan, tmp_path / "out", base=tmp_path)
+    assert failed(tmp_path / "out") == []
+    stated = json.loads((tmp_path / "out" / files.CERTIFICATE).read_text())
+    model = build_model(plan, build_tree(plan, base=tmp_path))
+    assert [v["scale"] for v in stated["levels"]] == [v.scale for v in model.levels]
+    assert stated["guarantee"]["epsilon"] <= 1.0
+
+    def weigh(certificate):
+        certificate["plan"]["privacy"]["goal"]["borough"] = 3.1
+
+    restate(tmp_path / "out", weigh)
+    assert "noise" in failed(tmp_path / "out")
+
+
 def test_rewriting_alone_changes_nothing(real):
     # the helper by which the tests below spoil a release does not spoil it by itself
     retable(real, "SELECT * FROM t")

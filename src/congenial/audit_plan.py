@@ -174,9 +174,8 @@ def part_of(model: Model) -> Model:
     if model.plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
     mechanism = Additive(DiscreteLaplace(model.mechanism.scales[nodes]), small)
-    return Model(
-        model.plan, small, mechanism, invariant, requirements(invariant, len(small), small)
-    )
+    need = requirements(invariant, len(small), small)
+    return Model(model.plan, small, mechanism, invariant, need, model.split)
 
 
 def _siblings(tree: Tree, leaf: int) -> list[int]:

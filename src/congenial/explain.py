@@ -65,6 +65,8 @@ class Explanation:
         The pair of neighbouring datasets that the guarantee charges the most.
     unused : tuple of str
         Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
+    found : dict of str to float or None
+        The shares found for the plan's goal, by level; None where it has none.
     """
 
     plan: Plan
@@ -75,6 +77,7 @@ class Explanation:
     guarantee: Guarantee
     worst: Neighbours
     unused: tuple[str, ...] = ()
+    found: dict[str, float] | None = None
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -119,6 +122,9 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         model.guarantee,
         worst_neighbours(model, model.guarantee),
         unused_levels(model),
+        None
+        if plan.privacy.goal is None
+        else {plan.level_names[depth]: share for depth, share in model.split.items()},
     )
 
 
@@ -210,12 +216,25 @@ def as_text(explanation: Explanation) -> str:
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
         f"Worst neighbours: {explanation.worst.sentence}",
+        *_found(explanation),
         *_unused(explanation),
         *_debited(explanation),
         "",
         f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
     return "\n".join(lines)
+
+
+def _found(explanation: Explanation) -> list[str]:
+    goal, found = explanation.plan.privacy.goal, explanation.found
+    if goal is None or found is None:
+        return []
+    weights = ", ".join(f"{level} {goal[level]:g}" for level in found)
+    shares = ", ".join(f"{level} = {share:g}" for level, share in found.items())
+    return [
+        f"Shares found for the goal, the least sum of noise scales weighted {weights}: split = "
+        f"{{ {shares} }} gives the same noise."
+    ]
 
 
 def _unused(explanation: Explanation) -> list[str]:

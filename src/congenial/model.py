@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Protocol, cast
@@ -10,7 +11,13 @@ from typing import Protocol, cast
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.calibration import METHODS, Method, changing_levels, level_scales
+from congenial.accounting.calibration import (
+    METHODS,
+    Method,
+    changing_levels,
+    goal_split,
+    level_scales,
+)
 from congenial.accounting.guarantee import (
     Guarantee,
     conditioned_guarantee,
@@ -93,6 +100,8 @@ class Model:
     invariant : Invariant
     need : Requirements
         The invariant resolved for the tree.
+    split : mapping of int to float
+        Share of the noise's budget that each level has, by depth.
     """
 
     plan: Plan
@@ -100,6 +109,7 @@ class Model:
     mechanism: Additive
     invariant: Invariant
     need: Requirements
+    split: Mapping[int, float]
 
     @property
     def neighbours(self) -> Neighbours:
@@ -180,15 +190,16 @@ def build_model(plan: Plan, tree: Tree) -> Model:
         invariant = invariant & nonnegative()
     need = requirements(invariant, len(tree), tree)
     neighbours = _neighbours(plan)
+    split = _split(plan, tree, need, neighbours)
     scales = level_scales(
         tree,
         need,
         epsilon=plan.privacy.epsilon,
         neighbours=neighbours,
-        split=_split(plan, tree, need, neighbours),
+        split=split,
         method=_method(plan),
     )
-    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need)
+    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need, split)
 
 
 def claim(model: Model, sampler_error: float) -> Guarantee:
@@ -242,26 +253,51 @@ def _unprotected(model: Model) -> tuple[str, ...]:
 
 
 def _split(plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours) -> dict[int, float]:
-    """Shares keyed by depth; equal ones over the levels that can change where none are given."""
-    given = plan.privacy.split
-    if given is None:
-        levels = changing_levels(tree, need, neighbours)
-        return {level: 1.0 / len(levels) for level in levels}
-    split = {}
-    for name, share in given.items():
+    """Shares by depth: given, found for the goal, or equal over the levels that can change."""
+    privacy = plan.privacy
+    if privacy.goal is not None:
+        changing = changing_levels(tree, need, neighbours)
+        goal = _by_depth(plan, tree, need, "goal", privacy.goal)
+        for depth, weight in goal.items():
+            if weight > 0 and depth not in changing:
+                raise PlanError(
+                    f"privacy.goal gives {weight:g} to {plan.level_names[depth]!r}, whose counts "
+                    "are the same in all neighbouring datasets, so that noise there protects "
+                    "nothing; leave it out."
+                )
+        return goal_split(
+            tree,
+            need,
+            goal,
+            epsilon=privacy.epsilon,
+            neighbours=neighbours,
+            method=_method(plan),
+        )
+    if privacy.split is not None:
+        return _by_depth(plan, tree, need, "split", privacy.split)
+    levels = changing_levels(tree, need, neighbours)
+    return {level: 1.0 / len(levels) for level in levels}
+
+
+def _by_depth(
+    plan: Plan, tree: Tree, need: Requirements, key: str, given: Mapping[str, float]
+) -> dict[int, float]:
+    """Shares or weights of levels by depth instead of by name."""
+    found = {}
+    for name, number in given.items():
         if name not in plan.level_names:
             raise PlanError(
-                f"privacy.split names {name!r}, which is not a level; give levels among "
+                f"privacy.{key} names {name!r}, which is not a level; give levels among "
                 f"{', '.join(plan.level_names)}."
             )
         depth = plan.level_names.index(name)
-        if share > 0 and need.pinned[tree.level == depth].all():
+        if number > 0 and need.pinned[tree.level == depth].all():
             raise PlanError(
-                f"privacy.split gives {share:g} to {name!r}, whose nodes are all published exactly "
-                "and need no noise; give its share to the other levels."
+                f"privacy.{key} gives {number:g} to {name!r}, whose nodes are all published "
+                "exactly and need no noise; give it to the other levels."
             )
-        split[depth] = share
-    return split
+        found[depth] = number
+    return found
 
 
 def _check_names(plan: Plan, tree: Tree) -> None:

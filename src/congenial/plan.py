@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 import tomllib
+from collections.abc import Mapping
 from pathlib import Path
 
 import msgspec
@@ -107,12 +108,12 @@ class Plan(msgspec.Struct, frozen=True):
 
     @property
     def unmeasured_levels(self) -> tuple[str, ...]:
-        """Levels without noise of their own, by `split`, that are not published exactly."""
-        split = self.privacy.split
-        if split is None:
+        """Levels without noise of their own, by `split` or `goal`, not published exactly."""
+        given = self.privacy.split if self.privacy.goal is None else self.privacy.goal
+        if given is None:
             return ()
         exact = self.exact_levels
-        return tuple(v for v in self.level_names if not split.get(v) and v not in exact)
+        return tuple(v for v in self.level_names if not given.get(v) and v not in exact)
 
 
 def read_plan(path: str | Path) -> Plan:
@@ -244,39 +245,48 @@ def _check_neighbours(plan: Plan) -> None:
 
 
 def _check_split(plan: Plan) -> None:
-    split, levels, exact = plan.privacy.split, plan.level_names, plan.exact_levels
-    if split is None:
-        return
-    for level, share in split.items():
-        key = f"privacy.split.{level}"
-        if level not in levels:
-            refuse(key, "names no level", f"give {one_of(levels)}{nearest(level, levels)}")
-        if share > 0 and level in exact:
-            refuse(
-                key,
-                f"is {show(share)}, and budget for a level published exactly is a mistake, since "
-                "exact counts need no noise",
-                "give its share to the other levels, or take it out of invariants.publish_exactly",
-            )
-        follows = [v for v in exact if levels.index(v) > levels.index(level)]
-        if share > 0 and follows:
-            refuse(
-                key,
-                f"is {show(share)}, and budget for a level whose counts follow from "
-                f"{follows[0]!r}, which is published exactly, is a mistake",
-                "give its share to the finer levels",
-            )
-    total = math.fsum(split.values())
-    if abs(total - 1.0) > TOLERANCE:
-        refuse("privacy.split", f"adds up to {total:.12g}", "give shares that add up to 1")
+    split, goal, levels = plan.privacy.split, plan.privacy.goal, plan.level_names
+    if split is not None:
+        _check_levels(plan, "split", split, "budget", "give its share to")
+        total = math.fsum(split.values())
+        if abs(total - 1.0) > TOLERANCE:
+            refuse("privacy.split", f"adds up to {total:.12g}", "give shares that add up to 1")
+    if goal is not None:
+        _check_levels(plan, "goal", goal, "a weight", "weigh")
     if levels[-1] in plan.unmeasured_levels:
         # with nonnegativity the law exists, but the work of an exact draw grows with the counts
+        what = "share" if goal is None else "weight"
         refuse(
-            "privacy.split",
-            f"gives no share to {levels[-1]!r}, the deepest level, whose counts could then be "
+            f"privacy.{'split' if goal is None else 'goal'}",
+            f"gives no {what} to {levels[-1]!r}, the deepest level, whose counts could then be "
             "anything",
-            f"give {levels[-1]!r} a share",
+            f"give {levels[-1]!r} a {what}",
         )
+
+
+def _check_levels(
+    plan: Plan, name: str, given: Mapping[str, float], what: str, remedy: str
+) -> None:
+    levels, exact = plan.level_names, plan.exact_levels
+    for level, number in given.items():
+        key = f"privacy.{name}.{level}"
+        if level not in levels:
+            refuse(key, "names no level", f"give {one_of(levels)}{nearest(level, levels)}")
+        if number > 0 and level in exact:
+            refuse(
+                key,
+                f"is {show(number)}, and {what} for a level published exactly is a mistake, since "
+                "exact counts need no noise",
+                f"{remedy} the other levels, or take it out of invariants.publish_exactly",
+            )
+        follows = [v for v in exact if levels.index(v) > levels.index(level)]
+        if number > 0 and follows:
+            refuse(
+                key,
+                f"is {show(number)}, and {what} for a level whose counts follow from "
+                f"{follows[0]!r}, which is published exactly, is a mistake",
+                f"{remedy} the finer levels",
+            )
 
 
 def _check_ledger(plan: Plan) -> None:

@@ -156,7 +156,10 @@ class Privacy(msgspec.Struct, frozen=True):
         The final guarantee, inequalities charged.
     split : dict of str to float, optional
         Share of epsilon for each level, adding up to 1; a level without a share is not measured.
-        Equal shares over the levels that can change where not given.
+        Equal shares over the levels that can change where neither it nor `goal` is given.
+    goal : dict of str to float, optional
+        Weight of the noise's error at each level, for the split with the least weighted sum of
+        scales; a level without a weight is not measured.
     noise : {"discrete-laplace"}
     ledger : str, optional
         File of the ledger that each release is debited in.
@@ -167,6 +170,7 @@ class Privacy(msgspec.Struct, frozen=True):
     split: dict[str, float] | None = None
     noise: str = "discrete-laplace"
     ledger: str | None = None
+    goal: dict[str, float] | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
@@ -182,6 +186,20 @@ class Privacy(msgspec.Struct, frozen=True):
                 "leaves nothing",
                 f"give a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
             )
+        if self.split is not None and self.goal is not None:
+            refuse(
+                "privacy.goal",
+                f"is {show(self.goal)} while privacy.split is {show(self.split)}, and a goal is "
+                "what a split is found for",
+                "give one of them",
+            )
+        for level, weight in (self.goal or {}).items():
+            if not is_number(weight) or not (weight >= 0 and math.isfinite(weight)):
+                refuse(
+                    f"privacy.goal.{level}",
+                    f"is {show(weight)}",
+                    "give a nonnegative, finite weight",
+                )
         split = self.split or {}
         for level, share in split.items():
             if not is_number(share) or not 0 <= share <= 1:

@@ -10,7 +10,6 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.gamma import Pairs
 from congenial.accounting.guarantee import (
     Guarantee,
     conditioned_guarantee,
@@ -18,6 +17,7 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
 )
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
+from congenial.accounting.split import best_split
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.mechanisms.additive import Additive
@@ -38,6 +38,7 @@ def calibrate(
     epsilon: float,
     neighbours: Neighbours,
     split: Mapping[int, float] | None = None,
+    goal: Mapping[int, float] | None = None,
     method: Method = "conditioning",
 ) -> DiscreteLaplace:
     """Noise at the nodes of a tree that ends in a given epsilon, inequalities charged.
@@ -52,7 +53,11 @@ def calibrate(
     neighbours : {"substitute", "add-remove"}
     split : mapping of int to float, optional
         Share of the budget for each level (0 is the root's), adding up to 1; a level without a
-        share is not measured. Equal shares over the levels that can change where not given.
+        share is not measured. Equal shares over the levels that can change where neither this nor
+        `goal` is given.
+    goal : mapping of int to float, optional
+        Weight for each level of the noise's error at one of its counts, nonnegative; the split is
+        the one with the least weighted sum of scales. A level without a weight is not measured.
     method : {"conditioning", "imaging"}
 
     Returns
@@ -63,11 +68,11 @@ def calibrate(
     Raises
     ------
     ArgumentError
-        If an argument is not valid.
+        If an argument is not valid, or both a split and a goal are given.
     EmptyNeighbourhoodError
         If the invariant leaves no neighbouring datasets.
     PrivacyError
-        If a level published exactly is given budget.
+        If a level published exactly is given budget, or a weight.
 
     Notes
     -----
@@ -76,15 +81,85 @@ def calibrate(
     Bounds raise the loss of conditioning by what `proofs/inequalities.md` proves, which depends on
     the scales: the budgets add up to the number whose loss is `epsilon`, found by bisection. With
     one pinned total, nonnegative counts and epsilon = 1 it is log((e + 1) / 2) = 0.62.
+
+    The scale is the mean absolute error of Laplace noise, which that of discrete Laplace noise is
+    a little below. `goal_split` gives the split that a goal stands for.
     """
     need = requirements(invariant, len(tree), tree)
-    if split is None:
+    if goal is not None:
+        if split is not None:
+            raise ArgumentError("both split and goal are given; give one of them.")
+        split = goal_split(tree, need, goal, epsilon=epsilon, neighbours=neighbours, method=method)
+    elif split is None:
         levels = changing_levels(tree, need, neighbours)
         split = {level: 1.0 / len(levels) for level in levels}
     scales = level_scales(
         tree, need, epsilon=epsilon, neighbours=neighbours, split=split, method=method
     )
     return DiscreteLaplace(scales)
+
+
+def goal_split(
+    tree: Tree,
+    need: Requirements,
+    goal: Mapping[int, float],
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    method: Method,
+) -> dict[int, float]:
+    """Split with the least weighted sum of noise scales at a given final epsilon.
+
+    Parameters
+    ----------
+    goal : mapping of int to float
+        Weight of each level, nonnegative.
+    tree, need, epsilon, neighbours, method
+        As for `level_scales`.
+
+    Returns
+    -------
+    dict of int to float
+        Shares of the levels with a positive weight, in whole ten-thousandths; as a split they give
+        the same noise, bit for bit.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or a level is weighed that no neighbouring dataset changes.
+    EmptyNeighbourhoodError
+        If the invariant leaves no neighbouring datasets.
+    PrivacyError
+        If a level published exactly is given a weight.
+    """
+    _check(epsilon, neighbours, method)
+    for level, weight in goal.items():
+        if level not in range(tree.depth):
+            raise ArgumentError(f"goal names level {level!r}; give 0 to {tree.depth - 1}.")
+        if not (math.isfinite(weight) and weight >= 0):
+            raise ArgumentError(f"goal[{level}] is {weight!r}; give a nonnegative, finite weight.")
+        if weight > 0 and need.pinned[tree.level == level].all():
+            raise PrivacyError(
+                f"goal gives weight {weight:g} to level {level}, which is published exactly and "
+                "has no error; leave it out."
+            )
+    if not any(goal.values()):
+        raise ArgumentError("goal weighs no level; give some level a positive weight.")
+    changing = changing_levels(tree, need, neighbours)
+    for level, weight in goal.items():
+        if weight > 0 and level not in changing:
+            raise ArgumentError(
+                f"goal gives weight {weight:g} to level {level}, whose counts are the same in all "
+                "neighbouring datasets, so that noise there protects nothing; leave it out."
+            )
+    return best_split(
+        tree,
+        need,
+        goal,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        charge_bounds=method == "conditioning",
+    )
 
 
 def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> list[int]:
@@ -124,7 +199,8 @@ def level_scales(
     ArgumentError, EmptyNeighbourhoodError, PrivacyError
         As `calibrate`.
     """
-    _check(tree, need, epsilon, neighbours, split, method)
+    _check(epsilon, neighbours, method)
+    _check_split(tree, need, split)
     # budgets are shared out for records that move alone
     known = replace(need, pinned=determined(need))
     worst_move(np.zeros(need.n), known, tree, neighbours)
@@ -140,7 +216,7 @@ def level_scales(
     base = epsilon
     if method == "conditioning" and need.has_inequalities:
         noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
-        base = _base(conditioned_pairs(noise, need, neighbours), epsilon)
+        base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
     scales = scales_for(base)
     reached = _guarantee(tree, need, scales, neighbours, method).epsilon
     if reached > epsilon * (1.0 + TOLERANCE):
@@ -156,23 +232,6 @@ def level_scales(
     return scales
 
 
-def _base(pairs: Pairs, epsilon: float) -> float:
-    """Budget of the noise that bounds raise to `epsilon`, from the pairs at a budget of 1.
-
-    Shares that no pair of neighbours uses stay unused, so the aim is the share that one uses.
-    """
-    # bounds cost nothing at best, and as much again at worst
-    low, high = 0.5 * epsilon, epsilon
-    while True:
-        middle = 0.5 * (low + high)
-        if not low < middle < high:
-            return low
-        if pairs.loss(middle) <= epsilon * pairs.worst:
-            low = middle
-        else:
-            high = middle
-
-
 def _guarantee(
     tree: Tree, need: Requirements, scales: FloatArray, neighbours: Neighbours, method: Method
 ) -> Guarantee:
@@ -180,14 +239,7 @@ def _guarantee(
     return state(Additive(DiscreteLaplace(scales), tree), need, neighbours, sampler_error=0.0)
 
 
-def _check(
-    tree: Tree,
-    need: Requirements,
-    epsilon: float,
-    neighbours: Neighbours,
-    split: Mapping[int, float],
-    method: Method,
-) -> None:
+def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
     if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
         raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
     if not (math.isfinite(epsilon) and epsilon > 0):
@@ -196,6 +248,9 @@ def _check(
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
     if method not in METHODS:
         raise ArgumentError(f"method is {method!r}; give 'conditioning' or 'imaging'.")
+
+
+def _check_split(tree: Tree, need: Requirements, split: Mapping[int, float]) -> None:
     for level, share in split.items():
         if level not in range(tree.depth):
             raise ArgumentError(f"split names level {level!r}; give 0 to {tree.depth - 1}.")

@@ -114,6 +114,22 @@ class Pairs:
         found = bounded_loss(factor * self.base, factor * self.alpha, self.steps)
         return float(found.max(initial=worst))
 
+    def budget(self, epsilon: float) -> float:
+        """Factor that raises the loss to `epsilon`, for pairs of noise with a budget of 1.
+
+        Shares that no pair of neighbours uses stay unused, so the aim is the share that one uses.
+        """
+        # bounds cost nothing at best, and as much again at worst
+        low, high = 0.5 * epsilon, epsilon
+        while True:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                return low
+            if self.loss(middle) <= epsilon * self.worst:
+                low = middle
+            else:
+                high = middle
+
 
 def bounded_pairs(
     cost: FloatArray, through: FloatArray, need: Requirements, *, change: float, grid: float
@@ -134,8 +150,25 @@ def bounded_pairs(
     worst = float(through.max(initial=0.0))
     if need.inequalities[1].size or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
-    counts = charged(need, grid) & np.isfinite(through)
+    return sorted_pairs(cost, through, charged(need, grid), steps=change / grid)
+
+
+def sorted_pairs(
+    cost: FloatArray, through: FloatArray, counts: BoolArray, *, steps: float
+) -> Pairs:
+    """Sort neighbouring pairs by what given bounds can cost them.
+
+    Parameters
+    ----------
+    cost, through : ndarray of float64, shape (n,)
+        As for `bounded_pairs`.
+    counts : ndarray of bool, shape (n,)
+        The entries whose bounds count.
+    steps : float
+        As for `bounded_loss`.
+    """
+    counts = counts & np.isfinite(through)
     alpha, at = np.unique(cost[counts], return_inverse=True)
     base = np.zeros(alpha.size)
     np.maximum.at(base, at.ravel(), through[counts])
-    return Pairs(worst, base, alpha, change / grid)
+    return Pairs(float(through.max(initial=0.0)), base, alpha, steps)
