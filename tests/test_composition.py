@@ -160,3 +160,9 @@ def test_the_sentence_names_the_group():
     assert "replacing 2 records, one after another, by others" in (
         group_privacy(stated(relation="substitute"), 2).sentence
     )
+
+
+def test_disjoint_parts_that_do_not_cover_all_datasets_are_refused():
+    narrow = replace(stated(), covered="all datasets that satisfy the bounds")
+    with pytest.raises(PrivacyError, match="stated for fewer"):
+        compose_parallel([stated(), narrow])

@@ -109,6 +109,11 @@ def compose_parallel(
             "releases of disjoint parts are stated under 'substitute', which says nothing of a "
             "part that gains or loses a record; state each under 'add-remove'."
         )
+    if any(g.covered != _ALL for g in guarantees):
+        raise PrivacyError(
+            "releases of disjoint parts are added up for all datasets only, and one of them is "
+            "stated for fewer; leave out bounds above 0 or below infinity."
+        )
     worst = replace(
         first,
         epsilon=max(g.epsilon for g in guarantees),
@@ -207,11 +212,10 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
                 f"guarantees under {first.neighbours!r} and {other.neighbours!r}, or for groups of "
                 "different size, do not compose; state all of them for the same."
             )
-        alone = not (first.at_once or other.at_once)
-        if not alone and (other.at_once, other.unprotected) != (first.at_once, first.unprotected):
+        if first.at_once or other.at_once:
             raise PrivacyError(
                 "guarantees for records that change at once, because of what is published exactly, "
-                "compose only where the same is published exactly; publish the same sums."
+                "do not compose: together the sums may need more records; condition once on all."
             )
     return first
 
