@@ -230,8 +230,8 @@ def test_the_sentence_tells_moves_at_once_from_groups():
     assert "proofs/composition.md" not in proofs_of(claim)
     with pytest.raises(PrivacyError, match="2 records already"):
         cg.group_privacy(claim, 2)
-    with pytest.raises(PrivacyError, match="together the sums may need more records"):
-        cg.compose([claim, claim])
+    twice = cg.compose([claim, claim])
+    assert (twice.epsilon, twice.records, twice.at_once) == (2 * claim.epsilon, 2, True)
     single = conditioned(np.ones((1, 9)), 1.0).guarantee("substitute")
     assert not single.at_once
     for other in (single, cg.group_privacy(single, 2)):
@@ -273,3 +273,41 @@ def test_coefficients_are_compared_exactly():
     assert math.isclose(
         joint_moves(np.ones(3), np.eye(3), np.array([[big, big + 1, big + 2]])).cost, 4.0
     )
+
+
+def test_claims_under_different_sums_do_not_compose():
+    # each pair of margins of a cube leaves moves of two records, all three pairs together of four
+    cells = np.arange(8).reshape(2, 2, 2)
+
+    def margins(axis):
+        lines = np.moveaxis(cells, axis, 2).reshape(4, 2)
+        return [np.isin(cells, line).ravel().astype(int) for line in lines]
+
+    claims = [
+        conditioned(np.array(margins(a) + margins(a + 1)), 1.0).guarantee("substitute")
+        for a in (0, 1)
+    ]
+    assert [claim.records for claim in claims] == [2, 2]
+    with pytest.raises(PrivacyError, match="different mandated sums"):
+        cg.compose(claims)
+    singles = [
+        conditioned(np.array([row]), 1.0).guarantee("substitute") for row in ([1, 1, 0], [0, 1, 1])
+    ]
+    with pytest.raises(PrivacyError, match="different mandated sums"):
+        cg.compose(singles)
+    assert cg.compose([singles[0], singles[0]]).epsilon == 2 * singles[0].epsilon
+
+
+def test_entries_that_no_single_record_changes_are_said_to_be_unprotected():
+    # four cells of a table with fixed margins, and two free ones beside it
+    sums = np.array(
+        [[1, 1, 0, 0, 0, 0], [0, 0, 1, 1, 0, 0], [1, 0, 1, 0, 0, 0], [0, 1, 0, 1, 0, 0]]
+    )
+    claim = conditioned(sums, 10.0).guarantee("substitute")
+    assert claim.records == 1
+    told = "changes of the 4 entries that no single record can enter or leave"
+    assert told in claim.unprotected and told in claim.sentence
+    all_free = conditioned(np.ones((1, 4)), 10.0).guarantee("substitute")
+    assert not any("no single record" in text for text in all_free.unprotected)
+    at_once = conditioned(SUMS["3 by 3"], 1.0).guarantee("substitute")
+    assert not any("no single record" in text for text in at_once.unprotected)

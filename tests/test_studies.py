@@ -11,6 +11,7 @@ import pytest
 from congenial.cli import run
 from congenial.errors import ArgumentError, ReleaseError
 from congenial.studies import NAMES, sources
+from congenial.studies import write as write_module
 from congenial.studies.record import Figure, Study, Table, replicates
 from congenial.studies.write import write
 
@@ -108,3 +109,11 @@ def test_an_unknown_study_is_refused(capsys):
 def test_every_study_is_made_by_make_studies():
     text = (Path(__file__).parents[1] / "Makefile").read_text(encoding="utf-8")
     assert f"for study in {' '.join(NAMES)};" in text
+
+
+def test_what_is_not_installed_is_said_before_a_study_runs(monkeypatch, capsys, tmp_path):
+    monkeypatch.setattr(write_module, "_NEEDED", ("no_such_library",))
+    assert run(["study", "two-bin", "--out", str(tmp_path / "out")]) == 2
+    told = capsys.readouterr().err
+    assert "no_such_library" in told and "congenial[studies]" in told
+    assert not (tmp_path / "out").exists()

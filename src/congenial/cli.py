@@ -273,9 +273,9 @@ def study_command(name: str, out: Path, seed: int, effort: float) -> None:
         from importlib import import_module
 
         from congenial.progress import progress
-        from congenial.studies.write import check_writable, write
+        from congenial.studies.write import check_installed, write
 
-        check_writable()
+        check_installed()
         study = import_module(f"congenial.studies.{name.replace('-', '_')}")
     with progress() as notify:
         notify(f"study {name}")

@@ -212,11 +212,17 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
                 f"guarantees under {first.neighbours!r} and {other.neighbours!r}, or for groups of "
                 "different size, do not compose; state all of them for the same."
             )
-        if first.at_once or other.at_once:
+        same = not first.at_once or other.unprotected == first.unprotected
+        if other.at_once != first.at_once or not same:
             raise PrivacyError(
                 "guarantees for records that change at once, because of what is published exactly, "
-                "do not compose: together the sums may need more records; condition once on all."
+                "compose only where the same is published exactly; publish the same in each."
             )
+    if len({g.sums for g in guarantees if g.sums}) > 1:
+        raise PrivacyError(
+            "guarantees under different mandated sums do not compose, since together the sums may "
+            "leave fewer neighbours or none; mandate the same sums in each release."
+        )
     return first
 
 

@@ -18,6 +18,7 @@ from congenial.accounting.neighbours import (
     one_sided_costs,
     worst_move,
 )
+from congenial.accounting.scope import covered, sums_of, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Requirements, determined
@@ -78,6 +79,8 @@ class Guarantee:
         True where what is published exactly lets no record change alone: the guarantee is for
         datasets that differ in up to `records` records, replaced together, the fewest with which
         every count changes that can change at all.
+    sums : str
+        Digest of the mandated sums, by which guarantees about the same ones are known.
     """
 
     epsilon: float
@@ -93,6 +96,7 @@ class Guarantee:
     ideal_only: bool = False
     records: int = 1
     at_once: bool = False
+    sums: str = ""
 
     @property
     def sentence(self) -> str:
@@ -123,43 +127,6 @@ class Guarantee:
     def __str__(self) -> str:
         """Return the sentence."""
         return self.sentence
-
-
-def _unprotected(mechanism: Additive, need: Requirements) -> tuple[str, ...]:
-    """Name what is published exactly: whole levels by level, other nodes one by one."""
-    tree = mechanism.tree or need.tree
-    pinned = need.pinned
-    out: list[str] = []
-    if tree is None:
-        out += [f"the exact value of entry {i}" for i in np.flatnonzero(pinned)]
-    else:
-        rest = pinned.copy()
-        for depth in range(tree.depth):
-            here = tree.level == depth
-            if pinned[here].all() and here.any():
-                names = [tree.names[v] for v in np.flatnonzero(here)]
-                which = (
-                    f"of {names[0]}"
-                    if len(names) == 1
-                    else f"of all {len(names)} nodes of level {depth}"
-                )
-                out.append(f"the exact count {which}")
-                rest[here] = False
-        out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in np.flatnonzero(rest)]
-    if need.equalities[1].size:
-        out.append(f"{need.equalities[1].size} mandated linear totals")
-    return tuple(out)
-
-
-def _covered(need: Requirements) -> str:
-    covered = "all datasets"
-    if need.pinned.any() or need.equalities[1].size:
-        covered = "datasets that agree on everything that is published exactly"
-    free = ~need.pinned
-    if ((need.lo > 0.0) | np.isfinite(need.hi))[free].any() or need.inequalities[1].size:
-        # data outside the bounds are refused, which an onlooker may notice
-        covered += " and satisfy the bounds" if "agree" in covered else " that satisfy the bounds"
-    return covered
 
 
 def with_sampler_error(epsilon: float, delta: float, error: float) -> float:
@@ -371,8 +338,9 @@ def _guarantee(
         gamma_source=source,
         base_epsilon=base,
         rho=rho,
-        unprotected=_unprotected(mechanism, need),
-        covered=_covered(need),
+        unprotected=unprotected(mechanism, need, neighbours),
+        covered=covered(need),
+        sums=sums_of(need),
         sampler_error=error,
         ideal_only=not noise.discrete,
         records=1 if joint is None else joint.records,

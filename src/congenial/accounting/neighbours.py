@@ -294,7 +294,7 @@ def alike_columns(rows: FloatArray) -> npt.NDArray[np.int64]:
     -----
     Equal sums of real coefficients may differ in their last digits, which must not hide a pair of
     neighbours: numbers count as equal where no gap above 2^-30 of the row's largest lies between
-    them. Taking too many for equal only makes a guarantee weaker.
+    them. Coefficients that differ by less are taken for equal on purpose.
     """
     labels = np.zeros(rows.shape, dtype=np.int64)
     for label, row in zip(labels, rows, strict=True):

@@ -15,17 +15,22 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-def check_writable() -> None:
-    """Check, before a study runs, that its figures can be drawn.
+# What studies draw, project and search starts with.
+_NEEDED = ("matplotlib", "piqp", "scipy")
+
+
+def check_installed() -> None:
+    """Check, before a study runs, that what it needs is installed.
 
     Raises
     ------
     UnsupportedError
-        If the plotting library is missing.
+        If a library is missing.
     """
-    if importlib.util.find_spec("matplotlib") is None:
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
         raise UnsupportedError(
-            "a study draws figures with matplotlib, which is not installed; install "
+            f"a study needs {' and '.join(missing)}, not installed here; install "
             "congenial[studies]."
         )
 
