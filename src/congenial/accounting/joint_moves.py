@@ -11,6 +11,7 @@ from itertools import chain, combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.whole_sums import WholeArray
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
 
 BoolArray = npt.NDArray[np.bool_]
@@ -53,7 +54,7 @@ class JointMoves:
 
 
 def joint_moves(
-    cost: FloatArray, incidence: FloatArray, fixed: FloatArray, *, power: int = 1
+    cost: FloatArray, incidence: FloatArray, fixed: WholeArray, *, power: int = 1
 ) -> JointMoves:
     """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
 
@@ -63,8 +64,8 @@ def joint_moves(
         Cost of a change by one record at each query.
     incidence : ndarray of float64, shape (n, cells)
         Which queries a record in each cell is counted in.
-    fixed : ndarray of float64, shape (m, cells)
-        What a record in each cell adds to each fixed sum: integers.
+    fixed : ndarray of float64 or object, shape (m, cells)
+        What a record in each cell adds to each fixed sum: whole numbers.
     power : {1, 2}
         A change by d records costs ``|d|**power`` times that by one.
 
@@ -77,8 +78,8 @@ def joint_moves(
     EmptyNeighbourhoodError
         If no cell can change.
     PrivacyError
-        If a coefficient is no integer, or the search is too large, or would need more than
-        `MOST_RECORDS` records at once. Nothing is guessed.
+        If a coefficient is no integer or above 2^40, or the search is too large, or would need more
+        than `MOST_RECORDS` records at once. Nothing is guessed.
 
     Notes
     -----
@@ -91,7 +92,8 @@ def joint_moves(
     if (np.abs(fixed) > MOST_COEFFICIENT).any() or (fixed != np.rint(fixed)).any():
         raise PrivacyError(
             "the mandated sums leave no single record free to move, and one has a coefficient that "
-            "is no integer, so joint moves are not searched; give integer coefficients."
+            "is no integer of at most 2^40, nor a small multiple of it, so joint moves are not "
+            "searched; give integer coefficients."
         )
     sums = np.vstack((np.ones(fixed.shape[1]), fixed)).astype(np.int64)
     free = free_cells(sums)

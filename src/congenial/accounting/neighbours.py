@@ -8,6 +8,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Requirements
 from congenial.tree import Tree
@@ -61,7 +62,8 @@ def worst_move(
         If the pins leave no neighbouring pair, or under add-remove take away the neighbours of
         some record.
     PrivacyError
-        If a linear condition on a plain vector has entries of both signs.
+        If a linear condition on a plain vector has entries of both signs, or rounding leaves it in
+        doubt which records it tells apart.
 
     Notes
     -----
@@ -249,7 +251,7 @@ def _worst_between_columns(cost: FloatArray, need: Requirements, tree: Tree | No
     return best
 
 
-def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, FloatArray]:
+def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, WholeArray]:
     """What a record in each leaf or entry adds to every query, and to everything that is fixed.
 
     Parameters
@@ -260,11 +262,18 @@ def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, Float
     Returns
     -------
     ndarray of float64, shape (n, cells)
-    ndarray of float64, shape (m, cells)
+    ndarray of float64 or object, shape (m, cells)
+        Of each fixed sum a multiple, so that all are whole numbers: `whole_sums`.
+
+    Raises
+    ------
+    PrivacyError
+        If rounding leaves it in doubt which sums are equal.
     """
     entries = tree.leaves if tree is not None else np.arange(need.n)
     counted = _incidence(need.n, tree)[:, entries]
-    return counted, np.vstack((need.equalities[0], np.eye(need.n)[need.pinned])) @ counted
+    rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
+    return counted, whole_sums(rows, counted)
 
 
 def _incidence(n: int, tree: Tree | None) -> FloatArray:
@@ -276,30 +285,3 @@ def _incidence(n: int, tree: Tree | None) -> FloatArray:
         inner = ~tree.is_leaf
         incidence[:, inner] = 0.0
     return incidence
-
-
-def alike_columns(rows: FloatArray) -> npt.NDArray[np.int64]:
-    """Number the columns so that those that are alike have one number.
-
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (m, n)
-        What a record in each of n entries adds to m fixed sums.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-
-    Notes
-    -----
-    Equal sums of real coefficients may differ in their last digits, which must not hide a pair of
-    neighbours: numbers count as equal where no gap above 2^-30 of the row's largest lies between
-    them. Coefficients that differ by less are taken for equal on purpose.
-    """
-    labels = np.zeros(rows.shape, dtype=np.int64)
-    for label, row in zip(labels, rows, strict=True):
-        order = np.argsort(row, kind="stable")
-        apart = np.diff(row[order]) > 2.0**-30 * np.abs(row).max(initial=0.0)
-        label[order] = np.concatenate(([0], np.cumsum(apart)))
-    _, group = np.unique(labels, axis=1, return_inverse=True)
-    return np.asarray(group, dtype=np.int64).ravel()

@@ -6,7 +6,8 @@ import hashlib
 
 import numpy as np
 
-from congenial.accounting.neighbours import Neighbours, alike_columns, fixed_sums
+from congenial.accounting.neighbours import Neighbours, fixed_sums
+from congenial.accounting.whole_sums import alike_columns
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
 from congenial.tree import Tree

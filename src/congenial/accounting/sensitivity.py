@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.neighbours import RELATIONS, Neighbours, alike_columns, worst_move
+from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
+from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.tree import Tree
@@ -94,7 +95,8 @@ def sensitivity(
         fixes what a record in some cells counts for, although records in the others could still
         come and go: then a guarantee would leave out the former, so none is given.
     PrivacyError
-        If a linear condition on disjoint cells does not say in which a record counts.
+        If a linear condition on disjoint cells does not say in which a record counts, or rounding
+        leaves it in doubt which records it tells apart.
 
     Notes
     -----
@@ -211,9 +213,10 @@ def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
     return np.asarray(np.sqrt((changes**2).sum(axis=0)))
 
 
-def _fixed_rows(matrix: IntArray, need: Requirements) -> FloatArray:
+def _fixed_rows(matrix: IntArray, need: Requirements) -> WholeArray:
     """What a record in each cell adds to everything that is fixed, shape (fixed, n)."""
-    return np.vstack((need.equalities[0] @ matrix, matrix[need.pinned]))
+    rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
+    return whole_sums(rows, matrix.astype(np.float64))
 
 
 def _checked_matrix(workload: npt.ArrayLike) -> IntArray:

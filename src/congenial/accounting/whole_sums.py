@@ -1,0 +1,107 @@
+"""Mandated sums in whole numbers, so that what a record adds to them is compared exactly."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import PrivacyError
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+# Whole numbers: doubles where all are exact, else Python's integers.
+WholeArray = npt.NDArray[np.float64 | np.object_]
+
+# Doubles hold every integer up to this.
+EXACT = 2.0**53
+# Sums of decimals closer than this share of the largest may have been meant as equal.
+CLOSE = Fraction(1, 2**30)
+
+
+def whole_sums(rows: FloatArray, counted: FloatArray) -> WholeArray:
+    """What a record in each cell adds to each sum, every sum multiplied until it is whole.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (m, n)
+        Coefficients of m sums of n queries. One that is no integer stands for the shortest decimal
+        that rounds to it: 0.1 is a tenth.
+    counted : ndarray of float64, shape (n, cells)
+        What a record in each cell adds to each query: integers.
+
+    Returns
+    -------
+    ndarray of float64 or object, shape (m, cells)
+
+    Raises
+    ------
+    PrivacyError
+        If two cells add to a sum with decimals what is different, but so little that both may have
+        been meant as equal. Whole numbers are always taken as they are.
+
+    Notes
+    -----
+    A multiple of a sum is kept by the same moves of records as the sum.
+    """
+    whole = (rows == np.rint(rows)).all(axis=1)
+    small = np.abs(rows) @ np.abs(counted) < EXACT
+    direct = whole & small.all(axis=1)
+    if direct.all():
+        return np.asarray(rows @ counted)
+    found: list[list[int]] = []
+    for row, simple, integers in zip(rows, direct, whole, strict=True):
+        if simple:
+            found.append([int(value) for value in row @ counted])
+            continue
+        terms = [(int(j), _exact(float(row[j]))) for j in np.flatnonzero(row)]
+        common = math.lcm(*(value.denominator for _, value in terms))
+        sums = [0] * counted.shape[1]
+        for j, value in terms:
+            times = value.numerator * (common // value.denominator)
+            for cell in np.flatnonzero(counted[j]).tolist():
+                sums[cell] += times * int(counted[j, cell])
+        if not integers:
+            _refuse_doubt(sums)
+        found.append(sums)
+    if all(abs(value) < EXACT for sums in found for value in sums):
+        return np.array(found, dtype=np.float64)
+    return np.array(found, dtype=np.object_)
+
+
+def _exact(value: float) -> Fraction:
+    return Fraction(value) if value.is_integer() else Fraction(repr(value))
+
+
+def _refuse_doubt(sums: list[int]) -> None:
+    order = sorted(range(len(sums)), key=sums.__getitem__)
+    limit = CLOSE * max(map(abs, sums))
+    for one, other in itertools.pairwise(order):
+        if 0 < sums[other] - sums[one] <= limit:
+            raise PrivacyError(
+                f"records of cells {one} and {other} add nearly the same to a mandated sum, whose "
+                "decimals leave it in doubt whether one may replace the other; multiply the sum "
+                "until its coefficients are whole numbers."
+            )
+
+
+def alike_columns(rows: WholeArray) -> IntArray:
+    """Number the columns so that those that are equal have one number.
+
+    Parameters
+    ----------
+    rows : ndarray of float64 or object, shape (m, n)
+        What a record in each of n cells adds to m fixed sums, exactly.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    labels = np.zeros(rows.shape, dtype=np.int64)
+    for at, row in enumerate(rows):
+        labels[at] = np.unique(row, return_inverse=True)[1]
+    _, group = np.unique(labels, axis=1, return_inverse=True)
+    return np.asarray(group, dtype=np.int64).ravel()
