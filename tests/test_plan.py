@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from pathlib import Path
+from typing import get_args
 
 import msgspec
 import pytest
@@ -13,7 +14,11 @@ from congenial.accounting.calibration import METHODS
 from congenial.accounting.neighbours import RELATIONS
 from congenial.conditioning.condition import SAMPLERS
 from congenial.errors import PlanError
+from congenial.imaging.project import Norm
+from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
+from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.plan import exact_nodes, parse_plan, read_plan
+from congenial.sections import NORMS
 from congenial.tree import Tree
 
 GOOD = """
@@ -88,7 +93,9 @@ def test_the_optional_parts_may_be_left_out() -> None:
 
 def test_the_words_known_here_are_those_known_below() -> None:
     assert plans.NEIGHBOURS == RELATIONS
-    assert plans.METHODS == METHODS
+    assert (*METHODS, "topdown") == plans.METHODS  # whose guarantee is that of an image
+    assert (DiscreteLaplace.name, DiscreteGaussian.name) == plans.NOISES
+    assert get_args(Norm) == NORMS
     # a chain is for studies: a plan makes releases, and no release comes from one
     assert SAMPLERS[:2] == plans.SAMPLERS
 
@@ -147,6 +154,21 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         ["method.name is 'projection'", "imag"],
     ),
     ("unknown sampler", [('"auto"', '"nuts"')], ["method.sampler is 'nuts'", "'exact'"]),
+    (
+        "a norm that is none",
+        [('name = "conditioning"\nsampler = "auto"', 'name = "imaging"\nnorm = "linf"')],
+        ["method.norm is 'linf'", "'l2' or 'l1'"],
+    ),
+    (
+        "a norm for conditioning",
+        [('sampler = "auto"', 'norm = "l1"')],
+        ["method.norm is 'l1'", "'conditioning'", "leave it out"],
+    ),
+    (
+        "sampler for topdown",
+        [('"conditioning"', '"topdown"'), ('"auto"', '"exact"')],
+        ["method.sampler is 'exact'", "topdown"],
+    ),
     (
         "sampler for imaging",
         [('"conditioning"', '"imaging"'), ('"auto"', '"exact"')],

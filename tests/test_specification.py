@@ -11,6 +11,7 @@ import pytest
 from city import TRIPS, ZONES, make_city
 
 from congenial import files
+from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.certificate import json_schema, read_certificate
 from congenial.explain import as_text, explain
 from congenial.plan import read_plan
@@ -38,6 +39,11 @@ PLANS = {
         "invariants": "nonnegative = true",
     },
     "data": {"hierarchy": DATA_DOMAIN},
+    "gaussian": {
+        "privacy": 'neighbours = "substitute"\nepsilon = 1.0\nnoise = "discrete-gaussian"\n'
+        "delta = 1e-6\nsplit = { borough = 0.4, zone = 0.6 }",
+        "method": 'name = "imaging"\nnorm = "l1"',
+    },
 }
 
 
@@ -161,7 +167,14 @@ def test_a_fault_breaks_the_schema_and_the_certificate(made, tmp_path, path, val
 
 @pytest.mark.parametrize(
     ("name", "part"),
-    [*(("bounds", part) for part in PARTS), ("rule", "domain"), ("rule", "worst_neighbours")],
+    [
+        *(("bounds", part) for part in PARTS),
+        ("rule", "domain"),
+        ("rule", "worst_neighbours"),
+        ("gaussian", "measure"),
+        ("gaussian", "budget"),
+        ("gaussian", "worst_neighbours"),
+    ],
 )
 def test_a_change_of_any_field_is_found(made, tmp_path, name, part):
     out = shutil.copytree(made[name], tmp_path / "out")
@@ -197,13 +210,23 @@ def test_a_specification_agrees_with_the_rest(made, name):
     assert full.domain.public is (name != "data")
     assert full.distance.relation == claim.neighbours
     assert full.distance.rule_may_be_crossed is (name == "rule")
-    assert (full.measure.noise, full.measure.rho) == ("pure", None)
+    if name == "gaussian":
+        assert full.measure.noise == "zcdp"
+        assert zcdp_epsilon(full.measure.rho, full.measure.told_at) == pytest.approx(claim.epsilon)
+        assert 0.5 * claim.delta < full.measure.told_at < claim.delta == 1e-6
+    else:
+        assert (full.measure.noise, full.measure.rho) == ("pure", None)
+        assert full.measure.told_at is None
     assert full.measure.delta == claim.delta > 0
     assert full.budget.epsilon == claim.epsilon == pytest.approx(full.budget.allowed)
     assert sum(level.share for level in full.budget.levels) == pytest.approx(1.0)
     assert [v.scale for v in full.budget.levels] == [v.scale for v in certificate.levels]
     # pins make no pair avoid a measured level here, so the levels' losses add up
-    assert sum(v.base_epsilon for v in full.budget.levels) == pytest.approx(claim.base_epsilon)
+    if name == "gaussian":
+        assert sum(v.rho for v in full.budget.levels) == pytest.approx(full.measure.rho)
+    else:
+        losses = [v.base_epsilon for v in full.budget.levels]
+        assert sum(losses) == pytest.approx(claim.base_epsilon)
     assert full.worst_neighbours.loss == pytest.approx(claim.epsilon)
     assert all((SCHEMA.parents[1] / proof).is_file() for proof in full.proofs)
     kinds = [mandate.kind for mandate in full.invariants]
@@ -242,7 +265,7 @@ def test_nodes_that_come_from_the_rows_are_not_named(made, tmp_path):
     assert not any(borough in line for borough in ZONES.values())
 
 
-@pytest.mark.parametrize("name", ["bounds", "equalities", "imaging", "add-remove", "rule"])
+@pytest.mark.parametrize("name", ["bounds", "equalities", "imaging", "gaussian", "rule"])
 def test_the_worst_pair_is_told_before_anything_is_spent(made, tmp_path, name):
     path = make_city(tmp_path, **PLANS[name])
     (tmp_path / "rows.csv").unlink()

@@ -17,6 +17,7 @@ from congenial.data import build_tree
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
 from congenial.invariants import consistent, determined, exactly, nonnegative, requirements
 from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.model import Model, build_model
 from congenial.plan import Plan
@@ -118,7 +119,7 @@ def audit_model(
     space = Space(model.mechanism, (model.need,))
     pairs = [*space.hard_pairs(model.neighbours), *_entering(model, space)]
     if draws is None:
-        draws = IMAGES if model.plan.method.name == "imaging" else DRAWS
+        draws = DRAWS if model.plan.method.name == "conditioning" else IMAGES
         draws = max(LEAST, min(draws, VALUES // len(model.tree)))
     drawn = audit(
         cast(Auditable, model.engine),
@@ -153,7 +154,7 @@ def part_of(model: Model) -> Model:
     """
     tree = model.tree
     need = replace(model.need, pinned=determined(model.need))
-    cost = np.where(need.pinned, 0.0, 1.0 / model.mechanism.scales)
+    cost = np.where(need.pinned, 0.0, _cost(model))
     move = worst_move(cost, need, tree, model.neighbours)
     ends = [v for v in (move.origin, move.destination) if v is not None]
     beside = [v for end in ends for v in _siblings(tree, end) if v not in ends]
@@ -173,9 +174,16 @@ def part_of(model: Model) -> Model:
         invariant = invariant & exactly(pinned.tolist())
     if model.plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
-    mechanism = Additive(DiscreteLaplace(model.mechanism.scales[nodes]), small)
+    law = DiscreteLaplace if model.delta is None else DiscreteGaussian
+    mechanism = Additive(law(model.mechanism.scales[nodes]), small)
     need = requirements(invariant, len(small), small)
-    return Model(model.plan, small, mechanism, invariant, need, model.split)
+    return replace(model, tree=small, mechanism=mechanism, invariant=invariant, need=need)
+
+
+def _cost(model: Model) -> npt.NDArray[np.float64]:
+    """Loss of each node's noise where its count changes by one, or rho of Gaussian noise."""
+    rate = 1.0 / model.mechanism.scales
+    return rate if model.delta is None else 0.5 * rate**2
 
 
 def _siblings(tree: Tree, leaf: int) -> list[int]:
@@ -189,7 +197,7 @@ def _entering(model: Model, space: Space) -> list[Pair]:
     if model.neighbours != "substitute" or model.plan.data.where is None:
         return []
     tree, pinned = model.tree, model.need.pinned
-    cost = np.where(pinned, -np.inf, 1.0 / model.mechanism.scales)
+    cost = np.where(pinned, -np.inf, _cost(model))
     for depth in range(1, tree.depth):
         nodes = np.flatnonzero(tree.level == depth)
         cost[nodes] += cost[tree.parents[nodes]]

@@ -304,7 +304,9 @@ def _compile_kernels(method: str, *, quiet: bool) -> None:
     """Compile all kernels where this machine has not done so yet, and say so: it takes a while."""
     with _undisturbed():
         from congenial.compiled import compile_kernels, is_missing
-    own: Literal["conditioning", "imaging"] = "imaging" if method == "imaging" else "conditioning"
+    own: Literal["conditioning", "imaging"] = (
+        "conditioning" if method == "conditioning" else "imaging"
+    )
     if not is_missing(own):
         return
     if not quiet:

@@ -11,6 +11,7 @@ import numpy as np
 
 from congenial.conditioning.condition import condition
 from congenial.imaging.image import image
+from congenial.imaging.topdown import topdown_image
 from congenial.invariants import consistent, exactly, nonnegative
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -64,7 +65,9 @@ def _draw_from_each(method: Method) -> None:
     pinned = consistent(tree) & exactly([0])
     whole = Additive(DiscreteLaplace(2.0), tree)
     if method == "imaging":
-        image(whole, pinned & nonnegative(), integer=True).sample(x, rng=source)
+        for norm in ("l2", "l1"):
+            image(whole, pinned & nonnegative(), norm, integer=True).sample(x, rng=source)
+        topdown_image(whole, pinned & nonnegative()).sample(x, rng=source)
         return
     leaves_apart = Additive(DiscreteLaplace(np.where(tree.is_leaf, np.inf, 2.0)), tree)
     for mechanism in (whole, leaves_apart):

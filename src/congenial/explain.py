@@ -16,6 +16,7 @@ from congenial.data import build_tree
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import seeded
+from congenial.sections import GAUSSIAN, LAPLACE
 from congenial.specification import Neighbours, worst_neighbours
 
 FloatArray = npt.NDArray[np.float64]
@@ -108,7 +109,9 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     forecasts = tuple(
         LevelForecast(
             level,
-            None if level.scale is None else expected_noise(level.scale),
+            None
+            if level.scale is None
+            else expected_noise(level.scale, model.mechanism.noise.name),
             float(errors[model.tree.level == level.depth].mean()),
         )
         for level in model.levels
@@ -142,16 +145,28 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 
-def expected_noise(scale: float) -> float:
-    """Mean absolute value of discrete Laplace noise, ``1 / sinh(1 / scale)``.
-
-    The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2)``.
+def expected_noise(scale: float, noise: str = LAPLACE) -> float:
+    """Mean absolute value of the noise.
 
     Parameters
     ----------
     scale : float
-        Positive; in counts.
+        Positive; in counts. Sigma for discrete Gaussian noise.
+    noise : {"discrete-laplace", "discrete-gaussian"}
+
+    Notes
+    -----
+    The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2) = 1 / sinh(1 / scale)``.
+    For a sigma above 100 the Gaussian sum is told by the first two terms of the Euler-Maclaurin
+    formula, ``sqrt(2 / pi) * (sigma - 1 / (12 sigma))``; the next one is below 1e-9 of that.
     """
+    if noise == GAUSSIAN:
+        if scale > 100.0:
+            return math.sqrt(2.0 / math.pi) * (scale - 1.0 / (12.0 * scale))
+        values = np.arange(1, math.ceil(40.0 * scale) + 1, dtype=np.float64)
+        with np.errstate(under="ignore"):
+            weights = np.exp(-0.5 * (values / scale) ** 2)
+            return float(2.0 * (values * weights).sum() / (1.0 + 2.0 * weights.sum()))
     rate = 1.0 / scale
     return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
 
@@ -215,6 +230,7 @@ def as_text(explanation: Explanation) -> str:
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
+        *_measured(guarantee),
         f"Worst neighbours: {explanation.worst.sentence}",
         *_found(explanation),
         *_unused(explanation),
@@ -223,6 +239,15 @@ def as_text(explanation: Explanation) -> str:
         f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
     return "\n".join(lines)
+
+
+def _measured(guarantee: Guarantee) -> list[str]:
+    if guarantee.rho is None:
+        return []
+    return [
+        f"The noise is {guarantee.rho:.6g}-zCDP, which the levels share out; at the plan's delta "
+        "that is the epsilon above. A scale is the noise's sigma."
+    ]
 
 
 def _found(explanation: Explanation) -> list[str]:

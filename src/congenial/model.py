@@ -6,26 +6,26 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol, cast
+from typing import TYPE_CHECKING, Protocol, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.calibration import (
-    METHODS,
     Method,
     changing_levels,
     goal_split,
     level_scales,
 )
 from congenial.accounting.guarantee import (
+    ZCDP_DELTA,
     Guarantee,
     conditioned_guarantee,
     imaged_guarantee,
     with_sampler_error,
 )
 from congenial.accounting.neighbours import RELATIONS, Neighbours
-from congenial.errors import PlanError
+from congenial.errors import PlanError, PrivacyError
 from congenial.invariants import (
     Invariant,
     Requirements,
@@ -36,13 +36,19 @@ from congenial.invariants import (
     requirements,
 )
 from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.plan import Plan, exact_nodes
 from congenial.randomness import Randomness
 from congenial.tree import Tree
 
+if TYPE_CHECKING:
+    from congenial.imaging.project import Norm
+
 FloatArray = npt.NDArray[np.float64]
 
+# Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
+KEPT = 0.01
 # Columns of the released table that are not levels; no level may be called like one.
 OWN_COLUMNS = ("level", "level_name", "value", "truth", "note")
 DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
@@ -96,12 +102,15 @@ class Model:
     plan : Plan
     tree : Tree
     mechanism : Additive
-        Discrete Laplace noise, one scale a node.
+        The plan's noise, one scale a node.
     invariant : Invariant
     need : Requirements
         The invariant resolved for the tree.
     split : mapping of int to float
         Share of the noise's budget that each level has, by depth.
+    delta : float or None
+        At which the zCDP of Gaussian noise is told as epsilon; the rest of the plan's delta is
+        kept for the numerical error of a draw. None for pure noise.
     """
 
     plan: Plan
@@ -110,6 +119,7 @@ class Model:
     invariant: Invariant
     need: Requirements
     split: Mapping[int, float]
+    delta: float | None = None
 
     @property
     def neighbours(self) -> Neighbours:
@@ -124,13 +134,19 @@ class Model:
     @cached_property
     def engine(self) -> Engine:
         """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
-        if self.plan.method.name == "imaging":
+        method = self.plan.method
+        if method.name == "imaging":
             from congenial.imaging.image import image
 
-            return cast(Engine, image(self.mechanism, self.invariant, integer=True))
+            norm: Norm = "l1" if method.norm == "l1" else "l2"
+            return cast(Engine, image(self.mechanism, self.invariant, norm, integer=True))
+        if method.name == "topdown":
+            from congenial.imaging.topdown import topdown_image
+
+            return topdown_image(self.mechanism, self.invariant)
         from congenial.conditioning.condition import condition
 
-        return cast(Engine, condition(self.mechanism, self.invariant, self.plan.method.sampler))
+        return cast(Engine, condition(self.mechanism, self.invariant, method.sampler))
 
     @cached_property
     def guarantee(self) -> Guarantee:
@@ -189,8 +205,37 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     if plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
     need = requirements(invariant, len(tree), tree)
+    if plan.privacy.delta is not None:
+        return _gaussian(plan, tree, invariant, need)
+    split, scales = _calibrated(plan, tree, need, None)
+    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need, split)
+
+
+def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) -> Model:
+    """Model with discrete Gaussian noise; a part of delta is kept for a draw's numerical error."""
+    epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
+    kept = KEPT * delta
+    while True:
+        split, scales = _calibrated(plan, tree, need, delta - kept)
+        mechanism = Additive(DiscreteGaussian(scales), tree)
+        error = mechanism.noise.sampling_error(scales)
+        owed = with_sampler_error(epsilon, 0.0, error)
+        if owed <= kept:
+            return Model(plan, tree, mechanism, invariant, need, split, delta - kept)
+        kept = 1.2 * owed  # more noise, a little wider, has a little more error
+        if kept > 0.5 * delta:
+            raise PrivacyError(
+                f"privacy.delta is {delta:g}, and the numerical error of {len(tree)} draws of "
+                f"noise alone takes {owed:.2g} of it; ask for a delta of at least {3 * owed:.1g}."
+            )
+
+
+def _calibrated(
+    plan: Plan, tree: Tree, need: Requirements, delta: float | None
+) -> tuple[dict[int, float], FloatArray]:
+    """Shares by depth, and the scale of the noise at each node."""
     neighbours = _neighbours(plan)
-    split = _split(plan, tree, need, neighbours)
+    split = _split(plan, tree, need, neighbours, delta)
     scales = level_scales(
         tree,
         need,
@@ -198,8 +243,9 @@ def build_model(plan: Plan, tree: Tree) -> Model:
         neighbours=neighbours,
         split=split,
         method=_method(plan),
+        delta=delta,
     )
-    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need, split)
+    return split, scales
 
 
 def claim(model: Model, sampler_error: float) -> Guarantee:
@@ -217,16 +263,26 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     the rows that are counted, which changes every node of one path by one; the claim covers both.
     """
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
+    asked = model.plan.privacy.delta
     found = state(
         model.mechanism,
         model.need,
         model.neighbours,
         sampler_error=0.0,
         one_sided=model.one_sided,
+        delta=ZCDP_DELTA if model.delta is None else model.delta,
     )
+    delta = with_sampler_error(found.epsilon, found.delta, sampler_error)
+    if asked is not None:
+        if delta > asked:
+            raise PrivacyError(
+                f"privacy.delta is {asked:g}, and with the numerical error of a draw the release "
+                f"would have {delta:.3g}; ask for a larger delta."
+            )
+        delta = asked
     return dataclasses.replace(
         found,
-        delta=with_sampler_error(found.epsilon, found.delta, sampler_error),
+        delta=delta,
         sampler_error=sampler_error,
         unprotected=_unprotected(model),
     )
@@ -252,7 +308,9 @@ def _unprotected(model: Model) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _split(plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours) -> dict[int, float]:
+def _split(
+    plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours, delta: float | None
+) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
     privacy = plan.privacy
     if privacy.goal is not None:
@@ -272,6 +330,7 @@ def _split(plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours) -
             epsilon=privacy.epsilon,
             neighbours=neighbours,
             method=_method(plan),
+            delta=delta,
         )
     if privacy.split is not None:
         return _by_depth(plan, tree, need, "split", privacy.split)
@@ -324,7 +383,5 @@ def _neighbours(plan: Plan) -> Neighbours:
 
 
 def _method(plan: Plan) -> Method:
-    found = [method for method in METHODS if method == plan.method.name]
-    if not found:
-        raise PlanError(f"method.name is {plan.method.name!r}; give 'conditioning' or 'imaging'.")
-    return found[0]
+    """How the guarantee is worked out: what looks at the noisy counts alone is post-processing."""
+    return "conditioning" if plan.method.name == "conditioning" else "imaging"

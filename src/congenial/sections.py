@@ -11,10 +11,12 @@ from congenial.fields import is_number, nearest, one_of, refuse, show
 
 ROOT_LEVEL = "root"
 NEIGHBOURS = ("substitute", "add-remove")
-NOISES = ("discrete-laplace",)
-METHODS = ("conditioning", "imaging")
+LAPLACE, GAUSSIAN = NOISES = ("discrete-laplace", "discrete-gaussian")
+METHODS = ("conditioning", "imaging", "topdown")
+NORMS = ("l2", "l1")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
+LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
 SAMPLERS = ("auto", "exact")
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
@@ -160,9 +162,11 @@ class Privacy(msgspec.Struct, frozen=True):
     goal : dict of str to float, optional
         Weight of the noise's error at each level, for the split with the least weighted sum of
         scales; a level without a weight is not measured.
-    noise : {"discrete-laplace"}
+    noise : {"discrete-laplace", "discrete-gaussian"}
     ledger : str, optional
         File of the ledger that each release is debited in.
+    delta : float, optional
+        The final delta, for Gaussian noise alone; a split is then one of its zCDP parameter.
     """
 
     neighbours: str
@@ -171,6 +175,7 @@ class Privacy(msgspec.Struct, frozen=True):
     noise: str = "discrete-laplace"
     ledger: str | None = None
     goal: dict[str, float] | None = None
+    delta: float | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
@@ -186,6 +191,7 @@ class Privacy(msgspec.Struct, frozen=True):
                 "leaves nothing",
                 f"give a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
             )
+        _check_delta(self.noise, self.delta)
         if self.split is not None and self.goal is not None:
             refuse(
                 "privacy.goal",
@@ -238,24 +244,61 @@ class Method(msgspec.Struct, frozen=True):
 
     Attributes
     ----------
-    name : {"conditioning", "imaging"}
+    name : {"conditioning", "imaging", "topdown"}
     sampler : {"auto", "exact"}
         For conditioning.
+    norm : {"l2", "l1"}
+        For imaging.
     """
 
     name: str = "conditioning"
     sampler: str = "auto"
+    norm: str = "l2"
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         _choose("method.name", self.name, METHODS)
         _choose("method.sampler", self.sampler, SAMPLERS)
-        if self.name == "imaging" and self.sampler != "auto":
+        _choose("method.norm", self.norm, NORMS)
+        if self.name != "conditioning" and self.sampler != "auto":
             refuse(
                 "method.sampler",
-                f"is {show(self.sampler)} while method.name is 'imaging', which has no sampler",
+                f"is {show(self.sampler)} while method.name is {show(self.name)}, which has no "
+                "sampler",
                 "leave it out",
             )
+        if self.name != "imaging" and self.norm != "l2":
+            refuse(
+                "method.norm",
+                f"is {show(self.norm)} while method.name is {show(self.name)}, which has no "
+                "choice of norm",
+                "leave it out, or give name = 'imaging'",
+            )
+
+
+def _check_delta(noise: str, delta: float | None) -> None:
+    if noise == LAPLACE:
+        if delta is not None:
+            refuse(
+                "privacy.delta",
+                f"is {show(delta)} while privacy.noise is {show(noise)}, whose guarantee needs "
+                "none but for the numerical error of a draw",
+                f"leave it out, or give noise = '{GAUSSIAN}'",
+            )
+        return
+    if delta is None:
+        refuse(
+            "privacy.delta",
+            f"is missing, and no guarantee of {noise} noise goes without one",
+            "give the probability with which epsilon may be exceeded, such as delta = 1e-6",
+        )
+    if not is_number(delta) or not LEAST_DELTA <= delta <= MOST_DELTA:
+        refuse(
+            "privacy.delta",
+            f"is {show(delta)}",
+            f"give a number from {LEAST_DELTA:g} to {MOST_DELTA:g}, far below one over the number "
+            "of records",
+        )
 
 
 def _choose(key: str, value: object, known: tuple[str, ...]) -> None:

@@ -14,6 +14,7 @@ import numpy as np
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
+from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.model import Model
 
 # Said of the worst pair where the names of nodes come from the confidential rows.
@@ -74,8 +75,9 @@ class Distance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """How the laws of two releases are compared.
 
-    `noise` is the measure of the noise itself; `rho` its parameter under zCDP. `delta` is what the
-    claim leaves open, and `sampler_error` the distance of the draw from its law inside it.
+    `noise` is the measure of the noise itself; `rho` its parameter under zCDP, told as epsilon at
+    `told_at`, which is a part of delta. `delta` is what the claim leaves open, and `sampler_error`
+    the distance of the draw from its law inside it.
     """
 
     noise: Literal["pure", "zcdp"]
@@ -83,15 +85,20 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delta: Share
     sampler_error: Share
     told: str
+    told_at: Share | None = None
 
 
 class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one level takes of the budget of the noise; nothing where `scale` is None."""
+    """What one level takes of the budget of the noise; nothing where `scale` is None.
+
+    `scale` is sigma for Gaussian noise, whose budget is its zCDP parameter `rho`.
+    """
 
     level: str
     scale: Nonnegative | None
     base_epsilon: Nonnegative
     share: Share
+    rho: Nonnegative | None = None
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -249,19 +256,25 @@ def _distance(model: Model, guarantee: Guarantee) -> Distance:
 
 def _measure(model: Model, guarantee: Guarantee) -> Measure:
     noise = model.mechanism.noise.measure
-    if noise == "pure":
-        told = "no probability grows by more than the factor exp(epsilon), but for delta"
-    else:
-        told = "zCDP of the noise, told as epsilon at a delta"
-    return Measure(noise, guarantee.rho, guarantee.delta, guarantee.sampler_error, told)
+    told = "no probability grows by more than the factor exp(epsilon), but for delta"
+    if noise == "zcdp":
+        told = (
+            "zCDP of the noise, told as epsilon at a part of delta; the draw's error has the rest"
+        )
+    error = guarantee.sampler_error
+    return Measure(noise, guarantee.rho, guarantee.delta, error, told, model.delta)
 
 
 def _budget(model: Model, guarantee: Guarantee) -> Budget:
     # a record that moves changes two counts of a level
     units = 2.0 if guarantee.neighbours == "substitute" else 1.0
-    change = units * model.mechanism.per_record
-    spent = np.array([0.0 if v.scale is None else change / v.scale for v in model.levels])
+    change = model.mechanism.per_record
+    rate = np.array([0.0 if v.scale is None else change / v.scale for v in model.levels])
+    spent = units * rate if model.delta is None else 0.5 * units * rate**2
     shares = spent / spent.sum()
+    losses, rhos = spent.tolist(), [None] * len(model.levels)
+    if model.delta is not None:
+        losses, rhos = [zcdp_epsilon(rho, model.delta) for rho in spent.tolist()], spent.tolist()
     return Budget(
         allowed=model.plan.privacy.epsilon,
         epsilon=guarantee.epsilon,
@@ -269,8 +282,8 @@ def _budget(model: Model, guarantee: Guarantee) -> Budget:
         gamma=guarantee.gamma,
         gamma_source=guarantee.gamma_source,
         levels=tuple(
-            Spent(v.name, v.scale, float(e), float(share))
-            for v, e, share in zip(model.levels, spent, shares, strict=True)
+            Spent(v.name, v.scale, loss, float(share), rho)
+            for v, loss, share, rho in zip(model.levels, losses, shares, rhos, strict=True)
         ),
     )
 

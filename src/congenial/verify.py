@@ -329,11 +329,12 @@ def _claims(contents: _Contents) -> Iterator[Check]:
     for part, (name, what) in PARTS.items():
         told = getattr(certificate.specification, part)
         yield _compare(name, what, getattr(full, part), told)
-    yield Check(
-        "budget",
-        found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE),
-        f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows",
-    )
+    kept = found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE)
+    told = f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows"
+    if plan.privacy.delta is not None:
+        kept = kept and found.delta <= plan.privacy.delta
+        told += f", delta {found.delta:.6g} of its {plan.privacy.delta:.6g}"
+    yield Check("budget", kept, told)
     exact = drawn.numerical_error == stated.sampler_error
     exact = exact and least * (1.0 - TOLERANCE) <= stated.sampler_error <= ERROR_LIMIT
     yield Check(

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import (
-    Guarantee,
     conditioned_guarantee,
     conditioned_pairs,
     imaged_guarantee,
 )
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.split import best_split
+from congenial.accounting.zcdp import zcdp_rho
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.tree import Tree
 
@@ -107,6 +108,7 @@ def goal_split(
     epsilon: float,
     neighbours: Neighbours,
     method: Method,
+    delta: float | None = None,
 ) -> dict[int, float]:
     """Split with the least weighted sum of noise scales at a given final epsilon.
 
@@ -114,7 +116,7 @@ def goal_split(
     ----------
     goal : mapping of int to float
         Weight of each level, nonnegative.
-    tree, need, epsilon, neighbours, method
+    tree, need, epsilon, neighbours, method, delta
         As for `level_scales`.
 
     Returns
@@ -158,7 +160,8 @@ def goal_split(
         goal,
         epsilon=epsilon,
         neighbours=neighbours,
-        charge_bounds=method == "conditioning",
+        charge_bounds=method == "conditioning" and delta is None,
+        power=1.0 if delta is None else 0.5,
     )
 
 
@@ -191,13 +194,32 @@ def level_scales(
     neighbours: Neighbours,
     split: Mapping[int, float],
     method: Method,
+    delta: float | None = None,
 ) -> FloatArray:
-    """Scale of discrete Laplace noise at each node, shape (n,); `calibrate` explains.
+    """Scale of the noise at each node; `calibrate` explains that of discrete Laplace noise.
+
+    Parameters
+    ----------
+    tree, need, epsilon, neighbours, split, method
+        As for `calibrate`.
+    delta : float, optional
+        For discrete Gaussian noise: what the draw's numerical error leaves of the final delta.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        The sigmas where `delta` is given.
 
     Raises
     ------
     ArgumentError, EmptyNeighbourhoodError, PrivacyError
         As `calibrate`.
+
+    Notes
+    -----
+    Gaussian noise is zCDP, whose parameter rho adds up over levels; the split is of the rho that
+    is (epsilon, delta). Substituting one record changes two nodes of a level by one each, which
+    costs ``1 / sigma ** 2`` there, and adding one costs half of that.
     """
     _check(epsilon, neighbours, method)
     _check_split(tree, need, split)
@@ -210,33 +232,47 @@ def level_scales(
 
     def scales_for(base: float) -> FloatArray:
         with np.errstate(divide="ignore"):
-            by_level = units / (share * base)
+            by_level = (
+                units / (share * base) if delta is None else np.sqrt(units / (2 * share * base))
+            )
         return np.where(need.pinned, np.inf, by_level[tree.level])
 
-    base = epsilon
-    if method == "conditioning" and need.has_inequalities:
+    base = epsilon if delta is None else zcdp_rho(epsilon, delta)
+    if delta is None and method == "conditioning" and need.has_inequalities:
         noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
         base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
     scales = scales_for(base)
-    reached = _guarantee(tree, need, scales, neighbours, method).epsilon
-    if reached > epsilon * (1.0 + TOLERANCE):
+    reached = _reached(tree, need, scales, neighbours, method, delta)
+    # the conversion of rho cancels where delta is far above epsilon
+    if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
         raise PrivacyError(
             f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
             "released. Please report this as a mistake of congenial."
         )
     scales = scales * max(1.0, reached / epsilon)
-    reached = _guarantee(tree, need, scales, neighbours, method).epsilon
+    reached = _reached(tree, need, scales, neighbours, method, delta)
+    step = 2.0**-52
     while reached > epsilon:  # rounding alone
-        scales = scales * (1.0 + 2.0**-52)
-        reached = _guarantee(tree, need, scales, neighbours, method).epsilon
+        scales, step = scales * (1.0 + step), 2.0 * step
+        reached = _reached(tree, need, scales, neighbours, method, delta)
     return scales
 
 
-def _guarantee(
-    tree: Tree, need: Requirements, scales: FloatArray, neighbours: Neighbours, method: Method
-) -> Guarantee:
+def _reached(
+    tree: Tree,
+    need: Requirements,
+    scales: FloatArray,
+    neighbours: Neighbours,
+    method: Method,
+    delta: float | None,
+) -> float:
+    """Epsilon of the guarantee with given scales."""
     state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
-    return state(Additive(DiscreteLaplace(scales), tree), need, neighbours, sampler_error=0.0)
+    if delta is None:
+        laplace = Additive(DiscreteLaplace(scales), tree)
+        return state(laplace, need, neighbours, sampler_error=0.0).epsilon
+    gaussian = Additive(DiscreteGaussian(scales), tree)
+    return state(gaussian, need, neighbours, sampler_error=0.0, delta=delta).epsilon
 
 
 def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:

@@ -41,7 +41,7 @@ __all__ = [
 # Sources of gamma beside those of conditioning.
 IMAGED = "imaging: post-processing, none"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
-# The delta at which a zCDP guarantee is stated.
+# The delta at which a zCDP guarantee is stated where no other is asked for.
 ZCDP_DELTA = 1e-6
 # A bound this close to the trivial one is called trivial.
 ROUNDING = 1e-12
@@ -141,6 +141,7 @@ def conditioned_guarantee(
     *,
     sampler_error: float,
     one_sided: bool = False,
+    delta: float = ZCDP_DELTA,
 ) -> Guarantee:
     """Guarantee of conditioning a mechanism on an invariant.
 
@@ -157,6 +158,8 @@ def conditioned_guarantee(
         Bound on the total variation between a draw and its law.
     one_sided : bool
         Whether a record may also enter or leave what is counted, where the pins allow it.
+    delta : float
+        At which zCDP is told as epsilon; nothing for pure noise.
 
     Raises
     ------
@@ -177,7 +180,7 @@ def conditioned_guarantee(
             "DiscreteLaplace, or leave out the bounds."
         )
     source = PROVED if inequalities else NONE
-    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided)
+    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided, delta)
 
 
 def union_guarantee(
@@ -215,6 +218,7 @@ def imaged_guarantee(
     *,
     sampler_error: float,
     one_sided: bool = False,
+    delta: float = ZCDP_DELTA,
 ) -> Guarantee:
     """Guarantee of projecting a mechanism's output onto an invariant.
 
@@ -227,7 +231,7 @@ def imaged_guarantee(
         If no neighbouring datasets remain.
     """
     source = IMAGED
-    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided)
+    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided, delta)
 
 
 def conditioned_pairs(
@@ -297,6 +301,7 @@ def _guarantee(
     source: str,
     sampler_error: float,
     one_sided: bool = False,
+    delta: float = ZCDP_DELTA,
 ) -> Guarantee:
     noise, change = mechanism.noise, mechanism.per_record
     need = replace(need, pinned=determined(need))
@@ -326,7 +331,7 @@ def _guarantee(
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
                 source, epsilon = TRIVIAL, 2.0 * base
     else:
-        rho, delta = worst, ZCDP_DELTA
+        rho = worst
         base = epsilon = zcdp_epsilon(rho, delta)
     gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
     error = 0.0 if not noise.discrete else sampler_error

@@ -37,6 +37,7 @@ def best_split(
     epsilon: float,
     neighbours: Neighbours,
     charge_bounds: bool,
+    power: float = 1.0,
 ) -> dict[int, float]:
     """Find the shares of the budget that minimise a weighted sum of noise scales.
 
@@ -52,6 +53,8 @@ def best_split(
     neighbours : {"substitute", "add-remove"}
     charge_bounds : bool
         Whether bounds raise the loss, as they do in conditioning.
+    power : float
+        A scale falls with its share to this power: 1, or 1/2 where shares are of rho.
 
     Returns
     -------
@@ -68,9 +71,9 @@ def best_split(
     -----
     A level with share p of budget B has scale u / (p B), u being 2 or 1. Where B does not depend
     on the shares, the sum over levels of w / p is least at shares like the square roots of the
-    weights (Cauchy and Schwarz). Under bounds B is the larger the more the leaves have. The search
-    starts at the square roots and moves units of share between levels while that lowers the sum,
-    by ever shorter steps.
+    weights (Cauchy and Schwarz); with a power k, like their (1 + k)-th roots (Hoelder). Under
+    bounds B is the larger the more the leaves have. The search starts at these roots and moves
+    units of share between levels while that lowers the sum, by ever shorter steps.
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
@@ -79,10 +82,10 @@ def best_split(
     def error(units: tuple[int, ...]) -> float:
         share = np.zeros(tree.depth)
         share[levels] = np.array(units) / UNITS
-        total = math.fsum(w * UNITS / k for w, k in zip(weights, units, strict=True))
-        return total / pairs(share).budget(epsilon)
+        total = math.fsum(w * (UNITS / k) ** power for w, k in zip(weights, units, strict=True))
+        return float(total / pairs(share).budget(epsilon) ** power)
 
-    start = _whole_units([math.sqrt(weight) for weight in weights])
+    start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
     found = _least(error, start)
     return {level: k / UNITS for level, k in zip(levels, found, strict=True)}
 

@@ -1,4 +1,4 @@
-"""The pair of neighbouring datasets that a guarantee under pure noise is as weak as."""
+"""The pair of neighbouring datasets that a guarantee is as weak as."""
 
 from __future__ import annotations
 
@@ -16,6 +16,7 @@ from congenial.mechanisms.additive import Additive
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 # Pairs whose losses agree this closely count as equally bad, whatever a machine's last digit.
 CLOSE = 1e-9
@@ -34,7 +35,7 @@ class WorstPair:
     changed : int
         How many counts differ.
     base_loss : float
-        Loss of the noise alone.
+        Loss of the noise alone; under Gaussian noise at the guarantee's delta.
     loss : float
         What the guarantee charges the pair, bounds and all.
     """
@@ -59,7 +60,7 @@ def worst_pair(
     Parameters
     ----------
     mechanism : Additive
-        Pure noise on the nodes of `tree`.
+        Noise on the nodes of `tree`.
     need : Requirements
         Without linear conditions beside those of the tree.
     tree : Tree
@@ -76,7 +77,8 @@ def worst_pair(
     Raises
     ------
     PrivacyError
-        If the noise is not pure, or linear conditions beside the tree are mandated.
+        If linear conditions beside the tree are mandated, or Gaussian noise is conditioned on
+        bounds.
     EmptyNeighbourhoodError
         If there are no neighbours.
 
@@ -85,13 +87,25 @@ def worst_pair(
     `proofs/inequalities.md`, the theorem: the loss of a pair rises with its loss without the
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
-    if mechanism.noise.measure != "pure" or need.equalities[1].size or need.inequalities[1].size:
+    zcdp = mechanism.noise.measure == "zcdp"
+    linear = need.equalities[1].size or need.inequalities[1].size
+    if linear or (zcdp and guarantee.gamma > 0.0):
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use DiscreteLaplace on a tree without linear conditions."
         )
     need = replace(need, pinned=determined(need))
     cost = np.where(need.pinned, 0.0, mechanism.per_record / mechanism.scales)
+    if zcdp:
+        # the guarantee is the dearest pair's rho told as epsilon
+        move = _dearest(0.5 * cost**2, need, tree, guarantee, one_sided)
+        return WorstPair(
+            move.origin,
+            move.destination,
+            _changed(tree, move).size,
+            guarantee.base_epsilon,
+            guarantee.epsilon,
+        )
 
     def found(weight: FloatArray) -> WorstPair:
         move = _dearest(weight, need, tree, guarantee, one_sided)
@@ -144,9 +158,7 @@ def _charge(
     guarantee: Guarantee,
 ) -> WorstPair:
     """Say what a guarantee charges one pair."""
-    up = _ancestry(tree, move.origin)
-    down = [] if move.destination is None else _ancestry(tree, move.destination)
-    changed = np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
+    changed = _changed(tree, move)
     base = float(cost[changed].sum())
     loss = base
     if guarantee.gamma_source == TRIVIAL:
@@ -158,6 +170,13 @@ def _charge(
             alpha = float(cost[counts].min())
             loss = float(bounded_loss(base, alpha, mechanism.per_record / grid))
     return WorstPair(move.origin, move.destination, int(changed.size), base, loss)
+
+
+def _changed(tree: Tree, move: WorstMove) -> IntArray:
+    """Nodes whose counts a move changes."""
+    up = _ancestry(tree, move.origin)
+    down = [] if move.destination is None else _ancestry(tree, move.destination)
+    return np.array(sorted(set(up) ^ set(down)), dtype=np.int64)
 
 
 def _ancestry(tree: Tree, leaf: int) -> list[int]:

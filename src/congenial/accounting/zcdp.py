@@ -76,6 +76,43 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     return max(0.0, _least(lambda t: _epsilon_at(rho, delta, t)))
 
 
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """Largest rho whose `zcdp_epsilon` at a given delta is at most epsilon.
+
+    Parameters
+    ----------
+    epsilon : float
+        Positive.
+    delta : float
+        Between 0 and 1, neither included.
+
+    Returns
+    -------
+    float
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range.
+
+    Examples
+    --------
+    >>> round(zcdp_rho(1.0, 1e-6), 6)
+    0.024356
+    """
+    for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
+        if not 0.0 < value < most:
+            raise ArgumentError(f"{name} is {value!r}; give a number above 0 and below {most:g}.")
+    low, high = 0.0, epsilon
+    while zcdp_epsilon(high, delta) <= epsilon:
+        low, high = high, 2.0 * high
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return low
+        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+
+
 def pure_rho(epsilon: float) -> float:
     """Return the rho of pure epsilon-privacy, ``epsilon**2 / 2``.
 

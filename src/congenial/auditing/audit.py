@@ -15,6 +15,7 @@ from congenial.auditing.finding import Audit, Auditable, Finding, Pair, Values
 from congenial.auditing.space import Space, space_of
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
 from congenial.randomness import Randomness, resolve, seeded
 
 Method = Literal["auto", "exact", "statistical"]
@@ -92,7 +93,9 @@ def audit(
     Ding, Wang, Wang, Zhang and Kifer (2018); Jagielski, Ullman and Oprea (2020), for bounds on
     epsilon from counts of an event.
     """
-    size = draws if draws is not None else IMAGES if isinstance(mechanism, Imaged) else DRAWS
+    size = (
+        draws if draws is not None else IMAGES if isinstance(mechanism, Imaged | TopDown) else DRAWS
+    )
     _check(method, total, size, confidence)
     guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     space = space_of(mechanism)

@@ -18,6 +18,7 @@ from congenial.auditing.finding import Auditable, Finding, Pair, Values
 from congenial.auditing.space import IntArray, Space
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
 from congenial.randomness import seeded
@@ -40,7 +41,7 @@ def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
     """Whether laws such as that at a dataset can be enumerated."""
     if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
         return False
-    if isinstance(mechanism, Imaged):
+    if isinstance(mechanism, Imaged | TopDown):
         return _outside(space) <= _MOST_OUTSIDE
     log_prob: Callable[..., object] | None = getattr(mechanism, "log_prob", None)
     if log_prob is None:
@@ -187,7 +188,7 @@ def _laws(
     mechanism: Auditable, space: Space, datasets: Values
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Log probabilities, (datasets, outputs), and the mass that may be missing, (datasets,)."""
-    if isinstance(mechanism, Imaged):
+    if isinstance(mechanism, Imaged | TopDown):
         return _imaged(mechanism, space, datasets)
     outputs = _outputs(space, datasets)
     log_prob: Callable[..., FloatArray] = mechanism.log_prob  # type: ignore[attr-defined]
@@ -250,7 +251,7 @@ def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArra
 
 
 def _imaged(
-    mechanism: Imaged, space: Space, datasets: Values
+    mechanism: Imaged | TopDown, space: Space, datasets: Values
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Laws of an image, one for each tape of words that breaks ties."""
     queries: Additive = mechanism.mechanism
@@ -270,8 +271,13 @@ def _imaged(
     log_pmf = np.array([queries.noise.log_pmf(noisy - x[free], scales).sum(1) for x in datasets])
     missing = np.maximum(1.0 - np.exp(log_pmf).sum(axis=1), 0.0)
     out = []
-    for tape in range(_TAPES if mechanism.integer else 1):
-        images = np.array([mechanism.projector.apply(row, seeded(tape)) for row in y])
+    move, whole = (
+        (mechanism.apply, True)
+        if isinstance(mechanism, TopDown)
+        else (mechanism.projector.apply, mechanism.integer)
+    )
+    for tape in range(_TAPES if whole else 1):
+        images = np.array([move(row, seeded(tape)) for row in y])
         _, cell = np.unique(np.round(images, _DIGITS) + 0.0, axis=0, return_inverse=True)
         cell = cell.ravel()
         mass = np.array([np.bincount(cell, weights=np.exp(row)) for row in log_pmf])

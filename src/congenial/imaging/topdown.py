@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.imaging.problem import IntArray, checked_values, link, prepare
 from congenial.imaging.rounding import tie_grid
-from congenial.invariants import Invariant, requirements
+from congenial.invariants import Invariant, Requirements, requirements
 from congenial.kernels.project_fill import top_down
+from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
 
@@ -58,8 +62,13 @@ def topdown(
     """
     if not isinstance(tree, Tree):
         raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree.")
-    n = len(tree)
-    need = requirements(invariant, n, tree)
+    need = _covered(invariant, tree)
+    return _impose(y, tree, need, resolve(rng))
+
+
+def _covered(invariant: Invariant, tree: Tree) -> Requirements:
+    """Resolve an invariant, if it is of pins and bounds on the tree."""
+    need = requirements(invariant, len(tree), tree)
     if need.equalities[1].size or need.inequalities[1].size:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
@@ -68,7 +77,11 @@ def topdown(
         raise ArgumentError(
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
-    source = resolve(rng)
+    return need
+
+
+def _impose(y: npt.ArrayLike, tree: Tree, need: Requirements, source: Randomness) -> IntArray:
+    n = len(tree)
     values = checked_values(y, n, np.ones(n, dtype=np.bool_))
     links = link(tree, n)
     task = prepare(links, need, np.zeros(0), values, np.ones(n), integer=True)
@@ -91,3 +104,149 @@ def topdown(
             "topdown cannot keep the sums exact in double precision; give values of similar size."
         )
     return out
+
+
+def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
+    """Update a mechanism by TopDown: noise first, then `topdown`.
+
+    Parameters
+    ----------
+    mechanism : Additive
+        Integer noise on the nodes of a tree; the leaves that are not published exactly are
+        measured.
+    invariant : Invariant
+        As for `topdown`.
+
+    Returns
+    -------
+    TopDown
+
+    Raises
+    ------
+    ArgumentError
+        If the mechanism is none on a tree, or its noise is no integer.
+    UnsupportedError
+        If the invariant has linear conditions besides the tree, or a leaf is not measured.
+    """
+    tree = mechanism.tree if isinstance(mechanism, Additive) else None
+    if tree is None or mechanism.granularity != 1.0:
+        raise ArgumentError(
+            "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
+            "of granularity 1."
+        )
+    need = _covered(invariant, tree)
+    open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
+    if open_[tree.leaves].any():
+        name = "/".join(tree.path(int(tree.leaves[open_[tree.leaves]][0])))
+        raise UnsupportedError(
+            f"the leaf {name!r} is neither measured nor published exactly, so topdown has nothing "
+            "to share its parent's count by; give every leaf a finite scale."
+        )
+    return TopDown(mechanism, need)
+
+
+@dataclass(frozen=True, eq=False)
+class TopDown:
+    """An additive mechanism updated level by level; made by `topdown_image`.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+            Confidential counts of all nodes.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        InfeasibleError
+            If the values published exactly leave no consistent release.
+        """
+        counts = self.mechanism.counts(x)
+        rows, source, tree = checked_size(size), resolve(rng), self._tree
+        if not tree.is_consistent(counts):
+            raise ArgumentError(
+                "x does not add up along the tree; roll leaf counts up with tree.roll_up."
+            )
+        noisy = self.mechanism.sample(counts, rows, source)
+        noisy = np.where(self.requirements.pinned, counts, noisy)
+        out = np.empty((rows, len(tree)), dtype=np.int64)
+        for r in range(rows):
+            out[r] = self.apply(noisy[r], source)
+        return out[0] if size is None else out
+
+    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
+        """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
+        values = np.array(noisy, dtype=np.float64)
+        tree = self._tree
+        unmeasured = ~(np.isfinite(self.mechanism.scales) | self.requirements.pinned)
+        # from the deepest level up, so that a sum is complete before it is used
+        for depth in range(tree.depth - 1, -1, -1):
+            here = np.flatnonzero(unmeasured & (tree.level == depth))
+            if here.size:
+                below = np.flatnonzero(tree.level == depth + 1)
+                sums = np.zeros(len(tree))
+                np.add.at(sums, tree.parents[below], values[below])
+                values[here] = sums[here]
+        return _impose(values, tree, self.requirements, rng)
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        EmptyNeighbourhoodError
+            If the values published exactly leave no neighbouring datasets.
+
+        References
+        ----------
+        Two Views, Lemma 3.7.
+        """
+        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
+        return imaged_guarantee(self.mechanism, self.requirements, neighbours, sampler_error=error)
+
+    def explain(self) -> str:
+        """Say how a release is drawn, and why so."""
+        n, pinned = len(self._tree), int(self.requirements.pinned.sum())
+        open_ = int((~np.isfinite(self.mechanism.scales) & ~self.requirements.pinned).sum())
+        sums = f"; {open_} that are not measured are the sums of those below" if open_ else ""
+        return (
+            f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
+            f"queries ({pinned} published exactly{sums}), then goes down from the root: the "
+            "children of each node are moved to the closest counts, in L2, that add up to it, and "
+            "rounded by largest remainder, ties at random. This looks at nothing but the noisy "
+            "values and what is published exactly, so it costs no privacy; finer levels never "
+            "correct a coarser one, and where bounds bind it adds bias."
+        )
+
+    @property
+    def _tree(self) -> Tree:
+        tree = self.mechanism.tree
+        if tree is None:  # topdown_image refuses it
+            raise UnsupportedError("topdown needs noise on a tree; give Additive(noise, tree).")
+        return tree
