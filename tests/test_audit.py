@@ -59,6 +59,12 @@ HONEST = {
         lambda: cg.condition(cg.Additive(cg.DiscreteGaussian(3.0), PAIR), cg.consistent(PAIR)),
         "substitute",
     ),
+    "discrete Gaussian with bounds": (
+        lambda: cg.condition(
+            cg.Additive(cg.DiscreteGaussian(3.0), PAIR), cg.consistent(PAIR) & cg.nonnegative()
+        ),
+        "substitute",
+    ),
     "mandated sum": (
         lambda: cg.condition(noisy(2.0, 3), cg.linear(np.ones(3), 3) & cg.bounds(0, 3)),
         "substitute",

@@ -110,7 +110,27 @@ def test_the_worst_pair_is_the_worst_of_all(state, neighbours, one_sided):
 def test_what_is_not_worked_out_is_refused():
     tree = cg.Tree.from_parents(TREES[0])
     noise = cg.Additive(cg.DiscreteGaussian(2.0), tree)
-    need = requirements(cg.consistent(tree), 3, tree)
+    need = requirements(cg.consistent(tree) & cg.linear(np.ones((1, 3)), [4]), 3, tree)
     claim = conditioned_guarantee(noise, need, "substitute", sampler_error=0.0)
     with pytest.raises(PrivacyError, match="worst pair"):
         worst_pair(noise, need, tree, claim)
+
+
+@pytest.mark.parametrize("bound", [None, cg.nonnegative()])
+def test_gaussian_noise_has_the_pair_with_the_largest_rho(bound):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2])
+    sigmas = np.array([np.inf, 2.0, 1.0, 1.5, 3.0, 0.8])
+    noise = cg.Additive(cg.DiscreteGaussian(sigmas), tree)
+    invariant = cg.consistent(tree) if bound is None else cg.consistent(tree) & bound
+    need = requirements(invariant & cg.exactly(0), 6, tree)
+    claim = conditioned_guarantee(noise, need, "substitute", sampler_error=0.0)
+    found = worst_pair(noise, need, tree, claim)
+    paths = {3: {3, 1}, 4: {4, 1}, 5: {5, 2}}
+    rho = {
+        (a, b): sum(0.5 / sigmas[v] ** 2 for v in paths[a] ^ paths[b])
+        for a, b in combinations(paths, 2)
+    }
+    assert {found.origin, found.destination} == set(max(rho, key=rho.get))
+    assert claim.rho == pytest.approx(max(rho.values()))
+    assert (found.base_loss, found.loss) == (claim.base_epsilon, claim.epsilon)
+    assert claim.whole_orders == (bound is not None)

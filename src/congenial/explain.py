@@ -246,7 +246,8 @@ def _measured(guarantee: Guarantee) -> list[str]:
         return []
     return [
         f"The noise is {guarantee.rho:.6g}-zCDP, which the levels share out; at the plan's delta "
-        "that is the epsilon above. A scale is the noise's sigma."
+        f"that is the epsilon above{', by whole orders alone' * guarantee.whole_orders}. "
+        "A scale is the noise's sigma."
     ]
 
 

@@ -258,9 +258,9 @@ def _measure(model: Model, guarantee: Guarantee) -> Measure:
     noise = model.mechanism.noise.measure
     told = "no probability grows by more than the factor exp(epsilon), but for delta"
     if noise == "zcdp":
-        told = (
-            "zCDP of the noise, told as epsilon at a part of delta; the draw's error has the rest"
-        )
+        orders = ", by whole Rényi orders" if guarantee.whole_orders else ""
+        told = f"zCDP of the noise, told as epsilon at a part of delta{orders}; "
+        told += "the draw's error has the rest"
     error = guarantee.sampler_error
     return Measure(noise, guarantee.rho, guarantee.delta, error, told, model.delta)
 

@@ -218,8 +218,9 @@ def level_scales(
     Notes
     -----
     Gaussian noise is zCDP, whose parameter rho adds up over levels; the split is of the rho that
-    is (epsilon, delta). Substituting one record changes two nodes of a level by one each, which
-    costs ``1 / sigma ** 2`` there, and adding one costs half of that.
+    is (epsilon, delta), where bounds are conditioned on at whole Rényi orders. Substituting one
+    record changes two nodes of a level by one each, which costs ``1 / sigma ** 2`` there, and
+    adding one costs half of that.
     """
     _check(epsilon, neighbours, method)
     _check_split(tree, need, split)
@@ -237,8 +238,9 @@ def level_scales(
             )
         return np.where(need.pinned, np.inf, by_level[tree.level])
 
-    base = epsilon if delta is None else zcdp_rho(epsilon, delta)
-    if delta is None and method == "conditioning" and need.has_inequalities:
+    bounded = method == "conditioning" and need.has_inequalities
+    base = epsilon if delta is None else zcdp_rho(epsilon, delta, whole_orders=bounded)
+    if delta is None and bounded:
         noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
         base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
     scales = scales_for(base)

@@ -21,7 +21,8 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     """Guarantee of several releases from the same rows, each drawn apart from the others.
 
     Epsilons and deltas add up. Where every release has a zCDP parameter, or is pure and exact, the
-    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon.
+    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon; at
+    whole orders alone where one of them holds at no others.
 
     Parameters
     ----------
@@ -53,7 +54,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     rho: float | None = None
     if any(g.rho is not None for g in guarantees) and all(_has_rho(g) for g in guarantees):
         rho = math.fsum(pure_rho(g.epsilon) if g.rho is None else g.rho for g in guarantees)
-        smaller = zcdp_epsilon(rho, ZCDP_DELTA)
+        smaller = zcdp_epsilon(rho, ZCDP_DELTA, whole_orders=_whole(guarantees))
         whole = with_sampler_error(smaller, ZCDP_DELTA, error)
         if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
             epsilon, delta = smaller, whole
@@ -72,6 +73,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         covered=_covered(guarantees),
         sampler_error=min(1.0, error),
         ideal_only=any(g.ideal_only for g in guarantees),
+        whole_orders=_whole(guarantees),
     )
 
 
@@ -126,6 +128,7 @@ def compose_parallel(
         covered=_covered(guarantees),
         sampler_error=max(g.sampler_error for g in guarantees),
         ideal_only=any(g.ideal_only for g in guarantees),
+        whole_orders=_whole(guarantees),
     )
     if neighbours == "add-remove":
         return worst
@@ -169,7 +172,7 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
     delta = min(1.0, guarantee.delta * _series(guarantee.epsilon, records))
     rho = None if guarantee.rho is None else records**2 * guarantee.rho
     if rho is not None:
-        smaller = zcdp_epsilon(rho, ZCDP_DELTA)
+        smaller = zcdp_epsilon(rho, ZCDP_DELTA, whole_orders=guarantee.whole_orders)
         whole = with_sampler_error(smaller, ZCDP_DELTA, guarantee.sampler_error)
         if smaller < epsilon and whole <= max(delta, 2.0 * ZCDP_DELTA):
             epsilon, delta = smaller, whole
@@ -181,6 +184,11 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
         rho=rho,
         records=records,
     )
+
+
+def _whole(guarantees: Sequence[Guarantee]) -> bool:
+    """Whether a sum of zCDP parameters holds at whole orders alone."""
+    return any(g.whole_orders for g in guarantees)
 
 
 def _has_rho(guarantee: Guarantee) -> bool:

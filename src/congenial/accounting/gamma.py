@@ -15,6 +15,7 @@ BoolArray = npt.NDArray[np.bool_]
 
 NONE = "equality: none"
 PROVED = "proved bound: proofs/inequalities.md"
+WHOLE = "bounds on Gaussian noise, none at whole orders: proofs/gaussian-bounds.md"
 TRIVIAL = "trivial: gamma = 1"
 # Sums of bounds below this are exact in doubles.
 _EXACT = 2.0**53

@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, Pairs, bounded_pairs
+from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
 from congenial.accounting.joint_moves import JointMoves, joint_moves
 from congenial.accounting.neighbours import (
     Neighbours,
@@ -18,6 +18,7 @@ from congenial.accounting.neighbours import (
     one_sided_costs,
     worst_move,
 )
+from congenial.accounting.nested import nested_sums
 from congenial.accounting.scope import covered, sums_of, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
@@ -81,6 +82,9 @@ class Guarantee:
         every count changes that can change at all.
     sums : str
         Digest of the mandated sums, by which guarantees about the same ones are known.
+    whole_orders : bool
+        True where rho holds at the Rényi orders 2, 3, … alone, as under bounds; epsilon follows
+        from these.
     """
 
     epsilon: float
@@ -97,6 +101,7 @@ class Guarantee:
     records: int = 1
     at_once: bool = False
     sums: str = ""
+    whole_orders: bool = False
 
     @property
     def sentence(self) -> str:
@@ -147,7 +152,8 @@ def conditioned_guarantee(
 
     Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3). What bounds cost is
     proved in `proofs/inequalities.md`; other inequalities at most double the loss (Gong and Meng,
-    Theorem 2.1 with gamma = 1).
+    Theorem 2.1 with gamma = 1). Gaussian noise pays for nested bounds only in that whole Rényi
+    orders alone are proved (`proofs/gaussian-bounds.md`).
 
     Parameters
     ----------
@@ -164,7 +170,7 @@ def conditioned_guarantee(
     Raises
     ------
     PrivacyError
-        For Gaussian noise under inequalities, where nothing is proved.
+        For Gaussian noise under inequalities where sums cross, so that nothing is proved.
     EmptyNeighbourhoodError
         If no neighbouring datasets remain.
 
@@ -173,13 +179,15 @@ def conditioned_guarantee(
     Where sums let no record move alone, those that must move together do: `joint_moves`, which
     raises PrivacyError where it would have to guess.
     """
-    inequalities = need.has_inequalities
-    if mechanism.noise.measure == "zcdp" and inequalities:
+    source = NONE
+    if need.has_inequalities:
+        source = PROVED if mechanism.noise.measure == "pure" else WHOLE
+    if source == WHOLE and mechanism.noise.discrete and not nested_sums(need):
         raise PrivacyError(
-            f"no bound is proved for {mechanism.noise.name} noise conditioned on inequalities; use "
-            "DiscreteLaplace, or leave out the bounds."
+            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds beside "
+            "linear conditions that are no sums of cells, or cross each other or the tree; use "
+            "DiscreteLaplace, or sums of which any two share no cell or one holds the other."
         )
-    source = PROVED if inequalities else NONE
     return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided, delta)
 
 
@@ -321,6 +329,7 @@ def _guarantee(
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, need, tree).max()))
     rho: float | None = None
+    whole = source == WHOLE and noise.discrete
     if noise.measure == "pure":
         base, delta = worst, 0.0
         epsilon = (1.0 + (source == TRIVIAL)) * base
@@ -332,7 +341,8 @@ def _guarantee(
                 source, epsilon = TRIVIAL, 2.0 * base
     else:
         rho = worst
-        base = epsilon = zcdp_epsilon(rho, delta)
+        base = zcdp_epsilon(rho, delta)
+        epsilon = zcdp_epsilon(rho, delta, whole_orders=whole)
     gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
     error = 0.0 if not noise.discrete else sampler_error
     return Guarantee(
@@ -350,6 +360,7 @@ def _guarantee(
         ideal_only=not noise.discrete,
         records=1 if joint is None else joint.records,
         at_once=joint is not None,
+        whole_orders=whole,
     )
 
 
@@ -380,6 +391,7 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
         worst,
         delta=min(1.0, math.fsum(w * p.delta for w, p in zip(weights, parts, strict=True))),
         rho=None,
+        whole_orders=False,
         sampler_error=max(part.sampler_error for part in parts),
         ideal_only=any(part.ideal_only for part in parts),
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from congenial.accounting.gamma import NONE, PROVED, TRIVIAL
+from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.guarantee import IMAGED, TWO_BINS, Guarantee
 
 _ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
@@ -14,6 +14,7 @@ PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         NONE: ("proofs/equalities.md",),
         PROVED: ("proofs/equalities.md", "proofs/inequalities.md"),
+        WHOLE: ("proofs/equalities.md", "proofs/gaussian-bounds.md"),
         TRIVIAL: ("proofs/inequalities.md", "proofs/disjoint-unions.md"),
         IMAGED: ("proofs/imaging.md",),
         TWO_BINS: ("proofs/imaging.md", "proofs/l1-two-bins.md"),

@@ -77,8 +77,7 @@ def worst_pair(
     Raises
     ------
     PrivacyError
-        If linear conditions beside the tree are mandated, or Gaussian noise is conditioned on
-        bounds.
+        If linear conditions beside the tree are mandated.
     EmptyNeighbourhoodError
         If there are no neighbours.
 
@@ -89,10 +88,10 @@ def worst_pair(
     """
     zcdp = mechanism.noise.measure == "zcdp"
     linear = need.equalities[1].size or need.inequalities[1].size
-    if linear or (zcdp and guarantee.gamma > 0.0):
+    if linear:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
-            "out; use DiscreteLaplace on a tree without linear conditions."
+            "out; use a tree without linear conditions."
         )
     need = replace(need, pinned=determined(need))
     cost = np.where(need.pinned, 0.0, mechanism.per_record / mechanism.scales)

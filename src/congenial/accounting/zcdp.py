@@ -19,7 +19,7 @@ _STEPS = 200
 _GOLDEN = 0.5 * (math.sqrt(5.0) - 1.0)
 
 
-def zcdp_delta(rho: float, epsilon: float) -> float:
+def zcdp_delta(rho: float, epsilon: float, *, whole_orders: bool = False) -> float:
     """Delta of rho-zCDP at a given epsilon.
 
     The least over the orders a > 1 of ``exp((a - 1)(a rho - epsilon)) / a * (1 - 1 / a)^(a - 1)``.
@@ -28,6 +28,8 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     ----------
     rho, epsilon : float
         Not negative.
+    whole_orders : bool
+        Whether rho is known for the orders 2, 3, … alone.
 
     Returns
     -------
@@ -43,10 +45,11 @@ def zcdp_delta(rho: float, epsilon: float) -> float:
     _check("epsilon", epsilon)
     if rho == 0.0:
         return 0.0
-    return min(1.0, math.exp(min(0.0, _least(lambda t: _log_delta(rho, epsilon, t)))))
+    log_delta = _least(lambda above: _log_delta(rho, epsilon, above), whole_orders)
+    return min(1.0, math.exp(min(0.0, log_delta)))
 
 
-def zcdp_epsilon(rho: float, delta: float) -> float:
+def zcdp_epsilon(rho: float, delta: float, *, whole_orders: bool = False) -> float:
     """Epsilon of rho-zCDP at a given delta.
 
     The least over the orders a > 1 of
@@ -58,6 +61,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         Not negative.
     delta : float
         Between 0 and 1, 0 excluded.
+    whole_orders : bool
+        Whether rho is known for the orders 2, 3, … alone.
 
     Returns
     -------
@@ -73,10 +78,10 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
         raise ArgumentError(f"delta is {delta!r}; give a number above 0, and at most 1.")
     if rho == 0.0:
         return 0.0
-    return max(0.0, _least(lambda t: _epsilon_at(rho, delta, t)))
+    return max(0.0, _least(lambda above: _epsilon_at(rho, delta, above), whole_orders))
 
 
-def zcdp_rho(epsilon: float, delta: float) -> float:
+def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> float:
     """Largest rho whose `zcdp_epsilon` at a given delta is at most epsilon.
 
     Parameters
@@ -85,6 +90,8 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
         Positive.
     delta : float
         Between 0 and 1, neither included.
+    whole_orders : bool
+        As for `zcdp_epsilon`.
 
     Returns
     -------
@@ -103,14 +110,18 @@ def zcdp_rho(epsilon: float, delta: float) -> float:
     for name, value, most in (("epsilon", epsilon, math.inf), ("delta", delta, 1.0)):
         if not 0.0 < value < most:
             raise ArgumentError(f"{name} is {value!r}; give a number above 0 and below {most:g}.")
+
+    def fits(rho: float) -> bool:
+        return zcdp_epsilon(rho, delta, whole_orders=whole_orders) <= epsilon
+
     low, high = 0.0, epsilon
-    while zcdp_epsilon(high, delta) <= epsilon:
+    while fits(high):
         low, high = high, 2.0 * high
     while True:
         middle = 0.5 * (low + high)
         if not low < middle < high:
             return low
-        low, high = (middle, high) if zcdp_epsilon(middle, delta) <= epsilon else (low, middle)
+        low, high = (middle, high) if fits(middle) else (low, middle)
 
 
 def pure_rho(epsilon: float) -> float:
@@ -134,33 +145,37 @@ def _check(name: str, value: float) -> None:
         raise ArgumentError(f"{name} is {value!r}; give a number that is not negative.")
 
 
-def _parts(t: float) -> tuple[float, float]:
-    """Order a = 1 + exp(t), and log((1 - 1/a)^(a-1) / a)."""
-    above = math.exp(t)
+def _rest(above: float) -> float:
+    """log((1 - 1/a)^(a-1) / a) for the order a = 1 + above."""
     # log(1 - 1/a) = log(above / (1 + above))
-    return above, above * (t - math.log1p(above)) - math.log1p(above)
+    return above * (math.log(above) - math.log1p(above)) - math.log1p(above)
 
 
-def _log_delta(rho: float, epsilon: float, t: float) -> float:
-    above, rest = _parts(t)
-    return above * ((1.0 + above) * rho - epsilon) + rest
+def _log_delta(rho: float, epsilon: float, above: float) -> float:
+    return above * ((1.0 + above) * rho - epsilon) + _rest(above)
 
 
-def _epsilon_at(rho: float, delta: float, t: float) -> float:
-    above, rest = _parts(t)
-    return (1.0 + above) * rho + (rest - math.log(delta)) / above
+def _epsilon_at(rho: float, delta: float, above: float) -> float:
+    return (1.0 + above) * rho + (_rest(above) - math.log(delta)) / above
 
 
-def _least(value: Callable[[float], float]) -> float:
-    """Least value on the range of t: every value bounds, so a search that misses is only loose."""
+def _least(value: Callable[[float], float], whole: bool) -> float:
+    """Least value over the orders, told by how far they are above 1.
+
+    Every value bounds, so a search that misses is only loose.
+    """
     grid = [_LOW + (_HIGH - _LOW) * i / 400.0 for i in range(401)]
-    seen = [value(t) for t in grid]
+    seen = [value(math.exp(t)) for t in grid]
     at = min(range(len(grid)), key=seen.__getitem__)
     low, high = grid[max(at - 1, 0)], grid[min(at + 1, len(grid) - 1)]
     for _ in range(_STEPS):
         one, two = high - _GOLDEN * (high - low), low + _GOLDEN * (high - low)
-        if value(one) < value(two):
+        if value(math.exp(one)) < value(math.exp(two)):
             high = two
         else:
             low = one
-    return min(seen[at], value(0.5 * (low + high)))
+    best = math.exp(0.5 * (low + high))
+    if not whole:
+        return min(seen[at], value(best))
+    below = max(1.0, math.floor(best))
+    return min(value(below), value(below + 1.0))

@@ -19,7 +19,7 @@ from congenial.accounting.guarantee import (
 )
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.gibbs import GibbsConditioned
-from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
+from congenial.errors import ArgumentError, InfeasibleError, PrivacyError, UnsupportedError
 from congenial.invariants import Requirements, determined
 from congenial.mixtures import draw_mixed
 from congenial.randomness import Randomness, resolve
@@ -140,7 +140,7 @@ class ConditionedMixture:
         Raises
         ------
         PrivacyError
-            If nothing is proved for the combination.
+            If nothing is proved for the combination, as for Gaussian noise where bounds apply.
         UnsupportedError
             If the union's alternatives have no inequality to be charged.
         """
@@ -151,6 +151,11 @@ class ConditionedMixture:
         else:
             parts = [part.guarantee(neighbours) for part in self.parts]
             stated = mixed_guarantee(parts, self.weights)
+            if any(part.whole_orders for part in parts):
+                raise PrivacyError(
+                    "no bound is proved for a mixture with Gaussian noise conditioned on "
+                    "inequalities, whose weights depend on the data; mix discrete Laplace noise."
+                )
             if any(part.gamma > 0.0 for part in parts):
                 base = max(part.base_epsilon for part in parts)
                 stated = replace(
