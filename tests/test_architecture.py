@@ -49,6 +49,7 @@ LAYERS = (
     ("audit_plan",),
     ("progress",),
     ("studies",),
+    ("comparing",),
     ("cli",),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

@@ -112,7 +112,7 @@ def test_every_study_is_made_by_make_studies():
 
 
 def test_what_is_not_installed_is_said_before_a_study_runs(monkeypatch, capsys, tmp_path):
-    monkeypatch.setattr(write_module, "_NEEDED", ("no_such_library",))
+    monkeypatch.setattr(write_module, "NEEDED", ("no_such_library",))
     assert run(["study", "two-bin", "--out", str(tmp_path / "out")]) == 2
     told = capsys.readouterr().err
     assert "no_such_library" in told and "congenial[studies]" in told

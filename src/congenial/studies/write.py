@@ -16,22 +16,28 @@ if TYPE_CHECKING:
 
 
 # What studies draw, project and search starts with.
-_NEEDED = ("matplotlib", "piqp", "scipy")
+NEEDED = ("matplotlib", "piqp", "scipy")
 
 
-def check_installed() -> None:
-    """Check, before a study runs, that what it needs is installed.
+def check_installed(what: str = "a study", needed: tuple[str, ...] = NEEDED) -> None:
+    """Check, before work begins, that what it needs in the end is installed.
+
+    Parameters
+    ----------
+    what : str
+        What needs it.
+    needed : tuple of str
+        Names of libraries.
 
     Raises
     ------
     UnsupportedError
         If a library is missing.
     """
-    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    missing = [name for name in needed if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(
-            f"a study needs {' and '.join(missing)}, not installed here; install "
-            "congenial[studies]."
+            f"{what} needs {' and '.join(missing)}, not installed here; install congenial[studies]."
         )
 
 
@@ -59,15 +65,15 @@ def write(study: Study, out: Path, *, seed: int, effort: float) -> list[Path]:
     """
     try:
         out.mkdir(parents=True, exist_ok=True)
-        page = _replace(
+        page = replace_file(
             out / f"{study.name}.md", as_markdown(study, seed=seed, effort=effort).encode()
         )
         tables = [
-            _replace(out / f"{study.name}-{table.name}.csv", _as_csv(table).encode())
+            replace_file(out / f"{study.name}-{table.name}.csv", as_csv(table).encode())
             for table in study.tables
         ]
         figures = [
-            _replace(out / f"{study.name}-{figure.name}.{form}", _as_image(figure, form))
+            replace_file(out / f"{study.name}-{figure.name}.{form}", as_image(figure, form))
             for figure in study.figures
             for form in ("png", "svg")
         ]
@@ -91,14 +97,15 @@ def _blocks(study: Study, seed: int, effort: float) -> Iterator[str]:
     yield from study.findings
     for table in study.tables:
         yield f"## {table.title}"
-        yield _as_rows(table)
+        yield as_rows(table)
         yield from table.notes
     for figure in study.figures:
         yield f"## {figure.title}"
         yield f"![{figure.title}]({study.name}-{figure.name}.svg)"
 
 
-def _as_rows(table: Table) -> str:
+def as_rows(table: Table) -> str:
+    """Return a table in Markdown."""
     numeric = [
         all(isinstance(row[c], int | float | None) for row in table.rows)
         for c in range(len(table.columns))
@@ -119,7 +126,8 @@ def _short(cell: Cell) -> str:
     return "" if cell is None else str(cell).replace("|", "\\|")
 
 
-def _as_csv(table: Table) -> str:
+def as_csv(table: Table) -> str:
+    """Return a table as CSV."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(table.columns)
@@ -128,7 +136,8 @@ def _as_csv(table: Table) -> str:
     return text.getvalue()
 
 
-def _as_image(figure: Figure, form: str) -> bytes:
+def as_image(figure: Figure, form: str) -> bytes:
+    """Return a figure as a file of the form "png" or "svg"; the same figure, the same bytes."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
@@ -144,7 +153,8 @@ def _as_image(figure: Figure, form: str) -> bytes:
     return data.getvalue()
 
 
-def _replace(path: Path, content: bytes) -> Path:
+def replace_file(path: Path, content: bytes) -> Path:
+    """Write a file whole or not at all."""
     aside = path.with_name(f".{path.name}.part")
     try:
         aside.write_bytes(content)

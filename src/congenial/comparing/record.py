@@ -1,0 +1,166 @@
+"""What a comparison is made of, and what it found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+# Quantiles of the absolute error that are told.
+QUANTILES = (0.5, 0.9, 0.99)
+
+
+@dataclass(frozen=True)
+class Contender:
+    """One way to make a release.
+
+    Attributes
+    ----------
+    name : str
+        What it is called in tables.
+    method : {"conditioning", "imaging", "topdown", "noise"}
+        As in a plan; "noise" adds noise and does nothing more.
+    noise : {"discrete-laplace", "discrete-gaussian"}
+    norm : {"l2", "l1"}
+        For imaging.
+    """
+
+    name: str
+    method: str
+    noise: str
+    norm: str = "l2"
+
+
+@dataclass(frozen=True)
+class LevelError:
+    """Errors of one level's counts, over all its nodes and all releases.
+
+    Attributes
+    ----------
+    level : str
+    nodes : int
+    scale : float or None
+        Scale of the noise; sigma for Gaussian noise, None where there is none.
+    l1 : float
+        Mean absolute error of a count.
+    l1_error : float
+        Its standard error, from release to release.
+    l2 : float
+        Root of the mean squared error.
+    quantiles : tuple of float
+        Of the absolute error, at `QUANTILES`.
+    """
+
+    level: str
+    nodes: int
+    scale: float | None
+    l1: float
+    l1_error: float
+    l2: float
+    quantiles: tuple[float, ...]
+
+
+@dataclass(frozen=True)
+class SizeBias:
+    """Mean error of the counts of one size at one level.
+
+    Attributes
+    ----------
+    level : str
+    low, high : int
+        The true counts are from `low` to `high`, both included.
+    nodes : int
+        Nodes of that size, those published exactly left out.
+    bias : float
+        Mean of released less true count.
+    standard_error : float
+        From release to release.
+    """
+
+    level: str
+    low: int
+    high: int
+    nodes: int
+    bias: float
+    standard_error: float
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """How long releases took on this machine, in seconds.
+
+    Attributes
+    ----------
+    first : float
+        Preparation and one release.
+    further : float
+        Each further release of the same counts.
+    """
+
+    first: float
+    further: float
+
+
+@dataclass(frozen=True)
+class Result:
+    """What releases of one contender were like.
+
+    Attributes
+    ----------
+    contender : Contender
+    epsilon, delta : float
+        The final guarantee.
+    guarantee : str
+        In a sentence.
+    obeys : bool
+        Whether every release satisfied the invariants of the plan.
+    levels : tuple of LevelError
+        Coarse to fine.
+    sizes : tuple of SizeBias
+    seconds : Seconds
+    """
+
+    contender: Contender
+    epsilon: float
+    delta: float
+    guarantee: str
+    obeys: bool
+    levels: tuple[LevelError, ...]
+    sizes: tuple[SizeBias, ...]
+    seconds: Seconds
+
+
+@dataclass(frozen=True)
+class Refused:
+    """A contender that does not fit the plan, and why not."""
+
+    contender: Contender
+    reason: str
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All contenders on the same counts.
+
+    Attributes
+    ----------
+    plan : dict
+        The plan as plain data.
+    basis : str
+        Which counts the releases were made of.
+    options : str
+        Options of the command that gives the same.
+    stamp : str or None
+        What is stamped on every part where the counts were confidential.
+    replicates, seed : int
+    results : tuple of Result
+    refused : tuple of Refused
+    """
+
+    plan: dict[str, Any]
+    basis: str
+    options: str
+    stamp: str | None
+    replicates: int
+    seed: int
+    results: tuple[Result, ...]
+    refused: tuple[Refused, ...]
