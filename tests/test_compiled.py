@@ -9,6 +9,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import numba
 import pytest
 
 import congenial
@@ -25,6 +26,62 @@ def test_an_empty_cache_misses_everything(tmp_path, monkeypatch):
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     assert compiled.is_missing("conditioning")
     assert compiled.is_missing("imaging")
+
+
+DRAWS = """
+import importlib
+from congenial import compiled
+
+compiled._draw_from_each("conditioning")
+for name in sorted({name for share in compiled.SHARES for name, _ in share}):
+    module, kernel = name.split(".")
+    for taken in getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel).signatures:
+        print(name, *taken)
+"""
+
+
+def test_shares_are_what_draws_compile():
+    listed = {
+        " ".join(
+            map(str, (name, *(numba.typeof(compiled._example(code)) for code in takes.split())))
+        )
+        for share in compiled.SHARES
+        for name, takes in share
+    }
+    drawn = set(run(DRAWS).splitlines())
+    # called from Python only for messages too large to be made here
+    assert {line.split()[0] for line in listed - drawn} <= {"messages.convolve"}
+    assert drawn <= listed
+
+
+def test_shares_have_no_kept_kernel_in_common():
+    first, second = (
+        {name for share_name, _ in share for name in kept(share_name)} for share in compiled.SHARES
+    )
+    assert "messages.convolve" in kept("messages.fill")
+    assert not first & second
+
+
+def kept(name: str) -> set[str]:
+    """Return the kernels kept on disk among a kernel and all that it calls."""
+    module, kernel = name.split(".")
+    todo, seen = [getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)], set()
+    while todo:
+        one = todo.pop()
+        if one in seen:
+            continue
+        seen.add(one)
+        called = (one.py_func.__globals__.get(used) for used in one.py_func.__code__.co_names)
+        todo += [found for found in called if isinstance(found, type(one))]
+    return {
+        f"{one.__module__.removeprefix('congenial.kernels.')}.{one.__name__}"
+        for one in seen
+        if not one.targetoptions.get("no_cpython_wrapper")
+    }
+
+
+def test_the_other_process_compiles_its_share():
+    assert compiled._compile_in_two() == 0
 
 
 RELEASES = """
@@ -56,15 +113,20 @@ print(sorted(files() - before))
 
 
 def test_releases_of_other_kinds_compile_nothing_more():
+    assert run(RELEASES).strip() == "[]"
+
+
+def run(code: str) -> str:
+    """Return what a new interpreter prints."""
     source = Path(congenial.__file__).parents[1]
     done = subprocess.run(
-        [sys.executable, "-c", RELEASES],
+        [sys.executable, "-c", code],
         capture_output=True,
         text=True,
         check=True,
         env={**os.environ, "PYTHONPATH": str(source)},
     )
-    assert done.stdout.strip() == "[]"
+    return done.stdout
 
 
 def test_only_kernels_call_kernels_without_an_entry_from_python():

@@ -9,12 +9,14 @@ from math import comb
 
 import numpy as np
 import pytest
+from kernel_entries import entry
 from scipy import stats
 
 import congenial as cg
-from congenial.kernels import binomial, compositions
+from congenial.kernels import compositions
 
 LEAST = 1e-6
+fill_tables = entry("binomial.fill_tables")
 
 
 def split(up, down, n, words, draws=1):
@@ -171,7 +173,7 @@ ODDS += [(64, 0.3023263415309361), (64, 0.8032426551735617), (64, 0.032300156139
 @pytest.mark.parametrize(("n", "odds"), ODDS)
 def test_tables_of_the_binomial_law_are_right_to_62_bits(n, odds):
     table, edges = np.empty(256, dtype=np.uint8), np.empty(65, dtype=np.uint64)
-    binomial.fill_tables(n, odds, table, edges)
+    fill_tables(n, odds, table, edges)
     got = [Fraction(int((table == k).sum()), 256) for k in range(65)]
     more, last = Fraction(int((table == 255).sum()), 256), 0
     for k in range(65):

@@ -12,6 +12,7 @@ from types import SimpleNamespace
 import numba
 import numpy as np
 import pytest
+from kernel_entries import entry
 from scipy.stats import chi2
 
 import congenial as cg
@@ -19,6 +20,7 @@ from congenial.conditioning import draws
 from congenial.kernels import compositions, descend
 
 LEAST = 1e-6
+cumulate_root = entry("descend._cumulate_root")
 
 
 def tables_of(*, bounded=True, scale=1.5):
@@ -158,7 +160,7 @@ def test_root_choices_are_off_by_no_more_than_is_charged(scale):
     # tails far longer than the law is wide
     t = np.exp(-np.abs(np.arange(-40 * int(scale + 1), 40 * int(scale + 1) + 1)) / scale)
     row = np.empty(t.size, dtype=np.int64)
-    descend._cumulate_root(t, row)
+    cumulate_root(t, row)
     total = int(row[-1])
     drawn = np.diff(row, prepend=0).tolist()
     exact = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]

@@ -6,11 +6,13 @@ from decimal import Decimal, localcontext
 
 import numpy as np
 import pytest
+from kernel_entries import entry
 
 from congenial.kernels import laws
-from congenial.kernels.spans import joint_rate, spans
-from congenial.kernels.weights import fill_unary
+from congenial.kernels.spans import spans
 
+fill_unary = entry("weights.fill_unary")
+joint_rate = entry("spans.joint_rate")
 LAWS = {"flat": laws.FLAT, "laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
 
 

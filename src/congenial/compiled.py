@@ -3,10 +3,16 @@
 from __future__ import annotations
 
 import gc
+import importlib
 import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
 
+import numba
 import numpy as np
 
 from congenial.conditioning.condition import condition
@@ -19,19 +25,51 @@ from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
-# Kernels that no plan uses.
-_OF_STUDIES = {
-    "__init__",
-    "compiling",
-    "cutset",
-    "independence",
-    "laws",
-    "normal",
-    "tallies",
-    "tree_mh",
-}
-
 Method = Literal["conditioning", "imaging"]
+
+# Kernels that plans call, and what each takes: values by the codes of numpy's types, `*` for every
+# axis of an array, `!` where it is not written to. Two processes compile a share each: shares have
+# no kernel in common that is kept on disk, and take about as long.
+SHARES = (
+    (
+        ("compositions.count_words", "i4* i4* i4* i8** i8 i8"),
+        ("compositions.compose", "i4* i4* i4* i4* i4* u8*! i8** i8 i8"),
+        (
+            "consing.compile_program",
+            "i4* i4* i1* i4* i4* i8 i4* i4* i4* i1* i8* f8* f8* i4* i4* i4* i1* i4** i4** i4* i8*",
+        ),
+        ("families.families", "i4* i4* i4* i4* i4* i4*"),
+        ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
+        ("tilting.improper", "i4* i4* i1* i4* i8* i8*"),
+        ("tilting.solve", "i8* f8* f8* f8* f8* i4* i4* i4* i1* i4* i8 b1 f8*"),
+    ),
+    (
+        (
+            "certify.certify",
+            "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8**",
+        ),
+        ("certify.root_loss", "f8* f8* f8*"),
+        (
+            "descend.draw",
+            "i1* i4* i4* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* f8* i8* i8* i8* i8* i8* i8* "
+            "u8**! i8** i8 i8",
+        ),
+        ("differences.place_blocks", "i8 i8 f8"),
+        ("differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
+        ("messages.convolve", "f8* f8* i8 f8*"),
+        ("messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
+        ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8*"),
+        ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
+        ("messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
+        ("rooms.assign", "i4* i4* i8* b1* i8*"),
+        ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
+        ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
+        ("trees.add_up", "i8*! i8* i8*"),
+        ("trees.add_up", "i8*! i8* f8*"),
+        ("trees.adds_up", "i8*! b1*! i8*! i8*"),
+        ("trees.mark_implied", "i8*! b1*! b1*! f8*! f8* b1*"),
+    ),
+)
 
 
 def is_missing(method: Method) -> bool:
@@ -39,20 +77,65 @@ def is_missing(method: Method) -> bool:
     kernels = Path(__file__).parent / "kernels"
     place = os.environ.get("NUMBA_CACHE_DIR")
     cache = kernels / "__pycache__" if place is None else Path(place)
-    there = {path.name.split(".")[0] for path in cache.rglob("*.nbi")}
-    own = {path.stem for path in kernels.glob("project_*.py")}
+    there = {path.name.split("-")[0] for path in cache.rglob("*.nbi")}
     if method == "conditioning":
-        own = {path.stem for path in kernels.glob("*.py")} - own - _OF_STUDIES
-    return not own <= there
+        return not {name for share in SHARES for name, _ in share} <= there
+    own = {path.stem for path in kernels.glob("project_*.py")}
+    return not own <= {name.split(".")[0] for name in there}
 
 
 def compile_kernels(method: Method) -> None:
-    """Draw from small made-up cases in every way that a plan may ask for, which compiles them."""
-    # compiling makes many objects that stay: looking for garbage among them takes long
+    """Compile what plans of a method need, in two processes where there are two cores.
+
+    In the end small made-up cases are drawn in every way that a plan may ask for, which compiles
+    all that is still missing.
+    """
+    with _without_collecting():
+        if method == "conditioning" and int(numba.config.NUMBA_NUM_THREADS) > 1:
+            _compile_in_two()  # should the other process fail, draws do what it has left
+        _draw_from_each(method)
+
+
+def compile_share(share: int) -> None:
+    """Compile the kernels of one of `SHARES`."""
+    with _without_collecting():
+        for name, takes in SHARES[share]:
+            module, kernel = name.split(".")
+            found = getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)
+            found.compile(tuple(numba.typeof(_example(code)) for code in takes.split()))
+
+
+def _compile_in_two() -> int:
+    """Compile all shares; return the exit code of the process that compiles the second."""
+    code = "from congenial.compiled import compile_share; compile_share(1)"
+    away = subprocess.DEVNULL
+    command = [sys.executable, "-c", code]
+    with subprocess.Popen(command, stdin=away, stdout=away, stderr=away) as other:
+        try:
+            compile_share(0)
+            return other.wait()
+        finally:
+            other.kill()
+
+
+def _example(code: str) -> object:
+    """Return a value of a type as `SHARES` has it."""
+    kind = np.dtype(code[:2])
+    axes = code.count("*")
+    if not axes:
+        return kind.type().item()
+    array = np.empty((0,) * axes, dtype=kind)
+    array.flags.writeable = "!" not in code
+    return array
+
+
+@contextmanager
+def _without_collecting() -> Iterator[None]:
+    """Look for no garbage: compiling makes many objects that stay, and looking takes long."""
     paused = gc.isenabled()
     gc.disable()
     try:
-        _draw_from_each(method)
+        yield
     finally:
         if paused:
             gc.enable()

@@ -12,7 +12,7 @@ BYTES = 256
 MORE = 255
 
 
-@njit()
+@njit(inner=True)
 def fill_tables(n, odds, table, edges):
     """Fill the tables of a binomial law by which a byte, or a byte and a word, become its value.
 

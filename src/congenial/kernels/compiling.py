@@ -9,7 +9,9 @@ import numba
 
 
 def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> Callable[..., Any]:
-    """Return the decorator of a kernel, kept on disk; `inner` where only kernels call it.
+    """Return the decorator of a kernel; `inner` where only kernels call it.
+
+    Compiled kernels are kept on disk, but for inner ones, which are within those that call them.
 
     Every kernel is optimised with all that it calls, and once more within each that calls it. So
     one that is called at a single place and itself calls large ones has ``inline="always"``.
@@ -20,7 +22,7 @@ def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> 
     kernels of other options, of which there are few therefore.
     """
     return numba.njit(
-        cache=True,
+        cache=not inner,
         nogil=True,
         inline=inline,
         error_model="numpy",

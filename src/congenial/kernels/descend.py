@@ -235,7 +235,7 @@ def draw(
             values[other + r] = s - l
 
 
-@njit()
+@njit(inner=True)
 def _cumulate_root(t, row):
     """Fill `row` with cumulated integer weights in proportion to t, but for size * 2^-61."""
     total = 0.0

@@ -38,7 +38,7 @@ def _doubled(k):
     return high, float(k - np.int64(high))
 
 
-@njit()
+@njit(inner=True)
 def doubled_log_gamma(z):
     """Return log((z - 1)!) for an integer z >= 1, within z 2^-92 + 2^-90."""
     shift_high, shift_low = 1.0, 0.0
@@ -66,7 +66,7 @@ def doubled_log_gamma(z):
     return h, l
 
 
-@njit()
+@njit(inner=True)
 def log_weight(j, s, n, inverse):
     """Return log f(j) + 2 log((n - 1)!) for s >= 0, `inverse` being 1 / scale."""
     h, l = 0.0, 0.0
@@ -129,7 +129,7 @@ def place_blocks(s, n, inverse):
     return mode, above, low
 
 
-@njit()
+@njit(inner=True)
 def acceptance(log, i, top):
     """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction, from `log_weight` of j and of the mode."""
     h, l = plus(log[0], log[1], -top[0], -top[1])

@@ -39,7 +39,7 @@ def two_sum(x, y):
     return s, (x - (s - t)) + (y - t)
 
 
-@njit()
+@njit(inner=True)
 def times(xh, xl, yh, yl):
     """Return (xh + xl) (yh + yl)."""
     p, e = two_product(xh, yh)
@@ -48,7 +48,7 @@ def times(xh, xl, yh, yl):
     return s, e - (s - p)
 
 
-@njit()
+@njit(inner=True)
 def plus(xh, xl, yh, yl):
     """Return (xh + xl) + (yh + yl), to 2^-100 of the larger of the two."""
     s, e = two_sum(xh, yh)
@@ -57,7 +57,7 @@ def plus(xh, xl, yh, yl):
     return t, e - (t - s)
 
 
-@njit()
+@njit(inner=True)
 def over(xh, xl, yh, yl):
     """Return (xh + xl) / (yh + yl)."""
     q = xh / yh
@@ -67,7 +67,7 @@ def over(xh, xl, yh, yl):
     return s, r - (s - q)
 
 
-@njit()
+@njit(inner=True)
 def doubled_exp(x, xl):
     """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
     k = np.rint(x / _LN2_HIGH)
@@ -88,7 +88,7 @@ def doubled_exp(x, xl):
     return h * scale, l * scale
 
 
-@njit()
+@njit(inner=True)
 def doubled_log(x, xl):
     """Return log(x + xl), x > 0, within 2^-93 absolutely."""
     y = math.log(x)

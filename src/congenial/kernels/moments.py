@@ -85,7 +85,7 @@ def poles(kind: int, scale: float, lo: float, hi: float) -> tuple[float, float]:
     return -rate if lo == -np.inf else -np.inf, rate if hi == np.inf else np.inf
 
 
-@njit()
+@njit(inner=True)
 def unary_moments(
     kind: int, scale: float, center: float, lo: float, hi: float, tilt: float
 ) -> tuple[float, float]:

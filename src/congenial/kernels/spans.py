@@ -26,7 +26,7 @@ def _rate_function(x, var, rate):
     return x * t + half * rate * np.log(2.0 * half / whole), t
 
 
-@njit()
+@njit(inner=True)
 def joint_rate(var, rate, other_var, other_rate, nats):
     """Return the decay of a product of two laws around the point where it has lost `nats`.
 

@@ -15,7 +15,7 @@ from congenial.kernels.doubled import doubled_exp, times, two_product, two_sum
 from congenial.kernels.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
 
 
-@njit()
+@njit(inner=True)
 def fill_unary(kind, inverse, center, tilt, lo, out):
     """Fill `out` with the tilted weights at lo, lo + 1, ...; return the log of the factor.
 
