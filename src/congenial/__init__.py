@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from congenial.imaging.project import project
     from congenial.imaging.topdown import topdown
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
+    from congenial.mandates import at_least_as_many, bounds_margins, exactly_margins
     from congenial.mechanisms.additive import Additive
     from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
     from congenial.mechanisms.discrete_laplace import DiscreteLaplace
@@ -35,7 +36,9 @@ if TYPE_CHECKING:
     from congenial.mechanisms.laplace import Laplace
     from congenial.mixtures import mixture
     from congenial.randomness import secure, seeded
+    from congenial.table import Table
     from congenial.tree import Tree
+    from congenial.workload import Workload
 
 __version__ = "0.1.0"
 
@@ -49,10 +52,14 @@ _HOME = {
     "Laplace": "mechanisms.laplace",
     "Proposal": "conditioning.proposal",
     "Sensitivity": "accounting.sensitivity",
+    "Table": "table",
     "Tree": "tree",
+    "Workload": "workload",
     "at_least": "invariants",
+    "at_least_as_many": "mandates",
     "audit": "auditing.audit",
     "bounds": "invariants",
+    "bounds_margins": "mandates",
     "calibrate": "accounting.calibration",
     "compose": "accounting.composition",
     "compose_parallel": "accounting.composition",
@@ -60,6 +67,7 @@ _HOME = {
     "consistent": "invariants",
     "discrete_gaussian_delta": "accounting.discrete_gaussian_delta",
     "exactly": "invariants",
+    "exactly_margins": "mandates",
     "gaussian_delta": "accounting.gaussian_calibration",
     "gaussian_epsilon": "accounting.gaussian_calibration",
     "gaussian_sigma": "accounting.gaussian_calibration",
@@ -85,10 +93,14 @@ __all__ = [
     "Laplace",
     "Proposal",
     "Sensitivity",
+    "Table",
     "Tree",
+    "Workload",
     "at_least",
+    "at_least_as_many",
     "audit",
     "bounds",
+    "bounds_margins",
     "calibrate",
     "compose",
     "compose_parallel",
@@ -96,6 +108,7 @@ __all__ = [
     "consistent",
     "discrete_gaussian_delta",
     "exactly",
+    "exactly_margins",
     "gaussian_delta",
     "gaussian_epsilon",
     "gaussian_sigma",

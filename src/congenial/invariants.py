@@ -1,32 +1,65 @@
 """What every release must satisfy: the form of an invariant, kept apart from its value.
 
 An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
-`linear` and `at_least`, joined with ``&``. ``C1 | C2`` is a disjoint union. `requirements`
-resolves one against a vector length; the confidential values that `exactly` refers to come in
-only when a release is drawn.
+`linear` and `at_least`, joined with ``&``. ``C1 | C2`` is a disjoint union. Those on the margins
+of a table are made in `congenial.mandates`. `requirements` resolves one against a vector length;
+the confidential values that `exactly` refers to come in only when a release is drawn.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field
-from functools import cached_property
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError
+from congenial.margins import OnMargins, resolved
+from congenial.requirements import Requirements, determined
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 NodeLike = int | str | Sequence[str]
 
+__all__ = [
+    "AtLeast",
+    "Bounds",
+    "Consistent",
+    "Exactly",
+    "Invariant",
+    "Linear",
+    "Nonnegative",
+    "Part",
+    "Requirements",
+    "Union",
+    "at_least",
+    "bounds",
+    "consistent",
+    "determined",
+    "exactly",
+    "linear",
+    "nonnegative",
+    "requirements",
+]
+
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """Every inner node of `tree` equals the sum of its children."""
+    """Every inner node of a tree equals the sum of its children, every margin that of its cells."""
 
-    tree: Tree
+    domain: Tree | Workload
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree, or a workload's where it has one."""
+        return self.domain if isinstance(self.domain, Tree) else self.domain.tree
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload, None for a tree."""
+        return self.domain if isinstance(self.domain, Workload) else None
 
 
 @dataclass(frozen=True)
@@ -65,7 +98,7 @@ class AtLeast:
     value: FloatArray
 
 
-Part = Consistent | Nonnegative | Exactly | Bounds | Linear | AtLeast
+Part = Consistent | Nonnegative | Exactly | Bounds | Linear | AtLeast | OnMargins
 
 
 @dataclass(frozen=True, eq=False)
@@ -100,11 +133,13 @@ class Union:
         return NotImplemented
 
 
-def consistent(tree: Tree) -> Invariant:
-    """Every inner node of `tree` equals the sum of its children."""
-    if not isinstance(tree, Tree):
-        raise ArgumentError(f"consistent() was given a {type(tree).__name__}; give a Tree.")
-    return Invariant((Consistent(tree),))
+def consistent(domain: Tree | Workload) -> Invariant:
+    """Every inner node of a tree is the sum of its children, every margin of a workload adds up."""
+    if not isinstance(domain, Tree | Workload):
+        raise ArgumentError(
+            f"consistent() was given a {type(domain).__name__}; give a Tree or a Workload."
+        )
+    return Invariant((Consistent(domain),))
 
 
 def nonnegative() -> Invariant:
@@ -183,54 +218,6 @@ def at_least(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
     return Invariant((AtLeast(*_system("at_least", matrix, value)),))
 
 
-@dataclass(frozen=True, eq=False)
-class Requirements:
-    """An invariant resolved for vectors of length `n`.
-
-    Attributes
-    ----------
-    n : int
-    tree : Tree or None
-        The hierarchy that must add up.
-    pinned : ndarray of bool, shape (n,)
-        Entries that equal their confidential values.
-    lo, hi : ndarray of float64, shape (n,)
-        Public bounds; infinite where there is none. They may be views of a single number.
-    equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
-        Further public linear conditions.
-    """
-
-    n: int
-    tree: Tree | None
-    pinned: npt.NDArray[np.bool_]
-    lo: FloatArray
-    hi: FloatArray
-    equalities: tuple[FloatArray, FloatArray] = field(repr=False)
-    inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
-
-    @cached_property
-    def has_inequalities(self) -> bool:
-        """Whether anything but equalities restricts an entry that is not pinned."""
-        if self.inequalities[1].size:
-            return True
-        bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
-        return bool(bounded.any() and (bounded & ~self.pinned).any())
-
-    def within_bounds(self, values: npt.NDArray[np.int64]) -> bool:
-        """Whether every one of n values lies within its bounds."""
-        lo, hi = _listed(self.lo), _listed(self.hi)
-        # the extremes are compared with a single number, so that no vector of answers is made
-        least = values.min() if lo.size == 1 and np.isfinite(lo[0]) else values
-        most = values.max() if hi.size == 1 and np.isfinite(hi[0]) else values
-        low = np.isneginf(lo).all() or (least >= lo).all()
-        return bool(low and (np.isposinf(hi).all() or (most <= hi).all()))
-
-
-def _listed(values: FloatArray) -> FloatArray:
-    """Return the different numbers behind a vector, one where it is a view of a single one."""
-    return values[:1] if values.strides == (0,) else values
-
-
 def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> list[int]:
     nodes: list[int] = []
     for entry in listed:
@@ -245,19 +232,42 @@ def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> lis
     return nodes
 
 
-def _imposed_tree(invariant: Invariant, n: int) -> Tree | None:
-    trees = [p.tree for p in invariant.parts if isinstance(p, Consistent)]
-    imposed = trees[0] if trees else None
-    if imposed is not None and not all(imposed.same_as(other) for other in trees[1:]):
+def _imposed(
+    invariant: Invariant, n: int, domain: Tree | Workload | None
+) -> tuple[Tree | None, Workload | None]:
+    """The tree and the workload that must add up."""
+    parts = [p for p in invariant.parts if isinstance(p, Consistent)]
+    if not parts:
+        return None, None
+    first = parts[0]
+    if not all(_alike(first.domain, other.domain) for other in parts[1:]):
         raise InvariantError("two different trees are imposed; impose one with consistent(tree).")
-    if imposed is not None and len(imposed) != n:
+    if len(first.domain) != n:
+        what, of = ("workload", "entries") if first.workload else ("tree", "nodes")
         raise InvariantError(
-            f"the tree has {len(imposed)} nodes and the mechanism {n} queries; give equal lengths."
+            f"the {what} has {len(first.domain)} {of} and the mechanism {n} queries; give equal "
+            "lengths."
         )
-    return imposed
+    if domain is not None and not _alike(first.domain, domain):
+        raise InvariantError(
+            "the tree that consistent() imposes is not the tree of the mechanism; "
+            "give both the same."
+        )
+    named = domain if isinstance(domain, Workload) else None
+    return first.tree, first.workload or named
 
 
-def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requirements:
+def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
+    """Whether records count in the same entries."""
+    if isinstance(one, Workload) and isinstance(other, Workload):
+        return one.same_as(other)
+    a, b = (d.tree if isinstance(d, Workload) else d for d in (one, other))
+    return a is not None and b is not None and a.same_as(b)
+
+
+def requirements(
+    invariant: Invariant, n: int, domain: Tree | Workload | None = None
+) -> Requirements:
     """Resolve an invariant for vectors of length `n`.
 
     Parameters
@@ -265,13 +275,13 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
     invariant : Invariant
     n : int
         Number of entries.
-    tree : Tree, optional
-        Resolves names in `exactly`; it is imposed only by `consistent`.
+    domain : Tree or Workload, optional
+        Resolves names of nodes and margins; it is imposed only by `consistent`.
 
     Raises
     ------
     InvariantError
-        If two different trees are imposed, or a shape does not fit `n`.
+        If two different trees are imposed, a shape does not fit `n`, or a margin is unknown.
     InfeasibleError
         If the bounds of an entry exclude each other.
     """
@@ -280,19 +290,21 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent(), "
             "exactly(), nonnegative(), bounds(), linear() and at_least(), joined by &."
         )
-    imposed = _imposed_tree(invariant, n)
-    if imposed is not None and tree is not None and not imposed.same_as(tree):
-        raise InvariantError(
-            "the tree that consistent() imposes is not the tree of the mechanism; "
-            "give both the same."
-        )
-    lookup = imposed if imposed is not None else tree
+    imposed, workload = _imposed(invariant, n, domain)
+    margins = workload or (domain if isinstance(domain, Workload) else None)
+    lookup = imposed or (domain if isinstance(domain, Tree) else getattr(margins, "tree", None))
     pinned = np.zeros(n, dtype=np.bool_)
     lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
     rows: dict[type, list[tuple[FloatArray, FloatArray]]] = {Linear: [], AtLeast: []}
     for part in invariant.parts:
         if isinstance(part, Exactly):
             pinned[_resolve_nodes(part.nodes, n, lookup)] = True
+        elif isinstance(part, OnMargins):
+            entries, limits, system = resolved(part, margins)
+            pinned[entries] = True
+            lo = np.asarray(np.maximum(lo, limits[0]))
+            hi = np.asarray(np.minimum(hi, limits[1]))
+            rows[AtLeast].append(system)
         elif isinstance(part, Nonnegative):
             lo = np.asarray(np.maximum(lo, 0.0))
         elif isinstance(part, Bounds):
@@ -318,7 +330,14 @@ def requirements(invariant: Invariant, n: int, tree: Tree | None = None) -> Requ
             "integer; relax one of the two."
         )
     return Requirements(
-        n, imposed, pinned, lo, hi, _stack(rows[Linear], n), _stack(rows[AtLeast], n)
+        n,
+        imposed,
+        pinned,
+        lo,
+        hi,
+        _stack(rows[Linear], n),
+        _stack(rows[AtLeast], n),
+        workload,
     )
 
 
@@ -326,35 +345,3 @@ def _stack(systems: list[tuple[FloatArray, FloatArray]], n: int) -> tuple[FloatA
     if not systems:
         return np.zeros((0, n)), np.zeros(0)
     return np.vstack([s[0] for s in systems]), np.concatenate([s[1] for s in systems])
-
-
-def determined(need: Requirements) -> npt.NDArray[np.bool_]:
-    """Entries whose values follow from what is fixed, shape (n,).
-
-    Fixed are the pinned entries and those that their bounds leave one value; what follows is the
-    only unknown of a sum, again and again.
-    """
-    known = np.asarray(need.pinned | (need.lo == need.hi))
-    matrix, _ = need.equalities
-    while True:
-        before = int(known.sum())
-        for row in matrix:
-            unknown = np.flatnonzero((row != 0) & ~known)
-            if unknown.size == 1:
-                known[unknown] = True
-        if need.tree is not None:
-            _close_families(need.tree, known)
-        if int(known.sum()) == before:
-            return known
-
-
-def _close_families(tree: Tree, known: npt.NDArray[np.bool_]) -> None:
-    """Mark the only unknown of every family of a node and its children, in place."""
-    child = np.flatnonzero(tree.parents >= 0)
-    above = tree.parents[child]
-    missing = (~known).astype(np.int64)
-    missing[tree.is_leaf] = 0
-    np.add.at(missing, above, ~known[child])
-    one = (missing == 1) & ~tree.is_leaf
-    known |= one
-    known[child[one[above]]] = True

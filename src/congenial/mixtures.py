@@ -20,6 +20,7 @@ from congenial.invariants import Invariant, Requirements, determined, requiremen
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 Values = npt.NDArray[np.int64 | np.float64]
@@ -113,7 +114,7 @@ class Mixture:
         stated = []
         for part in self.parts:
             if isinstance(part, Additive):
-                free = requirements(Invariant(()), part.n, part.tree)
+                free = requirements(Invariant(()), part.n, part.domain)
                 error = part.noise.sampling_error(part.scales)
                 stated.append(imaged_guarantee(part, free, neighbours, sampler_error=error))
             else:
@@ -194,7 +195,7 @@ def draw_mixed(
 class _Asked:
     """What decides which datasets are neighbours: how records count, and what is fixed."""
 
-    tree: Tree | None
+    counted: Tree | Workload | None
     need: Requirements
     unit: float
 
@@ -202,7 +203,7 @@ class _Asked:
 def _asked(part: object, unit: float) -> Iterator[_Asked]:
     """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
     if isinstance(part, Additive):
-        yield _Asked(part.tree, requirements(Invariant(()), part.n, part.tree), unit)
+        yield _Asked(part.counted, requirements(Invariant(()), part.n, part.domain), unit)
     elif isinstance(inner := getattr(part, "parts", None), tuple):
         for each in inner:
             yield from _asked(each, unit)
@@ -211,7 +212,7 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
     elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
         need := getattr(part, "requirements", None), Requirements
     ):
-        yield _Asked(mechanism.tree, need, unit)
+        yield _Asked(mechanism.counted, need, unit)
     else:
         raise PrivacyError(
             f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
@@ -228,10 +229,7 @@ def _check_alike(asked: Sequence[_Asked]) -> None:
     """
     first = asked[0]
     for other in asked[1:]:
-        trees = first.tree, other.tree
-        alike = (trees[0] is None) == (trees[1] is None) and first.need.n == other.need.n
-        if alike and trees[0] is not None and trees[1] is not None:
-            alike = trees[0].same_as(trees[1])
+        alike = first.need.n == other.need.n and _same(first.counted, other.counted)
         if not alike:
             raise PrivacyError(
                 "the mixed mechanisms count records in different ways, so they share no guarantee; "
@@ -247,6 +245,14 @@ def _check_alike(asked: Sequence[_Asked]) -> None:
                 "the mixed mechanisms fix different values, so they share no guarantee; mix "
                 "mechanisms under the same mandates."
             )
+
+
+def _same(one: Tree | Workload | None, other: Tree | Workload | None) -> bool:
+    if isinstance(one, Workload) and isinstance(other, Workload):
+        return one.same_as(other)
+    if isinstance(one, Tree) and isinstance(other, Tree):
+        return one.same_as(other)
+    return one is None and other is None
 
 
 def _described(part: Samples) -> str:

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.invariants import Requirements
-from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
@@ -71,19 +71,32 @@ def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
     ndarray of bool, shape (n,)
     """
     low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
-    counts = np.isfinite(low) & ~_implied(low, need.tree)
-    counts |= np.isfinite(high) & ~_implied(-high, need.tree)
+    counts = np.isfinite(low) & ~_implied(low, need)
+    counts |= np.isfinite(high) & ~_implied(-high, need)
     return np.asarray(counts & ~need.pinned)
 
 
-def _implied(low: FloatArray, tree: Tree | None) -> BoolArray:
-    """Inner nodes whose lower bounds follow from those of the nodes below them."""
+def _implied(low: FloatArray, need: Requirements) -> BoolArray:
+    """Entries whose lower bounds follow from those of the entries that they are the sum of."""
+    tree = need.tree
     if tree is None:
-        return np.zeros(low.size, dtype=np.bool_)
+        return _implied_by_cells(low, need.workload)
     below = np.where(tree.is_leaf, -np.inf, 0.0)
     for depth in range(tree.depth - 1, 0, -1):
         nodes = np.flatnonzero(tree.level == depth)
         np.add.at(below, tree.parents[nodes], np.maximum(low[nodes], below[nodes]))
+    return np.asarray((below >= low) & (np.abs(below) < _EXACT))
+
+
+def _implied_by_cells(low: FloatArray, workload: Workload | None) -> BoolArray:
+    """Margins whose lower bounds follow from those of their single cells."""
+    if workload is None:
+        return np.zeros(low.size, dtype=np.bool_)
+    below = np.zeros(low.size)
+    for entries in workload.chain:
+        inside = entries >= 0
+        np.add.at(below, entries[inside], low[workload.cells[inside]])
+    below[workload.cells] = -np.inf
     return np.asarray((below >= low) & (np.abs(below) < _EXACT))
 
 

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.counting import Counted
 from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
 from congenial.accounting.joint_moves import JointMoves, joint_moves
 from congenial.accounting.neighbours import (
@@ -19,12 +20,11 @@ from congenial.accounting.neighbours import (
     worst_move,
 )
 from congenial.accounting.nested import nested_sums
-from congenial.accounting.scope import covered, sums_of, unprotected
+from congenial.accounting.scope import covered, crossing, sums_of, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
-from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -256,8 +256,8 @@ def conditioned_pairs(
     change = mechanism.per_record
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(need.pinned, 0.0, change / mechanism.scales)
-    tree = mechanism.tree or need.tree
-    joint = None if one_sided else _joint(cost, need, tree, neighbours)
+    counted = mechanism.counted or need.counted
+    joint = None if one_sided else _joint(cost, need, counted, neighbours)
     return _pairs(mechanism, cost, need, neighbours, joint, one_sided)
 
 
@@ -269,37 +269,39 @@ def _pairs(
     joint: JointMoves | None,
     one_sided: bool,
 ) -> Pairs:
-    tree = mechanism.tree or need.tree
+    counted = mechanism.counted or need.counted
     change, grid = mechanism.per_record, mechanism.granularity
     if joint is not None:
         # the theorem is for changes of one size; for others gamma = 1
         grid = grid if joint.largest == 1 else 0.0
         through = np.where(joint.changes, joint.cost, -np.inf)
         return bounded_pairs(cost, through, need, change=change, grid=grid)
-    through = costs_through(cost, need, tree, neighbours)
+    through = costs_through(cost, need, counted, neighbours)
     if one_sided:
-        through = np.maximum(through, one_sided_costs(cost, need, tree))
+        through = np.maximum(through, one_sided_costs(cost, need, counted))
     return bounded_pairs(cost, through, need, change=change, grid=grid)
 
 
 def _joint(
     cost: FloatArray,
     need: Requirements,
-    tree: Tree | None,
+    counted: Counted,
     neighbours: Neighbours,
     *,
     power: int = 1,
 ) -> JointMoves | None:
     """Moves of several records at once, where sums let none move alone; None where one can."""
-    if neighbours != "substitute" or not need.equalities[1].size:
+    if neighbours != "substitute":
+        return None
+    if not (need.equalities[1].size or crossing(need, counted)):
         return None
     try:
-        worst_move(cost, need, tree, neighbours)
+        worst_move(cost, need, counted, neighbours)
     except EmptyNeighbourhoodError:
-        counted, fixed = fixed_sums(need, tree)
+        incidence, fixed = fixed_sums(need, counted)
     else:
         return None
-    return joint_moves(cost, counted, fixed, power=power)
+    return joint_moves(cost, incidence, fixed, power=power)
 
 
 def _guarantee(
@@ -322,12 +324,12 @@ def _guarantee(
     if noise.measure == "zcdp":
         cost = 0.5 * cost**2
     cost = np.where(need.pinned, 0.0, cost)
-    tree = mechanism.tree or need.tree
+    counted = mechanism.counted or need.counted
     power = 2 if noise.measure == "zcdp" else 1
-    joint = None if one_sided else _joint(cost, need, tree, neighbours, power=power)
-    worst = worst_move(cost, need, tree, neighbours).cost if joint is None else joint.cost
+    joint = None if one_sided else _joint(cost, need, counted, neighbours, power=power)
+    worst = worst_move(cost, need, counted, neighbours).cost if joint is None else joint.cost
     if one_sided:
-        worst = max(worst, float(one_sided_costs(cost, need, tree).max()))
+        worst = max(worst, float(one_sided_costs(cost, need, counted).max()))
     rho: float | None = None
     whole = source == WHOLE and noise.discrete
     if noise.measure == "pure":

@@ -8,15 +8,18 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
+from congenial.accounting.counting import Counted, counting
+from congenial.accounting.whole_sums import WholeArray, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants import Requirements
+from congenial.requirements import Requirements
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
+# Cells tried against all others before their farthest pair is bounded instead.
+MOST_TRIES = 4096
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class WorstMove:
 
 
 def worst_move(
-    cost: FloatArray, need: Requirements, tree: Tree | None, neighbours: Neighbours
+    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
@@ -46,8 +49,8 @@ def worst_move(
     cost : ndarray of float64, shape (n,)
         Cost of a change by one at each query; additive over queries.
     need : Requirements
-    tree : Tree or None
-        The tree of the queries; None for a plain vector, where a record counts in one entry.
+    counted : Tree, Workload or None
+        What a record counts in; None for a plain vector, where that is one entry.
     neighbours : {"substitute", "add-remove"}
 
     Returns
@@ -83,29 +86,29 @@ def worst_move(
                 "or removed from it, so a guarantee would say nothing about its records; use "
                 "neighbours = 'substitute', or do not publish it exactly."
             )
-        path = _path_cost(cost, tree)
-        entries = tree.leaves if tree is not None else np.arange(need.n)
-        at = int(entries[np.argmax(path[entries])])
-        return WorstMove(float(path[at]), at, None)
-    if tree is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
+        lay = counting(need.n, counted)
+        path = lay.summed(cost)
+        at = int(np.argmax(path))
+        return WorstMove(float(path[at]), int(lay.cells[at]), None)
+    if counted is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
         raise PrivacyError(
             "a mandated difference between entries of a plain vector says that one record counts "
             "in several of them, and not in which, so no guarantee can be given; give the queries "
-            "as a Tree, or mandate sums of entries that share no record."
+            "as a Tree or a Workload, or mandate sums of entries that share no record."
         )
-    if tree is None or matrix.shape[0]:
-        return _worst_between_columns(cost, need, tree)
-    return _worst_in_tree(cost, need, tree)
+    if not isinstance(counted, Tree) or matrix.shape[0]:
+        return _worst_between_columns(cost, need, counted)
+    return _worst_in_tree(cost, need, counted)
 
 
 def costs_through(
-    cost: FloatArray, need: Requirements, tree: Tree | None, neighbours: Neighbours
+    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
 ) -> FloatArray:
     """Bound the summed cost of the neighbouring pairs in which each entry changes.
 
     Parameters
     ----------
-    cost, need, tree, neighbours
+    cost, need, counted, neighbours
         As for `worst_move`, which has shown that there are neighbours.
 
     Returns
@@ -115,10 +118,11 @@ def costs_through(
         linear conditions; elsewhere that of the worst pair of all.
     """
     if neighbours == "add-remove":
-        return one_sided_costs(cost, need, tree)
-    if tree is None or need.equalities[1].size:
-        worst = worst_move(cost, need, tree, neighbours).cost
+        return one_sided_costs(cost, need, counted)
+    if not isinstance(counted, Tree) or need.equalities[1].size:
+        worst = worst_move(cost, need, counted, neighbours).cost
         return np.where(need.pinned, -np.inf, worst)
+    tree = counted
     climbs = _climbs(cost, need, tree)
     # what a climb that has reached a node adds until its pair is complete
     rest = np.full(len(tree), -np.inf)
@@ -133,12 +137,12 @@ def costs_through(
     return np.asarray(climbs.reach + rest)
 
 
-def one_sided_costs(cost: FloatArray, need: Requirements, tree: Tree | None) -> FloatArray:
+def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> FloatArray:
     """Largest summed cost of one record that enters or leaves, among those that change each entry.
 
     Parameters
     ----------
-    cost, need, tree
+    cost, need, counted
         As for `worst_move`.
 
     Returns
@@ -146,23 +150,13 @@ def one_sided_costs(cost: FloatArray, need: Requirements, tree: Tree | None) -> 
     ndarray of float64, shape (n,)
         -inf for an entry that no such record changes, because pins forbid it.
     """
-    path = _path_cost(np.where(need.pinned, -np.inf, cost), tree)
-    if tree is not None:
-        path[~tree.is_leaf] = -np.inf
-        for depth in range(tree.depth - 1, 0, -1):
-            nodes = np.flatnonzero(tree.level == depth)
-            np.maximum.at(path, tree.parents[nodes], path[nodes])
-    return path
-
-
-def _path_cost(cost: FloatArray, tree: Tree | None) -> FloatArray:
-    """Cost of one record in each entry: the entry and all its ancestors."""
-    total = cost.astype(np.float64).copy()
-    if tree is not None:
-        for depth in range(1, tree.depth):
-            nodes = np.flatnonzero(tree.level == depth)
-            total[nodes] += total[tree.parents[nodes]]
-    return total
+    lay = counting(need.n, counted)
+    path = lay.summed(np.where(need.pinned, -np.inf, cost))
+    out = np.full(need.n, -np.inf)
+    for entries in lay.chain:
+        inside = entries >= 0
+        np.maximum.at(out, entries[inside], path[inside])
+    return out
 
 
 @dataclass(frozen=True)
@@ -228,21 +222,20 @@ def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMov
     return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
 
 
-def _worst_between_columns(cost: FloatArray, need: Requirements, tree: Tree | None) -> WorstMove:
-    """Best pair of entries that enter every linear condition and every pin alike."""
-    incidence = _incidence(need.n, tree)
-    entries = tree.leaves if tree is not None else np.arange(need.n)
-    _, constant = fixed_sums(need, tree)
-    group = alike_columns(constant)
+def _worst_between_columns(cost: FloatArray, need: Requirements, counted: Counted) -> WorstMove:
+    """Best pair of cells that enter every linear condition and every pin alike."""
+    lay = counting(need.n, counted)
+    group = lay.alike(need)
+    order = np.argsort(group, kind="stable")
+    ends = np.flatnonzero(np.diff(group[order])) + 1
     best: WorstMove | None = None
-    for g in range(int(group.max()) + 1):
-        members = entries[np.flatnonzero(group == g)]
-        for a in range(members.size):
-            for b in range(a + 1, members.size):
-                change = np.abs(incidence[:, members[a]] - incidence[:, members[b]])
-                total = float(change @ np.where(change > 0, cost, 0.0))
-                if best is None or total > best.cost:
-                    best = WorstMove(total, int(members[a]), int(members[b]))
+    for members in np.split(order, ends):
+        if members.size < 2:
+            continue
+        total, a, b = farthest_pair(cost, lay.chain[:, members])
+        if best is None or total > best.cost:
+            pair = sorted((int(lay.cells[members[a]]), int(lay.cells[members[b]])))
+            best = WorstMove(total, pair[0], pair[1])
     if best is None:
         raise EmptyNeighbourhoodError(
             "the mandated values leave no two entries between which one record could move; "
@@ -251,13 +244,59 @@ def _worst_between_columns(cost: FloatArray, need: Requirements, tree: Tree | No
     return best
 
 
-def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, WholeArray]:
-    """What a record in each leaf or entry adds to every query, and to everything that is fixed.
+def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
+    """Find the two cells between which a record's move costs most.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+    chain : ndarray of int64, shape (d, k)
+        Entries that each of at least two cells counts in, -1 for none.
+
+    Returns
+    -------
+    cost : float
+        Summed over the entries that count one of the two. Beyond `MOST_TRIES` cells tried it is
+        the bound that both have nothing more in common than all cells have.
+    first, second : int
+        Positions of the two.
+
+    Notes
+    -----
+    A cell's own cost, less what all cells share, bounds its part; the cells are tried from the
+    dearest down until no pair can cost more.
+    """
+    each = np.where(chain >= 0, cost[chain], 0.0)
+    apart = (chain != chain[:, :1]).any(axis=1)
+    chain, each = chain[apart], each[apart]
+    own = each.sum(axis=0)
+    order = np.argsort(-own, kind="stable")
+    chain, each, own = chain[:, order], each[:, order], own[order]
+    best, pair = -1.0, (0, 1)
+    for a in range(min(own.size - 1, MOST_TRIES)):
+        if own[a] + own[a + 1] <= best:
+            break
+        # no cell beyond these can be in a dearer pair with this one
+        reach = a + 1 + int(np.count_nonzero(own[a] + own[a + 1 :] > best))
+        rest = slice(a + 1, reach)
+        differs = chain[:, rest] != chain[:, a : a + 1]
+        change = np.where(differs, each[:, rest] + each[:, a : a + 1], 0.0).sum(axis=0)
+        at = int(np.argmax(change))
+        if change[at] > best:
+            best, pair = float(change[at]), (a, a + 1 + at)
+    else:
+        if own.size - 1 > MOST_TRIES:
+            best = max(best, float(own[MOST_TRIES] + own[MOST_TRIES + 1]))
+    return best, int(order[pair[0]]), int(order[pair[1]])
+
+
+def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeArray]:
+    """What a record in each cell adds to every query, and to everything that is fixed.
 
     Parameters
     ----------
     need : Requirements
-    tree : Tree or None
+    counted : Tree, Workload or None
 
     Returns
     -------
@@ -270,18 +309,6 @@ def fixed_sums(need: Requirements, tree: Tree | None) -> tuple[FloatArray, Whole
     PrivacyError
         If rounding leaves it in doubt which sums are equal.
     """
-    entries = tree.leaves if tree is not None else np.arange(need.n)
-    counted = _incidence(need.n, tree)[:, entries]
+    incidence = counting(need.n, counted).dense()
     rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
-    return counted, whole_sums(rows, counted)
-
-
-def _incidence(n: int, tree: Tree | None) -> FloatArray:
-    incidence = np.eye(n)
-    if tree is not None:
-        for depth in range(tree.depth - 1, 0, -1):
-            for v in np.flatnonzero(tree.level == depth):
-                incidence[tree.parents[v]] += incidence[v]
-        inner = ~tree.is_leaf
-        incidence[:, inner] = 0.0
-    return incidence
+    return incidence, whole_sums(rows, incidence)

@@ -5,20 +5,24 @@ from __future__ import annotations
 import hashlib
 
 import numpy as np
+import numpy.typing as npt
 
-from congenial.accounting.neighbours import Neighbours, fixed_sums
-from congenial.accounting.whole_sums import alike_columns
+from congenial.accounting.counting import Counted, counting
+from congenial.accounting.neighbours import Neighbours
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
-from congenial.tree import Tree
+from congenial.workload import Workload
 
 
 def unprotected(mechanism: Additive, need: Requirements, neighbours: Neighbours) -> tuple[str, ...]:
-    """Name what is published exactly: whole levels by level, other nodes one by one."""
+    """Name what is published exactly: whole margins and levels, other entries one by one."""
+    workload = mechanism.workload or need.workload
     tree = mechanism.tree or need.tree
     pinned = need.pinned
     out: list[str] = []
-    if tree is None:
+    if workload is not None:
+        out += _margins(workload, pinned)
+    elif tree is None:
         out += [f"the exact value of entry {i}" for i in np.flatnonzero(pinned)]
     else:
         rest = pinned.copy()
@@ -34,11 +38,33 @@ def unprotected(mechanism: Additive, need: Requirements, neighbours: Neighbours)
                 out.append(f"the exact count {which}")
                 rest[here] = False
         out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in np.flatnonzero(rest)]
-    if need.equalities[1].size:
-        out.append(f"{need.equalities[1].size} mandated linear totals")
-        if neighbours == "substitute" and (stuck := alone(need, tree)):
+    mandated = need.equalities[1].size
+    if mandated:
+        out.append(f"{mandated} mandated linear totals")
+    counted = tree or workload
+    if neighbours == "substitute" and (mandated or crossing(need, counted)):
+        stuck = alone(need, counted)
+        if stuck:
             out.append(f"changes of the {stuck} entries that no single record can enter or leave")
     return tuple(out)
+
+
+def _margins(workload: Workload, pinned: npt.NDArray[np.bool_]) -> list[str]:
+    """Name exact margins by level, and other exact entries one by one."""
+    out = []
+    for block in workload.blocks:
+        here = pinned[block.entries]
+        if here.size and here.all():
+            out.append(f"the exact count{'s' * (here.size > 1)} of {block.told}")
+        else:
+            listed = block.start + np.flatnonzero(here)
+            out += [f"the exact count of {workload.name(int(v))}" for v in listed]
+    return out
+
+
+def crossing(need: Requirements, counted: Counted) -> bool:
+    """Whether entries published exactly may cross, so that some records cannot move alone."""
+    return isinstance(counted, Workload) and bool(need.pinned.any())
 
 
 def covered(need: Requirements) -> str:
@@ -53,14 +79,14 @@ def covered(need: Requirements) -> str:
     return told
 
 
-def alone(need: Requirements, tree: Tree | None) -> int:
+def alone(need: Requirements, counted: Counted) -> int:
     """Count the entries that other records' moves may change and no single record's move does.
 
     Parameters
     ----------
     need : Requirements
-        With mandated sums.
-    tree : Tree or None
+        With mandated sums, or margins that cross.
+    counted : Tree, Workload or None
 
     Returns
     -------
@@ -68,13 +94,12 @@ def alone(need: Requirements, tree: Tree | None) -> int:
         0 where no single record can move at all: then several are moved at once, and no entry is
         left out.
     """
-    counted, fixed = fixed_sums(need, tree)
-    groups = alike_columns(fixed)
+    lay = counting(need.n, counted)
+    groups = lay.alike(need)
     single = np.bincount(groups)[groups] == 1
     if single.all():
         return 0
-    cells = tree.leaves if tree is not None else np.arange(counted.shape[0])
-    return int((single & ~determined(need)[cells]).sum())
+    return int((single & ~determined(need)[lay.cells]).sum())
 
 
 def sums_of(need: Requirements) -> str:

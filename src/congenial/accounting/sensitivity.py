@@ -10,11 +10,13 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.counting import Counted
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -62,7 +64,7 @@ class Sensitivity:
 
 
 def sensitivity(
-    workload: Tree | int | npt.ArrayLike,
+    workload: Tree | Workload | int | npt.ArrayLike,
     *,
     neighbours: Neighbours,
     norm: Order = 1,
@@ -72,9 +74,9 @@ def sensitivity(
 
     Parameters
     ----------
-    workload : Tree, int, or array_like of int, shape (m, n)
-        A tree, all of whose nodes are counted; a number of disjoint cells; or a query matrix,
-        whose entry (i, j) is what a record in cell j adds to query i.
+    workload : Tree, Workload, int, or array_like of int, shape (m, n)
+        A tree, all of whose nodes are counted; margins of tables; a number of disjoint cells; or a
+        query matrix, whose entry (i, j) is what a record in cell j adds to query i.
     neighbours : {"substitute", "add-remove"}
     norm : {1, 2}
         1 for Laplace noise, 2 for Gaussian noise.
@@ -121,7 +123,7 @@ def sensitivity(
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
     if isinstance(norm, bool) or norm not in (1, 2):
         raise ArgumentError(f"norm is {norm!r}; give 1 or 2.")
-    if isinstance(workload, Tree):
+    if isinstance(workload, Tree | Workload):
         return _of_units(len(workload), workload, neighbours, norm, invariant)
     if isinstance(workload, int | np.integer) and not isinstance(workload, bool):
         if workload < 1:
@@ -134,21 +136,22 @@ def sensitivity(
     return _of_pairs(matrix, norm, need)
 
 
-def _known(invariant: Invariant, n: int, tree: Tree | None) -> Requirements:
-    need = requirements(invariant, n, tree)
+def _known(invariant: Invariant, n: int, domain: Counted) -> Requirements:
+    need = requirements(invariant, n, domain)
     return replace(need, pinned=determined(need))
 
 
 def _of_units(
-    n: int, tree: Tree | None, neighbours: Neighbours, norm: Order, invariant: Invariant | None
+    n: int, domain: Counted, neighbours: Neighbours, norm: Order, invariant: Invariant | None
 ) -> Sensitivity:
     """Queries that one record changes by one each."""
     none = (np.zeros((0, n)), np.zeros(0))
     free = np.full(n, np.inf)
     need = Requirements(n, None, np.zeros(n, dtype=np.bool_), -free, free, none, none)
     if invariant is not None:
-        need = _known(invariant, n, tree)
-    move = worst_move(np.where(need.pinned, 0.0, 1.0), need, tree, neighbours)
+        need = _known(invariant, n, domain)
+    counted = domain.tree or domain if isinstance(domain, Workload) else domain
+    move = worst_move(np.where(need.pinned, 0.0, 1.0), need, counted, neighbours)
     value = move.cost if norm == 1 else math.sqrt(move.cost)
     return Sensitivity(value, norm, neighbours, move.origin, move.destination)
 

@@ -203,7 +203,7 @@ def _outputs(space: Space, datasets: Values) -> Values:
     hi = np.maximum.reduce([other.hi for other in space.needs])
     basis = np.eye(need.n, dtype=np.int64)
     columns = np.arange(need.n)
-    if need.tree is not None:
+    if need.sums is not None:
         basis, columns = space.incidence, space.entries
     low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
     fixed = need.pinned[columns]

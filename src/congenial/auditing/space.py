@@ -11,6 +11,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.counting import Counted, Counting, counting
 from congenial.accounting.guarantee import Neighbours
 from congenial.accounting.neighbours import worst_move
 from congenial.auditing.finding import Auditable, Pair, Values
@@ -19,7 +20,6 @@ from congenial.conditioning.mixed import ConditionedMixture
 from congenial.invariants import Invariant, Requirements, determined, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
-from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
 
@@ -44,28 +44,34 @@ class Space:
     needs: tuple[Requirements, ...]
 
     @property
-    def tree(self) -> Tree | None:
-        """The tree whose leaves records are in."""
-        return self.mechanism.tree or self.needs[0].tree
+    def counted(self) -> Counted:
+        """What says in which queries a record counts."""
+        return self.mechanism.counted or self.needs[0].counted
 
     @cached_property
+    def counting(self) -> Counting:
+        """The cells that records lie in, and the queries that count them."""
+        return counting(self.mechanism.n, self.counted)
+
+    @property
     def entries(self) -> IntArray:
         """Entries that single records are in."""
-        n = self.mechanism.n
-        return np.arange(n) if self.tree is None else np.asarray(self.tree.leaves)
+        return self.counting.cells
 
     @cached_property
     def incidence(self) -> IntArray:
         """Which queries count a record of each entry, shape (k, n)."""
-        units = np.eye(self.entries.size, dtype=np.int64)
-        return units if self.tree is None else np.asarray(self.tree.roll_up(units))
+        return np.asarray(self.counting.dense().T.astype(np.int64))
 
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""
         array = np.asarray(counts, dtype=np.int64)
-        if array.ndim == 1 and self.tree is not None:  # a table of large trees has no room
-            return np.asarray(self.tree.roll_up(array))
-        return np.asarray(array @ self.incidence)
+        if array.ndim > 1:
+            return np.asarray(array @ self.incidence)
+        out = np.zeros(self.mechanism.n, dtype=np.int64)  # a table of large trees has no room
+        for entries in self.counting.chain:
+            np.add.at(out, entries[entries >= 0], array[entries >= 0])
+        return out
 
     def allows(self, x: Values) -> bool:
         """Whether a dataset satisfies an alternative of the invariant."""
@@ -108,7 +114,7 @@ class Space:
         noise, scales = self.mechanism.noise, self.mechanism.scales
         cost = 1.0 / scales if noise.measure == "pure" else 1.0 / scales**2
         need = replace(self.needs[0], pinned=determined(_whole(self.needs)))
-        move = worst_move(np.where(need.pinned, 0.0, cost), need, self.tree, neighbours)
+        move = worst_move(np.where(need.pinned, 0.0, cost), need, self.counted, neighbours)
         k = self.entries.size
         low = np.clip(need.lo[self.entries], 0.0, None).astype(np.int64)
         crowd = low.copy()
@@ -139,7 +145,7 @@ def space_of(mechanism: Auditable) -> Space | None:
     if isinstance(mechanism, Mixture):
         first = mechanism.parts[0]
         if isinstance(first, Additive):
-            return Space(first, (requirements(Invariant(()), first.n, first.tree),))
+            return Space(first, (requirements(Invariant(()), first.n, first.domain),))
         return space_of(first)  # type: ignore[arg-type]
     queries, need = getattr(mechanism, "mechanism", None), getattr(mechanism, "requirements", None)
     if isinstance(queries, Additive) and isinstance(need, Requirements):
@@ -185,13 +191,8 @@ def _satisfied(need: Requirements, z: Values, x: Values) -> npt.NDArray[np.bool_
     ok = (np.abs(z[:, need.pinned] - x[need.pinned]) <= near).all(axis=1)
     free = ~need.pinned
     ok &= ((z >= need.lo - near) & (z <= need.hi + near))[:, free].all(axis=1)
-    if need.tree is not None:
-        tree = need.tree
-        below = np.zeros(z.shape, dtype=z.dtype)
-        child = np.flatnonzero(tree.parents >= 0)
-        np.add.at(below.T, tree.parents[child], z[:, child].T)
-        inner = ~tree.is_leaf
-        ok &= (np.abs(below - z)[:, inner] <= near).all(axis=1)
+    if need.sums is not None:
+        ok &= (np.abs(need.sums.gaps(z)) <= near).all(axis=1)
     for (matrix, value), equal in ((need.equalities, True), (need.inequalities, False)):
         gap = z @ matrix.T - value
         ok &= ((np.abs(gap) if equal else -gap) <= ROUNDING * (1 + np.abs(value))).all(axis=1)

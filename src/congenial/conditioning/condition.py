@@ -137,7 +137,7 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
             f"exact conditioning needs integer noise and was given {mechanism.noise.name} noise; "
             "use DiscreteLaplace or DiscreteGaussian."
         )
-    need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
+    need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.domain))
     check_consistent(need)
     if sampler == "gibbs":
         return gibbs_conditioned(mechanism, need, sums_of(need))
@@ -174,7 +174,7 @@ def _by_proposals(
             "each part."
         )
     whole = _additive(mechanism)
-    need = requirements(invariant, whole.n, whole.tree)
+    need = requirements(invariant, whole.n, whole.domain)
     check_consistent(need)
     exact = _exactly(whole, invariant)
     if sampler == TreeMH.name:
@@ -221,4 +221,4 @@ def single_entry_bounds(need: Requirements) -> Requirements:
             "the at_least() conditions on an entry leave no integer; relax one of them."
         )
     empty = (np.zeros((0, need.n)), np.zeros(0))
-    return Requirements(need.n, need.tree, need.pinned, lo, hi, need.equalities, empty)
+    return replace(need, lo=lo, hi=hi, inequalities=empty)

@@ -352,7 +352,6 @@ class Conditioned:
         ok = whole & (v[:, need.pinned] == counts[need.pinned]).all(axis=1)
         free = ~need.pinned
         ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)
-        if need.tree is not None:
-            ok &= (need.tree.roll_up(v[:, need.tree.leaves]) == v).all(axis=1)
+        ok &= need.adds_up(v)
         matrix, value = need.equalities
         return np.asarray(ok & (v @ matrix.T == value).all(axis=1))

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.counting import counting
 from congenial.errors import InfeasibleError
 from congenial.invariants import Requirements
-from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 # Rows among which a contradiction is looked for; with more, data that violate one tell.
@@ -34,7 +34,7 @@ def check_consistent(need: Requirements) -> None:
     matrix, value = need.equalities
     if not 0 < value.size <= _MOST_ROWS:
         return
-    rows = matrix if need.tree is None else _on_leaves(need.tree, matrix)
+    rows = matrix if need.counted is None else counting(need.n, need.counted).on_cells(matrix)
     lengths = np.linalg.norm(rows, axis=1)
     lengths[lengths == 0.0] = 1.0
     rows, value = rows / lengths[:, None], value / lengths
@@ -66,12 +66,3 @@ def _listed(rows: list[int], *, by_tree: bool) -> str:
     first = "row " if len(rows) == 1 else "rows "
     told = first + " and ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
     return " and ".join(filter(None, (told, "the tree" * by_tree)))
-
-
-def _on_leaves(tree: Tree, matrix: FloatArray) -> FloatArray:
-    """Coefficients of the leaves, shape (m, leaves), where every node is the sum of its leaves."""
-    out = matrix.copy()
-    for depth in range(1, tree.depth):
-        here = np.flatnonzero(tree.level == depth)
-        out[:, here] += out[:, tree.parents[here]]
-    return out[:, tree.leaves]

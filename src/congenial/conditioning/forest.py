@@ -171,14 +171,16 @@ def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArra
     return rows
 
 
-def tree_rows(tree: Tree) -> list[tuple[IntArray, IntArray]]:
-    """Return one row an inner node: the node less its children."""
-    starts, order = tree.children
+def structure_rows(requirements: Requirements) -> list[tuple[IntArray, IntArray]]:
+    """Return the sums of the tree or the workload as rows, each a total less its parts."""
+    sums = requirements.sums
+    if sums is None:
+        return []
     rows = []
-    for v in np.flatnonzero(~tree.is_leaf):
-        children = order[starts[v] : starts[v + 1]]
-        indices = np.concatenate(([v], children)).astype(np.int64)
-        rows.append((indices, np.concatenate(([1], -np.ones(children.size))).astype(np.int64)))
+    for total, start, stop in zip(sums.totals, sums.starts[:-1], sums.starts[1:], strict=True):
+        signs = np.full(1 + stop - start, -1, dtype=np.int64)
+        signs[0] = 1
+        rows.append((np.append(total, sums.parts[start:stop]), signs))
     return rows
 
 
@@ -190,8 +192,7 @@ def requirement_rows(requirements: Requirements) -> list[tuple[IntArray, IntArra
     UnsupportedError
         If an entry is not -1, 0 or 1.
     """
-    rows = sparse_rows(requirements.equalities[0])
-    return rows if requirements.tree is None else rows + tree_rows(requirements.tree)
+    return sparse_rows(requirements.equalities[0]) + structure_rows(requirements)
 
 
 def fixed_entries(

@@ -253,12 +253,11 @@ def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) ->
 
 
 def adds_up(need: Requirements, rows: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each row adds up along the tree, up to rounding."""
-    if need.tree is None:
+    """Whether each row adds up along the tree or the workload, up to rounding."""
+    if need.sums is None:
         return np.ones(rows.shape[0], dtype=np.bool_)
     slack = TOLERANCE * np.maximum(1.0, np.abs(rows).max(axis=1, initial=0.0))
-    again = need.tree.roll_up(rows[:, need.tree.leaves])
-    return np.asarray(np.abs(again - rows).max(axis=1) <= slack)
+    return np.asarray(np.abs(need.sums.gaps(rows)).max(axis=1, initial=0.0) <= slack)
 
 
 def satisfied(need: Requirements, rows: FloatArray, values: FloatArray) -> npt.NDArray[np.bool_]:

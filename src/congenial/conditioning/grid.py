@@ -16,6 +16,7 @@ from congenial.conditioning.questions import checked_rows
 from congenial.conditioning.tree_mh import TreeMH
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
+from congenial.margins import MarginBounds
 from congenial.mechanisms.additive import Additive
 from congenial.mixtures import Mixture
 from congenial.randomness import Randomness
@@ -304,7 +305,7 @@ def in_units(
 def _restated(invariant: Invariant, step: float, mechanism: Additive) -> Invariant:
     out = Invariant(tuple(_part(part, step) for part in invariant.parts))
     try:
-        requirements(out, mechanism.n, mechanism.tree)
+        requirements(out, mechanism.n, mechanism.domain)
     except InfeasibleError as cause:
         raise InfeasibleError(
             f"the bounds of an entry leave no multiple of the granularity {step:g}; relax them or "
@@ -317,6 +318,8 @@ def _part(part: Part, step: float) -> Part:
     with np.errstate(over="ignore"):
         if isinstance(part, Bounds):
             return Bounds(part.lo / step, part.hi / step)
+        if isinstance(part, MarginBounds):
+            return replace(part, lo=part.lo / step, hi=part.hi / step)
         if isinstance(part, Linear | AtLeast):
             return replace(part, value=part.value / step)
     return part

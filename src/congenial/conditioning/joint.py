@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.assignments import joint_table
-from congenial.conditioning.forest import tree_rows
+from congenial.conditioning.forest import structure_rows
 from congenial.conditioning.systems import SumSystem, sum_system
 from congenial.conditioning.weights import Unary
 from congenial.errors import ArgumentError
@@ -86,10 +86,10 @@ def _trimmed(
 def sums_of(need: Requirements) -> SumSystem:
     """Return all the sums of an invariant as rows, those of a tree included."""
     system = sum_system(need)
-    if need.tree is None or system.rows:
+    if need.sums is None or system.rows:
         return system
     rows = [
         {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
-        for row in tree_rows(need.tree)
+        for row in structure_rows(need)
     ]
     return replace(system, rows=tuple(row for row in rows if row))

@@ -237,7 +237,7 @@ def check_alternatives(needs: Sequence[Requirements]) -> None:
     for i, one in enumerate(needs):
         same = (
             np.array_equal(one.pinned, first.pinned)
-            and (one.tree is None) == (first.tree is None)
+            and (one.sums is None) == (first.sums is None)
             and all(
                 np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True)
             )

@@ -14,7 +14,7 @@ from math import gcd, lcm
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.forest import tree_rows
+from congenial.conditioning.forest import structure_rows
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
@@ -180,7 +180,7 @@ def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) ->
 
 def equality_rows(need: Requirements) -> list[Row]:
     """Return every equality as a row of the noise, entries published exactly left out."""
-    listed = [] if need.tree is None else tree_rows(need.tree)
+    listed = structure_rows(need)
     rows = [dict(zip(i.tolist(), s.tolist(), strict=True)) for i, s in listed]
     rows += [{int(v): row[v] for v in np.flatnonzero(row)} for row in need.equalities[0]]
     kept = [{v: Fraction(a) for v, a in row.items() if not need.pinned[v]} for row in rows]
@@ -259,8 +259,8 @@ def _widest(
     mechanism: Additive, need: Requirements, free: IntArray, rows: list[Row], *, whole: bool
 ) -> dict[int, Row]:
     inner = np.zeros(mechanism.n, dtype=np.bool_)
-    if need.tree is not None:
-        inner = ~need.tree.is_leaf  # among equals, so that nodes follow from leaves
+    if need.sums is not None:
+        inner[need.sums.totals] = True  # among equals, so that nodes follow from leaves
     order = free[np.lexsort((free, ~inner[free], -mechanism.scales[free]))]
     solved, complete = eliminate(rows, order.tolist(), unit=whole)
     if not complete:

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants import Requirements
-from congenial.mechanisms.additive import Additive
+from congenial.mechanisms.additive import Additive, rolled_up
 
 
 def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
@@ -76,10 +76,8 @@ def checked_counts(
         If they violate a linear condition or, where `bounds_hold`, a bound.
     """
     counts = mechanism.counts(x).astype(np.int64, copy=False)
-    if need.tree is not None and not need.tree.is_consistent(counts):
-        raise ArgumentError(
-            "x does not add up along the tree; roll leaf counts up with tree.roll_up."
-        )
+    if not need.adds_up(counts):
+        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
     matrix, value = need.equalities
     if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
         raise InvariantError(

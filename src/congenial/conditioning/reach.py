@@ -7,7 +7,7 @@ from collections.abc import Iterator
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.forest import tree_rows
+from congenial.conditioning.forest import structure_rows
 from congenial.invariants import Requirements
 
 FloatArray = npt.NDArray[np.float64]
@@ -46,9 +46,8 @@ def _rows(need: Requirements) -> Iterator[tuple[IntArray, FloatArray]]:
     for row in need.equalities[0]:
         at = np.flatnonzero(row)
         yield at, row[at]
-    if need.tree is not None:
-        for at, signs in tree_rows(need.tree):
-            yield at, signs.astype(np.float64)
+    for at, signs in structure_rows(need):
+        yield at, signs.astype(np.float64)
 
 
 def _others(ends: FloatArray) -> FloatArray:

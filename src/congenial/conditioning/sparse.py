@@ -11,7 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 from scipy.sparse.linalg import splu
 
-from congenial.conditioning.forest import tree_rows
+from congenial.conditioning.forest import structure_rows
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants import Requirements
 
@@ -55,8 +55,8 @@ class Sparse:
     def rows(self) -> Any:
         """Independent rows over the free entries, of length 1, a scipy sparse matrix."""
         parts = [sparse.csr_array(self.need.equalities[0])]
-        if self.need.tree is not None:
-            listed = tree_rows(self.need.tree)
+        if self.need.sums is not None:
+            listed = structure_rows(self.need)
             ends = np.cumsum([0] + [i.size for i, _ in listed])
             columns = np.concatenate([i for i, _ in listed])
             entries = np.concatenate([s for _, s in listed]).astype(np.float64)

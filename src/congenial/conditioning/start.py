@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.forest import tree_rows
+from congenial.conditioning.forest import structure_rows
 from congenial.conditioning.proposal import Placed
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants import Requirements
@@ -67,8 +67,8 @@ def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
             "congenial[imaging], or give start=."
         ) from cause
     rows, ends = [need.equalities[0]], [need.equalities[1]]
-    if need.tree is not None:
-        listed = tree_rows(need.tree)
+    if need.sums is not None:
+        listed = structure_rows(need)
         place = np.repeat(np.arange(len(listed)), [i.size for i, _ in listed])
         entries = (
             np.concatenate([s for _, s in listed]),
@@ -122,9 +122,8 @@ def checked_start(
         matrix, value = need.equalities
         ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfied(need, z)
         ok &= bool((np.abs(z - x)[need.pinned] <= slack).all())
-    if ok and need.tree is not None:
-        again = need.tree.roll_up(z[need.tree.leaves])
-        ok = bool((np.abs(again - z) <= slack).all())
+    if ok and need.sums is not None:
+        ok = bool((np.abs(need.sums.gaps(z)) <= slack).all())
     if not ok:
         raise ArgumentError(
             f"start is no point that satisfies the invariant; give {need.n} values that do."

@@ -13,7 +13,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.forest import SumForest, tree_rows
+from congenial.conditioning.forest import SumForest, structure_rows
 from congenial.conditioning.systems import sum_system
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants import Requirements
@@ -306,8 +306,8 @@ class FittedDense:
 
 def _dense_rows(need: Requirements) -> FloatArray:
     parts = [need.equalities[0]]
-    if need.tree is not None:
-        listed = tree_rows(need.tree)
+    if need.sums is not None:
+        listed = structure_rows(need)
         sums = np.zeros((len(listed), need.n))
         for row, (indices, signs) in zip(sums, listed, strict=True):
             row[indices] = signs

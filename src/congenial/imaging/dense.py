@@ -61,14 +61,13 @@ def sum_rows(need: Requirements) -> tuple[FloatArray, FloatArray]:
             f"{LONGEST}; use a tree, or sums of disjoint entries."
         )
     rows, values = need.equalities
-    if need.tree is None:
+    if need.sums is None:
         return rows, values
-    inner = np.flatnonzero(~need.tree.is_leaf)
-    sums = np.zeros((inner.size, n))
-    sums[np.arange(inner.size), inner] = -1.0
-    child = np.flatnonzero(need.tree.parents >= 0)
-    sums[np.searchsorted(inner, need.tree.parents[child]), child] = 1.0
-    return np.vstack((rows, sums)), np.concatenate((values, np.zeros(inner.size)))
+    totals, parts = need.sums.totals, need.sums.parts
+    sums = np.zeros((totals.size, n))
+    sums[np.arange(totals.size), totals] = -1.0
+    sums[need.sums.sum_of_part, parts] = 1.0
+    return np.vstack((rows, sums)), np.concatenate((values, np.zeros(totals.size)))
 
 
 def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:

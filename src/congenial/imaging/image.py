@@ -20,7 +20,7 @@ from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
 from congenial.imaging.shares import two_bin_factor
 from congenial.invariants import Invariant, Requirements, requirements
-from congenial.mechanisms.additive import Additive, checked_size
+from congenial.mechanisms.additive import Additive, checked_size, rolled_up
 from congenial.randomness import Randomness, resolve
 
 
@@ -70,7 +70,7 @@ def image(
             f"integer is True and the noise has granularity {mechanism.granularity:g}; release "
             "values on the grid with integer=False, or use a granularity of 1."
         )
-    need = requirements(invariant, mechanism.n, mechanism.tree)
+    need = requirements(invariant, mechanism.n, mechanism.domain)
     imaged = Imaged(mechanism, need, norm, integer, beta)
     _ = imaged.projector.forest
     return imaged
@@ -140,10 +140,8 @@ class Imaged:
         rows = checked_size(size)
         source = resolve(rng)
         need = self.requirements
-        if need.tree is not None and not _adds_up(need, counts):
-            raise ArgumentError(
-                "x does not add up along the tree; roll leaf counts up with tree.roll_up."
-            )
+        if not _adds_up(need, counts):
+            raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
         noisy = np.where(need.pinned, counts, self.mechanism.sample(counts, rows, source))
         shape = (rows, need.n)
         out: FloatArray | IntArray = np.empty(shape)
@@ -223,7 +221,7 @@ class Imaged:
 
 
 def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> bool:
-    if need.tree is None or counts.dtype.kind == "i":
-        return need.tree is None or need.tree.is_consistent(counts)
-    again = need.tree.roll_up(counts[need.tree.leaves])
-    return bool(np.allclose(again, counts, rtol=1e-9, atol=1e-9))
+    if need.sums is None or counts.dtype.kind == "i":
+        return bool(need.adds_up(counts))
+    gaps = np.abs(need.sums.gaps(counts))
+    return bool((gaps <= 1e-9 * (1.0 + np.abs(counts).max())).all())

@@ -29,6 +29,7 @@ from congenial.imaging.tree_l2 import solve_l2
 from congenial.invariants import Consistent, Invariant, Requirements, requirements
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
@@ -115,10 +116,10 @@ def project(
     return Projector(need, checked_weights(weights, need.n), norm, integer, beta).apply(array, rng)
 
 
-def _imposed(invariant: Invariant) -> Tree | None:
-    """The tree whose names `exactly` may use."""
+def _imposed(invariant: Invariant) -> Tree | Workload | None:
+    """The tree or workload whose names an invariant may use."""
     parts = getattr(invariant, "parts", ())
-    return next((p.tree for p in parts if isinstance(p, Consistent)), None)
+    return next((p.domain for p in parts if isinstance(p, Consistent)), None)
 
 
 @dataclass(frozen=True, eq=False)
@@ -171,6 +172,8 @@ class Projector:
         matrix, value = need.equalities
         if need.tree is not None:
             return (link(need.tree, need.n), np.zeros(0)) if value.size == 0 else None
+        if need.sums is not None:
+            return None
         parents = np.full(need.n + value.size, -1, dtype=np.int64)
         sums = np.zeros(value.size)
         for j in range(value.size):

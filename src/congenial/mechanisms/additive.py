@@ -11,6 +11,7 @@ from congenial.errors import ArgumentError
 from congenial.mechanisms.law import FloatArray, NoiseLaw, on_grid, per_entry
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 Values = npt.NDArray[np.int64 | np.float64]
 
@@ -23,22 +24,26 @@ class Additive:
     ----------
     noise : NoiseLaw
         `DiscreteLaplace`, `DiscreteGaussian`, or for studies `Laplace`, `Gaussian`.
-    queries : Tree or int
-        The tree whose nodes are the queries, or the number of queries of a plain vector.
+    queries : Tree, Workload or int
+        The tree whose nodes are the queries, the margins of tables, or the number of queries of a
+        plain vector.
     per_record : float
         What one record adds to each query that counts it. It is 1; only `in_units`, which counts
         in steps of the noise's grid, makes it another.
     """
 
     noise: NoiseLaw
-    queries: Tree | int
+    queries: Tree | Workload | int
     per_record: float = field(default=1.0, kw_only=True, repr=False)
 
     def __post_init__(self) -> None:
         """Check the number of queries and of scales."""
-        if isinstance(self.queries, bool) or not isinstance(self.queries, Tree | int | np.integer):
+        if isinstance(self.queries, bool) or not isinstance(
+            self.queries, Tree | Workload | int | np.integer
+        ):
             raise ArgumentError(
-                f"queries is a {type(self.queries).__name__}; give a Tree or a number of queries."
+                f"queries is a {type(self.queries).__name__}; give a Tree, a Workload or a number "
+                "of queries."
             )
         if self.n < 1:
             raise ArgumentError(f"queries is {self.queries}; give at least one query.")
@@ -53,14 +58,31 @@ class Additive:
             )
 
     @property
+    def domain(self) -> Tree | Workload | None:
+        """The tree or the workload of the queries, None for a plain vector."""
+        return self.queries if isinstance(self.queries, Tree | Workload) else None
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload, None where there is none."""
+        return self.queries if isinstance(self.queries, Workload) else None
+
+    @property
     def tree(self) -> Tree | None:
-        """The tree of the queries, None for a plain vector."""
+        """The tree of the queries, None for a plain vector and where margins cross."""
+        if isinstance(self.queries, Workload):
+            return self.queries.tree
         return self.queries if isinstance(self.queries, Tree) else None
+
+    @property
+    def counted(self) -> Tree | Workload | None:
+        """What says in which queries a record counts, a tree where there is one."""
+        return self.tree or self.workload
 
     @property
     def n(self) -> int:
         """Number of queries."""
-        return len(self.queries) if isinstance(self.queries, Tree) else int(self.queries)
+        return len(self.queries) if isinstance(self.queries, Tree | Workload) else int(self.queries)
 
     @property
     def scales(self) -> FloatArray:
@@ -98,7 +120,7 @@ class Additive:
         except ValueError:  # rows of different lengths
             array = np.empty(0, dtype=object)
         if array.shape != (self.n,) or array.dtype.kind not in "iuf":
-            hint = "; roll leaf counts up with tree.roll_up" if self.tree is not None else ""
+            hint = "" if self.domain is None else f"; {rolled_up(self.workload)}"
             raise ArgumentError(
                 f"x has shape {array.shape} and dtype {array.dtype}; give {self.n} numbers, "
                 f"one for each query{hint}."
@@ -180,6 +202,15 @@ class Additive:
         # a difference may be rounded onto the grid
         off = np.isfinite(self.scales) & ~on_grid(values, self.granularity)
         return np.asarray(np.where(off, -np.inf, log_pmf).sum(axis=-1))
+
+
+def rolled_up(workload: Workload | None) -> str:
+    """Say how counts are brought to all queries of a workload, or of a tree."""
+    return (
+        "roll leaf counts up with tree.roll_up"
+        if workload is None
+        else "answer the queries with workload.answers"
+    )
 
 
 def checked_size(size: int | None) -> int:

@@ -1,0 +1,172 @@
+"""Invariants on the margins of a workload, resolved to its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.blocks import Block
+from congenial.errors import InvariantError
+from congenial.table import Margin, margin_names
+from congenial.workload import MarginLike, Workload
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+Level = str | int | None
+# A margin, whose cells are taken one by one, or values of some of its axes, None for each value.
+Side = MarginLike | Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ExactMargins:
+    """Every entry of the margins at a level equals its confidential value."""
+
+    margins: tuple[Margin, ...]
+    level: Level
+    table: str | None
+
+    def entries(self, workload: Workload) -> IntArray:
+        """Return the entries meant, those that cannot hold a record left out."""
+        blocks = [workload.block(margin, self.level, self.table) for margin in self.margins]
+        return np.concatenate([np.arange(b.start, b.stop) for b in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class MarginBounds:
+    """Every entry of a margin at a level lies between `lo` and `hi`."""
+
+    margin: Margin
+    lo: FloatArray
+    hi: FloatArray
+    level: Level
+    table: str | None
+
+    def limits(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds of all entries, infinite elsewhere, shape (n,) each.
+
+        Raises
+        ------
+        InvariantError
+            If a bound is an array of another shape than the margin's.
+        """
+        block = workload.block(self.margin, self.level, self.table)
+        # laid out as a released array is, and brought back to entries by their numbers
+        order = workload.array(np.arange(len(workload)), self.margin, self.level, self.table)
+        inside = workload.array(np.ones(len(workload)), self.margin, self.level, self.table) > 0
+        out = []
+        for given, empty in ((self.lo, -np.inf), (self.hi, np.inf)):
+            try:
+                values = np.broadcast_to(given, order.shape)
+            except ValueError:
+                raise InvariantError(
+                    f"bounds of {block.told} have shape {given.shape}; give a number, or an array "
+                    f"of shape {order.shape}."
+                ) from None
+            limit = np.full(len(workload), empty)
+            limit[order[inside]] = values[inside]
+            out.append(limit)
+        return out[0], out[1]
+
+
+@dataclass(frozen=True, eq=False)
+class AtLeastAsMany:
+    """Entry by entry, one margin is at least as large as another, of any table."""
+
+    more: tuple[str | None, Side]
+    fewer: tuple[str | None, Side]
+    level: Level
+
+    def rows(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
+        """Return one condition a pair that can hold a record."""
+        pairs = [pair for pair in self.pairs(workload) if max(pair) >= 0]
+        matrix = np.zeros((len(pairs), len(workload)))
+        for row, (more, fewer) in zip(matrix, pairs, strict=True):
+            row[[v for v in (more,) if v >= 0]] += 1.0
+            row[[v for v in (fewer,) if v >= 0]] -= 1.0
+        return matrix, np.zeros(len(pairs))
+
+    def pairs(self, workload: Workload) -> Iterator[tuple[int, int]]:
+        """Yield the larger and the smaller entry of each pair, -1 for one that cannot hold any.
+
+        Raises
+        ------
+        InvariantError
+            If the sides have different numbers of entries.
+        """
+        (one, large), (other, small) = (
+            self._ids(workload, side) for side in (self.more, self.fewer)
+        )
+        if large.shape != small.shape:
+            raise InvariantError(
+                f"at_least_as_many() compares {large.size} entries of {one.told} with {small.size} "
+                f"of {other.told}; give sides with the same areas and as many values."
+            )
+        yield from zip(large.ravel().tolist(), small.ravel().tolist(), strict=True)
+
+    def _ids(self, workload: Workload, side: tuple[str | None, Side]) -> tuple[Block, IntArray]:
+        name, asked = side
+        chosen: Mapping[str, str | None] = (
+            asked if isinstance(asked, Mapping) else dict.fromkeys(margin_names(asked))
+        )
+        block = workload.block(tuple(chosen), self.level, name)
+        labels = block.table.labels(block.margin)
+        ids = block.ids.reshape(-1, *map(len, labels))
+        at: list[slice | int] = [slice(None)]
+        for axis, values in zip(block.margin, labels, strict=True):
+            value = chosen[axis]
+            if value is not None and value not in values:
+                raise InvariantError(
+                    f"{value!r} is no value of {axis!r}; give one of {', '.join(values)}."
+                )
+            at.append(slice(None) if value is None else values.index(value))
+        kept = [axis for axis in chosen if chosen[axis] is None]
+        order = [1 + [a for a in block.margin if chosen[a] is None].index(axis) for axis in kept]
+        return block, ids[tuple(at)].transpose(0, *order)
+
+
+OnMargins = ExactMargins | MarginBounds | AtLeastAsMany
+System = tuple[FloatArray, FloatArray]
+
+
+def resolved(part: OnMargins, workload: Workload | None) -> tuple[IntArray, System, System]:
+    """Resolve an invariant on margins.
+
+    Parameters
+    ----------
+    part : ExactMargins, MarginBounds or AtLeastAsMany
+    workload : Workload or None
+
+    Returns
+    -------
+    entries : ndarray of int64
+        Entries that equal their confidential values.
+    limits : pair of ndarray, shape (n,) or ()
+        Lower and upper bounds.
+    rows : pair of ndarray, shapes (m, n) and (m,)
+        Conditions ``matrix @ z >= value``.
+
+    Raises
+    ------
+    InvariantError
+        If there is no workload.
+    ArgumentError
+        If the workload does not count a margin.
+    """
+    if workload is None:
+        raise InvariantError(
+            "the invariant names margins, and neither the mechanism nor consistent() has a "
+            "workload; give Additive(noise, workload)."
+        )
+    entries = np.zeros(0, dtype=np.int64)
+    limits = np.asarray(-np.inf), np.asarray(np.inf)
+    rows = np.zeros((0, len(workload))), np.zeros(0)
+    if isinstance(part, ExactMargins):
+        entries = part.entries(workload)
+    elif isinstance(part, MarginBounds):
+        limits = part.limits(workload)
+    else:
+        rows = part.rows(workload)
+    return entries, limits, rows

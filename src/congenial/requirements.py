@@ -1,0 +1,120 @@
+"""An invariant resolved for vectors of one length: what every method works from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.nesting import Sums
+from congenial.tree import Tree
+from congenial.workload import Workload
+
+FloatArray = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """An invariant resolved for vectors of length `n`.
+
+    Attributes
+    ----------
+    n : int
+    tree : Tree or None
+        The hierarchy that must add up; a workload's where all its entries are nested or disjoint.
+    pinned : ndarray of bool, shape (n,)
+        Entries that equal their confidential values.
+    lo, hi : ndarray of float64, shape (n,)
+        Public bounds; infinite where there is none. They may be views of a single number.
+    equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
+        Further public linear conditions.
+    workload : Workload or None
+        The workload that must add up.
+    """
+
+    n: int
+    tree: Tree | None
+    pinned: npt.NDArray[np.bool_]
+    lo: FloatArray
+    hi: FloatArray
+    equalities: tuple[FloatArray, FloatArray] = field(repr=False)
+    inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
+    workload: Workload | None = None
+
+    @property
+    def counted(self) -> Tree | Workload | None:
+        """What says in which entries a record counts, a tree where there is one."""
+        return self.tree or self.workload
+
+    @cached_property
+    def sums(self) -> Sums | None:
+        """The sums that hold whatever the data: those of the tree or the workload, None for none.
+
+        Public totals and mandated sums are not among them.
+        """
+        if self.tree is None:
+            return None if self.workload is None else self.workload.sums
+        starts, order = self.tree.children
+        inner = np.flatnonzero(~self.tree.is_leaf)
+        return Sums(inner, np.append(starts[inner], order.size), order)
+
+    def adds_up(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+        """Whether integers add up along the tree or the workload, shape (...), for (..., n)."""
+        if self.sums is None:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
+        if self.tree is not None and values.ndim == 1:
+            return np.asarray(self.tree.is_consistent(values))
+        return np.asarray((self.sums.gaps(values) == 0).all(axis=-1))
+
+    @cached_property
+    def has_inequalities(self) -> bool:
+        """Whether anything but equalities restricts an entry that is not pinned."""
+        if self.inequalities[1].size:
+            return True
+        bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
+        return bool(bounded.any() and (bounded & ~self.pinned).any())
+
+    def within_bounds(self, values: npt.NDArray[np.int64]) -> bool:
+        """Whether every one of n values lies within its bounds."""
+        lo, hi = _listed(self.lo), _listed(self.hi)
+        # the extremes are compared with a single number, so that no vector of answers is made
+        least = values.min() if lo.size == 1 and np.isfinite(lo[0]) else values
+        most = values.max() if hi.size == 1 and np.isfinite(hi[0]) else values
+        low = np.isneginf(lo).all() or (least >= lo).all()
+        return bool(low and (np.isposinf(hi).all() or (most <= hi).all()))
+
+
+def _listed(values: FloatArray) -> FloatArray:
+    """Return the different numbers behind a vector, one where it is a view of a single one."""
+    return values[:1] if values.strides == (0,) else values
+
+
+def determined(need: Requirements) -> npt.NDArray[np.bool_]:
+    """Entries whose values follow from what is fixed, shape (n,).
+
+    Fixed are the pinned entries and those that their bounds leave one value; what follows is the
+    only unknown of a sum, again and again.
+    """
+    known = np.asarray(need.pinned | (need.lo == need.hi))
+    matrix, _ = need.equalities
+    while True:
+        before = int(known.sum())
+        for row in matrix:
+            unknown = np.flatnonzero((row != 0) & ~known)
+            if unknown.size == 1:
+                known[unknown] = True
+        if need.sums is not None:
+            _close_sums(need.sums, known)
+        if int(known.sum()) == before:
+            return known
+
+
+def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
+    """Mark the only unknown of every sum of a total and its parts, in place."""
+    of_part = sums.sum_of_part
+    missing = np.bincount(of_part[~known[sums.parts]], minlength=sums.totals.size)
+    one = missing + ~known[sums.totals] == 1
+    known[sums.totals[one]] = True
+    known[sums.parts[one[of_part]]] = True

@@ -1,0 +1,276 @@
+"""Tables by every method: conditional laws by enumeration, guarantees over all pairs, images."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+from enumeration import assert_same_law, enumerate_law
+from table_cases import AGES, PAIR, TWO, counts, masks, rows_of
+
+import congenial as cg
+from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.cutset import CutConditioned
+from congenial.errors import EmptyNeighbourhoodError
+
+INF = np.inf
+SMALL = {"sex": ("F", "M"), "age": ("0", "1", "2")}
+GROUPS = {"grown": ("age", AGES)}
+
+
+def small(geography=None, **more):
+    return cg.Table(SMALL, GROUPS, geography, **more)
+
+
+SQUARE = cg.Table({"sex": ("F", "M"), "home": ("own", "rent")}, geography=PAIR, levels=("t", "s"))
+CHILDLESS = [{"sex": "M", "age": "0"}]
+LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
+# name: table, margins, scales, further invariants, the class that draws
+CASES = {
+    "nested groups": (
+        small(),
+        [("sex", "grown"), ("sex",)],
+        {("sex", "age"): 0.4, ("sex", "grown"): 0.25},
+        cg.exactly_margins([("sex",)]) & cg.nonnegative(),
+        Conditioned,
+    ),
+    "two rows, both margins exact": (
+        small(),
+        [("sex",), ("age",)],
+        {("sex", "age"): 0.4},
+        cg.exactly_margins([("sex",), ("age",)]),
+        Conditioned,
+    ),
+    "total, women and adults exact": (
+        small(),
+        [(), ("sex",), ("grown",)],
+        {("sex", "age"): 0.4},
+        cg.exactly_margins([(), ("sex",), ("grown",)]) & cg.nonnegative(),
+        Conditioned,
+    ),
+    "exact at different levels": (
+        SQUARE,
+        {"t": [("sex",)], "s": [("home",)]},
+        {("sex", "home"): 0.4},
+        cg.exactly_margins([("sex",)], level="t")
+        & cg.exactly_margins([("home",)], level="s")
+        & cg.nonnegative(),
+        Conditioned,
+    ),
+    "measured margins that cross": (
+        small(),
+        [("sex",), ("age",)],
+        {("sex", "age"): 0.25, ("sex",): 0.2, ("age",): 0.3},
+        cg.nonnegative(),
+        CutConditioned,
+    ),
+    "one margin exact, another measured": (
+        small(),
+        [("sex",), ("grown",)],
+        {("sex", "age"): 0.3, ("grown",): 0.3},
+        cg.exactly_margins([("sex",)]),
+        Conditioned,
+    ),
+    "impossible cells": (
+        small(impossible=CHILDLESS),
+        [("sex",), ("grown",)],
+        {("sex", "age"): 0.4},
+        cg.exactly_margins([("sex",), ("grown",)]) & cg.nonnegative(),
+        Conditioned,
+    ),
+    "bounds on a margin": (
+        small(),
+        [("sex",), ()],
+        {("sex", "age"): 0.4, (): 0.3},
+        cg.bounds_margins("sex", 3, [5, 9]) & cg.nonnegative(),
+        Conditioned,
+    ),
+}
+
+
+def world(name, kind="laplace", seed=0):
+    table, margins, scales, more, _ = CASES[name]
+    workload = cg.Workload.of(table, margins)
+    data = counts(table, np.random.default_rng(seed))
+    if name == "bounds on a margin":
+        data = np.array([[1, 1, 2], [3, 0, 2]])
+    noise = LAWS[kind](workload.scales(scales))
+    return workload, workload.answers(data), cg.Additive(noise, workload), more
+
+
+@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("name", CASES)
+def test_conditional_laws_are_those_of_enumeration(name, kind):
+    workload, x, mechanism, more = world(name, kind)
+    made = cg.condition(mechanism, cg.consistent(workload) & more)
+    assert isinstance(made, CASES[name][-1])
+    need = made.requirements
+    law = enumerate_law(
+        rows_of(workload),
+        kind,
+        mechanism.scales,
+        x,
+        np.flatnonzero(need.pinned),
+        need.lo,
+        need.hi,
+        flat=200,
+    )
+    assert law.states.shape[0] > 5
+    assert_same_law(made, law, x, most=300)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_releases_satisfy_everything_by_every_method(name):
+    workload, x, mechanism, more = world(name, seed=3)
+    invariant = cg.consistent(workload) & more
+    made = cg.condition(mechanism, invariant)
+    need = made.requirements
+    each = masks(workload).astype(int)
+    for z in (
+        made.sample(x, 50, cg.seeded(1)),
+        cg.image(mechanism, invariant, integer=True).sample(x, 50, cg.seeded(2)),
+    ):
+        np.testing.assert_array_equal(z, z[:, workload.cells] @ each.T)
+        assert (z[:, need.pinned] == x[need.pinned]).all()
+        assert ((z >= need.lo) & (z <= need.hi)).all()
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_images_are_the_closest_points(name):
+    workload, x, mechanism, more = world(name, seed=4)
+    made = cg.image(mechanism, cg.consistent(workload) & more)
+    need = made.requirements
+    cells = workload.cells
+    each = masks(workload).astype(float)
+    weight = np.where(need.pinned, 0.0, 1.0 / mechanism.noise.variances(mechanism.scales))
+    for seed in range(5):
+        noisy = np.where(need.pinned, x, mechanism.sample(x, rng=cg.seeded(seed)))
+        z = made.projector.apply(noisy.astype(float))
+        np.testing.assert_allclose(z, each @ z[cells], atol=1e-8)
+        # no step towards another point that satisfies everything comes closer
+        slope = each.T @ (weight * (z - np.where(weight > 0, noisy, 0.0)))
+        other = least(slope, each, need, x)
+        assert slope @ z[cells] - other <= 1e-7 * (1.0 + np.abs(slope).max())
+
+
+def least(slope, each, need, x):
+    """Smallest value of a linear form over the cells, by a linear programme."""
+    from scipy.optimize import linprog
+
+    low, high = (np.where(need.pinned, x, side) for side in (need.lo, need.hi))
+    rows = np.vstack((each[np.isfinite(high)], -each[np.isfinite(low)]))
+    ends = np.concatenate((high[np.isfinite(high)], -low[np.isfinite(low)]))
+    found = linprog(slope, A_ub=rows, b_ub=ends, bounds=(None, None))
+    return found.fun if found.status == 0 else -INF
+
+
+@pytest.mark.parametrize("name", [name for name in CASES if "cross" not in name])
+def test_no_pair_of_neighbours_is_told_apart_better_than_guaranteed(name):
+    workload, _, mechanism, more = world(name)
+    table = workload.tables[0]
+    made = cg.condition(mechanism, cg.consistent(workload) & more)
+    claim = made.guarantee("substitute")
+    need = made.requirements
+    each = masks(workload).astype(np.int64)
+    k = workload.cells.size
+    rng = np.random.default_rng(9)
+    moves = list(joint_moves(each[need.pinned], k, claim.records))
+    assert moves
+    worst = 0.0
+    starts = [counts(table, rng).reshape(table.possible.shape)[table.possible] for _ in range(300)]
+    inside = [
+        start for start in starts if ((x := each @ start) >= need.lo).all() and (x <= need.hi).all()
+    ]
+    for start in inside[:6]:
+        x = each @ start
+        z = made.sample(x, 40, cg.seeded(int(rng.integers(2**31))))
+        here = made.log_prob(z, x)
+        for move in moves:
+            y = x + each @ move
+            if (start + move < 0).any() or not ((y >= need.lo) & (y <= need.hi)).all():
+                continue
+            there = made.log_prob(np.vstack((z, x, y)), y)
+            ours = made.log_prob(np.vstack((z, x, y)), x)
+            np.testing.assert_allclose(ours[: len(z)], here)
+            gap = np.abs(there - ours)
+            worst = max(worst, float(gap[np.isfinite(gap)].max()))
+    assert worst <= claim.epsilon + 1e-9
+    # the guarantee says what the noise costs, and not much more than is met
+    assert worst >= 0.5 * claim.base_epsilon
+
+
+def joint_moves(fixed, k, records):
+    """Moves of so many records from cells to other cells that keep all fixed sums."""
+    for gone in itertools.combinations_with_replacement(range(k), records):
+        for come in itertools.combinations_with_replacement(range(k), records):
+            move = np.bincount(come, minlength=k) - np.bincount(gone, minlength=k)
+            if move.any() and not (fixed @ move).any():
+                yield move
+
+
+@pytest.mark.parametrize(
+    ("margins", "exact", "records", "base"),
+    [
+        # a move between two cells changes both, and the margins that tell them apart
+        ([], None, 1, 2 / 0.5),
+        ([("sex",)], [("sex",)], 1, 2 / 0.5),
+        ([("sex",), ("age",)], [("sex",)], 1, 2 / 0.5 + 2 / 0.25),
+        ([("sex",), ("age",), ()], [()], 1, 2 / 0.5 + 2 / 0.25 + 2 / 0.2),
+        ([("sex",), ("age",)], [("sex",), ("age",)], 2, 4 / 0.5),
+    ],
+)
+def test_guarantees_of_small_tables_worked_out_by_hand(margins, exact, records, base):
+    workload = cg.Workload.of(small(), margins)
+    scales = {("sex", "age"): 0.5, ("age",): 0.25, ("sex",): 0.2, (): 0.1}
+    given = {m: s for m, s in scales.items() if m in margins or m == ("sex", "age")}
+    mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales(given)), workload)
+    invariant = cg.consistent(workload)
+    if exact:
+        invariant = invariant & cg.exactly_margins(exact)
+    claim = cg.image(mechanism, invariant).guarantee("substitute")
+    assert claim.records == records
+    assert claim.epsilon == pytest.approx(base)
+    told = "; ".join(claim.unprotected)
+    for margin in exact or ():
+        assert f"of {' by '.join(margin) or 'the total'} in table" in told
+
+
+def test_guarantees_name_levels_and_records_that_cannot_move_alone():
+    table = cg.Table(SMALL, GROUPS, TWO, levels=("region", "place"))
+    workload = cg.Workload.of(table, {"region": [("sex",), ("age",)]})
+    mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales({("sex", "age"): 2.0})), workload)
+    exact = cg.exactly_margins([("sex",), ("age",)], level="region")
+    claim = cg.image(mechanism, cg.consistent(workload) & exact).guarantee("substitute")
+    # north has two places between which records move; south has one, whose cells are told
+    assert claim.records == 1
+    assert claim.unprotected == (
+        "the exact counts of sex in table at level region",
+        "the exact counts of age in table at level region",
+        "changes of the 6 entries that no single record can enter or leave",
+    )
+    with pytest.raises(EmptyNeighbourhoodError, match="add-remove"):
+        cg.image(mechanism, cg.consistent(workload) & exact).guarantee("add-remove")
+
+
+def test_sensitivity_of_a_workload_is_that_of_its_query_matrix():
+    for margins in ([("sex",)], [("sex",), ("age",)], [("sex", "grown"), ("age",), ()]):
+        workload = cg.Workload.of(small(TWO), {1: margins, 0: [("age",)]})
+        matrix = masks(workload).astype(int)
+        for neighbours in ("substitute", "add-remove"):
+            for norm in (1, 2):
+                ours = cg.sensitivity(workload, neighbours=neighbours, norm=norm)
+                theirs = cg.sensitivity(matrix, neighbours=neighbours, norm=norm)
+                assert float(ours) == pytest.approx(float(theirs))
+
+
+@pytest.mark.parametrize("name", ["nested groups", "one margin exact, another measured"])
+def test_the_auditor_finds_tables_as_private_as_they_say(name):
+    workload, _, mechanism, more = world(name)
+    made = cg.condition(mechanism, cg.consistent(workload) & more)
+    found = cg.audit(made, neighbours="substitute", method="exact", total=2)
+    assert found.passed
+    halved = cg.Additive(cg.DiscreteLaplace(mechanism.scales / 2), workload)
+    claim = made.guarantee("substitute")
+    liar = cg.condition(halved, cg.consistent(workload) & more)
+    assert not cg.audit(liar, neighbours="substitute", method="exact", total=2, claim=claim).passed
