@@ -12,7 +12,7 @@ from table_cases import AGES, PAIR, TWO, counts, masks, rows_of
 import congenial as cg
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cutset import CutConditioned
-from congenial.errors import EmptyNeighbourhoodError
+from congenial.errors import EmptyNeighbourhoodError, PrivacyError, UnsupportedError
 
 INF = np.inf
 SMALL = {"sex": ("F", "M"), "age": ("0", "1", "2")}
@@ -274,3 +274,23 @@ def test_the_auditor_finds_tables_as_private_as_they_say(name):
     claim = made.guarantee("substitute")
     liar = cg.condition(halved, cg.consistent(workload) & more)
     assert not cg.audit(liar, neighbours="substitute", method="exact", total=2, claim=claim).passed
+
+
+def test_nested_tables_go_down_level_by_level_and_crossing_ones_are_refused():
+    workload, x, mechanism, more = world("nested groups")
+    z = cg.topdown(mechanism.sample(x, rng=cg.seeded(1)) * 0 + x, workload, more, cg.seeded(2))
+    np.testing.assert_array_equal(z, x)
+    crossing, y, _, other = world("measured margins that cross")
+    with pytest.raises(UnsupportedError, match="margins of the workload cross"):
+        cg.topdown(y, crossing, other)
+
+
+def test_gaussian_noise_under_bounds_is_refused_where_margins_cross():
+    def claim(name):
+        workload, _, mechanism, more = world(name, "gaussian")
+        made = cg.condition(mechanism, cg.consistent(workload) & more & cg.nonnegative())
+        return made.guarantee("substitute")
+
+    assert claim("nested groups").rho is not None
+    with pytest.raises(PrivacyError, match="no bound is proved"):
+        claim("two rows, both margins exact")

@@ -9,7 +9,9 @@ from congenial.invariants import Requirements
 
 
 def nested_sums(need: Requirements) -> bool:
-    """Whether two sums of a tree and of linear conditions share no cell, or one holds the other.
+    """Whether two sums of a release share no cell, or one holds the other.
+
+    The sums are those of a tree or a workload and of linear conditions.
 
     Parameters
     ----------
@@ -19,13 +21,16 @@ def nested_sums(need: Requirements) -> bool:
     Returns
     -------
     bool
-        False where a linear condition is no multiple of a sum of cells.
+        False where margins of a workload cross, and where a linear condition is no multiple of a
+        sum of cells.
 
     Raises
     ------
     PrivacyError
         If rounding leaves it in doubt what a linear condition with decimals adds up.
     """
+    if need.tree is None and need.sums is not None:
+        return False
     rows = np.vstack((need.equalities[0], need.inequalities[0]))
     if not rows.size:
         return True

@@ -16,10 +16,11 @@ from congenial.kernels.project_fill import top_down
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 
 def topdown(
-    y: npt.ArrayLike, tree: Tree, invariant: Invariant, rng: Randomness | None = None
+    y: npt.ArrayLike, tree: Tree | Workload, invariant: Invariant, rng: Randomness | None = None
 ) -> IntArray:
     """Impose consistency and bounds level by level from the root, on integers.
 
@@ -27,7 +28,8 @@ def topdown(
     ----------
     y : array_like of float, shape (n,)
         Noisy values; entries that the invariant publishes exactly hold their exact values.
-    tree : Tree
+    tree : Tree or Workload
+        A workload whose entries are nested or disjoint.
     invariant : Invariant
         `consistent(tree)` (implied), pins and bounds.
     rng : Randomness, optional
@@ -60,15 +62,20 @@ def topdown(
     ----------
     Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
     """
-    if not isinstance(tree, Tree):
-        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree.")
-    need = _covered(invariant, tree)
-    return _impose(y, tree, need, resolve(rng))
+    if not isinstance(tree, Tree | Workload):
+        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree, or a nested Workload.")
+    found = tree.tree if isinstance(tree, Workload) else tree
+    if found is None:
+        raise UnsupportedError(
+            "topdown goes down a tree and the margins of the workload cross; use project(), or "
+            "margins that are nested."
+        )
+    return _impose(y, found, _covered(invariant, tree, found), resolve(rng))
 
 
-def _covered(invariant: Invariant, tree: Tree) -> Requirements:
+def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requirements:
     """Resolve an invariant, if it is of pins and bounds on the tree."""
-    need = requirements(invariant, len(tree), tree)
+    need = requirements(invariant, len(tree), domain)
     if need.equalities[1].size or need.inequalities[1].size:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
@@ -134,7 +141,7 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
             "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
             "of granularity 1."
         )
-    need = _covered(invariant, tree)
+    need = _covered(invariant, mechanism.domain or tree, tree)
     open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
     if open_[tree.leaves].any():
         name = "/".join(tree.path(int(tree.leaves[open_[tree.leaves]][0])))
