@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -15,9 +16,10 @@ from congenial.accounting.guarantee import (
     conditioned_pairs,
     imaged_guarantee,
 )
+from congenial.accounting.level_units import level_units
 from congenial.accounting.split import UNITS, pairs_by_share
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants import requirements
+from congenial.invariants import determined, requirements
 
 
 def regular(*fans):
@@ -180,7 +182,9 @@ def test_folding_keeps_every_pair(seed):
         wanted = conditioned_pairs(noise, need, "substitute")
     except EmptyNeighbourhoodError:
         return
-    found = pairs_by_share(tree, need, "substitute", charge_bounds=True)(share)
+    known = replace(need, pinned=determined(need))
+    changes = level_units(tree, known, "substitute")
+    found = pairs_by_share(tree, known, "substitute", changes, charge_bounds=True)(share)
     assert found.worst == pytest.approx(wanted.worst, rel=1e-12)
     assert found.steps == wanted.steps
     assert found.alpha == pytest.approx(wanted.alpha, rel=1e-12)

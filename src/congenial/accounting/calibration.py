@@ -15,6 +15,8 @@ from congenial.accounting.guarantee import (
     conditioned_pairs,
     imaged_guarantee,
 )
+from congenial.accounting.joint_moves import forced_moves
+from congenial.accounting.level_units import level_units
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.split import best_split
 from congenial.accounting.zcdp import zcdp_rho
@@ -79,6 +81,8 @@ def calibrate(
     -----
     Substituting one record moves one unit between two nodes of each level, so a level with budget
     e has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
+    Where mandated sums let only several records move at once, a level's scale is in proportion to
+    what their moves change there at most, and the dearest move loses all that the levels have.
     Bounds raise the loss of conditioning by what `proofs/inequalities.md` proves, which depends on
     the scales: the budgets add up to the number whose loss is `epsilon`, found by bisection. With
     one pinned total, nonnegative counts and epsilon = 1 it is log((e + 1) / 2) = 0.62.
@@ -174,6 +178,10 @@ def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> l
         If there are no neighbouring datasets.
     """
     found = []
+    known = replace(need, pinned=determined(need))
+    joint = forced_moves(np.zeros(need.n), known, tree, neighbours)
+    if joint is not None:
+        return [d for d in range(tree.depth) if joint.changes[tree.level == d].any()]
     for level in range(tree.depth):
         cost = np.where((tree.level == level) & ~need.pinned, 1.0, 0.0)
         if worst_move(cost, need, tree, neighbours).cost > 0:
@@ -224,12 +232,10 @@ def level_scales(
     """
     _check(epsilon, neighbours, method)
     _check_split(tree, need, split)
-    # budgets are shared out for records that move alone
     known = replace(need, pinned=determined(need))
-    worst_move(np.zeros(need.n), known, tree, neighbours)
     share = np.zeros(tree.depth)
     share[list(split)] = list(split.values())
-    units = 2.0 if neighbours == "substitute" else 1.0
+    units = level_units(tree, known, neighbours, power=1 if delta is None else 2).of(share)
 
     def scales_for(base: float) -> FloatArray:
         with np.errstate(divide="ignore"):

@@ -9,20 +9,18 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.counting import Counted
 from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
-from congenial.accounting.joint_moves import JointMoves, joint_moves
+from congenial.accounting.joint_moves import JointMoves, forced_moves
 from congenial.accounting.neighbours import (
     Neighbours,
     costs_through,
-    fixed_sums,
     one_sided_costs,
     worst_move,
 )
 from congenial.accounting.nested import nested_sums
-from congenial.accounting.scope import covered, crossing, sums_of, unprotected
+from congenial.accounting.scope import covered, sums_of, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
-from congenial.errors import EmptyNeighbourhoodError, PrivacyError
+from congenial.errors import PrivacyError
 from congenial.invariants import Requirements, determined
 from congenial.mechanisms.additive import Additive
 
@@ -257,7 +255,7 @@ def conditioned_pairs(
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(need.pinned, 0.0, change / mechanism.scales)
     counted = mechanism.counted or need.counted
-    joint = None if one_sided else _joint(cost, need, counted, neighbours)
+    joint = None if one_sided else forced_moves(cost, need, counted, neighbours)
     return _pairs(mechanism, cost, need, neighbours, joint, one_sided)
 
 
@@ -282,28 +280,6 @@ def _pairs(
     return bounded_pairs(cost, through, need, change=change, grid=grid)
 
 
-def _joint(
-    cost: FloatArray,
-    need: Requirements,
-    counted: Counted,
-    neighbours: Neighbours,
-    *,
-    power: int = 1,
-) -> JointMoves | None:
-    """Moves of several records at once, where sums let none move alone; None where one can."""
-    if neighbours != "substitute":
-        return None
-    if not (need.equalities[1].size or crossing(need, counted)):
-        return None
-    try:
-        worst_move(cost, need, counted, neighbours)
-    except EmptyNeighbourhoodError:
-        incidence, fixed = fixed_sums(need, counted)
-    else:
-        return None
-    return joint_moves(cost, incidence, fixed, power=power)
-
-
 def _guarantee(
     mechanism: Additive,
     need: Requirements,
@@ -326,7 +302,7 @@ def _guarantee(
     cost = np.where(need.pinned, 0.0, cost)
     counted = mechanism.counted or need.counted
     power = 2 if noise.measure == "zcdp" else 1
-    joint = None if one_sided else _joint(cost, need, counted, neighbours, power=power)
+    joint = None if one_sided else forced_moves(cost, need, counted, neighbours, power=power)
     worst = worst_move(cost, need, counted, neighbours).cost if joint is None else joint.cost
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, need, counted).max()))

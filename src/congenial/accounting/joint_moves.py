@@ -11,8 +11,12 @@ from itertools import chain, combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.counting import Counted
+from congenial.accounting.neighbours import Neighbours, fixed_sums, worst_move
+from congenial.accounting.scope import crossing
 from congenial.accounting.whole_sums import WholeArray
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants import Requirements
 
 BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
@@ -45,16 +49,68 @@ class JointMoves:
         Largest change of a query in such a move, in records.
     changes : ndarray of bool, shape (n,)
         Queries that some such move changes.
+    move : ndarray of int64, shape (cells,)
+        What each cell gains in a move of the largest cost.
+    sums : ndarray of float64, shape (k, groups)
+        What the moves cost each group of queries where a change by one costs 1, each row once.
     """
 
     records: int
     cost: float
     largest: int
     changes: BoolArray
+    move: IntArray
+    sums: FloatArray
+
+
+def forced_moves(
+    cost: FloatArray,
+    need: Requirements,
+    counted: Counted,
+    neighbours: Neighbours,
+    *,
+    power: int = 1,
+    groups: FloatArray | None = None,
+) -> JointMoves | None:
+    """Find the joint moves that a guarantee is for where sums let no record move alone.
+
+    Parameters
+    ----------
+    cost, need, counted, neighbours
+        As for `congenial.accounting.neighbours.worst_move`.
+    power, groups
+        As for `joint_moves`.
+
+    Returns
+    -------
+    JointMoves or None
+        None where some record can move alone, or none is replaced.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `joint_moves`, and PrivacyError as `worst_move`.
+    """
+    if neighbours != "substitute":
+        return None
+    if not (need.equalities[1].size or crossing(need, counted)):
+        return None
+    try:
+        worst_move(cost, need, counted, neighbours)
+    except EmptyNeighbourhoodError:
+        incidence, fixed = fixed_sums(need, counted)
+    else:
+        return None
+    return joint_moves(cost, incidence, fixed, power=power, groups=groups)
 
 
 def joint_moves(
-    cost: FloatArray, incidence: FloatArray, fixed: WholeArray, *, power: int = 1
+    cost: FloatArray,
+    incidence: FloatArray,
+    fixed: WholeArray,
+    *,
+    power: int = 1,
+    groups: FloatArray | None = None,
 ) -> JointMoves:
     """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
 
@@ -68,6 +124,8 @@ def joint_moves(
         What a record in each cell adds to each fixed sum: whole numbers.
     power : {1, 2}
         A change by d records costs ``|d|**power`` times that by one.
+    groups : ndarray of float64, shape (n, groups), optional
+        1 where a query is in a group. All are one group where it is not given.
 
     Returns
     -------
@@ -106,19 +164,29 @@ def joint_moves(
     if cells.size > MOST_CELLS:
         raise _too_large(int(cells.size), 2)
     sums, counted = sums[:, cells], incidence[:, cells]
-    best, largest = 0.0, 0
+    if groups is None:
+        groups = np.ones((counted.shape[0], 1))
+    best, largest, dearest = -1.0, 0, np.zeros(cells.size)
+    totals: dict[bytes, FloatArray] = {}
     changes = np.zeros(incidence.shape[0], dtype=np.bool_)
     reached = np.zeros(cells.size, dtype=np.bool_)
     for records in range(2, MOST_RECORDS + 1):
         for move in _moves(sums, records, max(counted.shape)):
             change = np.abs(move @ counted.T)
             # an unmeasured or pinned query costs nothing, however large its change
-            best = max(best, float((change**power @ cost).max()))
+            paid = change**power
+            costs = paid @ cost
+            at = int(np.argmax(costs))
+            if costs[at] > best:
+                best, dearest = float(costs[at]), move[at]
+            totals |= {row.tobytes(): row for row in np.unique(paid @ groups, axis=0)}
             largest = max(largest, int(change.max()))
             changes |= change.any(axis=0)
             reached |= move.any(axis=0)
         if reached.all():
-            return JointMoves(records, best, largest, changes)
+            whole = np.zeros(incidence.shape[1], dtype=np.int64)
+            whole[cells] = dearest
+            return JointMoves(records, best, largest, changes, whole, np.array([*totals.values()]))
     raise PrivacyError(
         f"the mandated sums let an entry change only with more than {MOST_RECORDS} records at "
         "once, which is not searched; mandate fewer values."

@@ -10,7 +10,8 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.counting import Counted
+from congenial.accounting.counting import Counted, counting
+from congenial.accounting.joint_moves import JointMoves, forced_moves, joint_moves
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
@@ -37,9 +38,14 @@ class Sensitivity:
     neighbours : {"substitute", "add-remove"}
     origin : int
         The cell that loses a record in a pair that attains it: a leaf's node, an entry, or a
-        column of the matrix.
+        column of the matrix. The first one where several do.
     destination : int or None
         The cell that gains one; None for add-remove.
+    records : int
+        More than 1 where mandated sums let no record move alone: the fewest that move at once with
+        which every cell changes that can.
+    move : tuple of pair of int
+        Then, the cells that change in a pair that attains the value, and what each gains.
     """
 
     value: float
@@ -47,6 +53,8 @@ class Sensitivity:
     neighbours: Neighbours
     origin: int
     destination: int | None
+    records: int = 1
+    move: tuple[tuple[int, int], ...] = ()
 
     def __float__(self) -> float:
         """Return the value."""
@@ -55,6 +63,16 @@ class Sensitivity:
     @property
     def sentence(self) -> str:
         """The sensitivity and its worst pair as a sentence."""
+        if self.move:
+            out, into = (
+                ", ".join(str(cell) for cell, gain in self.move for _ in range(sign * gain))
+                for sign in (-1, 1)
+            )
+            return (
+                f"L{self.norm} sensitivity {self.value:.6g}, attained by moving "
+                f"{sum(gain for _, gain in self.move if gain > 0)} records at once, from cells "
+                f"{out} to cells {into}."
+            )
         what = (
             f"adding a record to cell {self.origin} or removing it"
             if self.destination is None
@@ -97,14 +115,17 @@ def sensitivity(
         fixes what a record in some cells counts for, although records in the others could still
         come and go: then a guarantee would leave out the former, so none is given.
     PrivacyError
-        If a linear condition on disjoint cells does not say in which a record counts, or rounding
-        leaves it in doubt which records it tells apart.
+        If a linear condition on disjoint cells does not say in which a record counts, rounding
+        leaves it in doubt which records it tells apart, or the moves of several records that it
+        leaves are too many to search.
 
     Notes
     -----
     Substituting one record changes the queries by the difference of two columns of the matrix, and
-    adding or removing one by a column; a record may lie in any cell. In a tree or in disjoint
-    cells a query changes by one at most, so the L2 norm is the square root of the L1 norm.
+    adding or removing one by a column; a record may lie in any cell. Where mandated sums let no
+    record move alone, several are replaced at once, as in the guarantee (`joint_moves`). Where one
+    moves, a query of a tree or of disjoint cells changes by one at most, so the L2 norm is the
+    square root of the L1 norm.
 
     References
     ----------
@@ -151,9 +172,25 @@ def _of_units(
     if invariant is not None:
         need = _known(invariant, n, domain)
     counted = domain.tree or domain if isinstance(domain, Workload) else domain
-    move = worst_move(np.where(need.pinned, 0.0, 1.0), need, counted, neighbours)
+    cost = np.where(need.pinned, 0.0, 1.0)
+    joint = forced_moves(cost, need, counted, neighbours, power=norm)
+    if joint is not None:
+        return _at_once(joint, norm, counting(n, counted).cells)
+    move = worst_move(cost, need, counted, neighbours)
     value = move.cost if norm == 1 else math.sqrt(move.cost)
     return Sensitivity(value, norm, neighbours, move.origin, move.destination)
+
+
+def _at_once(joint: JointMoves, norm: Order, cells: IntArray) -> Sensitivity:
+    return Sensitivity(
+        joint.cost if norm == 1 else math.sqrt(joint.cost),
+        norm,
+        "substitute",
+        int(cells[np.argmax(joint.move < 0)]),
+        int(cells[np.argmax(joint.move > 0)]),
+        joint.records,
+        tuple((int(cells[i]), int(joint.move[i])) for i in np.flatnonzero(joint.move)),
+    )
 
 
 def _of_columns(matrix: IntArray, norm: Order, need: Requirements | None) -> Sensitivity:
@@ -173,7 +210,12 @@ def _of_pairs(matrix: IntArray, norm: Order, need: Requirements | None) -> Sensi
     """Search all pairs of different columns, group by group of those that keep the invariant."""
     groups: Iterable[npt.NDArray[np.intp]] = (np.arange(matrix.shape[1]),)
     if need is not None:
-        group = alike_columns(_fixed_rows(matrix, need))
+        fixed = _fixed_rows(matrix, need)
+        group = alike_columns(fixed)
+        if fixed.shape[0] and group.max() + 1 == group.size > 1:
+            every = np.ones(matrix.shape[0])
+            joint = joint_moves(every, matrix.astype(np.float64), fixed, power=norm)
+            return _at_once(joint, norm, np.arange(group.size))
         groups = (np.flatnonzero(group == g) for g in range(int(group.max()) + 1))
     best: Sensitivity | None = None
     for members in groups:

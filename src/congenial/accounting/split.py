@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.gamma import Pairs, charged, sorted_pairs
+from congenial.accounting.level_units import LevelUnits, joint_pairs, level_units
 from congenial.accounting.neighbours import Neighbours, costs_through
 from congenial.invariants import Requirements, determined
 from congenial.tree import Tree
@@ -65,24 +66,29 @@ def best_split(
     Raises
     ------
     EmptyNeighbourhoodError, PrivacyError
-        As `worst_move`.
+        As `worst_move` and `joint_moves`.
 
     Notes
     -----
-    A level with share p of budget B has scale u / (p B), u being 2 or 1. Where B does not depend
-    on the shares, the sum over levels of w / p is least at shares like the square roots of the
-    weights (Cauchy and Schwarz); with a power k, like their (1 + k)-th roots (Hoelder). Under
-    bounds B is the larger the more the leaves have. The search starts at these roots and moves
-    units of share between levels while that lowers the sum, by ever shorter steps.
+    A level with share p of budget B has scale u / (p B), u being 2 or 1, or what several records
+    change that can only move at once. Where B does not depend on the shares, the sum over levels of
+    w / p is least at shares like the square roots of the weights (Cauchy and Schwarz); with a
+    power k, like their (1 + k)-th roots (Hoelder). Under bounds B is the larger the more the leaves
+    have. The search starts at these roots and moves units of share between levels while that lowers
+    the sum, by ever shorter steps.
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
-    pairs = pairs_by_share(tree, need, neighbours, charge_bounds=charge_bounds)
+    known = replace(need, pinned=determined(need))
+    changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
+    pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 
     def error(units: tuple[int, ...]) -> float:
         share = np.zeros(tree.depth)
         share[levels] = np.array(units) / UNITS
-        total = math.fsum(w * (UNITS / k) ** power for w, k in zip(weights, units, strict=True))
+        change = changes.of(share)[levels].tolist()
+        each = zip(weights, units, change, strict=True)
+        total = math.fsum(w * (u * UNITS / k) ** power for w, k, u in each)
         return float(total / pairs(share).budget(epsilon) ** power)
 
     start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
@@ -133,25 +139,36 @@ def _moves(n: int) -> list[tuple[int, ...]]:
 
 
 def pairs_by_share(
-    tree: Tree, need: Requirements, neighbours: Neighbours, *, charge_bounds: bool
+    tree: Tree,
+    need: Requirements,
+    neighbours: Neighbours,
+    changes: LevelUnits,
+    *,
+    charge_bounds: bool,
 ) -> Callable[[FloatArray], Pairs]:
     """Return what gives the neighbouring pairs, at a budget of 1, for the share of each level.
 
     Parameters
     ----------
-    tree, need, neighbours, charge_bounds
+    tree, neighbours, charge_bounds
         As for `best_split`.
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    changes : LevelUnits
 
     Returns
     -------
     function of ndarray of float64, shape (depth,), to Pairs
         Its cost does not grow with the number of siblings that are alike.
     """
-    need = replace(need, pinned=determined(need))
     proved = not (charge_bounds and need.inequalities[1].size)
     counts = np.zeros(len(tree), dtype=np.bool_)
     if charge_bounds and need.has_inequalities and proved:
         counts = charged(need)
+    joint = changes.joint
+    if joint is not None:
+        known = counts if proved else None
+        return lambda share: joint_pairs(changes, joint, share, need, tree, known)
     folded = _Folded(tree, need, counts)
     if not need.equalities[1].size:
         folded = _fold(folded)
