@@ -12,7 +12,12 @@ from table_cases import AGES, PAIR, TWO, counts, masks, rows_of
 import congenial as cg
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cutset import CutConditioned
-from congenial.errors import EmptyNeighbourhoodError, PrivacyError, UnsupportedError
+from congenial.errors import (
+    EmptyNeighbourhoodError,
+    InvariantError,
+    PrivacyError,
+    UnsupportedError,
+)
 
 INF = np.inf
 SMALL = {"sex": ("F", "M"), "age": ("0", "1", "2")}
@@ -294,3 +299,73 @@ def test_gaussian_noise_under_bounds_is_refused_where_margins_cross():
     assert claim("nested groups").rho is not None
     with pytest.raises(PrivacyError, match="no bound is proved"):
         claim("two rows, both margins exact")
+
+
+PEOPLE = cg.Table({"age": ("0", "1")}, geography=PAIR, levels=("t", "s"), name="people")
+HOMES = cg.Table({"used": ("yes", "no")}, geography=PAIR, levels=("t", "s"), name="homes")
+LIVED_IN = cg.at_least_as_many((PEOPLE, ()), (HOMES, {"used": "yes"}), level="s")
+
+
+def block():
+    """People and homes of two streets: homes in use exact, with no more of them than people."""
+    workload = cg.Workload.of(PEOPLE, {"s": [()]}) + cg.Workload.of(HOMES)
+    x = workload.answers([[1, 1], [0, 2]], [[2, 1], [1, 3]])
+    scales = workload.scales({"people": {"age": 0.3, (): 0.4}, "homes": {"used": 0.3}})
+    invariant = cg.consistent(workload) & cg.nonnegative() & LIVED_IN
+    return workload, x, cg.Additive(cg.DiscreteLaplace(scales), workload), invariant
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_nobody_lives_in_fewer_than_the_homes_in_use(kind):
+    workload, x, mechanism, invariant = block()
+    mechanism = cg.Additive(LAWS[kind](mechanism.scales), workload)
+    exact = cg.exactly_margins(["used"], level="s", table="homes")
+    made = cg.condition(mechanism, invariant & exact)
+    assert isinstance(made, Conditioned)
+    need = made.requirements
+    lo = need.lo.copy()
+    for street in ("a", "b"):
+        people = workload.find(at=f"town/{street}", table=PEOPLE)
+        homes = workload.find({"used": "yes"}, at=f"town/{street}", table=HOMES)
+        lo[people] = x[homes]
+    rows = rows_of(workload)
+    law = enumerate_law(
+        rows, kind, mechanism.scales, x, np.flatnonzero(need.pinned), lo, need.hi, flat=200
+    )
+    assert_same_law(made, law, x, most=300)
+    outside = law.states[0].copy()
+    outside[workload.block((), "s", "people").entries] = [0, 0]
+    outside[workload.block("age", "s", "people").entries] = 0
+    assert made.log_prob(outside, x) == -np.inf
+
+
+def test_images_keep_bounds_that_follow_from_exact_counts_and_claims_charge_them():
+    workload, x, mechanism, invariant = block()
+    exact = cg.exactly_margins(["used"], level="s", table="homes")
+    for made in (
+        cg.image(mechanism, invariant & exact, integer=True),
+        cg.condition(mechanism, invariant & exact),
+    ):
+        z = made.sample(x, 300, cg.seeded(4))
+        people = workload.array(z, (), "s", "people")
+        assert (people >= workload.array(x, "used", "s", "homes")[:, 0]).all()
+        assert (people == workload.array(x, "used", "s", "homes")[:, 0]).any()
+    claim = cg.condition(mechanism, invariant & exact).guarantee("substitute")
+    assert claim.epsilon > claim.base_epsilon
+    free = cg.condition(mechanism, cg.consistent(workload) & exact).guarantee("substitute")
+    assert free.epsilon == free.base_epsilon == claim.base_epsilon
+    assert "the exact counts of used in homes at level s" in claim.unprotected
+    with pytest.raises(InvariantError, match="violates the bounds"):
+        cg.condition(mechanism, invariant & exact).sample(
+            workload.answers([[0, 1], [0, 2]], [[2, 1], [1, 3]])
+        )
+
+
+def test_pairs_without_an_exact_side_are_conditions_that_imaging_holds():
+    workload, x, mechanism, invariant = block()
+    made = cg.image(mechanism, invariant, integer=True)
+    assert made.requirements.inequalities[0].shape == (2, len(workload))
+    z = made.sample(x, 100, cg.seeded(4))
+    used = workload.array(z, "used", "s", "homes")[..., 0]
+    assert (workload.array(z, (), "s", "people") >= used).all()
+    assert (used != workload.array(x, "used", "s", "homes")[..., 0]).any()

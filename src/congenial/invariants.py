@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError
-from congenial.margins import OnMargins, resolved
+from congenial.margins import OnMargins, difference_rows, resolved
 from congenial.requirements import Requirements, determined
 from congenial.tree import Tree
 from congenial.workload import Workload
@@ -265,6 +265,19 @@ def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
     return a is not None and b is not None and a.same_as(b)
 
 
+def _checked_bounds(lo: FloatArray, hi: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """Bring bounds to shape (n,), once they leave every entry an integer."""
+    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi))
+    lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
+    if clash.size:
+        i = int(clash[0])
+        raise InfeasibleError(
+            f"entry {i} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which leaves no "
+            "integer; relax one of the two."
+        )
+    return lo, hi
+
+
 def requirements(
     invariant: Invariant, n: int, domain: Tree | Workload | None = None
 ) -> Requirements:
@@ -294,17 +307,15 @@ def requirements(
     margins = workload or (domain if isinstance(domain, Workload) else None)
     lookup = imposed or (domain if isinstance(domain, Tree) else getattr(margins, "tree", None))
     pinned = np.zeros(n, dtype=np.bool_)
+    on_margins = [resolved(p, margins) for p in invariant.parts if isinstance(p, OnMargins)]
     lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
+    for entries, low, high, _ in on_margins:
+        pinned[entries] = True
+        lo, hi = np.asarray(np.maximum(lo, low)), np.asarray(np.minimum(hi, high))
     rows: dict[type, list[tuple[FloatArray, FloatArray]]] = {Linear: [], AtLeast: []}
     for part in invariant.parts:
         if isinstance(part, Exactly):
             pinned[_resolve_nodes(part.nodes, n, lookup)] = True
-        elif isinstance(part, OnMargins):
-            entries, limits, system = resolved(part, margins)
-            pinned[entries] = True
-            lo = np.asarray(np.maximum(lo, limits[0]))
-            hi = np.asarray(np.minimum(hi, limits[1]))
-            rows[AtLeast].append(system)
         elif isinstance(part, Nonnegative):
             lo = np.asarray(np.maximum(lo, 0.0))
         elif isinstance(part, Bounds):
@@ -321,14 +332,11 @@ def requirements(
                     f"a linear condition has {part.matrix.shape[1]} columns; give {n}."
                 )
             rows[type(part)].append((part.matrix, part.value))
-    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi))
-    lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
-    if clash.size:
-        i = int(clash[0])
-        raise InfeasibleError(
-            f"entry {i} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which leaves no "
-            "integer; relax one of the two."
-        )
+    lo, hi = _checked_bounds(lo, hi, n)
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(p for *_, p in on_margins)])
+    by_pin = pinned[pairs].any(axis=1)
+    if not by_pin.all():
+        rows[AtLeast].append(difference_rows(pairs[~by_pin], n))
     return Requirements(
         n,
         imposed,
@@ -338,6 +346,7 @@ def requirements(
         _stack(rows[Linear], n),
         _stack(rows[AtLeast], n),
         workload,
+        pairs[by_pin],
     )
 
 

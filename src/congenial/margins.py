@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.blocks import Block
-from congenial.errors import InvariantError
+from congenial.errors import InvariantError, UnsupportedError
 from congenial.table import Margin, margin_names
 from congenial.workload import MarginLike, Workload
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
+# Numbers in dense rows.
+MOST_NUMBERS = 2**26
 Level = str | int | None
 # A margin, whose cells are taken one by one, or values of some of its axes, None for each value.
 Side = MarginLike | Mapping[str, str | None]
@@ -79,17 +81,8 @@ class AtLeastAsMany:
     fewer: tuple[str | None, Side]
     level: Level
 
-    def rows(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
-        """Return one condition a pair that can hold a record."""
-        pairs = [pair for pair in self.pairs(workload) if max(pair) >= 0]
-        matrix = np.zeros((len(pairs), len(workload)))
-        for row, (more, fewer) in zip(matrix, pairs, strict=True):
-            row[[v for v in (more,) if v >= 0]] += 1.0
-            row[[v for v in (fewer,) if v >= 0]] -= 1.0
-        return matrix, np.zeros(len(pairs))
-
-    def pairs(self, workload: Workload) -> Iterator[tuple[int, int]]:
-        """Yield the larger and the smaller entry of each pair, -1 for one that cannot hold any.
+    def pairs(self, workload: Workload) -> IntArray:
+        """Return the larger and the smaller entry of each pair, -1 for one that holds no record.
 
         Raises
         ------
@@ -104,7 +97,7 @@ class AtLeastAsMany:
                 f"at_least_as_many() compares {large.size} entries of {one.told} with {small.size} "
                 f"of {other.told}; give sides with the same areas and as many values."
             )
-        yield from zip(large.ravel().tolist(), small.ravel().tolist(), strict=True)
+        return np.stack((large.ravel(), small.ravel()), axis=1)
 
     def _ids(self, workload: Workload, side: tuple[str | None, Side]) -> tuple[Block, IntArray]:
         name, asked = side
@@ -128,10 +121,10 @@ class AtLeastAsMany:
 
 
 OnMargins = ExactMargins | MarginBounds | AtLeastAsMany
-System = tuple[FloatArray, FloatArray]
+Resolved = tuple[IntArray, FloatArray, FloatArray, IntArray]
 
 
-def resolved(part: OnMargins, workload: Workload | None) -> tuple[IntArray, System, System]:
+def resolved(part: OnMargins, workload: Workload | None) -> Resolved:
     """Resolve an invariant on margins.
 
     Parameters
@@ -143,10 +136,9 @@ def resolved(part: OnMargins, workload: Workload | None) -> tuple[IntArray, Syst
     -------
     entries : ndarray of int64
         Entries that equal their confidential values.
-    limits : pair of ndarray, shape (n,) or ()
-        Lower and upper bounds.
-    rows : pair of ndarray, shapes (m, n) and (m,)
-        Conditions ``matrix @ z >= value``.
+    lo, hi : ndarray of float64, shape (n,) or ()
+    pairs : ndarray of int64, shape (k, 2)
+        Pairs of a larger and a smaller entry.
 
     Raises
     ------
@@ -160,13 +152,36 @@ def resolved(part: OnMargins, workload: Workload | None) -> tuple[IntArray, Syst
             "the invariant names margins, and neither the mechanism nor consistent() has a "
             "workload; give Additive(noise, workload)."
         )
-    entries = np.zeros(0, dtype=np.int64)
-    limits = np.asarray(-np.inf), np.asarray(np.inf)
-    rows = np.zeros((0, len(workload))), np.zeros(0)
+    none, free = np.zeros(0, dtype=np.int64), np.asarray(np.inf)
     if isinstance(part, ExactMargins):
-        entries = part.entries(workload)
-    elif isinstance(part, MarginBounds):
-        limits = part.limits(workload)
-    else:
-        rows = part.rows(workload)
-    return entries, limits, rows
+        return part.entries(workload), -free, free, none.reshape(0, 2)
+    if isinstance(part, MarginBounds):
+        return none, *part.limits(workload), none.reshape(0, 2)
+    pairs = part.pairs(workload)
+    more, fewer = pairs.T
+    # beside an entry that holds no record the other is at least 0, or at most
+    lo, hi = np.full(len(workload), -np.inf), np.full(len(workload), np.inf)
+    lo[more[(more >= 0) & (fewer < 0)]] = 0.0
+    hi[fewer[(fewer >= 0) & (more < 0)]] = 0.0
+    return none, lo, hi, pairs[(pairs >= 0).all(axis=1)]
+
+
+def difference_rows(pairs: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``.
+
+    Raises
+    ------
+    UnsupportedError
+        If the rows would not fit.
+    """
+    if len(pairs) * n > MOST_NUMBERS:
+        raise UnsupportedError(
+            f"at_least_as_many() makes {len(pairs)} conditions on {n} entries between counts of "
+            "which neither is published exactly, too many; publish one side exactly, or compare "
+            "at a coarser level."
+        )
+    matrix = np.zeros((len(pairs), n))
+    at = np.arange(len(pairs))
+    matrix[at, pairs[:, 0]] += 1.0
+    matrix[at, pairs[:, 1]] -= 1.0
+    return matrix, np.zeros(len(pairs))

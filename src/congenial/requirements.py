@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 import numpy as np
@@ -13,6 +13,7 @@ from congenial.tree import Tree
 from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,6 +33,9 @@ class Requirements:
         Further public linear conditions.
     workload : Workload or None
         The workload that must add up.
+    relative : ndarray of int64, shape (k, 2)
+        Pairs of a larger and a smaller entry, of which one at least is pinned: the pin's value
+        bounds the other. `settled` takes it in.
     """
 
     n: int
@@ -42,6 +46,7 @@ class Requirements:
     equalities: tuple[FloatArray, FloatArray] = field(repr=False)
     inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
     workload: Workload | None = None
+    relative: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
 
     @property
     def counted(self) -> Tree | Workload | None:
@@ -71,10 +76,29 @@ class Requirements:
     @cached_property
     def has_inequalities(self) -> bool:
         """Whether anything but equalities restricts an entry that is not pinned."""
-        if self.inequalities[1].size:
+        if self.inequalities[1].size or not self.pinned[self.relative].all():
             return True
         bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
         return bool(bounded.any() and (bounded & ~self.pinned).any())
+
+    @cached_property
+    def bounded_by_pins(self) -> IntArray:
+        """Entries that are not pinned, and that a pin's value bounds."""
+        return np.unique(self.relative[~self.pinned[self.relative]])
+
+    def settled(self, values: npt.NDArray[np.generic]) -> Requirements:
+        """Return the same with the bounds that follow from pinned values, shape (n,).
+
+        Only the pinned entries of `values` are looked at.
+        """
+        if not self.relative.size:
+            return self
+        lo, hi = self.lo.copy(), self.hi.copy()
+        more, fewer = self.relative.T
+        from_below, from_above = self.pinned[fewer], self.pinned[more]
+        np.maximum.at(lo, more[from_below], values[fewer[from_below]].astype(np.float64))
+        np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
+        return replace(self, lo=lo, hi=hi, relative=self.relative[:0])
 
     def within_bounds(self, values: npt.NDArray[np.int64]) -> bool:
         """Whether every one of n values lies within its bounds."""

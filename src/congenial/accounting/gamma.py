@@ -73,6 +73,7 @@ def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
     low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, need)
     counts |= np.isfinite(high) & ~_implied(-high, need)
+    counts[need.bounded_by_pins] = True
     return np.asarray(counts & ~need.pinned)
 
 

@@ -73,7 +73,9 @@ def covered(need: Requirements) -> str:
     if need.pinned.any() or need.equalities[1].size:
         told = "datasets that agree on everything that is published exactly"
     free = ~need.pinned
-    if ((need.lo > 0.0) | np.isfinite(need.hi))[free].any() or need.inequalities[1].size:
+    if ((need.lo > 0.0) | np.isfinite(need.hi))[free].any() or (
+        need.inequalities[1].size or need.relative.size
+    ):
         # data outside the bounds are refused, which an onlooker may notice
         told += " and satisfy the bounds" if "agree" in told else " that satisfy the bounds"
     return told

@@ -198,9 +198,11 @@ def _laws(
 
 def _outputs(space: Space, datasets: Values) -> Values:
     """Releases to compare: all in reach of the datasets, which agree on what is published."""
-    need, x = space.needs[0], datasets[0]
-    lo = np.minimum.reduce([other.lo for other in space.needs])
-    hi = np.maximum.reduce([other.hi for other in space.needs])
+    x = datasets[0]
+    needs = [other.settled(x) for other in space.needs]
+    need = needs[0]
+    lo = np.minimum.reduce([other.lo for other in needs])
+    hi = np.maximum.reduce([other.hi for other in needs])
     basis = np.eye(need.n, dtype=np.int64)
     columns = np.arange(need.n)
     if need.sums is not None:

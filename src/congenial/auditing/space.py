@@ -187,6 +187,7 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
 
 
 def _satisfied(need: Requirements, z: Values, x: Values) -> npt.NDArray[np.bool_]:
+    need = need.settled(x)
     near = 0.0 if z.dtype.kind == "i" else ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0)))
     ok = (np.abs(z[:, need.pinned] - x[need.pinned]) <= near).all(axis=1)
     free = ~need.pinned

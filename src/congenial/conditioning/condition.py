@@ -175,6 +175,11 @@ def _by_proposals(
         )
     whole = _additive(mechanism)
     need = requirements(invariant, whole.n, whole.domain)
+    if need.relative.size:
+        raise UnsupportedError(
+            f"sampler {sampler!r} does not cover bounds that follow from counts published exactly; "
+            "use 'auto'."
+        )
     check_consistent(need)
     exact = _exactly(whole, invariant)
     if sampler == TreeMH.name:

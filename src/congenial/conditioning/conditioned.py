@@ -300,6 +300,8 @@ class Conditioned:
     ) -> SharedUnary:
         """List the weights of the noise; the bounds hold for it where `counts` are given."""
         noise, need = self.mechanism.noise, self.requirements
+        if counts is not None:
+            need = need.settled(counts)
         return share_noise(
             noise.kind,
             noise.spread,
@@ -326,6 +328,7 @@ class Conditioned:
         below = np.zeros(len(tree))
         lo = compact(need.lo)
         trees.mark_implied(parents, read_only(tree.is_leaf), fixed, lo, below, implied)
+        implied[need.bounded_by_pins] = False
         return implied
 
     def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
@@ -343,7 +346,7 @@ class Conditioned:
     def _satisfied(
         self, values: npt.NDArray[np.generic], counts: IntArray
     ) -> npt.NDArray[np.bool_]:
-        need = self.requirements
+        need = self.requirements.settled(counts)
         real = values.astype(np.float64)
         # beyond 2^62 nothing is a count, and the cast below would not be defined
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)

@@ -207,8 +207,8 @@ def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
 
 def _log_probability(part: Conditioned, x: npt.ArrayLike) -> float:
     """Log probability of a part's invariant; -inf where it cannot hold."""
-    need = part.requirements
     counts = part.mechanism.counts(x)
+    need = part.requirements.settled(counts)
     pins = replace(need, lo=np.full(need.n, -np.inf), hi=np.full(need.n, np.inf))
     fixed = part.fixed[: need.n] | determined(pins)
     if ((counts < need.lo) | (counts > need.hi))[fixed].any():
@@ -220,6 +220,7 @@ def _log_probability(part: Conditioned, x: npt.ArrayLike) -> float:
 
 
 def _within(counts: npt.NDArray[np.int64 | np.float64], need: Requirements) -> bool:
+    need = need.settled(counts)
     return bool(((counts >= need.lo) & (counts <= need.hi)).all())
 
 
@@ -238,6 +239,7 @@ def check_alternatives(needs: Sequence[Requirements]) -> None:
         same = (
             np.array_equal(one.pinned, first.pinned)
             and (one.sums is None) == (first.sums is None)
+            and np.array_equal(one.relative, first.relative)
             and all(
                 np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True)
             )

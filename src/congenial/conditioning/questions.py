@@ -83,7 +83,7 @@ def checked_counts(
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )
-    if bounds_hold and not need.within_bounds(counts):
+    if bounds_hold and not need.settled(counts).within_bounds(counts):
         raise InvariantError(
             "x violates the bounds of some entry; the data themselves must satisfy the invariant."
         )

@@ -198,10 +198,10 @@ class Projector:
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
         source = resolve(rng)
-        need = self.need
-        values = checked_values(y, need.n, need.pinned | (self.weight > 0))
+        values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
+        need = self.need.settled(values)
         if self.forest is None:
-            return self._apply_general(values, source)
+            return self._apply_general(need, values, source)
         links, sums = self.forest
         if self.shares is not None:
             return share_out(self.shares[0], sums, self.shares[1], values)
@@ -216,9 +216,10 @@ class Projector:
         out = task.released(z)
         return np.rint(out).astype(np.int64) if self.integer else out
 
-    def _apply_general(self, values: FloatArray, source: Randomness) -> FloatArray | IntArray:
+    def _apply_general(
+        self, need: Requirements, values: FloatArray, source: Randomness
+    ) -> FloatArray | IntArray:
         """Project where the conditions are no forest."""
-        need = self.need
         solve = solve_general if need.has_inequalities else solve_dense
         z = solve(need, values, self.weight)
         if not self.integer:

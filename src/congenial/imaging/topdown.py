@@ -90,6 +90,7 @@ def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requi
 def _impose(y: npt.ArrayLike, tree: Tree, need: Requirements, source: Randomness) -> IntArray:
     n = len(tree)
     values = checked_values(y, n, np.ones(n, dtype=np.bool_))
+    need = need.settled(values)
     links = link(tree, n)
     task = prepare(links, need, np.zeros(0), values, np.ones(n), integer=True)
     z = np.zeros(n)
