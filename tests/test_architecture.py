@@ -56,6 +56,8 @@ LAYERS = (
     ("progress",),
     ("studies",),
     ("comparing",),
+    ("loading",),
+    ("compare_command",),
     ("cli",),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

@@ -17,7 +17,7 @@ from pathlib import Path
 import pytest
 from city import TRIPS, ZONES, listing, make_city
 
-from congenial import __version__, cli, compiled, files
+from congenial import __version__, cli, compiled, files, loading
 from congenial.progress import progress
 
 DATA = """
@@ -304,7 +304,7 @@ def handlers():
 def test_an_interrupt_waits_for_imports():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     done = []
-    with pytest.raises(KeyboardInterrupt), cli._undisturbed():
+    with pytest.raises(KeyboardInterrupt), loading.undisturbed():
         signal.raise_signal(signal.SIGINT)
         done.append("imported")
     assert done == ["imported"]
@@ -315,7 +315,7 @@ def test_an_interrupt_waits_for_imports():
 @pytest.mark.usefixtures("handlers")
 def test_an_interrupt_that_the_shell_ignores_is_ignored():
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with cli._undisturbed():
+    with loading.undisturbed():
         signal.raise_signal(signal.SIGINT)
     assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
 
@@ -387,14 +387,14 @@ def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
     done = []
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
     monkeypatch.setattr(compiled, "compile_kernels", done.append)
-    cli._compile_kernels("conditioning", quiet=True)
+    loading.compile_once("conditioning", quiet=True)
     assert capsys.readouterr().err == ""
-    cli._compile_kernels("imaging", quiet=False)
+    loading.compile_once("imaging", quiet=False)
     assert "Compiling" in capsys.readouterr().err
     assert done == ["conditioning", "imaging"]
     for name, _ in (*compiled.SHARES[0], *compiled.SHARES[1]):
         (tmp_path / f"{name}-1.py311.nbi").touch()
-    cli._compile_kernels("conditioning", quiet=False)
+    loading.compile_once("conditioning", quiet=False)
     assert capsys.readouterr().err == ""
 
 

@@ -10,16 +10,15 @@ import os
 import shlex
 import signal
 import sys
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, Literal, NoReturn
+from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from congenial import __version__
+from congenial.compare_command import compare_command
 from congenial.errors import CongenialError
+from congenial.loading import compile_once, undisturbed
 from congenial.studies import NAMES as STUDIES
 
 if TYPE_CHECKING:
@@ -64,12 +63,12 @@ def release_command(
             "--with-truth writes confidential counts, which only a simulation may do; give "
             "--simulate SEED as well, or leave --with-truth out."
         )
-    with _undisturbed():
+    with undisturbed():
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
-    _compile_kernels(read.method.name, quiet=quiet)
-    with _undisturbed():
+    compile_once(read.method.name, quiet=quiet)
+    with undisturbed():
         from congenial.release import release
     with progress(quiet=quiet) as notify:
         made = release(
@@ -131,7 +130,7 @@ def verify_command(directory: Path) -> int:
     versions and which route (made, versions and drawn.route in the certificate), a simulation's
     seed, and whether the confidential rows were counted rightly. Nothing is signed.
     """
-    with _undisturbed():
+    with undisturbed():
         from congenial.verify import verify
     checks = verify(directory)
     width = max(len(check.name) for check in checks)
@@ -151,11 +150,11 @@ def verify_command(directory: Path) -> int:
 @PLAN
 def explain_command(plan: Path) -> None:
     """Say what a release of PLAN will do, before anything is spent."""
-    with _undisturbed():
+    with undisturbed():
         from congenial.plan import read_plan
     read = read_plan(plan)
-    _compile_kernels(read.method.name, quiet=False)
-    with _undisturbed():
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
         from congenial.explain import as_text, explain
     click.echo(as_text(explain(read, plan.parent)))
 
@@ -187,18 +186,21 @@ def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -
     Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
     claim for what was enumerated alone, and draws never prove one.
     """
-    with _undisturbed():
+    with undisturbed():
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
-    _compile_kernels(read.method.name, quiet=False)
-    with _undisturbed():
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
         from congenial.audit_plan import as_text, audit_plan
     with progress() as notify:
         notify("auditing")
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
     click.echo(as_text(found))
     return 0 if found.passed else FAILED
+
+
+cli.add_command(compare_command)
 
 
 @cli.group("ledger")
@@ -221,7 +223,7 @@ def ledger_group() -> None:
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> None:
     """Make LEDGER, a file that does not exist yet, with a budget for each dataset."""
-    with _undisturbed():
+    with undisturbed():
         from congenial.accounting.amounts import budget
         from congenial.ledger.files import init_ledger
     total = budget(epsilon, delta)
@@ -234,7 +236,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Non
 @click.argument("ledger", type=click.Path(path_type=Path))
 def show_command(ledger: Path) -> None:
     """Say what is spent and what remains; a ledger holds no count."""
-    with _undisturbed():
+    with undisturbed():
         from congenial.ledger.debits import read_ledger
         from congenial.ledger.records import as_text
     click.echo(as_text(read_ledger(ledger)))
@@ -269,7 +271,7 @@ def study_command(name: str, out: Path, seed: int, effort: float) -> None:
 
     Writes a page in Markdown, a CSV file for each table, and each figure as PNG and SVG.
     """
-    with _undisturbed():
+    with undisturbed():
         from importlib import import_module
 
         from congenial.progress import progress
@@ -281,38 +283,6 @@ def study_command(name: str, out: Path, seed: int, effort: float) -> None:
         notify(f"study {name}")
         written = write(study.run(seed, effort), out, seed=seed, effort=effort)
     click.echo(f"Wrote {written[0]} and {len(written) - 1} tables and figures beside it.")
-
-
-@contextmanager
-def _undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait for imports, which extension modules do not survive half-way."""
-    aside = threading.current_thread() is not threading.main_thread()
-    if aside or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
-        yield
-        return
-    waiting: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if waiting:
-        raise KeyboardInterrupt
-
-
-def _compile_kernels(method: str, *, quiet: bool) -> None:
-    """Compile all kernels where this machine has not done so yet, and say so: it takes a while."""
-    with _undisturbed():
-        from congenial.compiled import compile_kernels, is_missing
-    own: Literal["conditioning", "imaging"] = (
-        "conditioning" if method == "conditioning" else "imaging"
-    )
-    if not is_missing(own):
-        return
-    if not quiet:
-        notice = "Compiling kernels for this machine, once; this takes up to a minute."
-        click.echo(notice, err=True)
-    compile_kernels(own)
 
 
 def main() -> NoReturn:

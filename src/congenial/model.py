@@ -215,6 +215,12 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) 
     """Model with discrete Gaussian noise; a part of delta is kept for a draw's numerical error."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
+    if plan.method.name == "conditioning":
+        from congenial.conditioning.exact import ERROR_LIMIT
+
+        limit = 1.2 * with_sampler_error(epsilon, 0.0, ERROR_LIMIT)
+        # most draws are far below their limit, so a smaller delta is not refused yet
+        kept = max(kept, limit) if limit <= 0.5 * delta else kept
     while True:
         split, scales = _calibrated(plan, tree, need, delta - kept)
         mechanism = Additive(DiscreteGaussian(scales), tree)

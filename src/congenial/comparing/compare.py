@@ -73,8 +73,7 @@ class Source:
         ]
         if len(given) > 1:
             raise ArgumentError(
-                f"{given[0]} and {given[1]} are both given, which name different counts; give one "
-                "of them."
+                f"{given[0]} and {given[1]} both say which counts to compare on; give one of them."
             )
 
 

@@ -1,0 +1,111 @@
+"""`congenial compare`: parses, calls, prints."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from congenial.loading import compile_once, undisturbed
+
+
+@click.command("compare")
+@click.argument("plan", type=click.Path(path_type=Path))
+@click.option(
+    "--total",
+    type=click.IntRange(min=1),
+    help="Make counts up with so many records in all; by default 100 a leaf.",
+)
+@click.option(
+    "--spread",
+    type=click.FloatRange(min=0, max=10),
+    default=2.0,
+    show_default=True,
+    help="Of made-up counts: the standard deviation of the log of siblings' shares.",
+)
+@click.option(
+    "--counts",
+    type=click.Path(path_type=Path),
+    help="Compare on public counts instead: a CSV or Parquet file with the levels' columns and "
+    "'count' or 'value', such as an earlier release.",
+)
+@click.option("--public", is_flag=True, help="The plan's rows, which you declare public.")
+@click.option(
+    "--simulate",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="With --with-truth: the seed. The result protects nobody and is stamped so.",
+)
+@click.option("--with-truth", is_flag=True, help="The plan's confidential rows, with --simulate.")
+@click.option(
+    "--delta",
+    type=click.FloatRange(min=1e-15, max=1e-2),
+    help="Let Gaussian noise at this delta take part where the plan has none.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=2),
+    default=200,
+    show_default=True,
+    help="Releases by each method.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Of all that is drawn; 1 by default.")
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="Directory for a page, tables as CSV and JSON, and a figure.",
+)
+def compare_command(plan: Path, out: Path | None, **options: Any) -> None:
+    """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
+
+    Made-up counts are released, unless others are given; no confidential row is read, and nothing
+    is spent.
+    """
+    _check_compare(options)
+    with undisturbed():
+        from congenial.comparing.compare import Source, compare
+        from congenial.comparing.report import as_text, check_can_write, terminal_width, write
+        from congenial.plan import read_plan
+        from congenial.progress import progress
+    if out is not None:
+        check_can_write()
+    read = read_plan(plan)
+    for method in ("conditioning", "imaging"):
+        compile_once(method, quiet=False)
+    with progress() as notify:
+        found = compare(
+            read,
+            plan.parent,
+            source=Source(
+                total=options["total"],
+                file=options["counts"],
+                public=options["public"],
+                with_truth=options["with_truth"],
+                spread=options["spread"],
+            ),
+            delta=options["delta"],
+            replicates=options["replicates"],
+            seed=next(s for s in (options["simulate"], options["seed"], 1) if s is not None),
+            notify=notify,
+        )
+    click.echo(as_text(found, width=terminal_width(), colour=sys.stdout.isatty()))
+    if out is not None:
+        written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
+        click.echo(f"Wrote {written[0]} and {len(written) - 1} files beside it.")
+
+
+def _check_compare(options: dict[str, Any]) -> None:
+    if options["with_truth"] != (options["simulate"] is not None):
+        raise click.UsageError(
+            "--simulate SEED and --with-truth together compare on confidential counts, and only "
+            "together; give both, or neither and --seed."
+        )
+    given = [f"--{name}" for name in ("total", "counts", "public", "simulate") if options[name]]
+    if options["simulate"] == 0:
+        given.append("--simulate")
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} name different counts; give one.")
+    if options["simulate"] is not None and options["seed"] is not None:
+        raise click.UsageError("--simulate has a seed of its own; leave out --seed.")
