@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test lint format studies benchmark lock clean
+.PHONY: help demo test lint format studies comparison benchmark lock clean
 
 export PYTHON
 BIN := .venv/bin
@@ -47,6 +47,11 @@ studies:  ## Run the papers' examples and tables anew, and write studies/out and
 		$(BIN)/congenial study $$study --out studies/out; \
 	done
 	@mkdir -p docs/studies && cp studies/out/* docs/studies/
+
+comparison:  ## Compare every method on the taxi trips, which are public, and write docs/compare.
+	@requirements/environment.sh dev
+	@if [ ! -f $(TAXI)/trips.parquet ]; then $(BIN)/python $(TAXI)/build_trips.py; fi
+	@$(BIN)/congenial compare $(TAXI)/plan.toml --public --delta 1e-7 --out docs/compare
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark

@@ -158,7 +158,8 @@ def _draw(canvas: Canvas, found: Comparison) -> None:
     axes = canvas.subplots(1, 2)
     _draw_errors(axes[0], found)
     _draw_bias(axes[1], found)
-    canvas.legend(*axes[1].get_legend_handles_labels(), loc="outside lower center", ncols=5)
+    handles, labels = axes[1].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="x-small")
     if found.stamp is not None:
         canvas.suptitle(found.stamp)
 

@@ -1,0 +1,104 @@
+"""The page about the taxi trips: its tables come again, and say what the page says of them."""
+
+from __future__ import annotations
+
+import csv
+import json
+from pathlib import Path
+
+import pytest
+
+from congenial.comparing.compare import Source, compare
+from congenial.plan import read_plan
+from congenial.studies import sources
+
+ROOT = Path(__file__).parents[1]
+PLACE = ROOT / "docs" / "compare"
+NOISES = ("discrete-laplace", "discrete-gaussian")
+
+
+def results(comparison):
+    """Return plain results by method and noise."""
+    return {(r["contender"]["name"], r["contender"]["noise"]): r for r in comparison["results"]}
+
+
+@pytest.fixture(scope="module")
+def shown():
+    """Return what the page shows."""
+    return json.loads((PLACE / "comparison.json").read_text(encoding="utf-8"))
+
+
+def test_the_tables_come_again(shown, tmp_path):
+    """The same counts from a file; releases may differ where a sampler has changed, errors not."""
+    tree, x = sources.taxi()
+    lines = [f"{','.join(tree.path(int(v))[1:])},{x[v]}\n" for v in tree.leaves]
+    file = tmp_path / "counts.csv"
+    file.write_text("Borough,PULocationID,count\n" + "".join(lines), encoding="utf-8")
+    example = ROOT / "examples" / "taxi"
+    plan = read_plan(example / "plan.toml")
+    again = compare(plan, example, source=Source(file=file), delta=1e-7, replicates=60)
+    pages = results(shown)
+    assert list(pages) == [(r.contender.name, r.contender.noise) for r in again.results]
+    assert shown["refused"] == []
+    for r in again.results:
+        page = pages[r.contender.name, r.contender.noise]
+        assert page["epsilon"] == pytest.approx(r.epsilon)
+        assert page["delta"] == pytest.approx(r.delta, rel=1e-6)
+        assert page["obeys"] == r.obeys
+        for level, other in zip(page["levels"], r.levels, strict=True):
+            assert (level["level"], level["nodes"]) == (other.level, other.nodes)
+            assert level["scale"] == pytest.approx(other.scale)
+            apart = (level["l1_error"] ** 2 + other.l1_error**2) ** 0.5
+            assert abs(level["l1"] - other.l1) <= 5.5 * apart
+        sizes = [(s["level"], s["low"], s["nodes"]) for s in page["sizes"]]
+        assert sizes == [(s.level, s.low, s.nodes) for s in r.sizes]
+
+
+def test_what_the_page_says_is_so(shown):
+    found = results(shown)
+
+    def zone(name, noise):
+        return found[name, noise]["levels"][2]
+
+    def borough(name, noise):
+        return found[name, noise]["levels"][1]["l1"]
+
+    for noise in NOISES:
+        empty = {}
+        for name in ("exact conditioning", "imaging L2", "imaging L1", "topdown", "noise alone"):
+            size = next(s for s in found[name, noise]["sizes"] if s["high"] == 0)
+            assert (size["level"], size["low"]) == ("PULocationID", 0)
+            empty[name] = size["bias"]
+            biased = size["bias"] > 5 * size["standard_error"]
+            assert biased is (name != "noise alone")
+        assert max(empty, key=empty.get) == "exact conditioning"
+        assert zone("imaging L1", noise)["l1"] == pytest.approx(
+            zone("imaging L2", noise)["l1"], rel=0.03
+        )
+        assert borough("imaging L1", noise) > 2 * borough("imaging L2", noise)
+        assert zone("topdown", noise)["l1"] < zone("noise alone", noise)["l1"]
+    laplace, gaussian = NOISES
+    assert zone("exact conditioning", laplace)["scale"] > 1.5 * zone("imaging L2", laplace)["scale"]
+    ratio = zone("exact conditioning", gaussian)["scale"] / zone("imaging L2", gaussian)["scale"]
+    assert 1.0 <= ratio < 1.01
+    ratio = zone("exact conditioning", gaussian)["l1"] / zone("imaging L2", gaussian)["l1"]
+    assert 1.0 < ratio < 1.05
+    assert zone("imaging L2", laplace)["l1"] < zone("imaging L2", gaussian)["l1"]
+
+
+def test_the_files_agree(shown):
+    with (PLACE / "comparison-errors.csv").open(encoding="utf-8", newline="") as file:
+        rows = list(csv.DictReader(file))
+    found = results(shown)
+    assert len(rows) == 3 * len(found)
+    for row in rows:
+        levels = found[row["method"], row["noise"]]["levels"]
+        level = next(v for v in levels if v["level"] == row["level"])
+        assert float(row["L1"]) == pytest.approx(level["l1"], rel=1e-5)
+    page = (PLACE / "comparison.md").read_text(encoding="utf-8")
+    assert f"`congenial compare plan.toml {shown['options']}`" in page
+    told = (ROOT / "docs" / "compare.md").read_text(encoding="utf-8")
+    command = "congenial compare examples/taxi/plan.toml --public --delta 1e-7 --out docs/compare"
+    assert command in told
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    assert command.replace("examples/taxi", "$(TAXI)") in makefile
