@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import replace
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -17,6 +17,7 @@ from congenial.accounting.guarantee import (
 )
 from congenial.accounting.joint_moves import forced_moves
 from congenial.accounting.level_units import level_units
+from congenial.accounting.margin_calibration import margin_scales
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.split import best_split
 from congenial.accounting.zcdp import zcdp_rho
@@ -26,6 +27,7 @@ from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 Method = Literal["conditioning", "imaging"]
@@ -35,20 +37,22 @@ TOLERANCE = 1e-9
 
 
 def calibrate(
-    tree: Tree,
+    tree: Tree | Workload,
     invariant: Invariant,
     *,
     epsilon: float,
     neighbours: Neighbours,
-    split: Mapping[int, float] | None = None,
+    split: Mapping[Any, Any] | None = None,
     goal: Mapping[int, float] | None = None,
     method: Method = "conditioning",
 ) -> DiscreteLaplace:
-    """Noise at the nodes of a tree that ends in a given epsilon, inequalities charged.
+    """Noise at the nodes of a tree, or on margins, that ends in a given epsilon.
+
+    What inequalities cost is charged.
 
     Parameters
     ----------
-    tree : Tree
+    tree : Tree or Workload
     invariant : Invariant
         What the release must satisfy; nodes published exactly get no noise.
     epsilon : float
@@ -57,16 +61,18 @@ def calibrate(
     split : mapping of int to float, optional
         Share of the budget for each level (0 is the root's), adding up to 1; a level without a
         share is not measured. Equal shares over the levels that can change where neither this nor
-        `goal` is given.
+        `goal` is given. For a workload: shares by margin, level and table, as `Workload.scales`
+        takes scales, adding up to 1 in each table; equal over the margins that can change.
     goal : mapping of int to float, optional
         Weight for each level of the noise's error at one of its counts, nonnegative; the split is
         the one with the least weighted sum of scales. A level without a weight is not measured.
+        For trees only.
     method : {"conditioning", "imaging"}
 
     Returns
     -------
     DiscreteLaplace
-        One scale a node; inf for nodes published exactly and levels without a share.
+        One scale a node or entry; inf for those published exactly and levels without a share.
 
     Raises
     ------
@@ -91,6 +97,19 @@ def calibrate(
     a little below. `goal_split` gives the split that a goal stands for.
     """
     need = requirements(invariant, len(tree), tree)
+    if isinstance(tree, Workload):
+        if goal is not None:
+            raise ArgumentError("goal is for trees and a workload was given; give a split.")
+        _check(epsilon, neighbours, method)
+        scales = margin_scales(
+            tree,
+            need,
+            epsilon=epsilon,
+            neighbours=neighbours,
+            split=split,
+            bounds_charged=method == "conditioning",
+        )
+        return DiscreteLaplace(_settled(tree, need, scales, epsilon, neighbours, method, None))
     if goal is not None:
         if split is not None:
             raise ArgumentError("both split and goal are given; give one of them.")
@@ -249,7 +268,19 @@ def level_scales(
     if delta is None and bounded:
         noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
         base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
-    scales = scales_for(base)
+    return _settled(tree, need, scales_for(base), epsilon, neighbours, method, delta)
+
+
+def _settled(
+    tree: Tree | Workload,
+    need: Requirements,
+    scales: FloatArray,
+    epsilon: float,
+    neighbours: Neighbours,
+    method: Method,
+    delta: float | None,
+) -> FloatArray:
+    """Widen scales by what rounding has left the guarantee above epsilon."""
     reached = _reached(tree, need, scales, neighbours, method, delta)
     # the conversion of rho cancels where delta is far above epsilon
     if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
@@ -267,7 +298,7 @@ def level_scales(
 
 
 def _reached(
-    tree: Tree,
+    tree: Tree | Workload,
     need: Requirements,
     scales: FloatArray,
     neighbours: Neighbours,
