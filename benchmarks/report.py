@@ -14,6 +14,7 @@ TITLES = {
     "taxi": "Independent draws of the 270-node taxi tree",
     "peers": "Chains on the same tree",
     "memory": "Peak memory at a million leaves",
+    "table": "Sex by 23 ages at 3,143 counties, state totals exact, every count ≥ 0",
     "growth": "Growth from 10^4 to 10^7 leaves",
 }
 MET = {True: "met", False: "**not met**", None: ""}

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 import congenial as cg
+from congenial.studies.sources import AGES, counties
 
 IntArray = npt.NDArray[np.int64]
 
@@ -66,6 +67,29 @@ def washington(blocks: int | None = None) -> tuple[cg.Tree, IntArray]:
     cuts = (2, 5, 11, 12, 15)
     tree = cg.Tree.from_paths(tuple(code[:cut] for cut in cuts) for code in people)
     return tree, _rolled(tree, np.array([people[tree.names[leaf]] for leaf in tree.leaves]))
+
+
+def p12(states: int | None = None) -> tuple[cg.Table, IntArray]:
+    """Return table P12, sex by 23 ages, at every county of the United States with its counts.
+
+    Parameters
+    ----------
+    states : int, optional
+        Only the counties of so many states, the first in the file.
+    """
+    found = counties()
+    order = dict.fromkeys(code[:2] for code in found.codes)
+    kept = set(list(order)[:states])
+    at = [i for i, code in enumerate(found.codes) if code[:2] in kept]
+    ages = tuple(map(str, range(AGES)))
+    table = cg.Table(
+        {"sex": ("F", "M"), "age": ages},
+        {"voting_age": ("age", {"minor": ages[:4], "adult": ages[4:]})},
+        cg.Tree.from_paths([("US", found.codes[i][:2], found.codes[i]) for i in at]),
+        levels=("nation", "state", "county"),
+        name="P12",
+    )
+    return table, found.cells[at].reshape(table.shape)
 
 
 def _rolled(tree: cg.Tree, leaves: IntArray) -> IntArray:

@@ -203,9 +203,8 @@ def test_invariants_on_margins_need_a_workload_that_counts_them():
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
 def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
     def reached(workload, invariant, split):
-        noise = cg.calibrate(
-            workload, invariant, epsilon=epsilon, neighbours="substitute", split=split, method=method
-        )
+        asked = {"epsilon": epsilon, "neighbours": "substitute", "method": method}
+        noise = cg.calibrate(workload, invariant, split=split, **asked)
         make = cg.condition if method == "conditioning" else cg.image
         mechanism = cg.Additive(noise, workload)
         return make(mechanism, invariant).guarantee("substitute").epsilon, noise.spread
