@@ -12,7 +12,7 @@ from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.auditing.drawn import Shares, epsilon_bound, law_distance, shared_out
 from congenial.auditing.exact import DATASETS, ENTRIES, can_enumerate, enumerated
 from congenial.auditing.finding import Audit, Auditable, Finding, Pair, Values
-from congenial.auditing.space import Space, space_of
+from congenial.auditing.space import Space, moved_at_once, space_of
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
 from congenial.imaging.topdown import TopDown
@@ -101,10 +101,11 @@ def audit(
     space = space_of(mechanism)
     given = None if pairs is None else _checked_pairs(pairs, space)
     if space is not None and given is not None:
-        _check_neighbours(given, space, neighbours, entering=claim is not None)
+        at_once = moved_at_once(guarantee)
+        _check_neighbours(given, space, neighbours, at_once, entering=claim is not None)
     findings: list[Finding] = []
     if method != "statistical":
-        records = _affordable(mechanism, space, total, given)
+        records = _affordable(mechanism, space, total, given, exact=method == "exact")
         if records is not None and space is not None:
             findings += enumerated(
                 mechanism, space, guarantee, neighbours, total=records, pairs=given
@@ -197,7 +198,12 @@ def _drawn(
 
 
 def _affordable(
-    mechanism: Auditable, space: Space | None, total: int, pairs: list[Pair] | None
+    mechanism: Auditable,
+    space: Space | None,
+    total: int,
+    pairs: list[Pair] | None,
+    *,
+    exact: bool,
 ) -> int | None:
     """Most records up to `total` that can be enumerated, None where nothing can."""
     if space is None:
@@ -206,9 +212,11 @@ def _affordable(
         return total if can_enumerate(mechanism, space, pairs[0][0]) else None
     if space.entries.size > ENTRIES:
         return None
-    size = next((t for t in range(total, 0, -1) if space.count(t) <= DATASETS), 0)
+    size = next((t for t in range(total, 0, -1) if space.fits(t, DATASETS)), 0)
     x = next(space.datasets(size), None)
-    return size if x is not None and can_enumerate(mechanism, space, x) else None
+    if x is None:  # which is told where nothing else was asked for
+        return size if exact else None
+    return size if can_enumerate(mechanism, space, x) else None
 
 
 def _check(method: str, total: int, draws: int, confidence: float) -> None:
@@ -246,7 +254,7 @@ def _checked_pairs(
 
 
 def _check_neighbours(
-    pairs: list[Pair], space: Space, neighbours: Neighbours, *, entering: bool
+    pairs: list[Pair], space: Space, neighbours: Neighbours, at_once: int, *, entering: bool
 ) -> None:
     """Refuse pairs that a guarantee does not speak of.
 
@@ -256,10 +264,10 @@ def _check_neighbours(
         If one does not satisfy the invariant, or differs in more than one record or a pin.
     """
     pinned = np.logical_and.reduce([need.pinned for need in space.needs])
+    some = "one record" if at_once == 1 else f"at most {at_once} records"
     for at, (one, other) in enumerate(pairs):
-        change = (other - one)[space.entries]
-        size = float(np.abs(change).sum())
-        moved = size == 2.0 and change.sum() == 0.0 and neighbours == "substitute"
+        size = float(np.abs((other - one)[space.entries]).sum())
+        moved = space.replaced(one, other) <= at_once and neighbours == "substitute"
         entered = size == 1.0 and (entering or neighbours == "add-remove")
         # a dataset is the sums of its own entries
         whole = all(np.array_equal(space.queries(x[space.entries]), x) for x in (one, other))
@@ -267,6 +275,5 @@ def _check_neighbours(
         if not ((moved or entered) and whole and agree):
             raise ArgumentError(
                 f"pairs[{at}] is not covered by a guarantee for {neighbours!r}; give datasets that "
-                "satisfy the invariant, agree on what is published exactly and differ in one "
-                "record."
+                f"satisfy the invariant, agree on what is published exactly and differ in {some}."
             )

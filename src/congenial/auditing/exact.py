@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.auditing.finding import Auditable, Finding, Pair, Values
-from congenial.auditing.space import IntArray, Space
+from congenial.auditing.space import IntArray, Space, moved_at_once
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
 from congenial.imaging.topdown import TopDown
@@ -85,7 +85,7 @@ def enumerated(
     datasets: list[Values]
     if pairs is None:
         datasets = [*space.datasets(total)]
-        joined = space.pairs(datasets, neighbours)
+        joined = space.pairs(datasets, neighbours, moved_at_once(guarantee))
     else:
         datasets = [x for pair in pairs for x in pair]
         joined = [(i, i + 1) for i in range(0, len(datasets), 2)]
@@ -209,13 +209,7 @@ def _outputs(space: Space, datasets: Values) -> Values:
         basis, columns = space.incidence, space.entries
     low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
     fixed = need.pinned[columns]
-    rows, values = _sums(space, basis, x)
-    solved = -1
-    for row in rows:
-        can = np.flatnonzero((np.abs(row) == 1) & ~fixed)
-        if can.size:
-            solved = int(can[-1])
-            break
+    solved, rest, values = _solved(*_sums(space, basis, x), fixed)
     step = space.mechanism.granularity
 
     def spans(reach: int) -> list[FloatArray]:
@@ -223,7 +217,7 @@ def _outputs(space: Space, datasets: Values) -> Values:
         for at, column in enumerate(columns):
             first = max(lo[column], low[at] - reach * step)
             last = min(hi[column], high[at] + reach * step)
-            if fixed[at] or at == solved:
+            if fixed[at] or at in solved:
                 first = last = float(x[column])
             start = math.ceil(first / step)
             out.append(np.arange(start, math.floor(last / step) + 1) * step)
@@ -233,11 +227,7 @@ def _outputs(space: Space, datasets: Values) -> Values:
     most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
     chosen = spans(_reach(most, lambda reach: _size(spans(reach)), OUTPUTS))
     cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(columns))
-    if solved >= 0:
-        at = next(i for i, row in enumerate(rows) if abs(row[solved]) == 1)
-        rest = rows[at].astype(np.float64)
-        rest[solved] = 0.0
-        cells[:, solved] = (values[at] - cells @ rest) * rows[at][solved]
+    cells[:, solved] = values - cells @ rest.T
     z = cells @ basis
     z = z.astype(np.int64) if step == 1.0 else z
     return np.asarray(z[space.satisfied(z, x)])
@@ -250,6 +240,40 @@ def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArra
     matrix, value = need.equalities
     rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
     return rows, np.concatenate((x[need.pinned], value))
+
+
+def _solved(
+    rows: IntArray, values: FloatArray, fixed: npt.NDArray[np.bool_]
+) -> tuple[list[int], IntArray, FloatArray]:
+    """Solve sums for as many columns as can be without fractions.
+
+    Returns
+    -------
+    list of int
+        The columns.
+    ndarray of int64, shape (solved, columns)
+        What the other columns take from each one's value.
+    ndarray of float64, shape (solved,)
+    """
+    rows, values = rows.copy(), values.astype(np.float64)
+    solved: list[int] = []
+    used: list[int] = []
+    for r in range(len(rows)):
+        can = np.flatnonzero((np.abs(rows[r]) == 1) & ~fixed)
+        if not can.size:
+            continue
+        at = int(can[-1])
+        sign = int(rows[r, at])
+        rows[r], values[r] = sign * rows[r], sign * values[r]
+        times = rows[:, at].copy()
+        times[r] = 0
+        rows -= times[:, None] * rows[r]
+        values -= times * values[r]
+        solved.append(at)
+        used.append(r)
+    rest = rows[used]
+    rest[:, solved] = 0
+    return solved, rest, values[used]
 
 
 def _imaged(

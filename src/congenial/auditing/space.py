@@ -12,7 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.counting import Counted, Counting, counting
-from congenial.accounting.guarantee import Neighbours
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.joint_moves import forced_moves
 from congenial.accounting.neighbours import worst_move
 from congenial.auditing.finding import Auditable, Pair, Values
 from congenial.conditioning.grid import OnGrid
@@ -25,6 +26,8 @@ IntArray = npt.NDArray[np.int64]
 
 # Records in one leaf of the hard datasets that have a crowded one.
 CROWD = 10_000
+# Count vectors looked at where mandated sums leave few; and at a time.
+CANDIDATES, BLOCK = 200_000, 20_000
 # Agreement asked of sums of real numbers, relative to their size.
 ROUNDING = 1e-6
 
@@ -84,16 +87,37 @@ class Space:
     def datasets(self, total: int) -> Iterator[IntArray]:
         """Yield every count vector of at most `total` records that the invariant allows."""
         k = self.entries.size
+        # a dataset agrees with its own exact values
+        needs = [replace(need, pinned=np.zeros_like(need.pinned)) for need in self.needs]
         for records in range(total + 1):
-            for bars in itertools.combinations(range(records + k - 1), k - 1):
-                cells = np.diff(np.array((-1, *bars, records + k - 1))) - 1
-                x = self.queries(cells)
-                if self.allows(x):
-                    yield x
+            places = itertools.combinations(range(records + k - 1), k - 1)
+            while block := list(itertools.islice(places, BLOCK)):
+                bars = np.array(block, dtype=np.int64).reshape(len(block), k - 1)
+                ends = np.full((len(block), 1), records + k - 1)
+                x = self.queries(np.diff(np.hstack((0 * ends - 1, bars, ends)), axis=1) - 1)
+                yield from x[np.logical_or.reduce([_satisfied(need, x, x[0]) for need in needs])]
 
-    def pairs(self, datasets: Sequence[Values], neighbours: Neighbours) -> list[tuple[int, int]]:
-        """Positions of all pairs of neighbours, each once, that agree on what is published."""
+    def pairs(
+        self, datasets: Sequence[Values], neighbours: Neighbours, records: int = 1
+    ) -> list[tuple[int, int]]:
+        """Positions of all pairs of neighbours, each once, that agree on what is published.
+
+        Parameters
+        ----------
+        datasets : sequence of ndarray, shape (n,) each
+            All of which satisfy the invariant.
+        neighbours : {"substitute", "add-remove"}
+        records : int
+            Records that are replaced at once, at most.
+        """
         pinned = np.logical_and.reduce([need.pinned for need in self.needs])
+        if records > 1:
+            return [
+                (i, j)
+                for i, j in itertools.combinations(range(len(datasets)), 2)
+                if self.replaced(datasets[i], datasets[j]) <= records
+                and (datasets[i][pinned] == datasets[j][pinned]).all()
+            ]
         index = {tuple(x[self.entries].tolist()): i for i, x in enumerate(datasets)}
         found = []
         for cells, i in index.items():
@@ -103,6 +127,11 @@ class Space:
                     found.append((i, j) if neighbours == "add-remove" or i < j else (j, i))
         return sorted(set(found))
 
+    def replaced(self, one: Values, other: Values) -> float:
+        """Return how many records two datasets differ in; inf where one has more of them."""
+        change = (other - one)[self.entries]
+        return float(np.abs(change).sum()) / 2.0 if change.sum() == 0 else math.inf
+
     def hard_pairs(self, neighbours: Neighbours) -> list[Pair]:
         """Pairs that make the costliest move between few records, many, and beside a crowd.
 
@@ -110,29 +139,55 @@ class Space:
         ------
         EmptyNeighbourhoodError
             If the pins leave no neighbouring datasets.
+        PrivacyError
+            If mandated sums leave moves of several records, which are too many to search.
         """
-        noise, scales = self.mechanism.noise, self.mechanism.scales
-        cost = 1.0 / scales if noise.measure == "pure" else 1.0 / scales**2
-        need = replace(self.needs[0], pinned=determined(_whole(self.needs)))
-        move = worst_move(np.where(need.pinned, 0.0, cost), need, self.counted, neighbours)
-        k = self.entries.size
-        low = np.clip(need.lo[self.entries], 0.0, None).astype(np.int64)
+        gains = self._dearest(neighbours)
+        low = np.clip(self.needs[0].lo[self.entries], 0.0, None).astype(np.int64)
         crowd = low.copy()
-        ends = [v for v in (move.origin, move.destination) if v is not None]
-        rest = np.flatnonzero(~np.isin(self.entries, ends))
+        rest = np.flatnonzero(gains == 0)
         crowd[rest[:1] if rest.size else slice(0, 1)] += CROWD
         out: list[Pair] = []
         for base in (low, low + 1, crowd):
-            sides = [base + (self.entries == end) for end in ends]
-            one, other = sides if len(sides) == 2 else (base, sides[0])
-            pair = self.queries(one), self.queries(other)
-            if k and all(self.allows(x) for x in pair):
+            sides = [base + np.maximum(-gains, 0), base + np.maximum(gains, 0)]
+            pair = self.queries(sides[0]), self.queries(sides[1])
+            if gains.size and all(self.allows(x) for x in pair):
                 out.append(pair)
         return out
+
+    def _dearest(self, neighbours: Neighbours) -> IntArray:
+        """Return what each entry gains between the neighbours that differ most, shape (k,)."""
+        noise, scales = self.mechanism.noise, self.mechanism.scales
+        power = 1 if noise.measure == "pure" else 2
+        need = replace(self.needs[0], pinned=determined(_whole(self.needs)))
+        cost = np.where(need.pinned, 0.0, scales**-power)
+        joint = forced_moves(cost, need, self.counted, neighbours, power=power)
+        if joint is not None:
+            return joint.move
+        move = worst_move(cost, need, self.counted, neighbours)
+        if move.destination is None:
+            return np.asarray(self.entries == move.origin, dtype=np.int64)
+        gains = np.asarray(self.entries == move.destination, dtype=np.int64)
+        gains[self.entries == move.origin] = -1
+        return gains
 
     def count(self, total: int) -> int:
         """Return the number of count vectors of at most `total` records, bounds apart."""
         return math.comb(total + self.entries.size, total)
+
+    def fits(self, total: int, most: int) -> bool:
+        """Whether at most `most` datasets of at most `total` records are to be compared."""
+        if self.count(total) <= most:
+            return True
+        # mandated sums may leave few of many
+        if self.count(total) > CANDIDATES or not self.needs[0].equalities[1].size:
+            return False
+        return len(list(itertools.islice(self.datasets(total), most + 1))) <= most
+
+
+def moved_at_once(guarantee: Guarantee) -> int:
+    """Return how many records a guarantee lets neighbours differ in, replaced together."""
+    return guarantee.records if guarantee.at_once else 1
 
 
 def space_of(mechanism: Auditable) -> Space | None:
