@@ -84,7 +84,8 @@ class Weak(Model):
 
 def weakened(model: Model, share: float) -> Weak:
     mechanism = cg.Additive(cg.DiscreteLaplace(share * model.mechanism.scales), model.tree)
-    return Weak(model.plan, model.tree, mechanism, model.invariant, model.need, model.split, model)
+    parts = (model.plan, model.tree, mechanism, model.invariant, model.need, model.split)
+    return Weak(*parts, stated=model)
 
 
 @pytest.mark.parametrize("share", [0.7, 1.0])
