@@ -11,7 +11,7 @@ import pytest
 from sum_networks import margins
 
 import congenial as cg
-from congenial.auditing.space import space_of
+from congenial.auditing.space import Space, space_of
 from congenial.errors import ArgumentError
 
 SQUARE = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
@@ -139,3 +139,19 @@ def test_pairs_that_are_given_may_differ_in_as_many_records_as_the_claim_says():
 def test_too_few_records_are_said_to_be_too_few():
     with pytest.raises(ArgumentError, match=r"total is 2, and no two .* raise it"):
         cg.audit(table("2 by 3"), neighbours="substitute", method="exact", total=2)
+
+
+def test_datasets_are_held_to_bounds_by_their_own_exact_values():
+    need = tree().requirements
+    need = replace(
+        need,
+        equalities=(np.zeros((0, 7)), np.zeros(0)),
+        relative=np.array([[1, 2], [3, 1]]),
+        hi=np.full(7, 2.0),
+    )
+    space = Space(tree().mechanism, (need,))
+    found = {tuple(x) for x in space.datasets(4)}
+    every = [SQUARE.roll_up(np.array(x)) for x in itertools.product(range(5), repeat=4)]
+    # of two exact values neither bounds a release
+    wanted = {tuple(x) for x in every if x[3] >= x[1] and (x[3:] <= 2).all() and x[0] <= 2}
+    assert found == wanted == {tuple(x) for x in every if x[0] <= 4 and space.allows(x)}

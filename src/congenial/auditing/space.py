@@ -87,15 +87,13 @@ class Space:
     def datasets(self, total: int) -> Iterator[IntArray]:
         """Yield every count vector of at most `total` records that the invariant allows."""
         k = self.entries.size
-        # a dataset agrees with its own exact values
-        needs = [replace(need, pinned=np.zeros_like(need.pinned)) for need in self.needs]
         for records in range(total + 1):
             places = itertools.combinations(range(records + k - 1), k - 1)
             while block := list(itertools.islice(places, BLOCK)):
                 bars = np.array(block, dtype=np.int64).reshape(len(block), k - 1)
                 ends = np.full((len(block), 1), records + k - 1)
                 x = self.queries(np.diff(np.hstack((0 * ends - 1, bars, ends)), axis=1) - 1)
-                yield from x[np.logical_or.reduce([_satisfied(need, x, x[0]) for need in needs])]
+                yield from x[np.logical_or.reduce([_held(need, x) for need in self.needs])]
 
     def pairs(
         self, datasets: Sequence[Values], neighbours: Neighbours, records: int = 1
@@ -241,10 +239,17 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
                 yield (*more[:i], more[i] - 1, *more[i + 1 :])
 
 
+def _held(need: Requirements, x: IntArray) -> npt.NDArray[np.bool_]:
+    """Whether each dataset, shape (size, n), satisfies an invariant with its own exact values."""
+    more, fewer = need.relative[~need.pinned[need.relative].all(axis=1)].T
+    ok = _satisfied(replace(need, relative=need.relative[:0]), x, x)
+    return np.asarray(ok & (x[:, more] >= x[:, fewer]).all(axis=1))
+
+
 def _satisfied(need: Requirements, z: Values, x: Values) -> npt.NDArray[np.bool_]:
     need = need.settled(x)
     near = 0.0 if z.dtype.kind == "i" else ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0)))
-    ok = (np.abs(z[:, need.pinned] - x[need.pinned]) <= near).all(axis=1)
+    ok = (np.abs(z[:, need.pinned] - x[..., need.pinned]) <= near).all(axis=1)
     free = ~need.pinned
     ok &= ((z >= need.lo - near) & (z <= need.hi + near))[:, free].all(axis=1)
     if need.sums is not None:
