@@ -9,7 +9,7 @@ from contextlib import closing
 import msgspec
 import pytest
 from city import SECTIONS, TRIPS, listing, make_city
-from ledgers import make_ledger
+from ledgers import execute, make_ledger
 from rows import refusal
 
 import congenial.release
@@ -20,6 +20,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.errors import BudgetError, LedgerError, PlanError, ReleaseError
 from congenial.explain import as_text, explain
 from congenial.ledger.debits import read_ledger
+from congenial.ledger.lookup import beside
 from congenial.ledger.records import RESERVED, SPENT
 from congenial.plan import read_plan
 from congenial.release import release
@@ -239,6 +240,57 @@ def test_a_debit_that_does_not_fit_the_claim_is_found(tmp_path, change, told):
     passed, found = check_debit(wrong)
     assert not passed
     assert told in found
+
+
+def checked(directory, **options):
+    [check] = [c for c in verify(directory, **options) if c.name == "ledger"]
+    return check.passed, check.detail
+
+
+def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):
+    city(tmp_path)
+    made = make(tmp_path)
+    [entry] = entries(tmp_path)
+    before = (tmp_path / "ledger").read_bytes()
+    passed, told = checked(made.directory)
+    assert passed
+    assert told.endswith(f"the ledger {tmp_path / 'ledger'} holds it, spent")
+    # elsewhere only where it is named
+    (tmp_path / "ledger").rename(tmp_path / "moved")
+    passed, told = checked(made.directory)
+    assert passed
+    assert told.endswith("not looked up, as the plan's ledger is not here")
+    assert checked(made.directory, ledger=tmp_path / "moved")[1].endswith("holds it, spent")
+    asked = ["verify", str(made.directory), "--ledger", str(tmp_path / "moved")]
+    assert cli.run(asked) == 0
+    assert "holds it, spent" in capsys.readouterr().out
+    assert (tmp_path / "moved").read_bytes() == before
+    # never finished, and counted all the same
+    execute(tmp_path / "moved", f"UPDATE entries SET state = '{RESERVED}'")
+    passed, told = checked(made.directory, ledger=tmp_path / "moved")
+    assert passed
+    assert told.endswith("holds it, unfinished, counted as spent")
+    execute(tmp_path / "moved", "UPDATE entries SET epsilon = epsilon / 2")
+    passed, told = checked(made.directory, ledger=tmp_path / "moved")
+    assert not passed
+    assert f"holds epsilon 0.5 and delta {entry.cost.delta_text} for entry" in told
+    execute(tmp_path / "moved", "DELETE FROM entries")
+    passed, told = checked(made.directory, ledger=tmp_path / "moved")
+    assert not passed
+    assert f"has no entry {entry.entry}" in told
+    assert cli.run(asked) != 0
+    # nor is a ledger of another relation, or no ledger, taken for it
+    make_ledger(tmp_path, neighbours="add-remove", name="other")
+    for wrong in (tmp_path / "other", tmp_path / "plan.toml"):
+        assert not checked(made.directory, ledger=wrong)[0]
+
+
+@pytest.mark.parametrize("name", [None, "/etc/passwd", "../ledger", "a/../../ledger", "missing"])
+def test_a_certificate_names_no_ledger_that_is_elsewhere(tmp_path, name):
+    (tmp_path / "in").mkdir()
+    make_ledger(tmp_path)
+    assert beside(tmp_path / "in" / "release", name) is None
+    assert beside(tmp_path / "release", "ledger") == tmp_path / "ledger"
 
 
 def test_a_debit_that_is_missing_or_owed_by_nobody_is_found(tmp_path):

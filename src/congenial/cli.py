@@ -123,7 +123,12 @@ def _tell_debit(made: Released) -> None:
 
 @cli.command("verify")
 @click.argument("directory", type=click.Path(path_type=Path))
-def verify_command(directory: Path) -> int:
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path, exists=True),
+    help="The ledger that the plan names, where it is not beside DIRECTORY.",
+)
+def verify_command(directory: Path, ledger: Path | None) -> int:
     """Check the release in DIRECTORY: files, numbers and claims.
 
     Not checked, since nothing in the directory can tell: when the release was made, by which
@@ -132,7 +137,7 @@ def verify_command(directory: Path) -> int:
     """
     with undisturbed():
         from congenial.verify import verify
-    checks = verify(directory)
+    checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
     for check in checks:
         click.echo(

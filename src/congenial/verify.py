@@ -25,6 +25,7 @@ from congenial.certificate import (
 )
 from congenial.errors import CongenialError, ReleaseError, StructureError
 from congenial.files import STAMP, Table
+from congenial.ledger.lookup import beside, look_up
 from congenial.model import Model, build_model, claim
 from congenial.plan import Plan
 from congenial.specification import PARTS, specify
@@ -68,13 +69,15 @@ class _Contents:
         return build_model(self.plan, self.tree)
 
 
-def verify(directory: str | Path) -> tuple[Check, ...]:
+def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
     """Check a release without the data that it was made from.
 
     Parameters
     ----------
     directory : path
         As `congenial.release.release` wrote it.
+    ledger : path, optional
+        The ledger of the release; else the one that its plan names, where that is beside it.
 
     Returns
     -------
@@ -97,7 +100,7 @@ def verify(directory: str | Path) -> tuple[Check, ...]:
     if not place.is_dir():
         raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
     try:
-        return tuple(_checks(place))
+        return tuple(_checks(place, ledger))
     except OSError as error:
         raise ReleaseError(
             f"{place} cannot be read ({(error.strerror or 'unreadable').lower()}); make its files "
@@ -105,7 +108,7 @@ def verify(directory: str | Path) -> tuple[Check, ...]:
         ) from error
 
 
-def _checks(place: Path) -> Iterator[Check]:
+def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = sorted(entry.name for entry in place.iterdir() if entry.name not in files.ALL)
     told = "certificate, CSV and Parquet are there, and nothing strange"
@@ -140,7 +143,7 @@ def _checks(place: Path) -> Iterator[Check]:
     yield Check("table", True, f"{len(contents.tree)} nodes, each once, every one below its parent")
     for check in _OF_CONTENTS:
         yield check(contents)
-    yield from _claims(contents)
+    yield from _claims(contents, ledger or beside(place, plan.privacy.ledger))
     yield _simulation(place, contents)
 
 
@@ -305,7 +308,7 @@ _OF_CONTENTS: tuple[Callable[[_Contents], Check], ...] = (
 )
 
 
-def _claims(contents: _Contents) -> Iterator[Check]:
+def _claims(contents: _Contents, ledger: str | Path | None) -> Iterator[Check]:
     certificate, plan = contents.certificate, contents.plan
     try:
         model = contents.model()
@@ -345,8 +348,15 @@ def _claims(contents: _Contents) -> Iterator[Check]:
         else f"the certificate states {drawn.numerical_error:.1e} and {stated.sampler_error:.1e}; "
         f"both must be the same, at least {least:.1e} and at most {ERROR_LIMIT:.0e}",
     )
-    if certificate.ledger is not None or plan.privacy.ledger is not None:
-        yield Check("ledger", *check_debit(certificate))
+    debited = certificate.ledger
+    if debited is not None or plan.privacy.ledger is not None:
+        kept, told = check_debit(certificate)
+        if kept and debited is not None:
+            kept, state = look_up(
+                ledger, neighbours=found.neighbours, **msgspec.structs.asdict(debited)
+            )
+            told = f"{told}; {state}"
+        yield Check("ledger", kept, told)
     expected = sentence(found, simulated=certificate.simulation is not None)
     yield _compare("sentence", "the guarantee in words", expected, certificate.sentence)
     yield _compare(

@@ -1,0 +1,69 @@
+"""Whether a ledger has the entry that a certificate names."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from congenial.errors import LedgerError
+from congenial.ledger.debits import read_ledger
+from congenial.ledger.records import SPENT, UNFINISHED
+
+
+def beside(directory: str | Path, name: str | None) -> Path | None:
+    """Return where the ledger that a plan names would be, beside a release.
+
+    Parameters
+    ----------
+    directory : path
+        Of the release.
+    name : str or None
+        As its certificate has it.
+
+    Returns
+    -------
+    Path or None
+        None where the name leads elsewhere: a certificate may be anybody's.
+    """
+    if name is None or Path(name).is_absolute() or ".." in Path(name).parts:
+        return None
+    found = Path(directory).absolute().parent / name
+    return found if found.is_file() else None
+
+
+def look_up(
+    path: str | Path | None, entry: str, *, epsilon: str, delta: str, neighbours: str
+) -> tuple[bool, str]:
+    """Look for a debit in a ledger, which is not changed.
+
+    Parameters
+    ----------
+    path : path or None
+        None where it is not here.
+    entry : str
+        Its random name.
+    epsilon, delta : str
+        What it must hold, in decimal digits.
+    neighbours : str
+        The relation that the ledger must be for.
+
+    Returns
+    -------
+    passed : bool
+        True also for an entry that was never marked as spent, since it counts all the same, and
+        where nothing was looked up.
+    told : str
+        What was found.
+    """
+    if path is None:
+        return True, "not looked up, as the plan's ledger is not here"
+    try:
+        ledger = read_ledger(path, neighbours=neighbours)
+    except LedgerError as error:
+        return False, str(error).rstrip(".")
+    found = {e.entry: e for account in ledger.accounts for e in account.entries}.get(entry)
+    if found is None:
+        return False, f"the ledger {path} has no entry {entry}"
+    if (found.cost.epsilon_text, found.cost.delta_text) != (epsilon, delta):
+        return False, f"the ledger {path} holds {found.cost} for entry {entry}"
+    state = found.state if found.state == SPENT else UNFINISHED
+    return True, f"the ledger {path} holds it, {state}"
