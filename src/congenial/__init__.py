@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from congenial.errors import CongenialError
     from congenial.imaging.image import image
     from congenial.imaging.project import project
-    from congenial.imaging.topdown import topdown
+    from congenial.imaging.topdown import topdown, topdown_image
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
     from congenial.mandates import at_least_as_many, bounds_margins, exactly_margins
     from congenial.mechanisms.additive import Additive
@@ -81,6 +81,7 @@ _HOME = {
     "seeded": "randomness",
     "sensitivity": "accounting.sensitivity",
     "topdown": "imaging.topdown",
+    "topdown_image": "imaging.topdown",
 }
 
 __all__ = [
@@ -122,6 +123,7 @@ __all__ = [
     "seeded",
     "sensitivity",
     "topdown",
+    "topdown_image",
 ]
 
 

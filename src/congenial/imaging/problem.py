@@ -100,6 +100,22 @@ def link(tree: Tree, n: int) -> Links:
     return Links(tree, n, starts, children, downward, tree.parents < 0)
 
 
+def as_floats(y: npt.ArrayLike, n: int) -> FloatArray:
+    """Return `y` as float64 of shape (n,).
+
+    Raises
+    ------
+    ArgumentError
+        If the shape differs, or entries are no real numbers.
+    """
+    array = np.asarray(y)
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"y has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an entry."
+        )
+    return array.astype(np.float64, copy=False)
+
+
 def checked_values(y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_]) -> FloatArray:
     """Return `y` as float64 of shape (n,), 0 where it is not needed.
 
@@ -108,12 +124,7 @@ def checked_values(y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_]) -> F
     ArgumentError
         If the shape differs, or a needed entry is not finite or beyond 2^53.
     """
-    array = np.asarray(y)
-    if array.shape != (n,) or array.dtype.kind not in "iuf":
-        raise ArgumentError(
-            f"y has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an entry."
-        )
-    values = np.where(needed, array.astype(np.float64), 0.0)
+    values = np.where(needed, as_floats(y, n), 0.0)
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if bad.size:
         raise ArgumentError(

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.active_set import ActiveSet, active_set
 from congenial.imaging.dense import solve_dense
 from congenial.imaging.general import check_solvers, round_general, solve_general
 from congenial.imaging.problem import (
@@ -17,6 +18,7 @@ from congenial.imaging.problem import (
     FloatArray,
     IntArray,
     Links,
+    as_floats,
     checked_values,
     checked_weights,
     link,
@@ -188,6 +190,13 @@ class Projector:
         return link(Tree.from_parents(parents), need.n), sums
 
     @cached_property
+    def active_set(self) -> ActiveSet | None:
+        """What finds the closest point in L2 on a forest fast; None where it does not apply."""
+        if self.norm != "l2" or self.integer or self.forest is None or self.need.relative.size:
+            return None
+        return active_set(*self.forest, self.need, self.weight, integer=self.integer)
+
+    @cached_property
     def shares(self) -> tuple[Families, FloatArray] | None:
         """The sums and each entry's share of what its sum misses; None where beta is not given."""
         if self.beta is None or self.forest is None:
@@ -198,6 +207,10 @@ class Projector:
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
         source = resolve(rng)
+        if self.active_set is not None:
+            found = self.active_set.solve(as_floats(y, self.need.n))
+            if found is not None:
+                return found
         values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
         need = self.need.settled(values)
         if self.forest is None:

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
-from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.imaging.problem import IntArray, checked_values, link, prepare
-from congenial.imaging.rounding import tie_grid
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.descent import Descent
+from congenial.imaging.problem import FloatArray, IntArray
 from congenial.invariants import Invariant, Requirements, requirements
-from congenial.kernels.project_fill import top_down
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.tree import Tree
@@ -20,9 +20,14 @@ from congenial.workload import Workload
 
 
 def topdown(
-    y: npt.ArrayLike, tree: Tree | Workload, invariant: Invariant, rng: Randomness | None = None
-) -> IntArray:
-    """Impose consistency and bounds level by level from the root, on integers.
+    y: npt.ArrayLike,
+    tree: Tree | Workload,
+    invariant: Invariant,
+    rng: Randomness | None = None,
+    *,
+    integer: bool = True,
+) -> IntArray | FloatArray:
+    """Impose consistency and bounds level by level from the root.
 
     Parameters
     ----------
@@ -34,10 +39,13 @@ def topdown(
         `consistent(tree)` (implied), pins and bounds.
     rng : Randomness, optional
         Breaks ties; `secure()` by default.
+    integer : bool
+        Round each family before going on below it; False leaves out every rounding.
 
     Returns
     -------
-    ndarray of int64, shape (n,)
+    ndarray, shape (n,)
+        int64 where `integer`, float64 otherwise.
 
     Raises
     ------
@@ -54,9 +62,9 @@ def topdown(
     -----
     For each parent: the L2 projection of its children's values onto those that add up to the
     parent's released value and keep to what their subtrees can reach (for lower bounds of 0, the
-    simplex), then rounding by largest remainder. Equal remainders are ordered at random; by
-    position they would favour the first children. Lower levels never change a higher one, which
-    makes this worse than `project`; it is here to be compared with.
+    simplex; Michelot 1986), then rounding by largest remainder. Equal remainders are ordered at
+    random; by position they would favour the first children. Lower levels never change a higher
+    one, which makes this worse than `project`; it is here to be compared with.
 
     References
     ----------
@@ -70,7 +78,10 @@ def topdown(
             "topdown goes down a tree and the margins of the workload cross; use project(), or "
             "margins that are nested."
         )
-    return _impose(y, found, _covered(invariant, tree, found), resolve(rng))
+    if not isinstance(integer, bool):
+        raise ArgumentError(f"integer is {integer!r}; give True or False.")
+    need = _covered(invariant, tree, found)
+    return Descent(found, need, integer).apply(y, resolve(rng))
 
 
 def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requirements:
@@ -85,33 +96,6 @@ def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requi
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
     return need
-
-
-def _impose(y: npt.ArrayLike, tree: Tree, need: Requirements, source: Randomness) -> IntArray:
-    n = len(tree)
-    values = checked_values(y, n, np.ones(n, dtype=np.bool_))
-    need = need.settled(values)
-    links = link(tree, n)
-    task = prepare(links, need, np.zeros(0), values, np.ones(n), integer=True)
-    z = np.zeros(n)
-    top_down(
-        links.starts,
-        links.children,
-        links.downward,
-        links.is_root,
-        task.y,
-        task.lo,
-        task.hi,
-        tie_grid(task.y),
-        source.bits(n),
-        z,
-    )
-    out = np.rint(task.released(z)).astype(np.int64)
-    if not tree.is_consistent(out) or (z < task.lo).any() or (z > task.hi).any():
-        raise NumericalError(
-            "topdown cannot keep the sums exact in double precision; give values of similar size."
-        )
-    return out
 
 
 def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
@@ -166,6 +150,11 @@ class TopDown:
     mechanism: Additive
     requirements: Requirements
 
+    @cached_property
+    def descent(self) -> Descent:
+        """What is done to the noisy values."""
+        return Descent(self._tree, self.requirements, integer=True)
+
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
@@ -217,7 +206,7 @@ class TopDown:
                 sums = np.zeros(len(tree))
                 np.add.at(sums, tree.parents[below], values[below])
                 values[here] = sums[here]
-        return _impose(values, tree, self.requirements, rng)
+        return np.asarray(self.descent.apply(values, rng), dtype=np.int64)
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.

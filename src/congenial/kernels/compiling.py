@@ -7,8 +7,17 @@ from typing import Any
 
 import numba
 
+_LIBERTIES: dict[tuple[bool, bool], bool | set[str]] = {
+    (False, False): False,
+    (False, True): {"contract"},
+    (True, False): {"reassoc", "nsz"},
+    (True, True): {"reassoc", "nsz", "contract"},
+}
 
-def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> Callable[..., Any]:
+
+def njit(
+    *, inline: str = "never", inner: bool = False, fused: bool = False, reordered: bool = False
+) -> Callable[..., Any]:
     """Return the decorator of a kernel; `inner` where only kernels call it.
 
     Compiled kernels are kept on disk, but for inner ones, which are within those that call them.
@@ -18,7 +27,8 @@ def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> 
 
     Arrays are read and written entry by entry, so that there are no array expressions to rewrite;
     a division by zero gives what numpy gives. Where `fused`, a product that is added is rounded
-    once with the sum if the machine can do so. What numba adds of its own is compiled anew for
+    once with the sum if the machine can do so; where `reordered`, sums are made in whatever order
+    is fastest, several entries at a time. What numba adds of its own is compiled anew for
     kernels of other options, of which there are few therefore.
     """
     return numba.njit(
@@ -26,7 +36,7 @@ def njit(*, inline: str = "never", inner: bool = False, fused: bool = False) -> 
         nogil=True,
         inline=inline,
         error_model="numpy",
-        fastmath={"contract"} if fused else False,
+        fastmath=_LIBERTIES[reordered, fused],
         no_rewrites=True,
         no_cfunc_wrapper=True,
         no_cpython_wrapper=inner,

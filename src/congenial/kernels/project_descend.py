@@ -1,0 +1,252 @@
+"""From the top of a forest down: each family onto what its parent got (Abowd et al. 2022).
+
+Places and families are those of `project_levels`. A family is moved to the closest point whose
+values add up and keep their ranges: all by one amount, but for those that an end of their range
+stops. Values are relative to whole numbers near them, so that rounding errors are of the size of
+the noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.compiling import njit
+from congenial.kernels.project_select import RANK_BITS, key_of, position_bits, select
+
+DONE, CLASH, INEXACT, TOO_LARGE = 0, 1, 2, 3
+_MOST_STEPS = 400
+
+
+@njit()
+def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> bool:
+    """Tighten ranges (n,) by place to what the places below allow; False where some clash."""
+    first, at = rows[0], rows[3]
+    for k in range(at.size - 2, -1, -1):
+        v = at[k]
+        below, above = 0.0, 0.0
+        for c in range(first[k], first[k + 1]):
+            below += lo[c]
+            above += hi[c]
+        if below > hi[v] + slack or above < lo[v] - slack:
+            return False
+        low, high = max(lo[v], below), min(hi[v], above)
+        if low > high:  # by rounding: the node's own value is the public one
+            low = high = hi[v] if below > hi[v] else lo[v]
+        lo[v], hi[v] = low, high
+    return True
+
+
+@njit(inner=True, reordered=True)
+def _unmoved(
+    a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> tuple[float, float, int]:
+    """What `_moved` returns for no move, after the sum of the whole numbers near the places."""
+    whole, total, moving = 0.0, 0.0, 0
+    for c in range(a, b):
+        near = np.rint(y[c])
+        whole += near
+        total += min(max(y[c] - near, lo[c] - near), hi[c] - near)
+        moving += lo[c] <= y[c] <= hi[c]
+    return whole, total, moving
+
+
+@njit(inner=True, reordered=True)
+def _moved(
+    a: int, b: int, by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> tuple[float, int]:
+    """Sum of the places a to b when moved, relative to `y` rounded, and how many can move on."""
+    total, moving = 0.0, 0
+    for c in range(a, b):
+        near = np.rint(y[c])
+        value = (y[c] - near) + by
+        low, high = lo[c] - near, hi[c] - near
+        total += min(max(value, low), high)
+        moving += low <= value <= high
+    return total, moving
+
+
+@njit(inner=True, reordered=True)
+def _put(
+    a: int,
+    b: int,
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    out: np.ndarray,
+) -> tuple[float, float]:
+    """Write the places a to b, moved; return their sum and their largest size."""
+    total, size = 0.0, 0.0
+    for c in range(a, b):
+        near = np.rint(y[c])
+        value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near) + near
+        out[c] = value
+        total += value
+        size = max(size, abs(value))
+    return total, size
+
+
+@njit(inner=True)
+def _start(
+    a: int, b: int, by: float, short: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> float:
+    """The amount at which all places a to b have left the ends that keep their sum `short`."""
+    for c in range(a, b):
+        by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
+    return by
+
+
+@njit(inner=True)
+def _amount(a: int, b: int, whole: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
+    """The amount to move the places a to b by, so that they add up to `whole`.
+
+    Newton's method. With ranges open on one side it comes down to the solution from its second
+    step on (Michelot 1986); otherwise it is kept between the last amounts that were too small and
+    too large.
+    """
+    by, least, most = 0.0, -np.inf, np.inf
+    near, total, moving = _unmoved(a, b, y, lo, hi)
+    rest = whole - near
+    close = 1e-15 * (b - a + abs(rest))
+    for _ in range(_MOST_STEPS):
+        short = rest - total
+        if abs(short) <= close:
+            break
+        if short > 0.0:
+            least = by
+        else:
+            most = by
+        after = by + short / moving if moving else np.nan
+        if not least < after < most:
+            if least > -np.inf and most < np.inf:
+                after = 0.5 * (least + most)
+            else:
+                after = _start(a, b, by, short, y, lo, hi)
+        if after in (by, least, most):
+            break
+        by = after
+        total, moving = _moved(a, b, by, y, lo, hi)
+    return by
+
+
+@njit(inner=True)
+def _round(
+    a: int,
+    b: int,
+    whole: float,
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    words: np.ndarray,
+    keys: np.ndarray,
+    out: np.ndarray,
+) -> bool:
+    """Round places a to b, moved, to integers of sum `whole`: the largest remainders get the units.
+
+    Remainders that differ by less than 2^-20, or what a large move resolves, are equal and ordered
+    by `words`. False where the units are more than the remainders, or fewer than none.
+    """
+    grid = 2.0**-20
+    while abs(by) > grid * 2.0**46:
+        grid *= 2.0
+    bits = position_bits(b - a)
+    count, rest = 0, whole
+    full = 1 << (RANK_BITS - 1)
+    for c in range(a, b):
+        near = np.rint(y[c])
+        value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near)
+        floor = np.floor(value + 0.5 * grid)
+        out[c] = floor + near
+        rest -= out[c]
+        part = int(np.rint((value - floor) / grid))
+        if part > 0:
+            keys[count] = key_of(full - part, words[c], c - a, bits)
+            count += 1
+    if not 0.0 <= rest <= count:
+        return False
+    units = int(rest)
+    select(keys, count, units)
+    for i in range(units):
+        out[a + (keys[i] & ((1 << bits) - 1))] += 1.0
+    return True
+
+
+@njit(inner=True, reordered=True)
+def _within(y: np.ndarray, largest: float) -> bool:
+    """Whether all numbers are finite and not beyond `largest`."""
+    sound = True
+    for value in y:
+        sound &= abs(value) <= largest
+    return sound
+
+
+@njit()
+def descend(
+    rows: np.ndarray,
+    order: np.ndarray,
+    fixed: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    values: np.ndarray,
+    largest: float,
+    words: np.ndarray,
+    z: np.ndarray,
+) -> int:
+    """Fill `z` (n,) family by family, parents first.
+
+    Parameters
+    ----------
+    rows : first, split, below and at, from `lay_out`
+    order : the node at each place; empty where that is the place's own number
+    fixed : whether each root keeps its value, by place
+    lo, hi : what each place can reach, so that no choice above becomes impossible below
+    values : what is measured, by node
+    largest : larger numbers are refused
+    words : one a place, for integers; empty where `z` is to be real
+
+    Returns
+    -------
+    int
+        DONE; CLASH where a root's fixed value is out of reach; INEXACT where a family does not add
+        up, to 1e-9 of its largest number, or exactly for integers; TOO_LARGE.
+    """
+    first, at = rows[0], rows[3]
+    n = values.size
+    y, out = values, z
+    if order.size:
+        y, out = np.empty(n), np.empty(n)
+        for i in range(n):
+            y[i] = values[order[i]]
+    integer = words.size > 0
+    if not _within(y, largest):
+        return TOO_LARGE
+    for c in range(first[0]):
+        value = y[c]
+        if fixed[c]:
+            if not lo[c] <= value <= hi[c]:
+                return CLASH
+        elif integer:
+            value = np.floor(y[c])
+            part = y[c] - value
+            if part > 0.5 or (part == 0.5 and words[c] & np.uint64(1)):
+                value += 1.0
+        out[c] = min(max(value, lo[c]), hi[c])
+    widest = 1
+    for k in range(at.size - 1):
+        widest = max(widest, first[k + 1] - first[k])
+    keys = np.empty(widest if integer else 1, dtype=np.int64)
+    for k in range(at.size - 1):
+        a, b, whole = first[k], first[k + 1], out[at[k]]
+        by = _amount(a, b, whole, y, lo, hi)
+        if integer:
+            if not _round(a, b, whole, by, y, lo, hi, words, keys, out):
+                return INEXACT
+            continue
+        total, size = _put(a, b, by, y, lo, hi, out)
+        if not abs(total - whole) <= 1e-9 * max(size, abs(whole), 1.0):
+            return INEXACT
+    if order.size:
+        for i in range(n):
+            z[order[i]] = out[i]
+    return DONE

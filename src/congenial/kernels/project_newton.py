@@ -1,0 +1,268 @@
+"""The closest point of a tree in L2, by Newton's method on the prices of its sums.
+
+Places and families are those of `project_levels`. A leaf whose family has price `p` takes the value
+``clip(y + give * p, lo, hi)``, with `give` one over its weight. Once it is said which values are at
+a bound, all prices follow from one pass up and one pass down over the parents alone; the leaves are
+read once an iteration. Values are relative to whole numbers near `y`, so that rounding errors are
+of the size of the noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.compiling import njit
+
+# Where a parent's own value is: free, equal to its measurement, or held at a bound.
+FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
+
+
+@njit(inner=True)
+def _leaves(
+    a: int,
+    b: int,
+    price: float,
+    y: np.ndarray,
+    give: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+) -> tuple[float, float]:
+    """Sum of the leaves at places a to b at a price, and how fast it grows with the price."""
+    total, slope = 0.0, 0.0
+    for c in range(a, b):
+        near = np.rint(y[c])
+        value = (y[c] - near) + price * give[c]
+        low, high = lo[c] - near, hi[c] - near
+        total += min(max(value, low), high)
+        slope += give[c] if low < value < high else 0.0
+    return total, slope
+
+
+@njit(inner=True)
+def _start(
+    rows: np.ndarray,
+    y: np.ndarray,
+    leaf: np.ndarray,
+    inner: np.ndarray,
+    held: np.ndarray,
+    largest: float,
+    state: np.ndarray,
+) -> float:
+    """Set up each parent with no leaf at a bound; return the largest number, nan where one is bad.
+
+    The whole number near a parent is the sum of those near its children. A number is bad that is
+    beyond `largest`, or is to be kept and outside its own bounds.
+    """
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    weight, low, high = inner[0], inner[1], inner[2]
+    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
+    near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
+    size = 1.0
+    for k in range(below.size - 2, -1, -1):
+        whole, total, grows = 0.0, 0.0, 0.0
+        sound = True
+        for c in range(first[k], split[k]):
+            rounded = np.rint(y[c])
+            whole += rounded
+            total += y[c] - rounded
+            grows += give[c]
+            sound &= abs(y[c]) <= largest and (give[c] > 0.0 or lo[c] <= y[c] <= hi[c])
+        for j in range(below[k], below[k + 1]):
+            whole += near[j]
+        near[k], offset[k], slope[k] = whole, total, grows
+        own[k], price[k] = 0.0, 0.0
+        if held[k] == FIXED or weight[k] > 0.0:
+            own[k] = y[at[k]] - whole
+            sound &= abs(y[at[k]]) <= largest
+            sound &= held[k] == FREE or low[k] <= y[at[k]] <= high[k]
+            size = max(size, abs(own[k]))
+        if not sound:
+            return np.nan
+    return size
+
+
+@njit(inner=True)
+def _prices(
+    below: np.ndarray,
+    inner: np.ndarray,
+    held: np.ndarray,
+    size: float,
+    state: np.ndarray,
+) -> bool:
+    """Set the price and the value of each parent, given what is at a bound (Hay et al. 2010).
+
+    The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value
+    z is ``stiff / 2 * (z - mean)**2``. False where what is held does not add up.
+    """
+    weight, low, high = inner[0], inner[1], inner[2]
+    near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
+    value, outer, mean, stiff, start, grow = (
+        state[5],
+        state[6],
+        state[7],
+        state[8],
+        state[9],
+        state[10],
+    )
+    for k in range(below.size - 2, -1, -1):
+        base, rate = offset[k], slope[k]
+        for j in range(below[k], below[k + 1]):
+            base += mean[j]
+            rate += 1.0 / stiff[j]
+        start[k], grow[k] = base, rate
+        if held[k] == FREE and rate > 0.0:
+            stiff[k] = weight[k] + 1.0 / rate
+            mean[k] = base + (weight[k] / stiff[k]) * (own[k] - base)
+        else:
+            stiff[k] = np.inf
+            if held[k] == FREE:
+                mean[k] = base
+            elif held[k] == FIXED:
+                mean[k] = own[k]
+            else:
+                mean[k] = (low[k] if held[k] == AT_LO else high[k]) - near[k]
+    for k in range(below[0]):
+        value[k], outer[k] = mean[k], 0.0
+    for k in range(below.size - 1):
+        if grow[k] > 0.0:
+            price[k] = (value[k] - start[k]) / grow[k]
+        elif held[k] == FREE:
+            price[k] = outer[k] - weight[k] * (value[k] - own[k])
+        elif abs(value[k] - start[k]) > 1e-12 * size:
+            return False
+        for j in range(below[k], below[k + 1]):
+            value[j] = mean[j] + price[k] / stiff[j]
+            outer[j] = price[k]
+    return True
+
+
+@njit(inner=True)
+def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
+    """Hold parents that have crossed a bound, free those that pull away; whether any changed."""
+    weight, low, high = inner[0], inner[1], inner[2]
+    near, own, price, value, outer = state[0], state[1], state[4], state[5], state[6]
+    changed = False
+    for k in range(held.size):
+        now = held[k]
+        if now == FREE:
+            if value[k] < low[k] - near[k]:
+                held[k] = AT_LO
+            elif value[k] > high[k] - near[k]:
+                held[k] = AT_HI
+        elif now != FIXED:
+            pull = outer[k] - price[k] - weight[k] * (value[k] - own[k])
+            if (pull > 0.0) == (now == AT_LO) and pull != 0.0:
+                held[k] = FREE
+        changed |= held[k] != now
+    return changed
+
+
+@njit(inner=True)
+def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
+    """Worst violation of the conditions of optimality at the parents, but for the sums."""
+    weight, low, high = inner[0], inner[1], inner[2]
+    near, own, price, value, outer = state[0], state[1], state[4], state[5], state[6]
+    worst = 0.0
+    for k in range(held.size):
+        if held[k] == FIXED:
+            continue
+        outside = max(low[k] - near[k] - value[k], value[k] - (high[k] - near[k]))
+        pull = outer[k] - price[k] - weight[k] * (value[k] - own[k])
+        if held[k] == FREE:
+            pull = abs(pull)
+        elif held[k] == AT_HI:
+            pull = -pull
+        worst = max(worst, outside, pull)
+    return worst
+
+
+@njit()
+def solve(
+    rows: np.ndarray,
+    order: np.ndarray,
+    leaf: np.ndarray,
+    inner: np.ndarray,
+    kind: np.ndarray,
+    values: np.ndarray,
+    largest: float,
+    limit: int,
+    z: np.ndarray,
+) -> float:
+    """Fill `z` (n,) with the point closest to `values` (n,), both in the order of the nodes.
+
+    Parameters
+    ----------
+    rows : first, split, below and at, from `lay_out`
+    order : the node at each place; empty where that is the place's own number
+    leaf : give, lo and hi of each place; give is 0 for one that keeps its value
+    inner : weight, lo and hi of each parent; bounds are infinite where those below imply them
+    kind : FREE or FIXED for each parent
+    largest : numbers beyond it are refused
+    limit : most iterations
+
+    Returns
+    -------
+    float
+        Residual of the conditions of optimality relative to the largest number; infinite where
+        none was reached, and `z` is not filled then.
+    """
+    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    n, m = values.size, kind.size
+    y = values
+    if order.size:
+        y = np.empty(n)
+        for i in range(n):
+            y[i] = values[order[i]]
+    state = np.empty((12, m))
+    near, offset, slope, price, value, seen = (
+        state[0],
+        state[2],
+        state[3],
+        state[4],
+        state[5],
+        state[11],
+    )
+    held = kind.copy()
+    size = _start(rows, y, leaf, inner, held, largest, state)
+    bounded = False
+    for k in range(m):
+        seen[k] = -1.0
+        bounded |= kind[k] == FREE and (inner[1, k] > -np.inf or inner[2, k] < np.inf)
+    for c in range(first[0]):
+        if not abs(y[c]) <= largest or (give[c] == 0.0 and not lo[c] <= y[c] <= hi[c]):
+            size = np.inf
+    if not size < np.inf:
+        return np.inf
+    off = np.inf
+    for _ in range(limit):
+        if not _prices(below, inner, held, size, state):
+            return np.inf
+        moved = bounded and _hold(inner, held, state)
+        off = 0.0
+        for k in range(m):
+            total, grows = _leaves(first[k], split[k], price[k], y, give, lo, hi)
+            offset[k], slope[k] = total - grows * price[k], grows
+            for j in range(below[k], below[k + 1]):
+                total += value[j]
+            off = max(off, abs(total - value[k]))
+            size = max(size, abs(value[k]))
+            moved |= grows != seen[k]
+            seen[k] = grows
+        if not moved:
+            break
+    off = max(off, _residual(inner, held, state))
+    if not off <= 1e-9 * size:
+        return np.inf
+    for c in range(first[0]):
+        v = order[c] if order.size else c
+        z[v] = min(max(y[c], lo[c]), hi[c])
+    for k in range(m):
+        v = order[at[k]] if order.size else at[k]
+        z[v] = value[k] + near[k]
+        for c in range(first[k], split[k]):
+            rounded = np.rint(y[c])
+            moved_to = (y[c] - rounded) + price[k] * give[c]
+            v = order[c] if order.size else c
+            z[v] = min(max(moved_to, lo[c] - rounded), hi[c] - rounded) + rounded
+    return off / size
