@@ -107,6 +107,37 @@ def test_whole_orders_are_those_of_the_noise_under_nested_bounds(order):
     assert max(found) > Fraction(99, 100)  # and nothing smaller would do
 
 
+def two_products(f, g, h, up=1):
+    """Sums of f and g, and those of h and the smallest h' that satisfies the lemma's condition."""
+    other = dict.fromkeys(h, Fraction(0))
+    for x, y in itertools.product(f, g):
+        down = tuple((a + b) // 2 for a, b in zip(x, y, strict=True))
+        over = tuple((a + b + up) // 2 for a, b in zip(x, y, strict=True))
+        other[over] = max(other[over], f[x] * g[y] / h[down])
+    return sum(f.values()) * sum(g.values()), sum(h.values()) * sum(other.values())
+
+
+@pytest.mark.parametrize("shape", [(4,), (7,), (3, 3), (2, 4), (2, 2, 2)])
+def test_the_four_functions_of_the_lemma(shape):
+    rng = np.random.default_rng(sum(shape))
+    points = [*itertools.product(*map(range, shape))]
+    for _ in range(40):
+        f, g, h = (
+            {z: Fraction(int(v)) for z, v in zip(points, values, strict=True)}
+            for values in rng.integers(1, 40, (3, len(points))) ** 2
+        )
+        left, right = two_products(f, g, h)
+        assert left <= right
+    # equal where all are, and false where both halves are rounded down
+    one = dict.fromkeys(points, Fraction(1))
+    left, right = two_products(one, one, one)
+    assert left == right
+    corner = {points[0]: Fraction(1)}
+    near = {z: v for z, v in one.items() if max(z) <= 1}
+    left, right = two_products(corner, near, corner, up=0)
+    assert left > right
+
+
 def test_conditions_that_are_no_sums_break_it():
     square = np.array([*itertools.product(range(-3, 4), repeat=2)])
     kept = square[(square @ [3, 1] >= -1) & (square @ [-3, -1] >= -2)]
