@@ -30,6 +30,7 @@ LAYERS = (
     ("requirements",),
     ("invariants",),
     ("mandates",),
+    ("clashes",),
     ("belief", "mechanisms"),
     ("accounting",),
     ("mixtures",),

@@ -112,36 +112,62 @@ def test_integer_rows_that_follow_from_others_change_no_law(kind):
     assert_same_law(known, enumerate_law(rows, kind, 0.4, SQUARE), SQUARE, most=200)
 
 
+# rows, tree, how they are told without a solver, and by name
 CONTRADICTIONS = [
-    (([[1, 1, 0, 0, 0]] * 2, [3, 4]), None, "row 1 .* contradicts row 0;"),
-    (([[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [-1, -1, 1, 0, 0]], [3, 1, 0]), None, "rows 0 and 1;"),
-    (([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [1, 1, 0, 0, 0]], [3, 1, 2]), None, "row 2 .* row 0;"),
-    (([[0, 0, 0, 0, 0]], [1]), None, "row 0 .* has no entry"),
-    (([[0, 1, 0, -1, -1]], [1]), TREE, "row 0 .* contradicts the tree;"),
-    (([[0, 0, 0, 1, 1], [1, 0, -1, 0, 0]], [2, 3]), TREE, "row 1 .* contradicts row 0 and the"),
-    (([[1, 0, 0, 0, 0]] * 2, [2, 3]), TREE, "row 1 .* contradicts row 0;"),
+    (([[1, 1, 0, 0, 0]] * 2, [3, 4]), None, "row 1 .* contradicts row 0;", "rows 0 and 1 of"),
+    (
+        ([[1, 1, 0, 0, 0], [0, 0, 1, 0, 0], [-1, -1, 1, 0, 0]], [3, 1, 0]),
+        None,
+        "rows 0 and 1;",
+        "rows 0, 1 and 2 of",
+    ),
+    (
+        ([[1, 1, 0, 0, 0], [0, 1, 1, 0, 0], [1, 1, 0, 0, 0]], [3, 1, 2]),
+        None,
+        "row 2 .* row 0;",
+        "rows 0 and 2 of",
+    ),
+    (([[0, 0, 0, 0, 0]], [1]), None, "row 0 .* has no entry", "row 0 of"),
+    (
+        ([[0, 1, 0, -1, -1]], [1]),
+        TREE,
+        "row 0 .* contradicts the tree;",
+        r"row 0 of .* and the sum of the tree at '\d.*'",
+    ),
+    (
+        ([[0, 0, 0, 1, 1], [1, 0, -1, 0, 0]], [2, 3]),
+        TREE,
+        "row 1 .* contradicts row 0 and the",
+        "rows 0 and 1 of .* and the sums of the tree at ",
+    ),
+    (([[1, 0, 0, 0, 0]] * 2, [2, 3]), TREE, "row 1 .* contradicts row 0;", "rows 0 and 1 of"),
 ]
 
 
 @pytest.mark.parametrize("noise", NOISE)
-@pytest.mark.parametrize(("rows", "tree", "told"), CONTRADICTIONS)
-def test_a_row_that_contradicts_others_is_named(rows, tree, told, noise):
+@pytest.mark.parametrize(("rows", "tree", "told", "named"), CONTRADICTIONS)
+def test_a_row_that_contradicts_others_is_named(rows, tree, told, named, noise):
     invariant = cg.linear(*rows)
     if tree is not None:
         invariant = invariant & cg.consistent(tree)
     with pytest.raises(InfeasibleError, match=told) as caught:
-        cg.condition(cg.Additive(noise, 5 if tree is None else tree), invariant)
+        check_consistent(requirements(invariant, 5))
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith("leave it out.")
+    with pytest.raises(InfeasibleError, match=named):
+        cg.condition(cg.Additive(noise, 5 if tree is None else tree), invariant)
 
 
 def test_a_long_list_of_rows_is_cut_short():
     rows = margins(40, 40)
     value = np.zeros(80)
     value[3] = 1.0
+    invariant = cg.linear(rows, value)
+    with pytest.raises(InfeasibleError, match=r"row 79 .* rows 0, 1, 2, 3 and 75 more;"):
+        check_consistent(requirements(invariant, 1600))
     for noise in NOISE:
-        with pytest.raises(InfeasibleError, match=r"row 79 .* rows 0, 1, 2, 3 and 75 more;"):
-            cg.condition(cg.Additive(noise, 1600), cg.linear(rows, value))
+        with pytest.raises(InfeasibleError, match=r"80 .*: rows 0, 1, 2, 3 and 76 more of"):
+            cg.condition(cg.Additive(noise, 1600), invariant)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)

@@ -311,7 +311,7 @@ TREE = Tree.from_parents([-1, 0, 0], names=["city", "east", "west"])
         (
             lambda: project([1, 2, 3], linear(np.ones((2, 3)), [1, 2])),
             InfeasibleError,
-            "contradict",
+            "rows 0 and 1 of linear",
         ),
         (
             lambda: project([1, 2, 3], at_least([1, 1, 0], 2), norm="l1"),

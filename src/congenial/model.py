@@ -25,6 +25,7 @@ from congenial.accounting.guarantee import (
     with_sampler_error,
 )
 from congenial.accounting.neighbours import RELATIONS, Neighbours
+from congenial.clashes.check import check_feasible
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants import (
     Invariant,
@@ -196,6 +197,8 @@ def build_model(plan: Plan, tree: Tree) -> Model:
         If what is published exactly leaves no neighbouring datasets.
     PrivacyError
         If no guarantee can be given.
+    InfeasibleError
+        If no release can satisfy the invariants; the fewest that clash are named.
     """
     _check_names(plan, tree)
     invariant = consistent(tree)
@@ -205,6 +208,7 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     if plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
     need = requirements(invariant, len(tree), tree)
+    check_feasible(need, invariant, whole=True)
     if plan.privacy.delta is not None:
         return _gaussian(plan, tree, invariant, need)
     split, scales = _calibrated(plan, tree, need, None)

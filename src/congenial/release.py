@@ -20,6 +20,7 @@ from congenial import files
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.certificate import Certificate, Simulation, certify, write_certificate
+from congenial.clashes.check import check_pinned
 from congenial.data import CountedTree, build_tree, count, count_frame
 from congenial.errors import LedgerError, NumericalError, ReleaseError
 from congenial.ledger.debits import read_ledger, reserve, settle
@@ -116,6 +117,9 @@ def release(
     Notes
     -----
     The debit is on disk before any noise is drawn. A release that fails after that stays debited.
+    What can be told from the plan and from counts published exactly is refused before the debit.
+    Other counts that break an invariant are noticed only after it: that refusal is an answer about
+    confidential data, and no count or node is named.
     """
     source = _randomness(simulate, with_truth)
     say = notify or _silent
@@ -124,6 +128,7 @@ def release(
         model, counts = _counted(plan, Path(base), frame, say)
         say("preparing the sampler")
         engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
+        check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
         debit = _debit(ledger, plan, Path(base), Path(out), model.guarantee)
         say("drawing")
         drawn = engine.sample(counts, rng=source)

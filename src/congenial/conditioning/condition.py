@@ -7,6 +7,7 @@ from typing import cast
 
 import numpy as np
 
+from congenial.clashes.check import check_feasible
 from congenial.conditioning.assignments import too_costly
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.consistency import check_consistent
@@ -83,7 +84,7 @@ def condition(
     InvariantError
         If the invariant does not fit the mechanism.
     InfeasibleError
-        If bounds or linear conditions contradict one another.
+        If no release can satisfy the invariant; the fewest conditions that clash are named.
 
     References
     ----------
@@ -96,7 +97,9 @@ def condition(
     step = spacing(mechanism)
     if step not in (0.0, 1.0):
         units = None if proposal is None else proposal.in_units(step)
-        inner = condition(*in_units(mechanism, invariant), sampler, proposal=units)
+        restated = in_units(mechanism, invariant)
+        _check_units(*restated, step)
+        inner = condition(*restated, sampler, proposal=units)
         return OnGrid(mechanism, step, cast(OnIntegers, inner))
     if sampler in _BY_PROPOSALS:
         return _by_proposals(mechanism, invariant, sampler, proposal)
@@ -123,6 +126,14 @@ def condition(
     return _condition(_additive(mechanism), invariant, sampler)
 
 
+def _check_units(mechanism: Additive | Mixture, invariant: Invariant | Union, step: float) -> None:
+    """Refuse clashes in units of a grid; their bounds are told as they were given."""
+    first = _additive(mechanism.parts[0] if isinstance(mechanism, Mixture) else mechanism)
+    for one in invariant.alternatives if isinstance(invariant, Union) else (invariant,):
+        need = requirements(one, first.n, first.domain)
+        check_feasible(need, one, whole=True, domain=first.domain, grid=step)
+
+
 def _additive(mechanism: object) -> Additive:
     if not isinstance(mechanism, Additive):
         raise ArgumentError(
@@ -137,7 +148,9 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
             f"exact conditioning needs integer noise and was given {mechanism.noise.name} noise; "
             "use DiscreteLaplace or DiscreteGaussian."
         )
-    need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.domain))
+    need = requirements(invariant, mechanism.n, mechanism.domain)
+    check_feasible(need, invariant, whole=True, domain=mechanism.domain)
+    need = single_entry_bounds(need)
     check_consistent(need)
     if sampler == "gibbs":
         return gibbs_conditioned(mechanism, need, sums_of(need))
@@ -180,6 +193,7 @@ def _by_proposals(
             f"sampler {sampler!r} does not cover bounds that follow from counts published exactly; "
             "use 'auto'."
         )
+    check_feasible(need, invariant, whole=whole.noise.discrete, domain=whole.domain)
     check_consistent(need)
     exact = _exactly(whole, invariant)
     if sampler == TreeMH.name:

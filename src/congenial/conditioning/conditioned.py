@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.clashes.check import not_tried
 from congenial.conditioning import exact
 from congenial.conditioning.cost import told_cost
 from congenial.conditioning.draws import draw
@@ -274,7 +275,13 @@ class Conditioned:
         return (
             f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
             f"is at most {exact.error_limit(self.forest.n):.0e} in total variation."
+            f"{self._untried}"
         )
+
+    @property
+    def _untried(self) -> str:
+        left = not_tried(self.requirements)
+        return f" {left}" if left else ""
 
     @cached_property
     def _free_tables(self) -> exact.Tables:

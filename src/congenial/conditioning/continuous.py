@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.clashes.check import check_feasible
 from congenial.conditioning.consistency import check_consistent
 from congenial.conditioning.gaussian import ConditionedGaussian
 from congenial.conditioning.laplace import ConditionedLaplace
@@ -44,6 +45,7 @@ def condition_continuous(
             f"conditioning continuous {name} noise on inequalities is not covered; use {on_grid}, "
             "on a fine grid where the values are not whole."
         )
+    check_feasible(need, invariant, whole=False, domain=mechanism.domain)
     check_consistent(need)
     normal = mechanism.noise.kind == laws.GAUSSIAN
     if normal and sampler == "gibbs":

@@ -148,6 +148,7 @@ class CutConditioned(Conditioned):
             f"({told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
             f"{MOST_ASSIGNMENTS} and {MOST_WORK:.1e}.{estimate} {law} Each draw is independent; "
             f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
+            f"{self._untried}"
         )
 
     @cached_property

@@ -15,6 +15,7 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     with_sampler_error,
 )
+from congenial.clashes.check import check_feasible, not_tried
 from congenial.errors import ArgumentError
 from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
@@ -56,6 +57,8 @@ def image(
         If an argument is not valid.
     UnsupportedError
         If no projection covers the invariant.
+    InfeasibleError
+        If no release can satisfy the invariant; the fewest conditions that clash are named.
 
     References
     ----------
@@ -71,6 +74,7 @@ def image(
             "values on the grid with integer=False, or use a granularity of 1."
         )
     need = requirements(invariant, mechanism.n, mechanism.domain)
+    check_feasible(need, invariant, whole=integer is True, domain=mechanism.domain)
     imaged = Imaged(mechanism, need, norm, integer, beta)
     _ = imaged.projector.forest
     return imaged
@@ -217,7 +221,7 @@ class Imaged:
             f"invariant by {how}{whole}. Each measurement weighs one over its noise's variance. "
             "The move looks at nothing but the noisy values and what is published exactly, so it "
             "costs no privacy; where bounds bind it adds bias."
-        )
+        ) + (f" {left}" if (left := not_tried(need)) else "")
 
 
 def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> bool:

@@ -9,6 +9,7 @@ from typing import Literal
 import numpy as np
 import numpy.typing as npt
 
+from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.active_set import ActiveSet, active_set
 from congenial.imaging.dense import solve_dense
@@ -115,6 +116,7 @@ def project(
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
     need = requirements(invariant, array.size, _imposed(invariant))
+    check_feasible(need, invariant, whole=integer is True)
     return Projector(need, checked_weights(weights, need.n), norm, integer, beta).apply(array, rng)
 
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
+from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.descent import Descent
 from congenial.imaging.problem import FloatArray, IntArray
@@ -80,11 +81,13 @@ def topdown(
         )
     if not isinstance(integer, bool):
         raise ArgumentError(f"integer is {integer!r}; give True or False.")
-    need = _covered(invariant, tree, found)
+    need = _covered(invariant, tree, found, whole=integer)
     return Descent(found, need, integer).apply(y, resolve(rng))
 
 
-def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requirements:
+def _covered(
+    invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
+) -> Requirements:
     """Resolve an invariant, if it is of pins and bounds on the tree."""
     need = requirements(invariant, len(tree), domain)
     if need.equalities[1].size or need.inequalities[1].size:
@@ -95,6 +98,7 @@ def _covered(invariant: Invariant, domain: Tree | Workload, tree: Tree) -> Requi
         raise ArgumentError(
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
+    check_feasible(replace(need, tree=tree), invariant, whole=whole)
     return need
 
 
@@ -126,7 +130,7 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
             "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
             "of granularity 1."
         )
-    need = _covered(invariant, mechanism.domain or tree, tree)
+    need = _covered(invariant, mechanism.domain or tree, tree, whole=True)
     open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
     if open_[tree.leaves].any():
         name = "/".join(tree.path(int(tree.leaves[open_[tree.leaves]][0])))

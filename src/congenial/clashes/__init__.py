@@ -1,0 +1,1 @@
+"""Which invariants no release can satisfy together, told before anything is drawn."""
