@@ -360,9 +360,6 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
     assert "bounds() of 'total in people at town' (at most 20)" in told
     assert "at_least_as_many() of 'total in people at town/a' as 'occupied=yes in homes" in told
     assert not any(secret in told for secret in ("13", "14", "27"))
-    above = cg.bounds_margins((), lo=30, level=0, table=people)
-    with pytest.raises(InfeasibleError, match="excludes|at least 30|bounded below by 30"):
-        cg.image(cg.Additive(cg.DiscreteLaplace(1.0), workload), whole & above)
 
 
 def test_tables_without_bounds_above_hold_at_once(monkeypatch):
