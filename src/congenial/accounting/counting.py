@@ -43,11 +43,11 @@ class Counting:
             total += np.where(entries >= 0, cost[entries], 0.0)
         return total
 
-    def on_cells(self, rows: FloatArray) -> FloatArray:
+    def on_cells(self, rows: WholeArray) -> WholeArray:
         """What a record in each cell adds to sums of entries, shape (m, k), for shape (m, n)."""
-        out = np.zeros((rows.shape[0], self.cells.size))
+        out = np.zeros((rows.shape[0], self.cells.size), dtype=rows.dtype)
         for entries in self.chain:
-            out += np.where(entries >= 0, rows[:, entries], 0.0)
+            out += np.where(entries >= 0, rows[:, entries], 0)
         return out
 
     def dense(self) -> FloatArray:
@@ -85,7 +85,7 @@ class Counting:
 
     def mandated(self, need: Requirements) -> WholeArray:
         """What a record in each cell adds to each linear condition, in whole multiples."""
-        return whole_sums(need.equalities[0], self.dense())
+        return whole_sums(need.equalities[0], self.on_cells)
 
 
 def counting(n: int, counted: Counted) -> Counting:

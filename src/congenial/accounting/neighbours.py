@@ -309,6 +309,6 @@ def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeA
     PrivacyError
         If rounding leaves it in doubt which sums are equal.
     """
-    incidence = counting(need.n, counted).dense()
+    lay = counting(need.n, counted)
     rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
-    return incidence, whole_sums(rows, incidence)
+    return lay.dense(), whole_sums(rows, lay.on_cells)

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
+from congenial.accounting.counting import counting
 from congenial.accounting.whole_sums import whole_sums
 from congenial.invariants import Requirements
+
+IntArray = npt.NDArray[np.int64]
 
 
 def nested_sums(need: Requirements) -> bool:
@@ -35,17 +39,21 @@ def nested_sums(need: Requirements) -> bool:
     if not rows.size:
         return True
     tree = need.tree
-    cells = np.arange(need.n) if tree is None else tree.leaves
-    counted = np.eye(cells.size, dtype=np.int64)
-    if tree is not None:
-        counted = np.asarray(tree.roll_up(counted))
-    whole = whole_sums(rows, counted.T.astype(np.float64))
-    sums = np.array([[value != 0 for value in row] for row in whole])
-    if any(len({value for value in row if value != 0}) > 1 for row in whole):
+    lay = counting(need.n, tree)
+    whole = whole_sums(rows, lay.on_cells)
+    if any(np.unique(row[row != 0]).size > 1 for row in whole):
         return False
-    # cells that each two of all sums share, shape (linear conditions, all)
-    every = np.vstack((sums, counted.T != 0)).astype(np.int64)
-    shared = sums.astype(np.int64) @ every.T
-    alone = shared == 0
-    inside = (shared == every.sum(axis=1)) | (shared == sums.sum(axis=1)[:, None])
-    return bool((alone | inside).all())
+    sums = np.asarray(whole != 0, dtype=np.int64)
+    inside = [_held(sums, sums @ sums.T, sums.sum(axis=1))]
+    if tree is not None:
+        # of each node, how many cells of each sum and how many at all are below it
+        counts = tree.roll_up(np.vstack((sums, np.ones_like(sums[:1]))))
+        below = np.asarray(counts, dtype=np.int64)
+        inside.append(_held(sums, below[:-1], below[-1]))
+    return all(inside)
+
+
+def _held(sums: IntArray, shared: IntArray, sizes: IntArray) -> bool:
+    """Whether each sum and each other set share no cell, all of the one or all of the other."""
+    whole = (shared == sizes) | (shared == sums.sum(axis=1)[:, None])
+    return bool(((shared == 0) | whole).all())

@@ -261,7 +261,7 @@ def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
 def _fixed_rows(matrix: IntArray, need: Requirements) -> WholeArray:
     """What a record in each cell adds to everything that is fixed, shape (fixed, n)."""
     rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
-    return whole_sums(rows, matrix.astype(np.float64))
+    return whole_sums(rows, lambda r: r @ matrix, lambda r: r @ np.abs(matrix))
 
 
 def _checked_matrix(workload: npt.ArrayLike) -> IntArray:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import itertools
 import math
+from collections.abc import Callable
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -14,7 +16,7 @@ from congenial.errors import PrivacyError
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 # Whole numbers: doubles where all are exact, else Python's integers.
-WholeArray = npt.NDArray[np.float64 | np.object_]
+WholeArray = npt.NDArray[Any]
 
 # Doubles hold every integer up to this.
 EXACT = 2.0**53
@@ -22,7 +24,11 @@ EXACT = 2.0**53
 CLOSE = Fraction(1, 2**30)
 
 
-def whole_sums(rows: FloatArray, counted: FloatArray) -> WholeArray:
+def whole_sums(
+    rows: FloatArray,
+    on_cells: Callable[[WholeArray], WholeArray],
+    sizes: Callable[[WholeArray], WholeArray] | None = None,
+) -> WholeArray:
     """What a record in each cell adds to each sum, every sum multiplied until it is whole.
 
     Parameters
@@ -30,8 +36,11 @@ def whole_sums(rows: FloatArray, counted: FloatArray) -> WholeArray:
     rows : ndarray of float64, shape (m, n)
         Coefficients of m sums of n queries. One that is no integer stands for the shortest decimal
         that rounds to it: 0.1 is a tenth.
-    counted : ndarray of float64, shape (n, cells)
-        What a record in each cell adds to each query: integers.
+    on_cells : callable
+        Makes of such rows, of doubles or of Python's integers, what a record in each cell adds,
+        shape (m, cells), exactly where nothing rounds.
+    sizes : callable, optional
+        The same where each query counts a record by its size; where that is not `on_cells` itself.
 
     Returns
     -------
@@ -48,28 +57,22 @@ def whole_sums(rows: FloatArray, counted: FloatArray) -> WholeArray:
     A multiple of a sum is kept by the same moves of records as the sum.
     """
     whole = (rows == np.rint(rows)).all(axis=1)
-    small = np.abs(rows) @ np.abs(counted) < EXACT
+    small = (sizes or on_cells)(np.abs(rows)) < EXACT
     direct = whole & small.all(axis=1)
     if direct.all():
-        return np.asarray(rows @ counted)
-    found: list[list[int]] = []
-    for row, simple, integers in zip(rows, direct, whole, strict=True):
-        if simple:
-            found.append([int(value) for value in row @ counted])
-            continue
+        return on_cells(rows)
+    multiplied = np.zeros(rows.shape, dtype=np.object_)
+    for row, out in zip(rows, multiplied, strict=True):
         terms = [(int(j), _exact(float(row[j]))) for j in np.flatnonzero(row)]
         common = math.lcm(*(value.denominator for _, value in terms))
-        sums = [0] * counted.shape[1]
         for j, value in terms:
-            times = value.numerator * (common // value.denominator)
-            for cell in np.flatnonzero(counted[j]).tolist():
-                sums[cell] += times * int(counted[j, cell])
-        if not integers:
-            _refuse_doubt(sums)
-        found.append(sums)
-    if all(abs(value) < EXACT for sums in found for value in sums):
-        return np.array(found, dtype=np.float64)
-    return np.array(found, dtype=np.object_)
+            out[j] = value.numerator * (common // value.denominator)
+    found = on_cells(multiplied)
+    for sums in found[~whole]:
+        _refuse_doubt(sums.tolist())
+    if (np.abs(found) < EXACT).all():
+        return np.asarray(found, dtype=np.float64)
+    return found
 
 
 def _exact(value: float) -> Fraction:
