@@ -197,6 +197,15 @@ def test_a_numerical_error_beyond_delta_is_refused():
         claim(model, 1e-7)
 
 
+def test_noise_too_wide_to_draw_is_refused_with_the_plan():
+    """And not when the ledger has been debited."""
+    with pytest.raises(PrivacyError, match=r"privacy.epsilon is 1e-06, .* sigma .* beyond 2\^20"):
+        build(privacy=privacy(epsilon=1e-6))
+    share = "split = { borough = 0.999999999999, zone = 1e-12 }"
+    with pytest.raises(PrivacyError, match=r"sigma .* beyond 2\^20"):
+        build("topdown", privacy=privacy(share))
+
+
 def test_explain_tells_rho_and_the_error_of_the_noise(tmp_path):
     plan = read_plan(make_city(tmp_path, privacy=privacy(), method='name = "imaging"'))
     found = explain(plan, tmp_path)

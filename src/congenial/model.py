@@ -37,7 +37,7 @@ from congenial.invariants import (
     requirements,
 )
 from congenial.mechanisms.additive import Additive
-from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
+from congenial.mechanisms.discrete_gaussian import MOST_TABULATED, DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.plan import Plan, exact_nodes
 from congenial.randomness import Randomness
@@ -228,6 +228,7 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) 
     while True:
         split, scales = _calibrated(plan, tree, need, delta - kept)
         mechanism = Additive(DiscreteGaussian(scales), tree)
+        _check_width(plan, mechanism)
         error = mechanism.noise.sampling_error(scales)
         owed = with_sampler_error(epsilon, 0.0, error)
         if owed <= kept:
@@ -238,6 +239,18 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) 
                 f"privacy.delta is {delta:g}, and the numerical error of {len(tree)} draws of "
                 f"noise alone takes {owed:.2g} of it; ask for a delta of at least {3 * owed:.1g}."
             )
+
+
+def _check_width(plan: Plan, mechanism: Additive) -> None:
+    """Refuse what could not be drawn before anything is spent on it."""
+    finite = mechanism.scales[np.isfinite(mechanism.scales)]
+    widest = float(finite.max(initial=0.0))
+    if plan.method.name != "conditioning" and widest > MOST_TABULATED:
+        raise PrivacyError(
+            f"privacy.epsilon is {plan.privacy.epsilon:g}, which takes Gaussian noise of sigma "
+            f"{widest:.3g}, and none beyond 2^20 can be drawn; ask for more, or give a level a "
+            "larger share."
+        )
 
 
 def _calibrated(

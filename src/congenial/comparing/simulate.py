@@ -28,7 +28,9 @@ FloatArray = npt.NDArray[np.float64]
 Drawn = Callable[[int], None]
 
 # Released values held at once, and the fewest steps in which releases are drawn.
-VALUES, STEPS = 2_000_000, 10
+VALUES, STEPS = 8_000_000, 10
+# Up to so many nodes a draw apart loads the kernels, so that its time is not taken for a release's.
+WARMED = 20_000
 # Sizes of true counts: 0, and then from each power of ten to below the next.
 MOST_DIGITS = 16
 
@@ -71,13 +73,16 @@ def simulate(
         As a release by this method would.
     """
     model, engine = build(plan, tree, contender, delta=delta)
-    engine.sample(counts, rng=source)  # compiles what is not compiled yet
+    if len(tree) <= WARMED:
+        engine.sample(counts, rng=source)
     began = time.perf_counter()
     build(plan, tree, contender, delta=delta)[1].sample(counts, rng=source)
     first = time.perf_counter() - began
     tally = _Tally(model, counts)
     spent, left = 0.0, replicates
-    chunk = max(1, min(VALUES // len(tree), -(-replicates // STEPS)))
+    chunk = min(replicates, max(1, VALUES // len(tree)))
+    if contender.method != "conditioning":  # whose draws of one call share their tables
+        chunk = min(chunk, -(-replicates // STEPS))
     while left:
         size = min(chunk, left)
         began = time.perf_counter()

@@ -26,7 +26,7 @@ _REACH = 12.0
 # Above this many steps, sums over the grid equal integrals: they differ by exp(-2 pi^2 sigma^2).
 _SMOOTH = 4.0
 # A table of draws has 24 entries a step of sigma.
-_MOST_TABULATED = 2.0**20
+MOST_TABULATED = 2.0**20
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,7 @@ class DiscreteGaussian:
         """
         steps = in_steps("sigma", scales, self.granularity)
         finite = np.unique(steps[np.isfinite(steps)])
-        if finite.size and finite[-1] > _MOST_TABULATED:
+        if finite.size and finite[-1] > MOST_TABULATED:
             raise UnsupportedError(
                 f"sigma is {finite[-1] * self.granularity:g}, beyond 2^20 steps of the granularity "
                 f"{self.granularity:g}; use a coarser granularity or less noise."
