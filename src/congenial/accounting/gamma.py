@@ -110,8 +110,9 @@ class Pairs:
     worst : float
         Largest loss without the bounds.
     base, alpha : ndarray of float64, shape (k,)
-        `alpha` rises: the changes over scale of the entries whose bounds count; beside each the
-        largest loss without the bounds of the pairs that change such an entry.
+        `alpha` rises: the changes over scale of the entries whose bounds count, or a step over
+        scale where changes differ in size; beside each the largest loss without the bounds of the
+        pairs that change such an entry.
     steps : float
         As for `bounded_loss`; 0 where nothing is proved.
     """

@@ -270,9 +270,10 @@ def _pairs(
     counted = mechanism.counted or need.counted
     change, grid = mechanism.per_record, mechanism.granularity
     if joint is not None:
-        # the theorem is for changes of one size; for others gamma = 1
-        grid = grid if joint.largest == 1 else 0.0
         through = np.where(joint.changes, joint.cost, -np.inf)
+        if joint.largest > 1:
+            # where changes differ in size a bound holds back a single step of the grid
+            return bounded_pairs(cost * grid / change, through, need, change=grid, grid=grid)
         return bounded_pairs(cost, through, need, change=change, grid=grid)
     through = costs_through(cost, need, counted, neighbours)
     if one_sided:

@@ -70,7 +70,7 @@ def joint_pairs(
     """
     rate = share / units.of(share)
     worst = float((joint.sums @ rate).max())
-    if counts is None or joint.largest > 1:
+    if counts is None:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
     cost = np.where(need.pinned, 0.0, rate[tree.level])
     through = np.where(joint.changes, worst, -np.inf)
