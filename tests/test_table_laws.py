@@ -63,6 +63,13 @@ CASES = {
         & cg.nonnegative(),
         Conditioned,
     ),
+    "exact margins that cross above a measured one": (
+        cg.Table({**SQUARE.axes, "age": ("0", "1")}, geography=PAIR, impossible={"age": "0"}),
+        {0: [("sex",), ("home",)], 1: [("sex", "home")]},
+        {("sex", "home"): 0.3, ("sex", "home", "age"): 0.4},
+        cg.exactly_margins([("sex",), ("home",)]),
+        Conditioned,
+    ),
     "measured margins that cross": (
         small(),
         [("sex",), ("age",)],

@@ -27,6 +27,8 @@ IntArray = npt.NDArray[np.int64]
 # What a cut set may cost: assignments, and multiplications of all of them together.
 MOST_ASSIGNMENTS = 1 << 20
 MOST_WORK = 1 << 36
+# Sums held at once while assignments are listed.
+MOST_SUMS = 1 << 27
 # Entries of all tables.
 MOST_ENTRIES = 1 << 26
 # Total variation spent on windows.
@@ -131,7 +133,7 @@ def enumerate_cut(
         if values.shape[0] * u.size > 32 * most:
             return None
         i, c = np.nonzero(log_own[:, None] + own >= deepest - limit)
-        if i.size > 2 * most:
+        if i.size > 2 * most or i.size * len(rows) > MOST_SUMS:
             return None
         fresh = sums[i] + u[c, None] * coefficients[:, j]
         keep = ((fresh + low <= 0) & (fresh + high >= 0)).all(axis=1)

@@ -2,8 +2,8 @@
 
 The steps leave the set of solutions as it is, integer by integer. A row that contains most of
 another is replaced by their difference (a total becomes the rest of the total); entries that occur
-in the same rows are joined into one *block sum*, a new variable without noise; a row that follows
-from the others is dropped.
+in the same rows, or that two rows share, are joined into one *block sum*, a new variable without
+noise; a row that follows from the others is dropped.
 """
 
 from __future__ import annotations
@@ -11,6 +11,8 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import combinations
 
 import numpy as np
 import numpy.typing as npt
@@ -150,6 +152,7 @@ def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
     """Return rows with the same solutions and fewer cycles, and the number of variables."""
     rows = _differences([dict(row) for row in rows])
     rows, size = _blocks(rows, n)
+    rows, size = _shared(rows, size)
     return _independent(rows), size
 
 
@@ -207,6 +210,44 @@ def _blocks(rows: list[Row], n: int) -> tuple[list[Row], int]:
             rows[k][size] = a
         size += 1
     return rows + fresh, size
+
+
+def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
+    """Join entries that two rows share, whatever else they occur in: the largest sets first.
+
+    s entries in two rows close s - 1 cycles, their sum as one variable none.
+    """
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    pairs = Counter(pair for of in touching.values() for pair in combinations(sorted(of), 2))
+    waiting = [(-count, pair) for pair, count in pairs.items() if count > 1]
+    heapify(waiting)
+    while waiting:
+        _, (k, j) = heappop(waiting)
+        both = rows[k].keys() & rows[j].keys()
+        alike = {v for v in both if rows[k][v] == rows[j][v]}
+        members = max(alike, both - alike, key=len)
+        if len(members) < 2:
+            continue
+        if len(both) - len(members) > 1:  # the rest of them later
+            heappush(waiting, (len(members) - len(both), (k, j)))
+        sign = 1 if members <= alike else -1
+        lead = {v: rows[k][v] for v in members}
+        for v in members:
+            del rows[k][v], rows[j][v]
+            touching[v] -= {k, j}
+        rows[k][size], rows[j][size] = 1, sign
+        for other, count in Counter(i for v in members for i in touching[v]).items():
+            if count > 1:
+                heappush(waiting, (-count, (other, len(rows))))
+        for v in members:
+            touching[v].add(len(rows))
+        touching[size] = {k, j, len(rows)}
+        rows.append({size: -1} | lead)
+        size += 1
+    return rows, size
 
 
 def _independent(rows: list[Row]) -> list[Row]:
