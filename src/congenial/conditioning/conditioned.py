@@ -296,7 +296,9 @@ class Conditioned:
 
     def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> exact.Tables:
         weights = self._shared_weights(counts, self.forest.orientation)
-        return exact.prepare(self.forest, weights, compose=compose)
+        # draws that depend on the counts are charged the limit, see `error_bound`
+        loose = compose and counts is not None
+        return exact.prepare(self.forest, weights, compose=compose, loose=loose)
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry and, after them, of block sums: any value, none."""

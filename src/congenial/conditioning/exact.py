@@ -30,6 +30,8 @@ _MANY = 1_200_000
 _CUT = 1e-12
 # Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
 _MEMORY_LIMIT = 1 << 28
+# What windows are meant to cut of what the limit leaves; they may cut all of it.
+_SPENT = 0.25
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
@@ -82,8 +84,13 @@ def error_limit(n: int) -> float:
     return ERROR_LIMIT * max(1.0, n / _MANY)
 
 
-def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -> Tables:
+def prepare(
+    forest: SumForest, weights: SharedUnary, *, compose: bool = False, loose: bool = False
+) -> Tables:
     """Compile, place windows, fill and verify the messages of a forest.
+
+    Windows may cut as much as the limit allows if `loose`: for draws that the limit is charged for
+    whatever their own bound.
 
     Raises
     ------
@@ -110,7 +117,7 @@ def prepare(forest: SumForest, weights: SharedUnary, *, compose: bool = False) -
         if compose:
             network = split_directly(network)
         limit = error_limit(forest.n)
-        tables = _widen_until_certified(network, place_classes(network), limit)
+        tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
         if _out_of_reach(tables, weights, far):
             return tables
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
@@ -172,14 +179,17 @@ def _out_of_reach(tables: Tables, weights: SharedUnary, far: tuple[IntArray, Int
     return bool(lower.all() and upper.all())
 
 
-def _widen_until_certified(network: Network, place: Placement, limit: float) -> Tables:
+def _widen_until_certified(
+    network: Network, place: Placement, limit: float, *, loose: bool
+) -> Tables:
     # tails cut off need not be much less than what rounding costs anyhow
-    wanted = max(_CUT, 0.1 * _least_rounding(network))
+    rounding = _least_rounding(network)
+    wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
     generous, last = 1.04, np.inf
     for _ in range(12):
         lo, hi = windows(network, place, cut=wanted, generous=generous)
         tables, cut = _fill(network, place, lo, hi, wanted)
-        enough = max(20.0 * _CUT, 0.5 * tables.error)
+        enough = max(20.0 * _CUT, limit - rounding if loose else 0.5 * tables.error)
         stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
         if cut <= enough or stalled:
             if tables.error > limit:

@@ -87,21 +87,21 @@ def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
     unary, tilt = network.unary, network.tilt
     kind, scale = _stand_in(unary, network.slots)
-    v = np.maximum(network.variable, 0)
-    count = v.size
+    at = np.flatnonzero(network.variable >= 0)
+    v = network.variable[at]
     own = [
         np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
     ]
-    mean: FloatArray = np.empty(count)
-    var = np.empty_like(mean)
-    unary_laws.moments(*own, mean, var)
+    middle, spread = np.empty(v.size), np.empty(v.size)
+    unary_laws.moments(*own, middle, spread)
+    _, wide, center, low, high, tilted = own
     # seen from above: the mirror image of the lower side
-    law = unary.kind[v].astype(np.int64)
-    spread: FloatArray = own[1].astype(np.float64)
-    args = law, spread, var
-    rate_lo = _decay(*args, tilt[v], mean - unary.lo[v], unary.hi[v] - unary.center[v])
-    rate_hi = _decay(*args, -tilt[v], unary.hi[v] - mean, unary.center[v] - unary.lo[v])
-    support_lo, support_hi = unary.lo[v], unary.hi[v]
+    args = unary.kind[v].astype(np.int64), wide, spread
+    falls = _decay(*args, tilted, middle - low, high - center)
+    rises = _decay(*args, -tilted, high - middle, center - low)
+    columns = np.empty((6, network.ctype.size))
+    columns[:, at] = middle, spread, low, high, falls, rises
+    mean, var, support_lo, support_hi, rate_lo, rate_hi = columns
     messages.propagate(
         network.ctype,
         network.left,
@@ -115,7 +115,7 @@ def place_classes(network: Network) -> Placement:
         rate_hi,
         _TAIL,
     )
-    return Placement(mean, np.asarray(var), support_lo, support_hi, rate_lo, rate_hi)
+    return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
 
 
 def windows(
