@@ -31,7 +31,9 @@ _CUT = 1e-12
 # Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
 _MEMORY_LIMIT = 1 << 28
 # What windows are meant to cut of what the limit leaves; they may cut all of it.
-_SPENT = 0.25
+_SPENT = 0.6
+# Windows are placed so that every choice may lose its share, and lose so many times less in all.
+_PLACED = 20.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
@@ -187,7 +189,7 @@ def _widen_until_certified(
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
     generous, last = 1.04, np.inf
     for _ in range(12):
-        lo, hi = windows(network, place, cut=wanted, generous=generous)
+        lo, hi = windows(network, place, cut=min(_PLACED * wanted, 0.5), generous=generous)
         tables, cut = _fill(network, place, lo, hi, wanted)
         enough = max(20.0 * _CUT, limit - rounding if loose else 0.5 * tables.error)
         stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
@@ -267,7 +269,7 @@ def _fill(
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     filled = Messages(lo, hi, offset, table, factor, errors)
-    cut = cut_off(network, filled, place, 1e-3 * wanted / (network.choices + 1.0))
+    cut = cut_off(network, filled, place, 0.1 * wanted / (network.choices + 1.0))
     # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61

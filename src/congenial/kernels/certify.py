@@ -19,6 +19,10 @@ from congenial.kernels.messages import MERGE, PRODUCT
 
 # Stands for all that underflows, relative to the largest entry of a table.
 TINY = 1e-290
+# Unsigned indices are never counted from the end, so that the compiler uses vectors; counted with
+# them, -1 is the largest one.
+_U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+_U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
 
 
 @njit(inner=True)
@@ -51,11 +55,11 @@ def _tail(table, lost, step):
 
 
 @njit(inner=True)
-def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
+def _add_tail(out, first, down, edge, ratio, body, low_edge, low_ratio):
     """Add to out[i] the sum over k >= 1 of edge ratio^k Y(first + i - k).
 
     Y is `body` on 0 .. n - 1, with the geometric tail (low_edge, low_ratio) before it and nothing
-    after it.
+    after it. If `down`, `out` and `body` are read from their ends.
     """
     if edge <= 0.0:
         return
@@ -63,75 +67,78 @@ def _add_tail(out, first, edge, ratio, body, low_edge, low_ratio):
     last = first + out.size - 1
     joint = ratio * low_ratio if low_edge > 0.0 else 0.0
     if not (joint < 1.0) or not (ratio < np.inf):
-        out[:] = np.inf
+        for i in range(out.size):
+            out[i] = np.inf
         return
     t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
-    before = t
+    # places of body[0] and of what belongs to it in `out`
+    way = ~_U0 if down else _U1
+    x = np.uint64(n - 1 if down else 0)
+    y = np.uint64(out.size - 1 if down else 0) - way * np.uint64(first)
+    z, before = y, t
     for j in range(-1, first - 1, -1):
         before *= low_ratio
+        z -= way
         if j <= last:
-            out[j - first] += before
-    # four steps at a time: the next four values need the last one only
-    r, r2, r3, r4 = ratio, ratio**2, ratio**3, ratio**4
-    stop = min(last, n)
+            out[z] += before
+    r = ratio
+    r2 = r * r
+    r3, r4 = r2 * r, r2 * r2
+    stop = min(last + 1, n)
     j = 0
-    while j + 4 <= min(first, stop + 1):
-        a, b, c, d = edge * body[j], edge * body[j + 1], edge * body[j + 2], edge * body[j + 3]
+    while j < min(first, stop):
+        t = r * (t + edge * body[x])
+        x, y, j = x + way, y + way, j + 1
+    # four steps at a time: the next four values need the last one only
+    while j + 4 <= stop:
+        x1, y1 = x + way, y + way
+        x2, y2 = x1 + way, y1 + way
+        x3, y3 = x2 + way, y2 + way
+        a, b, c, d = edge * body[x], edge * body[x1], edge * body[x2], edge * body[x3]
+        out[y] += t
+        out[y1] += r * (t + a)
+        out[y2] += r2 * (t + a) + r * b
+        out[y3] += r3 * (t + a) + (r2 * b + r * c)
         t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
-        j += 4
-    while j < min(first, stop + 1):
-        t = r * (t + edge * body[j])
-        j += 1
-    while j + 4 <= min(stop + 1, n):
-        at = j - first
-        a, b, c, d = edge * body[j], edge * body[j + 1], edge * body[j + 2], edge * body[j + 3]
-        out[at] += t
-        out[at + 1] += r * (t + a)
-        out[at + 2] += r2 * (t + a) + r * b
-        out[at + 3] += r3 * (t + a) + (r2 * b + r * c)
-        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
-        j += 4
+        x, y, j = x3 + way, y3 + way, j + 4
     while j <= last:
         if j >= first:
-            out[j - first] += t
+            out[y] += t
         t *= r
         if j < n:
-            t += r * edge * body[j]
-        j += 1
+            t += r * edge * body[x]
+        x, y, j = x + way, y + way, j + 1
 
 
 @njit(inline="always", inner=True)
-def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out):
-    """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i]."""
-    whole_a, down_a = _both_ways(a, lost_a)
-    whole_b, down_b = _both_ways(b, lost_b)
+def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out, work):
+    """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i].
+
+    `work` has four lines, as `certify` makes them.
+    """
+    whole_a, whole_b = work[0, : a.size], work[1, : b.size]
+    _add(a, lost_a, whole_a)
+    _add(b, lost_b, whole_b)
     if not crossed:
-        _cross(lost_a, whole_b, small, first, out)
-        _cross(lost_b, a, small, first, out)
-    # a's upper end against b read upwards, then the mirror images
+        # no table's entries are above 1, but for a little rounding
+        top = 1.0 + 1e-9
+        top += _cross(lost_b, a, top, small, first, out, work[2], work[3])
+        _cross(lost_a, whole_b, top, small, first, out, work[2], work[3])
+    # upper ends against the other part read upwards, then the mirror images
     back = a.size + b.size - 2 - (first + out.size - 1)
-    low_a, ratio_a, high_a, rise_a = tails_a[0], tails_a[1], tails_a[2], tails_a[3]
-    low_b, ratio_b, high_b, rise_b = tails_b[0], tails_b[1], tails_b[2], tails_b[3]
-    _add_tail(out, first - a.size + 1, high_a, rise_a, whole_b, low_b, ratio_b)
-    _add_tail(out, first - b.size + 1, high_b, rise_b, whole_a, low_a, ratio_a)
-    n = out.size
-    down = np.empty(n)
-    for k in range(n):
-        down[k] = out[n - 1 - k]
-    _add_tail(down, back - a.size + 1, low_a, ratio_a, down_b, high_b, rise_b)
-    _add_tail(down, back - b.size + 1, low_b, ratio_b, down_a, high_a, rise_a)
-    for k in range(n):
-        out[k] = down[n - 1 - k]
+    for side in range(2):
+        down = side == 1
+        begin, i, k = (back, 0, 2) if down else (first, 2, 0)
+        edge_a, ratio_a, low_a, fall_a = tails_a[i], tails_a[i + 1], tails_a[k], tails_a[k + 1]
+        edge_b, ratio_b, low_b, fall_b = tails_b[i], tails_b[i + 1], tails_b[k], tails_b[k + 1]
+        _add_tail(out, begin - a.size + 1, down, edge_a, ratio_a, whole_b, low_b, fall_b)
+        _add_tail(out, begin - b.size + 1, down, edge_b, ratio_b, whole_a, low_a, fall_a)
 
 
 @njit(inner=True)
-def _both_ways(table, lost):
-    """Return table + lost, and the same read downwards."""
-    n = table.size
-    whole, down = np.empty(n), np.empty(n)
-    for k in range(n):
-        whole[k] = down[n - 1 - k] = table[k] + lost[k]
-    return whole, down
+def _add(x, y, out):
+    for k in range(out.size):
+        out[k] = x[k] + y[k]
 
 
 @njit(inner=True)
@@ -143,54 +150,47 @@ def _total(x, begin, stop):
     return out
 
 
-@njit(inner=True)
-def _cross(lost, other, small, first, out):
-    """Add a bound on (lost * other)[first + i] to out[i].
+@njit(inner=True, fused=True)
+def _cross(lost, other, top, small, first, out, wide, row):
+    """Add (lost * other)[first + i] to out[i], or a little more; return the sum of `lost`.
 
-    Losses are summed over short blocks and multiplied by the largest entry of `other` that the
-    block meets; blocks are short against the width of `other`, so the bound is little larger.
+    Where eight losses together are at most `small`, the largest entry of `other`, which is at most
+    `top`, stands for all that they meet. `wide` and `row` are for work.
     """
-    n = other.size
-    top = other[0]
-    for k in range(1, n):
-        top = max(top, other[k])
-    whole = _total(lost, 0, lost.size)
-    if whole <= small:
-        for k in range(out.size):
-            out[k] += whole * top
-        return
-    block = min(max(n // 24, 1), 64)
-    # peak[t + block - 1] is the largest of other[t .. t + block - 1]
-    peak = np.empty(n + block - 1)
-    for k in range(peak.size):
-        peak[k] = 0.0
-    for r in range(block):
-        _raise(peak[block - 1 - r : block - 1 - r + n], other)
-    rest = 0.0
-    for i in range(0, lost.size, block):
-        w = _total(lost, i, min(i + block, lost.size))
-        if w <= small:
-            rest += w
+    n, m = other.size, out.size
+    rows = (lost.size + 7) // 8 * 8
+    for k in range(lost.size):
+        row[k] = lost[k]
+    for k in range(lost.size, rows):
+        row[k] = 0.0
+    # other[t - rows + first] at t, zero outside
+    for k in range(m + rows):
+        wide[k] = 0.0
+    to, of = np.uint64(max(0, rows - first)), np.uint64(max(0, first - rows))
+    for k in range(np.uint64(max(0, min(n + rows - first, m + rows) - max(0, rows - first)))):
+        wide[to + k] = other[of + k]
+    whole = rest = 0.0
+    for i in range(0, rows, 8):
+        a0, a1, a2, a3 = row[i], row[i + 1], row[i + 2], row[i + 3]
+        a4, a5, a6, a7 = row[i + 4], row[i + 5], row[i + 6], row[i + 7]
+        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+        whole += here
+        if here <= small:
+            rest += here
             continue
-        begin, stop = max(0, i - first), min(out.size, i + block - 1 + n - first)
-        if stop > begin:
-            at = begin + first - i
-            _add_scaled(out[begin:stop], w, peak[at : at + stop - begin])
+        begin, stop = max(0, i - first), min(m, i + 7 + n - first)
+        at = np.uint64(rows - i - 7)
+        for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
+            j = at + k
+            t = (a0 * wide[j + _U7] + a1 * wide[j + _U6]) + (
+                a2 * wide[j + _U5] + a3 * wide[j + _U4]
+            )
+            u = (a4 * wide[j + _U3] + a5 * wide[j + _U2]) + (a6 * wide[j + _U1] + a7 * wide[j])
+            out[k] += t + u
     rest *= top
-    for j in range(out.size):
-        out[j] += rest
-
-
-@njit(inner=True)
-def _raise(out, other):
-    for k in range(out.size):
-        out[k] = max(out[k], other[k])
-
-
-@njit(inner=True)
-def _add_scaled(out, w, other):
-    for k in range(out.size):
-        out[k] += w * other[k]
+    for k in range(m):
+        out[k] += rest
+    return whole
 
 
 @njit()
@@ -220,6 +220,13 @@ def certify(
     instead of being followed entry by entry. Where `crossed`, what the parts of a merge lost
     inside their windows is there already.
     """
+    most = 0
+    for c in range(begin, end):
+        most = max(most, hi[c] - lo[c] + 1)
+        if left[c] >= 0:
+            a, b = left[c], right[c]
+            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
+    work = np.empty((4, 2 * most + 8))
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -250,9 +257,11 @@ def certify(
                 small,
                 crossed[c],
                 out,
+                work,
             )
+            scale = 1.0 / factor[c]
             for i in range(width):
-                out[i] /= factor[c]
+                out[i] *= scale
         else:
             out[:] = 0.0
         for i in range(width):

@@ -27,7 +27,8 @@ PRODUCT = 2
 
 
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
-_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
+_U3, _U4 = np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
 # How far the first guess of a sum lies above the few terms that it is made of.
 _ABOVE = 2.0**12
@@ -68,18 +69,34 @@ def convolve(a, b, first, out):
     nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
     them; where it proves to lie below twice a sum, they are taken again from a higher one.
     """
+    _convolve(a, b, first, out, np.empty((4, _room(max(a.size, b.size, out.size)))))
+
+
+@njit(inner=True)
+def _room(most):
+    """Return the length of the lines that `_convolve` works in, for arrays of up to `most`."""
+    return 2 * most + 16
+
+
+@njit(inner=True)
+def _convolve(a, b, first, out, work):
+    """Do what `convolve` says in the four lines of `work`."""
     if a.size > b.size:
         a, b = b, a
     n, rows = out.size, (a.size + 7) // 8 * 8
-    low, anchor, row = np.empty(n), np.zeros(n), np.zeros(rows)
-    for i in range(a.size):
-        row[i] = a[i]
+    low, anchor, row, wide = work[0], work[1, :n], work[2], work[3]
+    for i in range(rows):
+        row[i] = a[i] if i < a.size else 0.0
     # b[t - rows + first] at t, zero outside, so that every run of eight terms is whole
-    wide = np.zeros(n + rows + 7)
-    begin = rows - first
-    for j in range(max(0, -begin), min(b.size, wide.size - begin)):
-        wide[begin + j] = b[j]
+    size, begin = n + rows + 7, rows - first
+    for j in range(size):
+        wide[j] = 0.0
+    to, of = np.uint64(max(begin, 0)), np.uint64(max(-begin, 0))
+    for j in range(np.uint64(max(0, min(b.size + begin, size) - max(begin, 0)))):
+        wide[to + j] = b[of + j]
     step = max(4, (a.size + 7) // 8)
+    for j in range(n):
+        anchor[j] = 0.0
     for k in range(0, a.size + step - 1, step):
         i = min(k, a.size - 1)
         _add_row(anchor, _ABOVE * row[i], wide, rows - i)
@@ -112,6 +129,21 @@ def convolve(a, b, first, out):
         if not above:
             for j in range(n):
                 anchor[j] = max(anchor[j], 4.0 * out[j])
+
+
+@njit(inner=True)
+def _largest(x):
+    """Return the largest of nonnegative numbers; four comparisons need not wait for one another."""
+    p = q = r = s = 0.0
+    fours = _U4 * np.uint64(x.size // 4)
+    for i in range(_U0, fours, _U4):
+        p = max(p, x[i])
+        q = max(q, x[i + _U1])
+        r = max(r, x[i + _U2])
+        s = max(s, x[i + _U3])
+    for i in range(fours, np.uint64(x.size)):
+        p = max(p, x[i])
+    return max(p, q, r, s)
 
 
 @njit(inner=True)
@@ -152,6 +184,13 @@ def fill(
     ``factor`` is the power of two that a table was divided by; ``log_scale`` is the
     logarithm of all factors taken out of a table. Classes without a window are passed over.
     """
+    most = 0
+    for c in range(begin, end):
+        most = max(most, hi[c] - lo[c] + 1)
+        if ctype[c] != UNARY:
+            a, b = left[c], right[c]
+            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
+    work = np.empty((4, _room(most)))
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -169,11 +208,8 @@ def fill(
         else:
             wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-            convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out)
-        top = out[0]
-        for i in range(1, width):
-            top = max(top, out[i])
-        top = power_above(top)
+            _convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
+        top = power_above(_largest(out))
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
         scale = 1.0 / top
