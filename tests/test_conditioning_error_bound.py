@@ -119,6 +119,35 @@ def test_the_bound_of_wide_tables(name):
     assert tables.error < 1e-10  # and the certificate says something
 
 
+@pytest.mark.parametrize("lo", [-INF, -15.0])
+@pytest.mark.parametrize("scale", [2.0, 6.0])
+def test_the_bound_is_within_ten_times_the_loss_after_many_merges(scale, lo):
+    scales = scale * (1.0 + 0.2 * np.sin(np.arange(65)))
+    tree, one = wide_star("laplace", list(scales), pinned=(0,), lo=lo)
+    forest, unary = of_tree(tree), weights_of(one)
+    wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
+    for cut in (1e-6, 1e-4):
+        tables, bound, _ = filled(forest, unary, cut=cut, generous=1.0)
+        loss = -np.expm1(exact.log_sum(tables) - exact.log_sum(wide))
+        assert loss > 1e-10
+        assert 1.0 - 1e-3 < bound / loss < 10.0
+
+
+def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
+    tree = cg.Tree.from_parents([-1, *[0] * 5, *[k for k in range(1, 6) for _ in range(6)]])
+    x = tree.roll_up(np.arange(30) % 7)
+    mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
+    free = cg.consistent(tree) & cg.exactly([0])
+    charged = cg.condition(mechanism, free & cg.nonnegative())
+    loose, tight = charged._prepare(x, compose=True), charged._prepare(x)
+    assert tight.error < 2e-11
+    assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.error_bound
+    weights = charged._shared_weights(x, charged.forest.orientation)
+    assert loose.table.size < 0.9 * exact.prepare(charged.forest, weights, compose=True).table.size
+    equalities = cg.condition(mechanism, free)
+    assert equalities._draw_tables.error == equalities.error_bound < 2e-11
+
+
 @pytest.mark.parametrize("name", WIDE)
 def test_what_every_message_lost_is_within_its_bound(name):
     tree, one = WIDE[name]

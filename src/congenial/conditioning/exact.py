@@ -33,7 +33,7 @@ _MEMORY_LIMIT = 1 << 28
 # What windows are meant to cut of what the limit leaves; they may cut all of it.
 _SPENT = 0.6
 # Windows are placed so that every choice may lose its share, and lose so many times less in all.
-_PLACED = 20.0
+_PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
@@ -269,7 +269,7 @@ def _fill(
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     filled = Messages(lo, hi, offset, table, factor, errors)
-    cut = cut_off(network, filled, place, 0.1 * wanted / (network.choices + 1.0))
+    cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
     # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61

@@ -92,13 +92,15 @@ def place_classes(network: Network) -> Placement:
     own = [
         np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
     ]
-    middle, spread = np.empty(v.size), np.empty(v.size)
+    middle: FloatArray = np.empty(v.size)
+    spread = np.empty_like(middle)
     unary_laws.moments(*own, middle, spread)
-    _, wide, center, low, high, tilted = own
+    center, low, high, tilted = (np.asarray(c, dtype=np.float64) for c in own[2:])
+    law = unary.kind[v].astype(np.int64)
+    wide: FloatArray = own[1].astype(np.float64)
     # seen from above: the mirror image of the lower side
-    args = unary.kind[v].astype(np.int64), wide, spread
-    falls = _decay(*args, tilted, middle - low, high - center)
-    rises = _decay(*args, -tilted, high - middle, center - low)
+    falls = _decay(law, wide, spread, tilted, middle - low, high - center)
+    rises = _decay(law, wide, spread, -tilted, high - middle, center - low)
     columns = np.empty((6, network.ctype.size))
     columns[:, at] = middle, spread, low, high, falls, rises
     mean, var, support_lo, support_hi, rate_lo, rate_hi = columns
