@@ -56,7 +56,7 @@ SHARES = (
         ),
         ("differences.place_blocks", "i8 i8 f8"),
         ("differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
-        ("messages.convolve", "f8* f8* i8 f8*"),
+        ("messages.convolve", "f8* f8* i8 f8* f8**"),
         ("messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
         ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8*"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),

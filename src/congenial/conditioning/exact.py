@@ -111,14 +111,15 @@ def prepare(
     theta = tilts(forest, weights)
     unary = weights.unary
     composed = composable(unary) * np.int8(compose)
+    limit = error_limit(forest.n)
+    cut = 0.5 * _PLACED * _SPENT * limit if loose else _CUT
     for attempt in range(24):
-        far = _far(forest, weights, theta, attempt)
+        far = _far(forest, weights, theta, attempt, cut)
         clipped = _without_bounds(weights, far)
         ways = np.resize(composed, clipped.unary.kind.size)
         network = compile_network(forest, clipped, theta, ways)
         if compose:
             network = split_directly(network)
-        limit = error_limit(forest.n)
         tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
         if _out_of_reach(tables, weights, far):
             return tables
@@ -126,16 +127,16 @@ def prepare(
 
 
 def _far(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int, cut: float
 ) -> tuple[IntArray, IntArray]:
     """Return the variables whose lower, and whose upper, bound lies where windows hardly reach.
 
     At first a leaf's tail is followed from its centre until it has lost what a window may cut,
-    with some room; later, and elsewhere, much farther.
+    `cut` of all leaves, with some room; later, and elsewhere, much farther.
     """
     unary, code = weights.unary, weights.code
     scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
-    nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(_CUT))
+    nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(cut))
     most = 4.0 ** max(attempt - 1, 0) * (256.0 * scale + 256.0)
     near = np.zeros(code.size, dtype=np.bool_)
     if attempt == 0:

@@ -79,7 +79,8 @@ def convolve_wide(
     for begin, end in _runs(~done):
         for start in range(begin, end, piece):
             rest = np.empty(min(piece, end - start))
-            messages.convolve(a, b, first + start, rest)
+            work = np.empty((4, 2 * max(a.size, b.size, rest.size) + 16))
+            messages.convolve(a, b, first + start, rest, work)
             with np.errstate(divide="ignore"):
                 log_out[start : start + rest.size] = np.log(rest)
         relative[begin:end] = TOLERANCE - _SCALING

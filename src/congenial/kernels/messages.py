@@ -60,7 +60,7 @@ def _add_row(out, w, wide, at):
 
 
 @njit()
-def convolve(a, b, first, out):
+def convolve(a, b, first, out, work):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
     Terms are added four at a time and then with compensation (Neumaier 1974), so that the relative
@@ -68,19 +68,9 @@ def convolve(a, b, first, out):
     for adding four of them, one and what compensation leaves for the rest. All terms are
     nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
     them; where it proves to lie below twice a sum, they are taken again from a higher one.
+
+    `work` has four lines, each 16 longer than twice the longest of the arrays.
     """
-    _convolve(a, b, first, out, np.empty((4, _room(max(a.size, b.size, out.size)))))
-
-
-@njit(inner=True)
-def _room(most):
-    """Return the length of the lines that `_convolve` works in, for arrays of up to `most`."""
-    return 2 * most + 16
-
-
-@njit(inner=True)
-def _convolve(a, b, first, out, work):
-    """Do what `convolve` says in the four lines of `work`."""
     if a.size > b.size:
         a, b = b, a
     n, rows = out.size, (a.size + 7) // 8 * 8
@@ -190,7 +180,7 @@ def fill(
         if ctype[c] != UNARY:
             a, b = left[c], right[c]
             most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
-    work = np.empty((4, _room(most)))
+    work = np.empty((4, 2 * most + 16))
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -208,7 +198,7 @@ def fill(
         else:
             wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-            _convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
+            convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
         top = power_above(_largest(out))
         factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
