@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from decimal import Decimal, localcontext
+from itertools import accumulate
+
 import numpy as np
 import pytest
 from scipy.stats import chi2, kstest
 
 import congenial as cg
 from congenial.errors import ArgumentError, CongenialError
+from congenial.mechanisms import discrete_gaussian
 
 DRAWS = 20_000
 FAILS = 1e-6
@@ -148,6 +152,36 @@ def test_draws_take_extreme_words_without_harm(kind):
         words = words[:, :1]
     noise = law.draw(words, np.array([3.0]))
     assert (np.abs(noise) <= 3.0 * 64 * np.log(2) + 1).all()
+
+
+@pytest.mark.parametrize("sigma", [0.01, 0.4, 1.0, 9.3, 300.0])
+def test_gaussian_tables_are_exact_to_the_last_bit(sigma):
+    """Against sums of decimals with 60 digits; the law of a word is in the table."""
+    table = discrete_gaussian._thresholds(sigma)
+    reach = table.size // 2
+    with localcontext(prec=60):
+        rate = -1 / (2 * Decimal(sigma) ** 2)
+        weights = [(rate * k * k).exp() for k in range(-reach, reach + 1)]
+        total = sum(weights)
+        share = [value * 2**64 / total for value in accumulate(weights)]
+    apart = [abs(int(t) - s) for t, s in zip(table, share[:-1], strict=True)]
+    assert max(apart) <= 1
+    assert (np.diff(table.astype(np.float64)) >= 0).all()
+    # a draw is the first value whose entry is above the word
+    law = cg.DiscreteGaussian(sigma)
+    words = np.array([0, table[reach] - np.uint64(1), table[reach]], dtype=np.uint64)
+    expected = np.searchsorted(table, words, side="right") - reach
+    assert law.draw(words[:, None], np.array([sigma]))[:, 0].tolist() == expected.tolist()
+    stated = law.sampling_error(np.array([sigma]))
+    assert len(apart) * 2.0**-64 <= stated < 1e-15
+
+
+def test_wide_gaussian_noise_is_drawn_from_doubles_and_says_so():
+    law = cg.DiscreteGaussian([4096.0, 4097.0])
+    exact, wide = (law.sampling_error(np.array([s])) for s in (4096.0, 4097.0))
+    assert wide > 1000 * exact
+    drawn = law.draw(cg.seeded(3).bits(40_000).reshape(-1, 2), np.array([4096.0, 4097.0]))
+    assert np.std(drawn, axis=0) == pytest.approx([4096.0, 4097.0], rel=0.03)
 
 
 @pytest.mark.parametrize("kind", sorted(DISCRETE))

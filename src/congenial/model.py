@@ -233,7 +233,7 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) 
         owed = with_sampler_error(epsilon, 0.0, error)
         if owed <= kept:
             return Model(plan, tree, mechanism, invariant, need, split, delta - kept)
-        kept = 1.2 * owed  # more noise, a little wider, has a little more error
+        kept = 1.2 * owed  # wider noise has a little more error
         if kept > 0.5 * delta:
             raise PrivacyError(
                 f"privacy.delta is {delta:g}, and the numerical error of {len(tree)} draws of "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
 from typing import ClassVar
 
 import numpy as np
@@ -25,7 +26,8 @@ from congenial.mechanisms.law import (
 _REACH = 12.0
 # Above this many steps, sums over the grid equal integrals: they differ by exp(-2 pi^2 sigma^2).
 _SMOOTH = 4.0
-# A table of draws has 24 entries a step of sigma.
+# A table of draws has 24 entries a step of sigma, exact up to the first of these.
+_MOST_EXACT, _BITS = 2.0**12, 256
 MOST_TABULATED = 2.0**20
 
 
@@ -91,6 +93,9 @@ class DiscreteGaussian:
     def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
         """Noise of shape (rows, n) by inversion of the tabulated distribution function.
 
+        Up to 2^12 steps of the grid the table holds whole multiples of 2^-64, worked out in
+        integers of 256 bits; beyond, sums of doubles.
+
         Raises
         ------
         UnsupportedError
@@ -107,6 +112,11 @@ class DiscreteGaussian:
         uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
         for sigma in finite:
             columns = np.flatnonzero(steps == sigma)
+            if sigma <= _MOST_EXACT:
+                table = _thresholds(float(sigma))
+                index = np.searchsorted(table, words[:, columns], side="right")
+                out[:, columns] = index - table.size // 2
+                continue
             values, weights = _weights(float(sigma))
             cumulative = np.cumsum(weights)
             index = np.searchsorted(cumulative, uniform[:, columns] * cumulative[-1], side="right")
@@ -114,9 +124,37 @@ class DiscreteGaussian:
         return placed(out, self.granularity)
 
     def sampling_error(self, scales: FloatArray) -> float:
-        """Bound on total variation: the 2^-53 grid and a running sum of that many terms."""
+        """Bound on total variation: each entry of a table is off by 2^-64, or by 2^-51 if wide.
+
+        The doubles of a wide table are a running sum on the grid of 2^-53. What is cut off beyond
+        the table is below 2^-100.
+        """
         steps = scales[np.isfinite(scales)] / self.granularity
-        return float(np.sum((2 * _REACH * steps + 20.0) * 2.0**-51))
+        entries = 2.0 * _REACH * steps + 20.0
+        return float(np.sum(entries * np.where(steps <= _MOST_EXACT, 2.0**-63, 2.0**-51)))
+
+
+def _thresholds(sigma: float) -> Words:
+    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
+
+    Notes
+    -----
+    With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
+    the rounding of each product adds up to less than k^2 units of 2^-256.
+    """
+    reach = int(np.ceil(_REACH * sigma)) + 8
+    with localcontext(prec=100):
+        q = int((-1 / (2 * Decimal(sigma) ** 2)).exp() * Decimal(2) ** _BITS)
+    weights, ratio, square = [1 << _BITS], q, (q * q) >> _BITS
+    for _ in range(reach):
+        weights.append((weights[-1] * ratio) >> _BITS)
+        ratio = (ratio * square) >> _BITS
+    total = 2 * sum(weights) - weights[0]
+    table, below = np.empty(2 * reach, dtype=np.uint64), 0
+    for at in range(2 * reach):
+        below += weights[abs(at - reach)]
+        table[at] = min((below << 64) // total, 2**64 - 1)
+    return table
 
 
 def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
