@@ -214,7 +214,7 @@ def test_the_number_of_scales_and_of_queries_is_checked():
         with pytest.raises(ArgumentError, match="at least one query"):
             cg.Additive(cg.DiscreteLaplace(1.0), queries)
     for queries in ("tree", 2.5, True, None):
-        with pytest.raises(ArgumentError, match="Tree or a number"):
+        with pytest.raises(ArgumentError, match="a number of queries"):
             cg.Additive(cg.DiscreteLaplace(1.0), queries)
 
 
