@@ -212,6 +212,7 @@ def test_the_engines_laws_keep_to_their_guarantees(name):
     assert (claim.gamma_source, claim.whole_orders) == (WHOLE, True)
     assert "proofs/gaussian-bounds.md" in proofs_of(claim)
     assert claim.base_epsilon <= claim.epsilon < 1.05 * claim.base_epsilon
+    assert claim.gamma == round(claim.epsilon / claim.base_epsilon - 1.0, 9)
     space = space_of(engine)
     shares = []
     for delta in (1e-2, 1e-4, ZCDP_DELTA):
