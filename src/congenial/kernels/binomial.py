@@ -40,7 +40,7 @@ def fill_tables(n, odds, table, edges):
         whole = np.floor(h)
         if h == whole and l < 0.0:
             whole -= 1.0
-        for _ in range(int(whole)):
+        for _ in range(np.int64(whole)):
             table[used] = k
             used += 1
         weight[k, 0], weight[k, 1] = plus(h, l, -whole, 0.0)

@@ -70,7 +70,7 @@ def count_words(first, second, cls, values, begin, end):
                 out += _composition_words(values[first[i], column], cls[i])
             if second[i] >= 0:
                 out += _composition_words(-values[second[i], column], cls[i])
-    return int(1.01 * out + 4.0 * math.sqrt(out)) + 8
+    return np.int64(1.01 * out + 4.0 * math.sqrt(out)) + 8
 
 
 @njit()

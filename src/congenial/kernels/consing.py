@@ -69,7 +69,8 @@ def _found(keys, held, state, a, b, c, d):
         return count
     # spread the table over more of `held`
     mask = 4 * state[MASK] + 3
-    held[: mask + 1] = 0
+    for i in range(mask + 1):
+        held[i] = 0
     for k in range(count + 1):
         at = _place(_int(keys[k, 0]), _int(keys[k, 1]), _int(keys[k, 2]), _int(keys[k, 3]), mask)
         while held[at] > 0:
@@ -308,11 +309,14 @@ def compile_program(
         work.
     """
     n, m = above.size, owner.size
-    state[:] = 0
+    for i in range(state.size):
+        state[i] = 0
     state[RUN] = -1
     state[MASK], state[SLOTS], state[BEGIN], state[STOP] = FEWEST - 1, n, n, n
-    held[:FEWEST] = 0
-    slot_class[:n] = -1
+    for i in range(FEWEST):
+        held[i] = 0
+    for v in range(n):
+        slot_class[v] = -1
     most = 0
     for k in range(m):
         most = max(most, start[k + 1] - start[k])
@@ -390,7 +394,7 @@ def compile_program(
         state[BEGIN] -= 1
         begin = state[BEGIN]
         op[begin] = LINK
-        program[0, begin], program[1, begin] = slot, max(v, 0)
+        program[0, begin], program[1, begin] = slot, max(np.int64(v), 0)
         program[2, begin], program[3, begin] = 0, made  # zero times any slot
         if v >= 0:
             program[2, begin], program[3, begin] = sign[k], -1

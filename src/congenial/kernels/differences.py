@@ -132,7 +132,9 @@ def place_blocks(s, n, inverse):
 @njit(inner=True)
 def acceptance(log, i, top):
     """Return f(j) / (f(mode) 2^-i) as a 64-bit fraction, from `log_weight` of j and of the mode."""
-    h, l = plus(log[0], log[1], -top[0], -top[1])
+    h, l = log
+    t, tl = top
+    h, l = plus(h, l, -t, -tl)
     h, l = doubled_exp(h, l)
     power = math.ldexp(1.0, i + 32)
     h, l = h * power, l * power

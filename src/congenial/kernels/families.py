@@ -36,7 +36,8 @@ def sort(members, spare, size):
     begin = np.empty((1 << width) + 1, dtype=np.int64)
     for digit in range(digits):
         shift = digit * width
-        begin[:] = 0
+        for b in range(begin.size):
+            begin[b] = 0
         for i in range(size):
             spare[i] = members[i]
             begin[((((members[i] >> 32) - least) >> shift) & ((1 << width) - 1)) + 1] += 1
@@ -58,7 +59,8 @@ def families(above, owner, depth, start, member, bottom_up):
     the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
     """
     n, m = above.size, depth.size
-    start[:] = 0
+    for k in range(m + 1):
+        start[k] = 0
     first, plain, last, run = 0, True, -1, 0
     for v in range(n):
         k = above[v]
@@ -84,8 +86,10 @@ def families(above, owner, depth, start, member, bottom_up):
             start[0] = 0
     deepest = 0
     for k in range(m):
-        deepest = max(deepest, depth[k])
-    at = np.zeros(deepest + 2, dtype=np.int64)
+        deepest = max(deepest, np.int64(depth[k]))
+    at = np.empty(deepest + 2, dtype=np.int64)
+    for d in range(at.size):
+        at[d] = 0
     for k in range(m):
         at[deepest - depth[k] + 1] += 1
     for d in range(deepest + 1):
@@ -95,11 +99,12 @@ def families(above, owner, depth, start, member, bottom_up):
         by_depth[at[deepest - depth[k]]] = k
         at[deepest - depth[k]] += 1
     # each sum and all below it take consecutive places, itself the last
-    size = np.ones(m + 1, dtype=np.int32)
+    size, free = np.empty(m + 1, dtype=np.int32), np.empty(m + 1, dtype=np.int32)
+    for k in range(m + 1):
+        size[k], free[k] = 1, 0
     for k in by_depth:
         # index -1 is the last, as m is
         size[above[owner[k]] if owner[k] >= 0 else m] += size[k]
-    free = np.zeros(m + 1, dtype=np.int32)
     for k in by_depth[::-1]:
         top = above[owner[k]] if owner[k] >= 0 else m
         free[k] = free[top]

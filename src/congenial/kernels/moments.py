@@ -16,7 +16,7 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
     if length < 16.0:
         top = max(0.0, rate * length)
         s0 = s1 = s2 = 0.0
-        for j in range(int(length) + 1):
+        for j in range(np.int64(length) + 1):
             w = np.exp(rate * j - top)
             s0 += w
             s1 += w * j
@@ -27,23 +27,26 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
         mean = length * (0.5 + span / 12.0)
         var = length * (length + 2.0) / 12.0
         return np.log(length + 1.0) + 0.5 * span, mean, var + mean * mean
-    if rate > 0.0:  # mirror: j -> length - j
-        log_sum, mean, second = _geometric_moments(-rate, length)
-        mirrored = length - mean
-        return log_sum + span, mirrored, second - mean * mean + mirrored * mirrored
+    mirrored = rate > 0.0  # j -> length - j
+    rate = -abs(rate)
     gap = -np.expm1(rate)
     q = np.exp(rate)
     mean = q / gap
     var = q / (gap * gap)
     log_sum = -np.log(gap)
-    if span > -700.0:
+    if abs(span) < 700.0:
         m = length + 1.0
         tail = np.exp(rate * m)
         keep = -np.expm1(rate * m)
         log_sum += np.log(keep)
         mean -= m * tail / keep
         var -= m * m * tail / (keep * keep)
-    return log_sum, max(mean, 0.0), max(var, 1e-12) + mean * mean
+    second = max(var, 1e-12) + mean * mean
+    mean = max(mean, 0.0)
+    if mirrored:
+        far = length - mean
+        return log_sum + span, far, second - mean * mean + far * far
+    return log_sum, mean, second
 
 
 @njit(inner=True)

@@ -62,9 +62,9 @@ def number_weights(
     n = fixed.size
     mask = _FEWEST - 1
     count = 0
-    by_scale, by_lo, by_hi = int(scale.size > 1), int(lo.size > 1), int(hi.size > 1)
-    by_count, by_drop = int(counts.size > 1), int(dropped.size > 1)
-    by_way = int(orientation.size > 1)
+    by_scale, by_lo, by_hi = min(scale.size - 1, 1), min(lo.size - 1, 1), min(hi.size - 1, 1)
+    by_count, by_drop = min(counts.size - 1, 1), min(dropped.size - 1, 1)
+    by_way = min(orientation.size - 1, 1)
     last_scale, last_low, last_high = -1.0, 0.0, 0.0  # no scale is negative
     number = 0
     # codes of small counts with the same scale and bounds, which have the same mark
@@ -116,7 +116,8 @@ def number_weights(
             recent[place], marked[place] = number, mark
         if 2 * count > mask:
             # spread the table over more of `held`
-            held[: mask + 1] = 0
+            for k in range(mask + 1):
+                held[k] = 0
             mask = 4 * mask + 3
             for k in range(count):
                 at = _place(rows[k, 0], rows[k, 1], rows[k, 2], mask)

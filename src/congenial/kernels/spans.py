@@ -62,9 +62,11 @@ def spans(var, rate, out_var, out_rate, ahead, nats, out):
             out[c] = 0.0
             continue
         first, second = ahead[c], -ahead[c] * out_var[c] / var[c]
-        base = nats
-        base += _rate_function(abs(first), var[c], rate[c])[0]
-        base += _rate_function(abs(second), out_var[c], out_rate[c])[0] if out_var[c] < 1e29 else 0
+        own, slope = _rate_function(abs(first), var[c], rate[c])
+        base = nats + own
+        if out_var[c] < 1e29:
+            own, slope = _rate_function(abs(second), out_var[c], out_rate[c])
+            base += own
         v = 1.0 / (1.0 / var[c] + 1.0 / out_var[c])
         x = np.sqrt(2.0 * nats * v) + nats / max(rate[c] + out_rate[c], 1e-9) + abs(first)
         for _ in range(20):

@@ -71,7 +71,8 @@ def _room(tilt, least, most, var):
 @njit(inner=True)
 def _below(x):
     """Return the largest power of two at or below `x`, at most 1/2."""
-    return math.ldexp(0.5, min(0, math.frexp(x)[1]))
+    _, exponent = math.frexp(x)
+    return math.ldexp(0.5, min(0, np.int64(exponent)))
 
 
 @njit(inner=True)

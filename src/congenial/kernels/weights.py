@@ -34,12 +34,12 @@ def fill_unary(kind, inverse, center, tilt, lo, out):
             mode = hi if tilt > 0.0 else float(lo)
     mode = min(max(mode, float(lo)), hi)
     h, l = _exponent(kind, inverse, center, tilt, mode)
-    top, at = h, int(mode) - lo
+    top, at = h, np.int64(mode) - lo
     h, l = two_sum(h - top, l)
     h, l = doubled_exp(h, l)
     out[at] = h + l
     for step in (1, -1):
-        _fill_on(kind, inverse, center, tilt, int(mode), step, h, l, out, at)
+        _fill_on(kind, inverse, center, tilt, np.int64(mode), step, h, l, out, at)
     return top
 
 
@@ -103,7 +103,7 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
     x, xe = two_sum(-inverse, sign * tilt)
     q, ql = doubled_exp(x, xe)
     mode = np.floor(((n - 1.0) * q) / (1.0 - q)) - first
-    middle = int(min(max(mode, 0.0), out.size - 1.0))
+    middle = np.int64(min(max(mode, 0.0), out.size - 1.0))
     # k runs upwards from one end of `out`
     start = 0 if sign > 0 else out.size - 1
     out[start + sign * middle] = 1.0
