@@ -18,7 +18,7 @@ import numpy as np
 from congenial.conditioning.condition import condition
 from congenial.imaging.image import image
 from congenial.imaging.topdown import topdown_image
-from congenial.invariants import consistent, exactly, nonnegative
+from congenial.invariants import bounds, consistent, exactly, nonnegative
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
@@ -61,6 +61,7 @@ SHARES = (
         ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8*"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
         ("messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
+        ("reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
         ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
@@ -150,11 +151,13 @@ def _draw_from_each(method: Method) -> None:
     if method == "imaging":
         for norm in ("l2", "l1"):
             image(whole, pinned & nonnegative(), norm, integer=True).sample(x, rng=source)
+        image(whole, pinned & nonnegative()).sample(x, rng=source)
         topdown_image(whole, pinned & nonnegative()).sample(x, rng=source)
         return
     leaves_apart = Additive(DiscreteLaplace(np.where(tree.is_leaf, np.inf, 2.0)), tree)
     for mechanism in (whole, leaves_apart):
         condition(mechanism, pinned & nonnegative()).sample(x, 3, source)
+    condition(whole, pinned & bounds(-9, 99)).sample(x, 3, source)
     condition(Additive(DiscreteGaussian(2.0), tree), pinned).sample(x, 3, source)
     flat = Tree.from_parents([-1, *[0] * 3000])
     total = consistent(flat) & exactly([0])

@@ -32,7 +32,7 @@ _U5, _U6, _U7, _U8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
 @njit(inner=True)
 def _unit(total):
     """Return the power of two that brings `total` between 2^61 and 2^62."""
-    exponent = ((np.float64(total).view(np.int64) >> 52) & 0x7FF) - 1022
+    exponent = int((np.float64(total).view(np.int64) >> 52) & 0x7FF) - 1022
     # totals below 2^-900 have no probability to be met
     return np.int64((1085 - max(exponent, -900)) << 52).view(np.float64)
 

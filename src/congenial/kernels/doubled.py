@@ -84,7 +84,7 @@ def doubled_exp(x, xl):
         h, l = plus(h, l, 1.0, 0.0)
     for _ in range(6):
         h, l = times(h, l, h, l)
-    scale = math.ldexp(1.0, np.int64(k))
+    scale = math.ldexp(1.0, int(k))
     return h * scale, l * scale
 
 

@@ -86,7 +86,7 @@ def families(above, owner, depth, start, member, bottom_up):
             start[0] = 0
     deepest = 0
     for k in range(m):
-        deepest = max(deepest, np.int64(depth[k]))
+        deepest = max(deepest, depth[k])
     at = np.empty(deepest + 2, dtype=np.int64)
     for d in range(at.size):
         at[d] = 0

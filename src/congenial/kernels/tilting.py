@@ -72,7 +72,7 @@ def _room(tilt, least, most, var):
 def _below(x):
     """Return the largest power of two at or below `x`, at most 1/2."""
     _, exponent = math.frexp(x)
-    return math.ldexp(0.5, min(0, np.int64(exponent)))
+    return math.ldexp(0.5, min(0, exponent))
 
 
 @njit(inner=True)
