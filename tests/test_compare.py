@@ -71,6 +71,14 @@ def test_no_row_is_read_by_default(tmp_path):
             compare(plan, tmp_path, source=source, replicates=4)
 
 
+def test_names_of_nodes_that_come_from_the_rows_are_told(tmp_path):
+    hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
+    plan = read_plan(make_city(tmp_path, hierarchy=hierarchy))
+    found = compare(plan, tmp_path, replicates=2)
+    assert found.basis.endswith("but for the names of the nodes, which the plan leaves unprotected")
+    assert found.stamp is None
+
+
 @pytest.mark.parametrize("method", ["total", "counts", "public", "truth"])
 def test_confidential_counts_come_in_on_demand_alone(tmp_path, monkeypatch, method):
     """A spy stands where rows are counted."""
@@ -300,6 +308,8 @@ def test_the_stamp_is_everywhere(tmp_path):
     assert report.as_text(found).startswith(STAMP)
     clean = replace(found, stamp=None)
     assert STAMP not in report.as_text(clean)
+    report.write(clean, tmp_path / "out", command="c")
+    assert not (tmp_path / "out" / report.MARKER).exists()
 
 
 def test_the_command(tmp_path, capsys):

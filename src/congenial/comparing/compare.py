@@ -160,9 +160,12 @@ def compare(
     options += f" --simulate {seed}" if source.with_truth else f" --seed {seed}"
     if delta is not None:
         options = f"--delta {delta:g} {options}"
+    told = basis.told
+    if plan.hierarchy.domain == "data" and not (source.public or source.with_truth):
+        told += ", but for the names of the nodes, which the plan leaves unprotected"
     return Comparison(
         plain_plan(plan),
-        basis.told,
+        told,
         options,
         basis.stamp,
         replicates,

@@ -134,6 +134,7 @@ def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
         contents[MARKER] = MARKER_TEXT.encode()
     try:
         out.mkdir(parents=True, exist_ok=True)
+        (out / MARKER).unlink(missing_ok=True)  # of an earlier comparison
         return [replace_file(out / name, content) for name, content in contents.items()]
     except OSError as cause:
         raise ReleaseError(
