@@ -214,9 +214,9 @@ def test_consistent_takes_a_tree(wrong):
         cg.consistent(wrong)
 
 
-def test_a_joint_inequality_is_not_covered_by_the_exact_sampler():
-    with pytest.raises(UnsupportedError, match="joins several entries"):
-        cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), cg.at_least([1, 1], 0))
+def test_an_inequality_of_unequal_weights_is_not_covered_by_the_exact_sampler():
+    with pytest.raises(UnsupportedError, match="weighs its entries differently"):
+        cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), cg.at_least([1, 2], 0))
 
 
 @pytest.mark.parametrize(

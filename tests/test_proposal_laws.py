@@ -189,11 +189,11 @@ def test_the_law_is_that_of_the_exact_engine():
         assert "sampler='exact'" in conditioned.explain()
 
 
-JOINT = cg.linear([[1, 1, 1]], 6) & cg.at_least([[1, 1, 0], [0, 1, -1]], [2, -3])
+JOINT = cg.linear([[1, 1, 1]], 6) & cg.at_least([[2, 1, 0], [0, 1, -1]], [3, -3])
 
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
-def test_inequalities_that_join_entries_are_covered_for_studies(sampler):
+def test_inequalities_of_unequal_weights_are_covered_for_studies(sampler):
     x, scale = np.array([2, 1, 3]), 1.1
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), 3), JOINT, sampler)
     assert conditioned.exact is None
@@ -204,10 +204,10 @@ def test_inequalities_that_join_entries_are_covered_for_studies(sampler):
         assert "not known" in conditioned.explain()
     else:
         draws = conditioned.sample(x, DRAWS, cg.seeded(6))
-    assert ((draws[:, 0] + draws[:, 1] >= 2) & (draws[:, 1] - draws[:, 2] >= -3)).all()
+    assert ((2 * draws[:, 0] + draws[:, 1] >= 3) & (draws[:, 1] - draws[:, 2] >= -3)).all()
     for factor, right in ((1.0, True), (0.7, False), (1.3, False)):
         law = enumerate_law([[1, 1, 1]], "laplace", scale * factor, x)
-        inside = (law.states[:, 0] + law.states[:, 1] >= 2) & (
+        inside = (2 * law.states[:, 0] + law.states[:, 1] >= 3) & (
             law.states[:, 1] - law.states[:, 2] >= -3
         )
         mass = law.probabilities * inside

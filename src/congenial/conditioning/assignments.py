@@ -95,7 +95,7 @@ def choose_cut(
 
 def free_variables(system: SumSystem) -> list[int]:
     """Return the variables that are not fixed, block sums included."""
-    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    fixed = system.every_fixed
     return [int(v) for v in np.flatnonzero(~fixed)]
 
 
@@ -163,7 +163,7 @@ def weigh(
     NumericalError
         If the error bound cannot be met.
     """
-    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    fixed = system.every_fixed
     free = free_variables(system)
     budget = 40.0 + np.log(4.0 * system.size + 4.0)
     for _ in range(8):

@@ -57,8 +57,8 @@ def condition(
     mechanism : Additive or Mixture
         Continuous noise is covered under equalities alone, but for samplers by proposals.
     invariant : Invariant or Union
-        Sums with entries -1, 0, 1, bounds on single entries, and entries published exactly; for
-        samplers by proposals any linear conditions.
+        Sums with entries -1, 0, 1, equal or at least so much, bounds on single entries, and entries
+        published exactly; for samplers by proposals any linear conditions.
     sampler : {"auto", "exact", "gibbs", "rejection", "independence", "perfect", "tree-mh"}
         "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
         studies, which give no guarantee; "exact" refuses instead. The last four draw from
@@ -119,6 +119,11 @@ def condition(
             for c in invariant.alternatives
         ]
         needs = tuple(part.requirements for part in parts)
+        if any(need.inequalities[1].size for need in needs):
+            raise UnsupportedError(
+                "an alternative of a union has an at_least() condition between several entries; "
+                "give bounds on single entries."
+            )
         check_alternatives(needs)
         return ConditionedMixture(tuple(parts), (1.0,) * len(parts), needs)
     if step == 0.0 and isinstance(mechanism, Additive):
@@ -150,7 +155,7 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
         )
     need = requirements(invariant, mechanism.n, mechanism.domain)
     check_feasible(need, invariant, whole=True, domain=mechanism.domain)
-    need = single_entry_bounds(need)
+    need = inequalities_in_units(need)
     check_consistent(need)
     if sampler == "gibbs":
         return gibbs_conditioned(mechanism, need, sums_of(need))
@@ -212,32 +217,37 @@ def _exactly(mechanism: Additive, invariant: Invariant) -> Conditioned | Conditi
     return made if isinstance(made, Conditioned | ConditionedGaussian) else None
 
 
-def single_entry_bounds(need: Requirements) -> Requirements:
-    """Turn inequalities on single entries into bounds.
+def inequalities_in_units(need: Requirements) -> Requirements:
+    """Turn inequalities on single entries into bounds, and the others into sums of entries.
 
     Raises
     ------
     UnsupportedError
-        If an inequality joins several entries.
+        If an inequality between several entries weighs them differently.
     """
     matrix, value = need.inequalities
     if not value.size:
         return need
-    if (np.count_nonzero(matrix, axis=1) != 1).any():
-        raise UnsupportedError(
-            "an at_least() condition joins several entries; exact conditioning covers bounds on "
-            "single entries and on the nodes of a tree, so make the joint sum a node of its own."
-        )
     lo, hi = need.lo.copy(), need.hi.copy()
+    kept = []
     for row, bound in zip(matrix, value, strict=True):
-        i = int(np.flatnonzero(row)[0])
-        if row[i] > 0:
-            lo[i] = max(lo[i], bound / row[i])
-        else:
-            hi[i] = min(hi[i], bound / row[i])
+        at = np.flatnonzero(row)
+        size = np.abs(row[at])
+        if at.size == 1 and row[at[0]] > 0:
+            lo[at[0]] = max(lo[at[0]], bound / size[0])
+        elif at.size == 1:
+            hi[at[0]] = min(hi[at[0]], -bound / size[0])
+        elif (size != size[:1]).any():
+            raise UnsupportedError(
+                "an at_least() condition weighs its entries differently; exact conditioning covers "
+                "sums and differences, so use a sampler by proposals for a study."
+            )
+        elif at.size:
+            kept.append((row / size[0], np.ceil(bound / size[0])))
     if (np.ceil(lo) > np.floor(hi)).any():
         raise InfeasibleError(
             "the at_least() conditions on an entry leave no integer; relax one of them."
         )
-    empty = (np.zeros((0, need.n)), np.zeros(0))
-    return replace(need, lo=lo, hi=hi, inequalities=empty)
+    rows = np.array([row for row, _ in kept]).reshape(-1, need.n)
+    bounds = np.array([bound for _, bound in kept])
+    return replace(need, lo=lo, hi=hi, inequalities=(rows, bounds))

@@ -47,8 +47,8 @@ class Conditioned:
     mechanism : Additive
     requirements : Requirements
     forest : SumForest
-    fixed : ndarray of bool, shape (n,)
-        Entries that keep their confidential value.
+    fixed : ndarray of bool, shape (n + slacks,)
+        Entries, and slacks of inequalities, that keep the value of the data.
     bounds_hold : bool
         Whether the data themselves must lie within the bounds; not so for an alternative.
     """
@@ -261,11 +261,14 @@ class Conditioned:
 
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost; no table is filled for it."""
-        n, free = self.mechanism.n, int((~self.fixed).sum())
+        n, free = self.mechanism.n, int((~self.fixed[: self.mechanism.n]).sum())
         shape = (
             f"{n} queries joined by {self.forest.m} sums without a cycle, "
             f"{n - free} of them published exactly"
         )
+        inequalities = self.requirements.inequalities[1].size
+        if inequalities:
+            shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         why = (
             "Equalities only: the noise has one law for every dataset."
             if self.data_free
@@ -311,14 +314,27 @@ class Conditioned:
         noise, need = self.mechanism.noise, self.requirements
         if counts is not None:
             need = need.settled(counts)
+        scale, lo, hi, dropped = noise.spread, need.lo, need.hi, self._implied
+        matrix, value = need.inequalities
+        if value.size:
+            if counts is None:
+                raise AssertionError("inequalities make it depend on the data")
+            # slacks follow the entries: not measured, never below 0
+            none = np.full(value.size, np.inf)
+            scale = np.append(self.mechanism.scales, none)
+            lo, hi = np.append(lo, np.zeros(value.size)), np.append(hi, none)
+            slacks = matrix.astype(np.int64) @ counts - value.astype(np.int64)
+            counts = np.append(counts, slacks)
+            if dropped is not None:
+                dropped = np.append(dropped, np.zeros(value.size, dtype=np.bool_))
         return share_noise(
             noise.kind,
-            noise.spread,
-            (need.lo, need.hi),
+            scale,
+            (lo, hi),
             self.fixed,
             self.forest.n,
             counts=counts,
-            dropped=self._implied,
+            dropped=dropped,
             orientation=orientation,
         )
 
@@ -365,5 +381,7 @@ class Conditioned:
         free = ~need.pinned
         ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)
         ok &= need.adds_up(v)
-        matrix, value = need.equalities
-        return np.asarray(ok & (v @ matrix.T == value).all(axis=1))
+        for (matrix, value), equal in ((need.equalities, True), (need.inequalities, False)):
+            sums = v @ matrix.T
+            ok &= (sums == value if equal else sums >= value).all(axis=1)
+        return np.asarray(ok)

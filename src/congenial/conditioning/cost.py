@@ -94,13 +94,17 @@ def data_free_weights(
     ----------
     mechanism : Additive
     need : Requirements
-    fixed : ndarray of bool, shape (n,)
+    fixed : ndarray of bool, shape (n + slacks,)
     size : int
-        Number of entries and block sums.
+        Number of entries, slacks and block sums.
     """
     scale = mechanism.noise.spread
     width = np.where(np.isfinite(scale), np.inf, need.hi - need.lo)
     width = np.where(np.isfinite(width), np.floor(width), np.inf)
+    slacks = np.full(fixed.size - need.n, np.inf)
+    if slacks.size:
+        scale = np.append(mechanism.scales, slacks)
+        width = np.append(width, slacks)
     return share_noise(mechanism.noise.kind, scale, (-width, width), fixed, size)
 
 

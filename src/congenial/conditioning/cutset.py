@@ -120,7 +120,7 @@ class CutConditioned(Conditioned):
             raise AssertionError("made without a cost")
         by_name = self.mechanism.tree or self.requirements.tree
         named = [
-            f"block sum {v - system.n}"
+            system.name(v)
             if v >= system.n
             else "/".join(by_name.path(v))
             if by_name is not None
@@ -205,7 +205,7 @@ def estimated(system: SumSystem, unary: Unary) -> CutCost | None:
     UnsupportedError
         If the law is improper.
     """
-    fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+    fixed = system.every_fixed
     box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
     best = _priced(system, box, None)
     if best is not None and best.work <= _CHEAP:

@@ -276,7 +276,7 @@ class GibbsConditioned(Conditioned):
 
     def _box(self, weights: Unary) -> Box:
         system = self.sums
-        fixed = np.append(system.fixed, np.zeros(system.size - system.n, dtype=np.bool_))
+        fixed = system.every_fixed
         hottest = replace(weights, scale=weights.scale * _HOT[-1])
         return place_box(system.rows, hottest, fixed, _BUDGET)
 

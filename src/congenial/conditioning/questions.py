@@ -87,4 +87,9 @@ def checked_counts(
         raise InvariantError(
             "x violates the bounds of some entry; the data themselves must satisfy the invariant."
         )
+    matrix, value = need.inequalities
+    if bounds_hold and not (matrix @ counts >= value).all():
+        raise InvariantError(
+            "x violates an at_least() condition; the data themselves must satisfy the invariant."
+        )
     return counts

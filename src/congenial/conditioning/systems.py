@@ -3,7 +3,8 @@
 The steps leave the set of solutions as it is, integer by integer. A row that contains most of
 another is replaced by their difference (a total becomes the rest of the total); entries that occur
 in the same rows, or that two rows share, are joined into one *block sum*, a new variable without
-noise; a row that follows from the others is dropped.
+noise; a row that follows from the others is dropped. An inequality between several entries is a sum
+too, with what it exceeds its bound by as one more variable without noise, its *slack*.
 """
 
 from __future__ import annotations
@@ -24,6 +25,7 @@ from congenial.conditioning.forest import (
     of_rows,
     of_tree,
     requirement_rows,
+    sparse_rows,
 )
 from congenial.invariants import Requirements
 
@@ -40,29 +42,43 @@ class SumSystem:
     ----------
     n : int
         Entries of the mechanism.
+    slacks : int
+        Inequalities; the slack of number k is variable n + k.
     size : int
-        Entries and, after them, block sums.
+        Entries and, after them, slacks and block sums.
     rows : tuple of dict of int to int
         Entry -> -1 or 1; rows are independent where the search for that was affordable.
-    fixed : ndarray of bool, shape (n,)
-        Entries without noise, which no row mentions.
+    fixed : ndarray of bool, shape (n + slacks,)
+        Entries and slacks that keep the value of the data, which no row mentions.
     forest : SumForest or None
         The arrangement over `size` variables; None where the rows contain a cycle.
     """
 
     n: int
+    slacks: int
     size: int
     rows: tuple[Row, ...]
     fixed: npt.NDArray[np.bool_]
     forest: SumForest | None
 
+    @property
+    def every_fixed(self) -> npt.NDArray[np.bool_]:
+        """Which variables keep the value of the data, shape (size,)."""
+        return np.append(self.fixed, np.zeros(self.size - self.fixed.size, dtype=np.bool_))
+
+    def name(self, v: int) -> str:
+        """Name a variable that is no entry."""
+        past = v - self.n - self.slacks
+        return f"slack of inequality {past + self.slacks}" if past < 0 else f"block sum {past}"
+
 
 def sum_system(requirements: Requirements) -> SumSystem:
-    """Collect and simplify all the equalities of an invariant.
+    """Collect and simplify all the sums of an invariant, inequalities with their slacks.
 
     Parameters
     ----------
     requirements : Requirements
+        Every inequality has several entries.
 
     Returns
     -------
@@ -73,22 +89,36 @@ def sum_system(requirements: Requirements) -> SumSystem:
     UnsupportedError
         If a row has an entry other than -1, 0, 1.
     """
-    n = requirements.n
-    if not requirements.equalities[0].shape[0] and requirements.tree is not None:
-        return SumSystem(n, n, (), requirements.pinned, of_tree(requirements.tree))
+    n, slacks = requirements.n, requirements.inequalities[1].size
+    plain = not requirements.equalities[1].size and not slacks
+    if plain and requirements.tree is not None:
+        return SumSystem(n, 0, n, (), requirements.pinned, of_tree(requirements.tree))
     listed = requirement_rows(requirements)
     fixed = fixed_entries(listed, requirements.pinned)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
     rows = [row for row in rows if row]
-    size = n
+    exceeding = _with_slacks(requirements, fixed)
+    rows += [row for row in exceeding if row]
+    fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
+    size = n + slacks
     if cycle_closers(rows, range(size)):
-        rows, size = simplified(rows, n)
-        while alone := {v for row in rows if len(row) == 1 for v in row if v < n}:
+        rows, size = simplified(rows, size)
+        while alone := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
             fixed[list(alone)] = True
             rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
             rows = [row for row in rows if row]
     forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
-    return SumSystem(n, size, tuple(rows), fixed, forest)
+    return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
+
+
+def _with_slacks(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+    """Return every inequality as a sum that its slack equals; empty where all else is fixed."""
+    rows: list[Row] = []
+    for k, (indices, signs) in enumerate(sparse_rows(requirements.inequalities[0])):
+        pairs = zip(indices, signs, strict=True)
+        row = {int(v): int(a) for v, a in pairs if not fixed[v]}
+        rows.append(row | {requirements.n + k: -1} if row else {})
+    return rows
 
 
 def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
