@@ -35,7 +35,7 @@ LAYERS = (
     ("accounting",),
     ("mixtures",),
     ("conditioning", "imaging"),
-    ("auditing",),
+    ("auditing", "inference"),
     ("compiled",),
     ("fields",),
     ("sections",),

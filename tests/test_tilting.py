@@ -62,7 +62,7 @@ def every(unary):
 
 def solved(forest, unary, *, simple=False, rounds=100):
     """Multipliers and the number of rounds."""
-    scale = windows._stand_in(unary, forest.n)[1]
+    scale = windows.stand_in(unary, forest.n)[1]
     columns = (unary.kind, scale, unary.center, unary.lo, unary.hi)
     theta = np.empty(forest.m)
     shape = (forest.above, forest.owner, forest.sign, forest.order)
@@ -79,7 +79,7 @@ def tilts_of(forest, theta):
 def off_by(forest, unary, theta):
     """How far every sum's mean is from its owner's, and the deviation of the two together."""
     tilt = tilts_of(forest, theta)
-    scale = windows._stand_in(unary, forest.n)[1]
+    scale = windows.stand_in(unary, forest.n)[1]
     columns = zip(unary.kind, scale, unary.center, unary.lo, unary.hi, tilt, strict=True)
     mean, var = np.array([unary_moments(*row) for row in columns]).T
     missing, spread = np.zeros(forest.m), np.zeros(forest.m)
@@ -211,7 +211,7 @@ def test_rounding_keeps_multipliers_where_weights_can_be_normalised(name):
     forest, unary = HARD[name]
     theta, simple = solved(forest, unary)[0], windows.tilts(forest, every(unary))
     assert np.isfinite(simple).all()
-    scale = windows._stand_in(unary, forest.n)[1]
+    scale = windows.stand_in(unary, forest.n)[1]
     rate = np.where(unary.kind == laws.GAUSSIAN, INF, 1.0 / scale)
     free = (unary.kind == laws.FLAT) & np.isneginf(unary.lo) & np.isposinf(unary.hi)
     exact, rounded = tilts_of(forest, theta)[~free], tilts_of(forest, simple)[~free]

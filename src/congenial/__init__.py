@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from congenial.imaging.image import image
     from congenial.imaging.project import project
     from congenial.imaging.topdown import topdown, topdown_image
+    from congenial.inference.posterior import posterior
+    from congenial.inference.priors import Prior
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
     from congenial.mandates import at_least_as_many, bounds_margins, exactly_margins
     from congenial.mechanisms.additive import Additive
@@ -50,6 +52,7 @@ _HOME = {
     "Gaussian": "mechanisms.gaussian",
     "Guarantee": "accounting.guarantee",
     "Laplace": "mechanisms.laplace",
+    "Prior": "inference.priors",
     "Proposal": "conditioning.proposal",
     "Sensitivity": "accounting.sensitivity",
     "Table": "table",
@@ -75,6 +78,7 @@ _HOME = {
     "image": "imaging.image",
     "linear": "invariants",
     "mixture": "mixtures",
+    "posterior": "inference.posterior",
     "nonnegative": "invariants",
     "project": "imaging.project",
     "secure": "randomness",
@@ -92,6 +96,7 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Laplace",
+    "Prior",
     "Proposal",
     "Sensitivity",
     "Table",
@@ -118,6 +123,7 @@ __all__ = [
     "linear",
     "mixture",
     "nonnegative",
+    "posterior",
     "project",
     "secure",
     "seeded",

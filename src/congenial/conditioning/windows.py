@@ -53,14 +53,14 @@ def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     bounds = np.zeros(unary.lo.size)
     for end in (unary.lo, unary.hi):
         bounds += np.where((unary.kind == laws.FLAT) & np.isfinite(end), np.abs(end), 0.0)
-    _, scale = _stand_in(unary, forest.n, float(bounds[weights.code].sum()))
+    _, scale = stand_in(unary, forest.n, float(bounds[weights.code].sum()))
     shape = (forest.above, forest.owner, forest.sign, forest.path)
     columns = unary.kind, scale, unary.center, unary.lo, unary.hi
     tilting.solve(*columns, weights.code, *shape, _ROUNDS, True, theta)
     return theta
 
 
-def _stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatArray]:
+def stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatArray]:
     """Replace flat weights by very wide Laplace ones, for placing windows only."""
     flat = unary.kind == laws.FLAT
     kind = np.where(flat, laws.LAPLACE, unary.kind)
@@ -86,7 +86,7 @@ class Placement:
 def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
     unary, tilt = network.unary, network.tilt
-    kind, scale = _stand_in(unary, network.slots)
+    kind, scale = stand_in(unary, network.slots)
     at = np.flatnonzero(network.variable >= 0)
     v = network.variable[at]
     own = [
@@ -99,8 +99,8 @@ def place_classes(network: Network) -> Placement:
     law = unary.kind[v].astype(np.int64)
     wide: FloatArray = own[1].astype(np.float64)
     # seen from above: the mirror image of the lower side
-    falls = _decay(law, wide, spread, tilted, middle - low, high - center)
-    rises = _decay(law, wide, spread, -tilted, high - middle, center - low)
+    falls = decay_of(law, wide, spread, tilted, middle - low, high - center)
+    rises = decay_of(law, wide, spread, -tilted, high - middle, center - low)
     columns = np.empty((6, network.ctype.size))
     columns[:, at] = middle, spread, low, high, falls, rises
     mean, var, support_lo, support_hi, rate_lo, rate_hi = columns
@@ -160,7 +160,7 @@ def windows(
     )
 
 
-def _decay(
+def decay_of(
     kind: IntArray,
     scale: FloatArray,
     var: FloatArray,

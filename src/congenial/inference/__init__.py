@@ -1,0 +1,1 @@
+"""What a release says about the counts behind it: posteriors, intervals, likelihoods."""

@@ -1,0 +1,57 @@
+"""One tree of counts for many: the one of least expected absolute error."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.imaging.project import project
+from congenial.invariants import bounds, consistent
+from congenial.randomness import Randomness
+from congenial.tree import Tree
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def least_absolute(
+    tree: Tree, draws: IntArray, limits: tuple[FloatArray, FloatArray], source: Randomness
+) -> IntArray:
+    """Return the tree of integers of least absolute error, summed over nodes and draws.
+
+    It is the L1 projection onto a larger tree: every node becomes a chain of as many nodes as the
+    draws have values there, each with a value and how often it occurs as its weight. All nodes of
+    a chain are equal where the larger tree adds up.
+
+    Parameters
+    ----------
+    tree : Tree
+    draws : ndarray of int64, shape (size, n)
+    limits : pair of ndarray of float64, shape (n,)
+        Bounds of the nodes.
+    source : Randomness
+        Breaks ties.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    size, n = draws.shape
+    ordered = np.sort(draws.T, axis=1)
+    fresh = np.ones((n, size), dtype=np.bool_)
+    fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
+    targets = ordered[fresh]
+    at = np.flatnonzero(fresh.ravel())
+    counts = np.diff(np.append(at, n * size)).astype(np.float64)
+    length = fresh.sum(axis=1)
+    last = np.cumsum(length) - 1
+    first = last - length + 1
+    parents = np.arange(targets.size, dtype=np.int64) - 1
+    above = tree.parents
+    parents[first] = np.where(above >= 0, last[above], -1)
+    low, high = np.full(targets.size, -np.inf), np.full(targets.size, np.inf)
+    low[first], high[first] = limits
+    known = consistent(Tree.from_parents(parents)) & bounds(low, high)
+    found = project(targets, known, weights=counts, norm="l1", integer=True, rng=source)
+    out: IntArray = np.asarray(found, dtype=np.int64)[first]
+    return out

@@ -1,0 +1,407 @@
+"""`posterior(y, M, C)`: counts given noisy measurements, drawn exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning import exact
+from congenial.conditioning.draws import draw
+from congenial.conditioning.forest import of_tree
+from congenial.conditioning.query import marginal_table
+from congenial.conditioning.windows import improper_ends
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.project import project
+from congenial.inference import tables as weighted
+from congenial.inference.fitting import fit
+from congenial.inference.points import least_absolute
+from congenial.inference.priors import Prior
+from congenial.inference.problem import Problem, pose
+from congenial.invariants import Invariant, bounds, consistent
+from congenial.kernels import marginals as kernels
+from congenial.mechanisms.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+PRIORS = ("flat", "poisson", "negative-binomial")
+
+
+class Estimate(NamedTuple):
+    """A probability by draws, and its standard error."""
+
+    probability: float
+    standard_error: float
+
+
+def posterior(
+    y: npt.ArrayLike,
+    mechanism: Additive,
+    invariant: Invariant,
+    prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+) -> Posterior:
+    """Return the law of the counts given noisy measurements of them.
+
+    The probability of counts z that satisfy the invariant is in proportion to the product, over
+    the nodes that are measured, of the noise law at ``y - z``, times the prior of the leaves. It
+    uses nothing but `y`, so that it costs no privacy.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Integer measurements; exact values at nodes that the invariant publishes exactly; anything,
+        such as NaN, at nodes of infinite scale.
+    mechanism : Additive
+        The noise of the measurements, discrete, whoever made them.
+    invariant : Invariant
+        ``consistent(tree)``, with any pins and bounds.
+    prior : {"flat", "poisson", "negative-binomial"} or Prior
+        "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
+        not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
+        `congenial.inference.fitting.fit`; "negative-binomial" is the one to take for skewed counts.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong type, shape or value.
+    InfeasibleError
+        If no counts satisfy the invariant.
+    UnsupportedError
+        If the noise is not on the integers, the invariant is more than a tree, pins and bounds, or
+        the law cannot be normalised.
+
+    References
+    ----------
+    Gong and Meng (2020), Section 5, on inference from privatised data; Pearl (1988) for messages
+    on trees.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> M = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    >>> found = posterior([7, 5, -1], M, cg.consistent(tree) & cg.nonnegative())
+    >>> found.median().tolist()
+    [6, 6, 0]
+    """
+    flat = isinstance(prior, str) and prior == "flat"
+    if not flat and not isinstance(prior, Prior) and prior not in PRIORS:
+        raise ArgumentError(
+            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a congenial.Prior."
+        )
+    problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
+    if isinstance(prior, Prior):
+        prior.panjer(problem.tree.leaves.size)  # checks how many there are
+        return Posterior(problem, prior)
+    return Posterior(problem, None if flat else fit(problem, prior))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The law of the counts of a tree given noisy measurements; made by `congenial.posterior`.
+
+    Attributes
+    ----------
+    problem : Problem
+    prior : Prior or None
+        None is flat.
+    """
+
+    problem: Problem
+    prior: Prior | None
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return len(self.problem.tree)
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and the posterior law."""
+        return self._draw_tables[0].error
+
+    def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
+        """Draw trees of counts, each independent and within `error_bound` of the posterior law.
+
+        Parameters
+        ----------
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+        """
+        rows = checked_size(size)
+        tables, center = self._draw_tables
+        out = draw(tables, rows, self.n, resolve(rng))
+        out += center
+        return out[0] if size is None else out
+
+    def marginal(self, node: int | str) -> tuple[IntArray, FloatArray]:
+        """Law of the count at a node.
+
+        Parameters
+        ----------
+        node : int or str
+
+        Returns
+        -------
+        values : ndarray of int64, shape (k,)
+            Consecutive integers.
+        probabilities : ndarray of float64, shape (k,)
+        """
+        v = self.problem.tree.find(node)
+        tables, center = self._tables
+        values, probabilities = marginal_table(tables, v)
+        return values + center[v], probabilities
+
+    def mean(self) -> FloatArray:
+        """Posterior means, shape (n,): what minimises the expected squared error.
+
+        They add up as the counts do, so that no other tree of real numbers, whether it adds up or
+        not, has a smaller expected sum of squared errors, whatever weights the nodes have.
+        """
+        means: FloatArray = self._summaries(0.5)[:, kernels.MEAN]
+        return means
+
+    def standard_deviation(self) -> FloatArray:
+        """Posterior standard deviations, shape (n,)."""
+        deviations: FloatArray = np.sqrt(self._summaries(0.5)[:, kernels.VARIANCE])
+        return deviations
+
+    def median(self) -> IntArray:
+        """Posterior medians, shape (n,): each minimises its own node's expected absolute error.
+
+        They need not add up; `point` gives a tree that does.
+        """
+        return np.rint(self._summaries(0.5)[:, kernels.MEDIAN]).astype(np.int64)
+
+    def point(
+        self,
+        loss: Literal["l1", "l2"] = "l1",
+        *,
+        size: int = 101,
+        rng: Randomness | None = None,
+    ) -> IntArray:
+        """One tree of integers that adds up, keeps pins and bounds, and has least expected error.
+
+        Parameters
+        ----------
+        loss : {"l1", "l2"}
+            "l1" minimises the sum over all nodes of the absolute error, averaged over `size` draws,
+            exactly. "l2" rounds the means, which minimise the expected sum of squares, by the
+            least summed change.
+        size : int
+            Draws that "l1" averages over.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
+        if loss not in ("l1", "l2"):
+            raise ArgumentError(f"loss is {loss!r}; give 'l1' or 'l2'.")
+        source = resolve(rng)
+        if loss == "l1":
+            draws = self.sample(max(checked_size(size), 1), source)
+            return least_absolute(self.problem.tree, draws, self._limits, source)
+        known = consistent(self.problem.tree) & bounds(*self._limits)
+        whole = project(self.mean(), known, integer=True, rng=source)
+        return np.asarray(whole, dtype=np.int64)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Shortest interval that holds the count at a node with probability 1 - alpha at least.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            Between 0 and 1.
+        """
+        checked_alpha(alpha)
+        values, probabilities = self.marginal(node)
+        return shortest(values, probabilities, alpha)
+
+    def intervals(self, alpha: float = 0.1) -> tuple[IntArray, IntArray]:
+        """Lower and upper ends of `interval` at every node, each of shape (n,)."""
+        checked_alpha(alpha)
+        found = np.rint(self._summaries(alpha)).astype(np.int64)
+        return found[:, kernels.LOW], found[:, kernels.HIGH]
+
+    def interval_of_sum(
+        self,
+        nodes: Sequence[int | str],
+        alpha: float = 0.1,
+        *,
+        size: int = 10_000,
+        rng: Randomness | None = None,
+    ) -> tuple[int, int]:
+        """Shortest interval that holds the sum of several nodes in 1 - alpha of `size` draws.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str
+        alpha : float
+        size : int
+            Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
+        rng : Randomness, optional
+        """
+        checked_alpha(alpha)
+        at = [self.problem.tree.find(node) for node in nodes]
+        if not at:
+            raise ArgumentError("no node is named; give at least one.")
+        total = self._in_batches(size, rng, lambda z: z[:, at].sum(axis=1))
+        values, counts = np.unique(total, return_counts=True)
+        full = np.zeros(int(values[-1] - values[0]) + 1)
+        full[values - values[0]] = counts / total.size
+        return shortest(np.arange(values[0], values[-1] + 1), full, alpha)
+
+    def probability(
+        self,
+        event: Callable[[IntArray], npt.ArrayLike],
+        *,
+        size: int = 10_000,
+        rng: Randomness | None = None,
+    ) -> Estimate:
+        """Probability of an event, by draws.
+
+        Parameters
+        ----------
+        event : callable
+            Given draws of shape (k, n), returns k truth values, such as
+            ``lambda z: z[:, a] > z[:, b]``.
+        size : int
+        rng : Randomness, optional
+
+        Returns
+        -------
+        Estimate
+            Share of the draws and its standard error, as if one draw more were in it and one more
+            were not.
+        """
+
+        def checked(z: IntArray) -> IntArray:
+            found = np.asarray(event(z))
+            if found.shape != (z.shape[0],) or found.dtype.kind != "b":
+                raise ArgumentError(
+                    f"the event gave shape {found.shape} and dtype {found.dtype}; give one truth "
+                    "value for each of the draws."
+                )
+            return found.astype(np.int64)
+
+        hits = self._in_batches(size, rng, checked)
+        share = (hits.sum() + 1.0) / (hits.size + 2.0)
+        return Estimate(float(hits.mean()), float(np.sqrt(share * (1.0 - share) / hits.size)))
+
+    def explain(self) -> str:
+        """Say what is drawn from, and how exactly."""
+        problem = self.problem
+        known = int(problem.measured.sum())
+        kind = "a flat prior" if self.prior is None else "a prior of the leaves"
+        return (
+            f"posterior of {self.n} nodes from {known} measurements under {kind}; each draw is "
+            f"independent, its numerical error at most {self.error_bound:.0e} in total variation. "
+            "It uses only what was measured, so that it costs no privacy."
+        )
+
+    def _in_batches(
+        self, size: int, rng: Randomness | None, ask: Callable[[IntArray], IntArray]
+    ) -> IntArray:
+        """Ask a question of many draws, some at a time."""
+        rows = checked_size(size)
+        if rows < 1:
+            raise ArgumentError("size is 0; give a positive number of draws.")
+        source = resolve(rng)
+        batch = max(1, 2**24 // self.n)
+        parts = [min(batch, rows - begin) for begin in range(0, rows, batch)]
+        return np.concatenate([ask(self.sample(count, source)) for count in parts])
+
+    @property
+    def _limits(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of all nodes, those of a prior included."""
+        lo = self.problem.lo
+        if self.prior is not None:
+            lo = np.where(self.problem.tree.is_leaf, np.maximum(lo, 0.0), lo)
+        return lo, self.problem.hi
+
+    @cached_property
+    def _draw_tables(self) -> tuple[exact.Tables, IntArray]:
+        return self._prepare(compose=True) if self.prior is None else self._tables
+
+    @cached_property
+    def _tables(self) -> tuple[exact.Tables, IntArray]:
+        return self._prepare(compose=False)
+
+    def _prepare(self, *, compose: bool) -> tuple[exact.Tables, IntArray]:
+        forest = of_tree(self.problem.tree)
+        if self.prior is not None:
+            weights, center = self.problem.weights(self.prior)
+            return weighted.prepare(forest, weights), center
+        flat, center = self.problem.flat()
+        if any(improper_ends(forest, flat)):
+            raise UnsupportedError(
+                "some counts are held by no measurement, so that a flat prior gives no posterior; "
+                "give a prior, or bounds."
+            )
+        return exact.prepare(forest, flat, compose=compose), center
+
+    def _summaries(self, alpha: float) -> FloatArray:
+        """Return summaries of every node's marginal law, see `kernels.marginals`."""
+        tables, center = self._tables
+        out = summaries(tables, self.n, self.problem.tree.is_leaf, alpha)
+        for column in (kernels.MEAN, kernels.MEDIAN, kernels.LOW, kernels.HIGH):
+            out[:, column] += center
+        return out
+
+
+def summaries(
+    tables: exact.Tables, n: int, is_leaf: npt.NDArray[np.bool_], alpha: float
+) -> FloatArray:
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 5)."""
+    network = tables.network
+    width = tables.hi - tables.lo + 1
+    ends = np.zeros(network.slots, dtype=np.bool_)
+    ends[:n] = is_leaf
+    program = network.op, network.first, network.second, network.third
+    needed = np.zeros(kernels.SIZES, dtype=np.int64)
+    kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
+    begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
+    out = np.empty((n, kernels.SUMMARIES))
+    where = tables.lo, tables.hi, tables.offset, tables.table
+    kernels.marginals(
+        n, *program, network.left, *where, network.slot_class, ends, alpha, begins, out
+    )
+    return out
+
+
+def shortest(values: IntArray, probabilities: FloatArray, alpha: float) -> tuple[int, int]:
+    """Return the shortest interval of probability 1 - alpha at least; ties go to the likeliest."""
+    out = np.empty(kernels.SUMMARIES)
+    kernels.summarise(np.ascontiguousarray(probabilities), 0.0, alpha, out)
+    return int(values[int(out[kernels.LOW])]), int(values[int(out[kernels.HIGH])])
+
+
+def checked_alpha(alpha: float) -> None:
+    """Check a probability of error.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no number between 0 and 1.
+    """
+    if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
+        raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")

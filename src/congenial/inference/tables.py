@@ -1,0 +1,282 @@
+"""Messages of a tree whose leaves have priors: as `conditioning.exact`, for any count law.
+
+Products of a noise law and a negative binomial prior need not be log-concave, so that what windows
+cut off is not proved as there, but computed: all weights are positive, so that the total weight
+grows with the windows, and what a wider one adds is what the narrower one lost. Tilts are found
+with Gaussian laws in the leaves' place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.exact import Tables
+from congenial.conditioning.forest import SumForest
+from congenial.conditioning.losses import stretches
+from congenial.conditioning.network import Network, compile_network
+from congenial.conditioning.weights import SharedUnary, Unary
+from congenial.conditioning.windows import Placement, decay_of, stand_in, tilts, windows
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.kernels import laws, messages, priors
+from congenial.kernels import moments as unary_laws
+from congenial.kernels.messages import MERGE, PRODUCT, UNARY
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# What cutting tails may cost, in total variation, and what windows are first made for.
+_MOST_CUT = 1e-8
+_CUT = 1e-10
+# How much wider windows become to see what they lose.
+_WIDER = 1.15
+_UNIT = 2.0**-53
+# Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
+_STEP_UNITS = 8.0
+# Entries of all tables, 8 bytes each, and products of all sums.
+_MEMORY_LIMIT = 1 << 28
+_WORK_LIMIT = 1 << 38
+# Rounds of Gaussian laws fitted to the leaves under their tilts.
+_ROUNDS = 4
+# Where the decay of a product is judged, in nats below its mode.
+_TAIL = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``.
+
+    Attributes
+    ----------
+    unary : Unary
+    a, b, base : ndarray of float64, shape (d,)
+        See `congenial.kernels.priors`.
+    code : ndarray of int32, shape (n,)
+        Place of each node's weight.
+    """
+
+    unary: Unary
+    a: FloatArray
+    b: FloatArray
+    base: FloatArray
+    code: npt.NDArray[np.int32]
+
+    @property
+    def inverse(self) -> FloatArray:
+        """1 / scale, 1 / (2 sigma^2), or 0 where nothing is measured."""
+        kind, scale = self.unary.kind, self.unary.scale
+        gaussian = np.where(kind == laws.GAUSSIAN, 0.5 / scale**2, 1.0 / scale)
+        return np.where(kind == laws.FLAT, 0.0, gaussian)
+
+
+def shared(unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray) -> Weights:
+    """List the weights of all nodes, each once."""
+    base = np.where(a >= 0.0, base, 0.0)
+    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base)
+    order = np.lexsort(columns)
+    fresh = np.zeros(order.size, dtype=np.bool_)
+    fresh[0] = True
+    for column in columns:
+        ordered = column[order]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    code = np.empty(order.size, dtype=np.int32)
+    code[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    return Weights(unary.at(first), a[first], b[first], base[first], code)
+
+
+def prepare(forest: SumForest, weights: Weights) -> Tables:
+    """Compile, place windows, fill and verify the messages.
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the constraints.
+    UnsupportedError
+        If the tables would not fit in memory, or would take too long.
+    NumericalError
+        If the windows cannot be verified.
+    """
+    theta = _tilts(forest, weights)
+    numbers = np.arange(weights.a.size, dtype=np.int64)
+    # the kind stands for the whole weight, so that only equal ones share a class
+    coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
+    composed = np.zeros(numbers.size, dtype=np.int8)
+    network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
+    own = _Own(network, weights)
+    place = own.place()
+    generous, before = 0.9, None
+    for _ in range(12):
+        lo, hi = windows(network, place, cut=_CUT, generous=generous)
+        filled = own.fill(lo, hi)
+        if before is not None and before.lost(filled) <= _MOST_CUT:
+            return own.tables(place, filled, before.lost(filled))
+        generous, before = generous * _WIDER, filled
+    raise NumericalError(
+        "the messages of the posterior do not reach their error bound; use a prior and scales "
+        "that differ less."
+    )
+
+
+def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
+    """Return multipliers of the sums, with Gaussian laws fitted to the leaves under their tilts."""
+    unary, leaf = weights.unary, weights.a >= 0.0
+    code = weights.code
+    theta = np.zeros(forest.m)
+    # each node has a Gaussian law of its own, since each has a tilt of its own
+    each = unary.at(code)
+    at = np.flatnonzero(leaf[code])
+    rows, above = code[at], forest.above[at]
+    kind, scale, center = each.kind.copy(), each.scale.copy(), each.center.copy()
+    low, high = each.lo.copy(), each.hi.copy()
+    kind[at] = laws.GAUSSIAN
+    most = _pole(weights)[rows]
+    shape = unary.kind, weights.inverse, unary.center, unary.lo, unary.hi
+    lists = (*shape, weights.a, weights.b, weights.base)
+    for _ in range(_ROUNDS):
+        tilt = np.minimum(np.append(theta, 0.0)[above], most)
+        found = np.empty((at.size, 4))
+        priors.leaf_moments(*(column[rows] for column in lists), tilt, found)
+        scale[at] = np.sqrt(np.maximum(found[:, 1], 1.0))
+        center[at] = found[:, 0] - scale[at] ** 2 * tilt
+        free = found[:, 1] > 0.0
+        low[at] = np.where(free, -np.inf, each.lo[at])
+        high[at] = np.where(free, np.inf, each.hi[at])
+        center[at] = np.where(free, center[at], each.lo[at])
+        numbers = np.arange(forest.n, dtype=np.int32)
+        last = theta
+        theta = tilts(forest, SharedUnary(Unary(kind, scale, center, low, high), numbers))
+        if not theta.any() or np.array_equal(theta, last):
+            break
+    held = above >= 0
+    np.minimum.at(theta, above[held], most[held])
+    return theta
+
+
+def _pole(weights: Weights) -> FloatArray:
+    """Return the largest tilt of each weight that leaves it a tail."""
+    kind, b = weights.unary.kind, weights.b
+    with np.errstate(divide="ignore"):
+        pole = np.where(b > 0.0, -np.log(np.maximum(b, 1e-300)), np.inf)
+    pole = np.where(kind == laws.LAPLACE, pole + weights.inverse, pole)
+    endless = (kind == laws.GAUSSIAN) | np.isfinite(weights.unary.hi) | (weights.a < 0.0)
+    return np.where(endless, np.inf, 0.9 * pole)
+
+
+@dataclass(frozen=True, eq=False)
+class _Filled:
+    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``."""
+
+    lo: IntArray
+    hi: IntArray
+    offset: IntArray
+    table: FloatArray
+    factor: FloatArray
+    power: IntArray
+    log: FloatArray
+    total: FloatArray
+
+    def lost(self, wider: _Filled) -> float:
+        """Share of a wider filling's weight that is missing here."""
+        powers = (self.power - wider.power).astype(np.float64) * np.log(2.0)
+        here = powers + (self.log - wider.log) + np.log(self.total / wider.total)
+        return float(np.maximum(-np.expm1(here), 0.0).sum())
+
+
+class _Own:
+    """The weights of a network's classes, read from the list that they were compiled from."""
+
+    def __init__(self, network: Network, weights: Weights) -> None:
+        self.network = network
+        v = np.maximum(network.variable, 0)
+        row = network.unary.kind[v].astype(np.int64)
+        self.unary = weights.unary.at(row)
+        self.inverse = weights.inverse[row]
+        self.a, self.b, self.base = weights.a[row], weights.b[row], weights.base[row]
+        self.tilt = network.tilt[v]
+        self.is_unary = network.ctype == UNARY
+        self.is_leaf = self.is_unary & (self.a >= 0.0)
+
+    def place(self) -> Placement:
+        """Fill the support, decay and moments of every class, as `windows.place_classes`."""
+        network, unary, tilt = self.network, self.unary, self.tilt
+        kind, scale = stand_in(unary, network.slots)
+        columns = (kind, scale, unary.center, unary.lo, unary.hi, tilt)
+        mean: FloatArray = np.empty(tilt.size)
+        var = np.empty_like(mean)
+        # leaves have moments of their own
+        plain = np.flatnonzero(~self.is_leaf)
+        m, s = np.empty(plain.size), np.empty(plain.size)
+        unary_laws.moments(*(np.ascontiguousarray(c[plain]) for c in columns), m, s)
+        mean[plain], var[plain] = m, s
+        leaf = np.flatnonzero(self.is_leaf)
+        found = np.empty((leaf.size, 4))
+        lists = (unary.kind, self.inverse, unary.center, unary.lo, unary.hi)
+        own = (*lists, self.a, self.b, self.base, tilt)
+        priors.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), found)
+        mean[leaf], var[leaf] = found[:, 0], found[:, 1]
+        args = unary.kind.astype(np.int64), scale.astype(np.float64), var
+        rate_lo = decay_of(*args, tilt, mean - unary.lo, unary.hi - unary.center)
+        rate_hi = decay_of(*args, -tilt, unary.hi - mean, unary.center - unary.lo)
+        rate_lo[leaf], rate_hi[leaf] = found[:, 2], found[:, 3]
+        support_lo, support_hi = unary.lo.copy(), unary.hi.copy()
+        shape = network.ctype, network.left, network.right, network.sign
+        messages.propagate(*shape, mean, var, support_lo, support_hi, rate_lo, rate_hi, _TAIL)
+        return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
+
+    def fill(self, lo: IntArray, hi: IntArray) -> _Filled:
+        """Fill all tables."""
+        network, unary = self.network, self.unary
+        width = np.maximum(hi - lo + 1, 0)
+        total = int(width.sum())
+        merge = network.ctype == MERGE
+        left, right = width[network.left] * merge, width[network.right] * merge
+        work = np.minimum(width, left + right) * np.minimum(left, right)
+        products = float(work.sum(dtype=np.float64))
+        if total > _MEMORY_LIMIT or products > _WORK_LIMIT:
+            raise UnsupportedError(
+                f"the posterior would need {total * 8 / 2**30:.1f} GiB of tables and "
+                f"{products:.0g} products; use measurements with less noise, measure inner nodes "
+                "too, or take the flat prior."
+            )
+        offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
+        table, factor = np.empty(total), np.ones(width.size)
+        powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
+        shape = (network.ctype, network.left, network.right, network.sign)
+        law = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.tilt)
+        args = (*shape, *law, lo, hi, offset, table, factor, powers, logs)
+        for begin, end in stretches(work, np.zeros(0, dtype=np.int64)):
+            priors.fill(begin, end, *args)
+        at = network.roots
+        sums = np.array([table[offset[c] : offset[c] + width[c]].sum() for c in at])
+        if not (sums > 0.0).all():
+            raise NumericalError(
+                "the measurements contradict the prior too much to be weighed; use another prior."
+            )
+        return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums)
+
+    def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
+        """Return what draws are made from, with the error stated."""
+        network, width = self.network, np.maximum(filled.hi - filled.lo + 1, 0)
+        merge = network.ctype == MERGE
+        share = np.where(merge, place.var[network.left] / np.maximum(place.var, 1e-12), 0.0)
+        middle = np.where(merge, place.mean[network.left] - share * place.mean, 0.0)
+        reach = 8.0 * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
+        near = (middle, share, np.where(merge, reach, 0.0).astype(np.int64))
+        where = filled.lo, filled.hi, filled.offset, filled.table, filled.factor
+        no_scale = np.full(width.size, np.nan)
+        return Tables(network, *where, no_scale, *near, cut + self._rounding(width))
+
+    def _rounding(self, width: IntArray) -> float:
+        """Total variation that rounding costs, as in `conditioning.exact`."""
+        network = self.network
+        integers = float((width + 1.0) @ network.uses) * 2.0**-61
+        known = network.slot_class[network.slot_class >= 0]
+        slots = np.bincount(known, minlength=width.size)
+        steps = np.where(self.is_leaf, _STEP_UNITS * width, np.where(self.is_unary, 2.0, 0.0))
+        # slots of inner variables stand for products, whose own weight is below
+        products = int(slots[network.ctype == PRODUCT].sum())
+        own = float(steps @ slots) + 2.0 * products
+        return integers + (4.0 * network.choices + own + network.links) * _UNIT

@@ -1,0 +1,178 @@
+"""Summaries of the marginal law of every node of a tree, from one pass down its messages."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.compiling import njit
+from congenial.kernels.descend import LINK, ROOT
+
+# Columns of the summaries.
+MEAN, VARIANCE, MEDIAN, LOW, HIGH = range(5)
+SUMMARIES = 5
+# Rooms of 2^0, 2^1, ... entries.
+SIZES = 40
+
+
+@njit(inner=True)
+def _size_of(width):
+    size = 0
+    while (1 << size) < width:
+        size += 1
+    return size
+
+
+@njit(inner=True)
+def _correlate(outside, first, other, lo_other, out, lo_out):
+    """Write sum over s of outside[s] * other[s - l] to out[l]; arrays begin at the given values."""
+    for l in range(out.size):
+        out[l] = 0.0
+    for j in range(other.size):
+        w = other[j]
+        # s = l + j as values
+        shift = lo_out + lo_other + j - first
+        begin, stop = max(0, -shift), min(out.size, outside.size - shift)
+        for l in range(begin, stop):
+            out[l] += w * outside[l + shift]
+
+
+@njit(inner=True)
+def _top(p):
+    top = 0.0
+    for i in range(p.size):
+        top = max(top, p[i])
+    return top
+
+
+@njit()
+def summarise(p, lo, alpha, out):
+    """Fill `out` (5,) with the mean, variance, median and shortest interval of weights `p`.
+
+    The interval has probability 1 - alpha at least; of several that are as short the one with
+    most.
+    """
+    total = first = second = 0.0
+    for i in range(p.size):
+        total += p[i]
+        first += p[i] * i
+    mean = first / total
+    for i in range(p.size):
+        second += p[i] * (i - mean) * (i - mean)
+    out[MEAN], out[VARIANCE] = lo + mean, second / total
+    below, median = 0.0, 0
+    for i in range(p.size):
+        below += p[i]
+        if 2.0 * below >= total:
+            median = i
+            break
+    out[MEDIAN] = lo + median
+    need = (1.0 - alpha) * total
+    # each interval ends as soon as it has enough
+    inside, begin = 0.0, 0
+    shortest, most, low, high = p.size + 1, 0.0, 0, p.size - 1
+    for i in range(p.size):
+        inside += p[i]
+        while inside - p[begin] >= need and begin < i:
+            inside -= p[begin]
+            begin += 1
+        length = i - begin + 1
+        if inside >= need and (length < shortest or (length == shortest and inside > most)):
+            shortest, most, low, high = length, inside, begin, i
+    out[LOW], out[HIGH] = lo + low, lo + high
+
+
+@njit()
+def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
+    """Fill `needed` (SIZES,) with how many rooms of each size `marginals` holds at once at most."""
+    live = np.zeros(needed.size, dtype=np.int64)
+    for i in range(op.size):
+        count = 1 if op[i] == ROOT or op[i] == LINK else 2
+        for side in range(count):
+            child = first[i] if count == 1 else (second[i] if side == 0 else third[i])
+            size = _size_of(width[slot_class[child]])
+            live[size] += 1
+            needed[size] = max(needed[size], live[size])
+            if ends[child]:
+                live[size] -= 1
+        if op[i] != ROOT:
+            source = second[i] if op[i] == LINK else first[i]
+            live[_size_of(width[slot_class[source]])] -= 1
+
+
+@njit()
+def marginals(
+    n, op, first, second, third, left, lo, hi, offset, table, slot_class, ends, alpha, room_at, out
+):
+    """Fill `out` (n, 5) with the summaries of each node's marginal law.
+
+    Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
+    bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
+    which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry is where all end.
+    """
+    slots = slot_class.size
+    room_of = np.full(slots, -1, dtype=np.int64)
+    given = np.zeros(SIZES, dtype=np.int64)
+    entries = room_at[SIZES]
+    buffer = np.empty(entries)
+    # freed rooms of each size, last out first
+    stack = np.empty(entries + 1, dtype=np.int64)
+    freed = np.zeros(SIZES, dtype=np.int64)
+    most = 0
+    for c in range(lo.size):
+        most = max(most, hi[c] - lo[c] + 1)
+    law = np.empty(most)
+    for i in range(op.size):
+        count = 2
+        source = first[i]
+        if op[i] == ROOT:
+            count, source = 1, np.int64(-1)
+        elif op[i] == LINK:
+            count, source = 1, second[i]
+        for side in range(count):
+            child = first[i]
+            other = child
+            if count == 2:
+                child, other = (second[i], third[i]) if side == 0 else (third[i], second[i])
+            c = slot_class[child]
+            width = hi[c] - lo[c] + 1
+            size = _size_of(width)
+            if freed[size] > 0:
+                freed[size] -= 1
+                begin = stack[room_at[size] + freed[size]]
+            else:
+                begin = room_at[size] + (given[size] << size)
+                given[size] += 1
+            room_of[child] = begin
+            outside = buffer[begin : begin + width]
+            if source < 0:
+                for k in range(width):
+                    outside[k] = 1.0
+            else:
+                d = slot_class[source]
+                around = buffer[room_of[source] : room_of[source] + hi[d] - lo[d] + 1]
+                if op[i] == LINK:
+                    own = left[d]
+                    for k in range(width):
+                        u = lo[c] + k
+                        outside[k] = 0.0
+                        if lo[d] <= u <= hi[d]:
+                            outside[k] = around[u - lo[d]] * table[offset[own] + u - lo[own]]
+                else:
+                    o = slot_class[other]
+                    rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
+                    _correlate(around, lo[d], rest, lo[o], outside, lo[c])
+                top = _top(outside)
+                if top > 0.0:
+                    for k in range(width):
+                        outside[k] /= top
+            if child < n:
+                for k in range(width):
+                    law[k] = outside[k] * table[offset[c] + k]
+                summarise(law[:width], float(lo[c]), alpha, out[child])
+                if ends[child]:
+                    stack[room_at[size] + freed[size]] = begin
+                    freed[size] += 1
+        if source >= 0:
+            size = _size_of(hi[slot_class[source]] - lo[slot_class[source]] + 1)
+            stack[room_at[size] + freed[size]] = room_of[source]
+            freed[size] += 1
