@@ -6,8 +6,10 @@ import csv
 import json
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from congenial.accounting.guarantee import with_sampler_error
 from congenial.comparing.compare import Source, compare
 from congenial.plan import read_plan
 from congenial.studies import sources
@@ -102,3 +104,16 @@ def test_the_files_agree(shown):
     assert command in told
     makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
     assert command.replace("examples/taxi", "$(TAXI)") in makefile
+
+
+def test_what_the_decision_says_of_the_trips_and_of_doubles_is_so():
+    tree, x = sources.taxi()
+    logs = []
+    for borough in np.flatnonzero(tree.level == 1):
+        zones = x[tree.parents == borough]
+        if zones.size > 1:
+            logs.append(float(np.log(zones[zones > 0]).std()))
+    assert (round(min(logs), 1), round(max(logs), 1)) == (1.1, 2.2)
+    assert round(float(np.log(x[tree.level == 1]).std()), 1) == 3.4
+    doubles = 1e6 * (24.0 * 11.0 + 20.0) * 2.0**-51  # a table's entries, on a running sum
+    assert 0.45 < with_sampler_error(1.0, 0.0, doubles) / 1e-6 < 0.5

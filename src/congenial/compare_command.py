@@ -60,8 +60,8 @@ from congenial.loading import compile_once, undisturbed
 def compare_command(plan: Path, out: Path | None, **options: Any) -> None:
     """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
 
-    Made-up counts are released, unless others are given; no confidential row is read, and nothing
-    is spent.
+    Releases are of made-up counts unless others are named, and no confidential row is read for
+    them. Nothing is spent.
     """
     _check_compare(options)
     with undisturbed():
