@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.condition import single_entry_bounds
+from congenial.conditioning.condition import inequalities_in_units
 from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError, UnsupportedError
 from congenial.inference.priors import Prior
@@ -125,9 +125,9 @@ def pose(
             f"the invariant is a {type(invariant).__name__}; give consistent(tree), joined by "
             "& with exactly(), nonnegative() and bounds()."
         )
-    need = single_entry_bounds(requirements(invariant, mechanism.n, mechanism.tree))
+    need = inequalities_in_units(requirements(invariant, mechanism.n, mechanism.domain))
     tree = need.tree
-    if tree is None or need.equalities[1].size:
+    if tree is None or need.equalities[1].size or need.inequalities[1].size:
         raise UnsupportedError(
             "posteriors are for the nodes of a tree that adds up; impose consistent(tree), and "
             "make sums of linear() nodes of it."
