@@ -12,7 +12,7 @@ import numpy.typing as npt
 from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.active_set import ActiveSet, active_set
-from congenial.imaging.dense import solve_dense
+from congenial.imaging.dense import LONGEST, solve_dense
 from congenial.imaging.general import check_solvers, round_general, solve_general
 from congenial.imaging.problem import (
     NO_WORDS,
@@ -27,6 +27,7 @@ from congenial.imaging.problem import (
 )
 from congenial.imaging.rounding import round_whole
 from congenial.imaging.shares import Families, checked_shares, families, share_out
+from congenial.imaging.sparse import round_sparse, solve_sparse
 from congenial.imaging.tree_l1 import solve_l1
 from congenial.imaging.tree_l2 import solve_l2
 from congenial.invariants import Consistent, Invariant, Requirements, requirements
@@ -164,7 +165,7 @@ class Projector:
                     "the L1 norm is not covered where sums cross or at_least() applies; use "
                     "norm='l2', a tree, or sums over disjoint entries."
                 )
-            if self.integer or self.need.has_inequalities:
+            if self.integer or self.need.has_inequalities or self.need.n > LONGEST:
                 check_solvers()
 
     @cached_property
@@ -235,8 +236,10 @@ class Projector:
         self, need: Requirements, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project where the conditions are no forest."""
+        long = need.n > LONGEST
         solve = solve_general if need.has_inequalities else solve_dense
-        z = solve(need, values, self.weight)
+        z = (solve_sparse if long else solve)(need, values, self.weight)
         if not self.integer:
             return z
-        return round_general(need, z, source.bits(need.n)).astype(np.int64)
+        whole = (round_sparse if long else round_general)(need, z, source.bits(need.n))
+        return whole.astype(np.int64)
