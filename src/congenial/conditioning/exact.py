@@ -32,7 +32,8 @@ _CUT = 1e-12
 _MEMORY_LIMIT = 1 << 28
 # What windows are meant to cut of what the limit leaves; they may cut all of it.
 _SPENT = 0.6
-# Windows are placed so that every choice may lose its share, and lose so many times less in all.
+# Windows are placed so that every choice may lose its share. They lose so many times less in all,
+# or twice as many where there are 64 times as many sums.
 _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
@@ -112,7 +113,7 @@ def prepare(
     unary = weights.unary
     composed = composable(unary) * np.int8(compose)
     limit = error_limit(forest.n)
-    cut = 0.5 * _PLACED * _SPENT * limit if loose else _CUT
+    cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
         clipped = _without_bounds(weights, far)
@@ -124,6 +125,11 @@ def prepare(
         if _out_of_reach(tables, weights, far):
             return tables
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+
+
+def _placed(sums: int) -> float:
+    """Return how many times more windows are asked to cut than they are to be found to."""
+    return float(_PLACED * max(sums, 1) ** (1.0 / 6.0))
 
 
 def _far(
@@ -190,7 +196,8 @@ def _widen_until_certified(
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
     generous, last = 1.04, np.inf
     for _ in range(12):
-        lo, hi = windows(network, place, cut=min(_PLACED * wanted, 0.5), generous=generous)
+        asked = min(_placed(network.links) * wanted, 0.5)
+        lo, hi = windows(network, place, cut=asked, generous=generous)
         tables, cut = _fill(network, place, lo, hi, wanted)
         enough = max(20.0 * _CUT, limit - rounding if loose else 0.5 * tables.error)
         stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows

@@ -111,19 +111,24 @@ def _add_tail(out, first, down, edge, ratio, body, low_edge, low_ratio):
 
 
 @njit(inline="always", inner=True)
-def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed, out, work):
-    """Add the bound on what a merge's window misses; (a * b)[first + i] belongs to out[i].
+def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, inside, out, work):
+    """Add a bound on what a merge's window misses; (a * b)[first + i] belongs to out[i].
 
-    `work` has four lines, as `certify` makes them.
+    Returns how much more is to be added to every entry. What the parts lost within their windows
+    is left out unless `inside`. `work` has four lines, as `certify` makes them.
     """
     whole_a, whole_b = work[0, : a.size], work[1, : b.size]
     _add(a, lost_a, whole_a)
     _add(b, lost_b, whole_b)
-    if not crossed:
+    rest = 0.0
+    if inside:
         # no table's entries are above 1, but for a little rounding
         top = 1.0 + 1e-9
-        top += _cross(lost_b, a, top, small, first, out, work[2], work[3])
-        _cross(lost_a, whole_b, top, small, first, out, work[2], work[3])
+        whole, left = _cross(lost_b, a, small, first, out, work[2], work[3])
+        rest += top * left
+        top += whole
+        whole, left = _cross(lost_a, whole_b, small, first, out, work[2], work[3])
+        rest += top * left
     # upper ends against the other part read upwards, then the mirror images
     back = a.size + b.size - 2 - (first + out.size - 1)
     for side in range(2):
@@ -133,6 +138,7 @@ def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, crossed
         edge_b, ratio_b, low_b, fall_b = tails_b[i], tails_b[i + 1], tails_b[k], tails_b[k + 1]
         _add_tail(out, begin - a.size + 1, down, edge_a, ratio_a, whole_b, low_b, fall_b)
         _add_tail(out, begin - b.size + 1, down, edge_b, ratio_b, whole_a, low_a, fall_a)
+    return rest
 
 
 @njit(inner=True)
@@ -151,11 +157,10 @@ def _total(x, begin, stop):
 
 
 @njit(inner=True, fused=True)
-def _cross(lost, other, top, small, first, out, wide, row):
-    """Add (lost * other)[first + i] to out[i], or a little more; return the sum of `lost`.
+def _cross(lost, other, small, first, out, wide, row):
+    """Add (lost * other)[first + i] to out[i], but for losses of which eight are at most `small`.
 
-    Where eight losses together are at most `small`, the largest entry of `other`, which is at most
-    `top`, stands for all that they meet. `wide` and `row` are for work.
+    Returns the sums of all losses and of those left out. `wide` and `row` are for work.
     """
     n, m = other.size, out.size
     rows = (lost.size + 7) // 8 * 8
@@ -187,10 +192,7 @@ def _cross(lost, other, top, small, first, out, wide, row):
             )
             u = (a4 * wide[j + _U3] + a5 * wide[j + _U2]) + (a6 * wide[j + _U1] + a7 * wide[j])
             out[k] += t + u
-    rest *= top
-    for k in range(m):
-        out[k] += rest
-    return whole
+    return whole, rest
 
 
 @njit()
@@ -241,12 +243,13 @@ def certify(
                 below = sign[c] * (lo[c] + i) - lo[b]
                 x, y = table[at_a + i], table[offset[b] + below]
                 p, q = lost[lost_a + i], lost[place[b] + below]
-                out[i] = (p * (y + q) + x * q) / factor[c]
+                out[i] = (p * (y + q) + x * q) / factor[c] + TINY
         elif ctype[c] == MERGE:
             wa, wb = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
             if not crossed[c]:
-                out[:] = 0.0
-            _lost_in_merge(
+                for i in range(width):
+                    out[i] = 0.0
+            rest = _lost_in_merge(
                 table[offset[a] : offset[a] + wa],
                 table[offset[b] : offset[b] + wb],
                 lost[place[a] : place[a] + wa],
@@ -255,17 +258,16 @@ def certify(
                 tails[b],
                 lo[c] - lo[a] - lo[b],
                 small,
-                crossed[c],
+                not crossed[c],
                 out,
                 work,
             )
             scale = 1.0 / factor[c]
             for i in range(width):
-                out[i] *= scale
+                out[i] = (out[i] + rest) * scale + TINY
         else:
-            out[:] = 0.0
-        for i in range(width):
-            out[i] += TINY
+            for i in range(width):
+                out[i] = TINY
         tails[c, 0] = tails[c, 2] = 0.0
         if lo[c] > support_lo[c]:
             tails[c, 0], tails[c, 1] = _tail(t, out, np.int64(-1))

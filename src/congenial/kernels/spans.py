@@ -78,6 +78,6 @@ def spans(var, rate, out_var, out_rate, ahead, nats, out):
             step = (own + rest - base) / max(slope + rest_slope, 1e-12)
             step = max(step, -2.0 * x)
             x -= step
-            if abs(step) < 0.05 + 1e-3 * x:
+            if abs(step) < 0.5 + 1e-2 * x:
                 break
         out[c] = x
