@@ -54,9 +54,9 @@ def _eight_terms(out, low, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
 
 
 @njit(inner=True)
-def _add_row(out, w, wide, at):
-    for k in range(out.size):
-        out[k] += w * wide[at + k]
+def _add_rows(out, w0, w1, w2, w3, wide, i0, i1, i2, i3):
+    for k in range(np.uint64(out.size)):
+        out[k] += (w0 * wide[i0 + k] + w1 * wide[i1 + k]) + (w2 * wide[i2 + k] + w3 * wide[i3 + k])
 
 
 @njit()
@@ -84,12 +84,25 @@ def convolve(a, b, first, out, work):
     to, of = np.uint64(max(begin, 0)), np.uint64(max(-begin, 0))
     for j in range(np.uint64(max(0, min(b.size + begin, size) - max(begin, 0)))):
         wide[to + j] = b[of + j]
-    step = max(4, (a.size + 7) // 8)
+    # eight rows make the anchor, the first and the last among them; none counts twice
     for j in range(n):
         anchor[j] = 0.0
-    for k in range(0, a.size + step - 1, step):
-        i = min(k, a.size - 1)
-        _add_row(anchor, _ABOVE * row[i], wide, rows - i)
+    top, last = np.uint64(rows), a.size - 1
+    for q in range(0, 8, 4):
+        i0, i1 = q * last // 7, (q + 1) * last // 7
+        i2, i3 = (q + 2) * last // 7, (q + 3) * last // 7
+        _add_rows(
+            anchor,
+            _ABOVE * row[i0] if q == 0 or i0 > (q - 1) * last // 7 else 0.0,
+            _ABOVE * row[i1] if i1 > i0 else 0.0,
+            _ABOVE * row[i2] if i2 > i1 else 0.0,
+            _ABOVE * row[i3] if i3 > i2 else 0.0,
+            wide,
+            top - np.uint64(i0),
+            top - np.uint64(i1),
+            top - np.uint64(i2),
+            top - np.uint64(i3),
+        )
     above = False
     while not above:
         for j in range(n):
