@@ -27,6 +27,12 @@ if TYPE_CHECKING:
     from congenial.imaging.image import image
     from congenial.imaging.project import project
     from congenial.imaging.topdown import topdown, topdown_image
+    from congenial.inference.intervals import (
+        error_margin_of_sum,
+        error_margins,
+        simultaneous_error_margins,
+    )
+    from congenial.inference.likelihood import log_likelihood
     from congenial.inference.posterior import posterior
     from congenial.inference.priors import Prior
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
@@ -69,6 +75,8 @@ _HOME = {
     "condition": "conditioning.condition",
     "consistent": "invariants",
     "discrete_gaussian_delta": "accounting.discrete_gaussian_delta",
+    "error_margin_of_sum": "inference.intervals",
+    "error_margins": "inference.intervals",
     "exactly": "invariants",
     "exactly_margins": "mandates",
     "gaussian_delta": "accounting.gaussian_calibration",
@@ -77,13 +85,15 @@ _HOME = {
     "group_privacy": "accounting.composition",
     "image": "imaging.image",
     "linear": "invariants",
+    "log_likelihood": "inference.likelihood",
     "mixture": "mixtures",
-    "posterior": "inference.posterior",
     "nonnegative": "invariants",
+    "posterior": "inference.posterior",
     "project": "imaging.project",
     "secure": "randomness",
     "seeded": "randomness",
     "sensitivity": "accounting.sensitivity",
+    "simultaneous_error_margins": "inference.intervals",
     "topdown": "imaging.topdown",
     "topdown_image": "imaging.topdown",
 }
@@ -113,6 +123,8 @@ __all__ = [
     "condition",
     "consistent",
     "discrete_gaussian_delta",
+    "error_margin_of_sum",
+    "error_margins",
     "exactly",
     "exactly_margins",
     "gaussian_delta",
@@ -121,6 +133,7 @@ __all__ = [
     "group_privacy",
     "image",
     "linear",
+    "log_likelihood",
     "mixture",
     "nonnegative",
     "posterior",
@@ -128,6 +141,7 @@ __all__ = [
     "secure",
     "seeded",
     "sensitivity",
+    "simultaneous_error_margins",
     "topdown",
     "topdown_image",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -64,3 +65,22 @@ class Prior:
         with np.errstate(invalid="ignore"):
             a = np.where(np.isinf(dispersion), mean, b * dispersion)
         return a, b
+
+    def log_pmf(self, counts: npt.NDArray[np.int64]) -> FloatArray:
+        """Log probability of each leaf's count, shape (leaves,); -inf below 0."""
+        a, b = self.panjer(counts.size)
+        out = np.empty(counts.size)
+        for j, count in enumerate(counts.tolist()):
+            out[j] = _log_pmf(float(a[j]), float(b[j]), count)
+        return out
+
+
+def _log_pmf(a: float, b: float, count: int) -> float:
+    """Log probability of a count under a prior of Panjer's class."""
+    if count < 0:
+        return -math.inf
+    if b == 0.0:
+        return count * math.log(a) - a - math.lgamma(count + 1.0)
+    r = a / b
+    shape = math.lgamma(count + r) - math.lgamma(r) - math.lgamma(count + 1.0)
+    return shape + count * math.log(b) + r * math.log1p(-b)

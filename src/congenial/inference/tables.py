@@ -167,7 +167,10 @@ def _pole(weights: Weights) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class _Filled:
-    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``."""
+    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``.
+
+    ``log_scale`` is the logarithm of what each table was divided by.
+    """
 
     lo: IntArray
     hi: IntArray
@@ -177,6 +180,7 @@ class _Filled:
     power: IntArray
     log: FloatArray
     total: FloatArray
+    log_scale: FloatArray
 
     def lost(self, wider: _Filled) -> float:
         """Share of a wider filling's weight that is missing here."""
@@ -255,7 +259,8 @@ class _Own:
             raise NumericalError(
                 "the measurements contradict the prior too much to be weighed; use another prior."
             )
-        return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums)
+        scales = powers * np.log(2.0) + logs
+        return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums, scales)
 
     def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
         """Return what draws are made from, with the error stated."""
@@ -266,8 +271,7 @@ class _Own:
         reach = 8.0 * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
         near = (middle, share, np.where(merge, reach, 0.0).astype(np.int64))
         where = filled.lo, filled.hi, filled.offset, filled.table, filled.factor
-        no_scale = np.full(width.size, np.nan)
-        return Tables(network, *where, no_scale, *near, cut + self._rounding(width))
+        return Tables(network, *where, filled.log_scale, *near, cut + self._rounding(width))
 
     def _rounding(self, width: IntArray) -> float:
         """Total variation that rounding costs, as in `conditioning.exact`."""

@@ -8,8 +8,8 @@ from congenial.kernels.compiling import njit
 from congenial.kernels.descend import LINK, ROOT
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH = range(5)
-SUMMARIES = 5
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH = range(6)
+SUMMARIES = 6
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
 
@@ -46,10 +46,10 @@ def _top(p):
 
 @njit()
 def summarise(p, lo, alpha, out):
-    """Fill `out` (5,) with the mean, variance, median and shortest interval of weights `p`.
+    """Fill `out` (6,) with the mean, variance, median, shortest interval and reach of weights `p`.
 
     The interval has probability 1 - alpha at least; of several that are as short the one with
-    most.
+    most. So has -reach .. reach.
     """
     total = first = second = 0.0
     for i in range(p.size):
@@ -79,6 +79,17 @@ def summarise(p, lo, alpha, out):
         if inside >= need and (length < shortest or (length == shortest and inside > most)):
             shortest, most, low, high = length, inside, begin, i
     out[LOW], out[HIGH] = lo + low, lo + high
+    zero = np.int64(-lo)
+    inside, reach = 0.0, max(abs(zero), abs(p.size - 1 - zero))
+    for r in range(reach + 1):
+        if 0 <= zero + r < p.size:
+            inside += p[zero + r]
+        if r > 0 and 0 <= zero - r < p.size:
+            inside += p[zero - r]
+        if inside >= need:
+            reach = r
+            break
+    out[REACH] = reach
 
 
 @njit()
@@ -103,7 +114,7 @@ def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
 def marginals(
     n, op, first, second, third, left, lo, hi, offset, table, slot_class, ends, alpha, room_at, out
 ):
-    """Fill `out` (n, 5) with the summaries of each node's marginal law.
+    """Fill `out` (n, 6) with the summaries of each node's marginal law.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,

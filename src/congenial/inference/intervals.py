@@ -1,0 +1,249 @@
+"""Margins of error of a release under equalities alone, where the noise has one law for all data.
+
+The law of a single node's noise is known exactly. Of a sum of nodes, and of many nodes at once,
+intervals come from simulated noise, with a coverage that is proved nevertheless: the noise of the
+release and of N simulated ones are exchangeable, so that a statistic of the release exceeds the
+k-th smallest simulated one with probability at most 1 - k / (N + 1), the simulation included (Vovk,
+Gammerman and Shafer 2005, Section 2.3). Under inequalities the noise depends on the confidential
+counts; publish measurements and take `congenial.posterior` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning import exact
+from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.query import marginal_table
+from congenial.conditioning.questions import find_nodes
+from congenial.conditioning.weights import share_noise
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.inference.summaries import checked_alpha, summaries
+from congenial.kernels import marginals as kernels
+from congenial.randomness import Randomness, resolve
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+# Different nodes whose laws are computed one by one.
+_FEW = 64
+# Values of simulated noise held at once.
+_VALUES = 1 << 24
+
+
+def error_margins(conditioned: Conditioned, alpha: float = 0.1) -> IntArray:
+    """Margin of error of every node, exact for each alone.
+
+    Parameters
+    ----------
+    conditioned : Conditioned
+        On a tree, under equalities alone.
+    alpha : float
+        Between 0 and 1.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The true count lies within ``released - margin`` and ``released + margin`` with probability
+        1 - alpha at least; 0 where the count is published exactly. Nodes that are alike share the
+        work.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is not between 0 and 1.
+    UnsupportedError
+        If inequalities make the law depend on the confidential counts, or there is no tree.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
+    >>> error_margins(K).tolist()
+    [1, 1, 1]
+    """
+    checked_alpha(alpha)
+    _check_data_free(conditioned)
+    tree = conditioned.requirements.tree
+    if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
+        raise UnsupportedError(
+            "margins of all nodes at once are for trees; take the interval() of each entry."
+        )
+    tables = _tables(conditioned)
+    group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
+    representatives = np.unique(group, return_index=True)[1]
+    if representatives.size > _FEW:
+        found = summaries(tables, len(tree), tree.is_leaf, alpha)[:, kernels.REACH]
+        return np.rint(found).astype(np.int64)
+    reach = np.empty(representatives.size, dtype=np.int64)
+    for i, v in enumerate(representatives):
+        values, probabilities = marginal_table(tables, int(v))
+        out = np.empty(kernels.SUMMARIES)
+        kernels.summarise(np.ascontiguousarray(probabilities), float(values[0]), alpha, out)
+        reach[i] = int(out[kernels.REACH])
+    return reach[group]
+
+
+def error_margin_of_sum(
+    conditioned: Conditioned,
+    nodes: Sequence[int | str],
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> int:
+    """Margin of error of the sum of several nodes, by simulation with proved coverage.
+
+    Parameters
+    ----------
+    conditioned : Conditioned
+        Under equalities alone.
+    nodes : sequence of int or str
+    alpha : float
+    size : int
+        Simulated releases, at least ``1 / alpha - 1``. More make the margin vary less.
+    rng : Randomness, optional
+        `secure()` by default.
+
+    Returns
+    -------
+    int
+        The true sum lies within ``released - margin`` and ``released + margin`` with probability
+        1 - alpha at least, over the release and the simulation.
+    """
+    at = find_nodes(conditioned.mechanism, conditioned.requirements, nodes)
+    if not at:
+        raise ArgumentError("no node is named; give at least one.")
+    sums = _simulated(
+        conditioned, size, alpha, rng, lambda u: np.abs(u[:, at].sum(axis=1)).astype(np.float64)
+    )
+    return int(_order_statistic(sums, alpha))
+
+
+def simultaneous_error_margins(
+    conditioned: Conditioned,
+    nodes: Sequence[int | str] | None = None,
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> IntArray:
+    """Margins of error that hold for several nodes at once, by simulation with proved coverage.
+
+    Each is the node's own margin, stretched by one factor for all.
+
+    Parameters
+    ----------
+    conditioned : Conditioned
+        On a tree, under equalities alone.
+    nodes : sequence of int or str, optional
+        Such as ``numpy.flatnonzero(tree.level == 2)``; all nodes where not given.
+    alpha : float
+    size : int
+        Simulated releases, at least ``1 / alpha - 1``.
+    rng : Randomness, optional
+        `secure()` by default.
+
+    Returns
+    -------
+    ndarray of int64, shape (nodes,)
+        All the true counts lie within their margins of the released ones with probability
+        1 - alpha at least, over the release and the simulation.
+    """
+    own = error_margins(conditioned, alpha)
+    if nodes is None:
+        at = np.arange(own.size)
+    else:
+        found = find_nodes(conditioned.mechanism, conditioned.requirements, nodes)
+        at = np.array(found, dtype=np.int64)
+    if not at.size:
+        raise ArgumentError("no node is named; give at least one.")
+    # half a unit more, so that a margin of 0 stretches too
+    width = own[at] + 0.5
+    fixed = conditioned.fixed[at]
+    statistic = _simulated(
+        conditioned, size, alpha, rng, lambda u: (np.abs(u[:, at]) / width).max(axis=1)
+    )
+    stretch = _order_statistic(statistic, alpha)
+    # values are whole, and rounding must not leave out those at the very end
+    reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
+    return np.where(fixed, 0, reach)
+
+
+def _check_data_free(conditioned: Conditioned) -> None:
+    if not isinstance(conditioned, Conditioned):
+        raise ArgumentError(
+            f"a {type(conditioned).__name__} was given; give what congenial.condition() makes."
+        )
+    if not conditioned.data_free:
+        raise UnsupportedError(
+            "margins that are the same for every dataset exist under equalities only; publish "
+            "measurements and take congenial.posterior() of them, or drop the bounds."
+        )
+
+
+def _tables(conditioned: Conditioned) -> exact.Tables:
+    """Messages in which like siblings stand one by one."""
+    noise, need, forest = conditioned.mechanism.noise, conditioned.requirements, conditioned.forest
+    weights = share_noise(
+        noise.kind,
+        noise.spread,
+        (need.lo, need.hi),
+        conditioned.fixed,
+        forest.n,
+        orientation=forest.orientation,
+    )
+    return exact.prepare(forest, weights)
+
+
+def _alike(
+    classes: npt.NDArray[np.int32], parents: IntArray, level: IntArray
+) -> npt.NDArray[np.intp]:
+    """Number the nodes, those with the same law alike.
+
+    A node's law follows from what is below it, which its class says, and from the law of all at
+    its parent: equal parents have equal families.
+    """
+    group = np.zeros(classes.size, dtype=np.int64)
+    used = 0
+    for depth in range(int(level.max()) + 1):
+        at = np.flatnonzero(level == depth)
+        above = group[parents[at]] if depth else np.zeros(at.size, dtype=np.int64)
+        key = above * (int(classes.max()) + 1) + classes[at]
+        _, number = np.unique(key, return_inverse=True)
+        group[at] = used + number
+        used += int(number.max()) + 1
+    return group
+
+
+def _simulated(
+    conditioned: Conditioned,
+    size: int,
+    alpha: float,
+    rng: Randomness | None,
+    statistic: Callable[[IntArray], FloatArray],
+) -> FloatArray:
+    """Return a statistic of each of `size` draws of noise."""
+    checked_alpha(alpha)
+    _check_data_free(conditioned)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:
+        raise ArgumentError(
+            f"size is {size!r}; give a number of simulated releases of at least "
+            f"{int(np.ceil(1 / alpha)) - 1}."
+        )
+    source, n = resolve(rng), conditioned.mechanism.n
+    nothing = np.zeros(n, dtype=np.int64)
+    batch = max(1, _VALUES // n)
+    parts = [min(batch, int(size) - begin) for begin in range(0, int(size), batch)]
+    drawn = [statistic(conditioned.sample(nothing, count, source)) for count in parts]
+    return np.concatenate(drawn)
+
+
+def _order_statistic(values: FloatArray, alpha: float) -> float:
+    """Return the k-th smallest of N values with the least k of at least (1 - alpha) (N + 1)."""
+    k = int(np.ceil((1.0 - alpha) * (values.size + 1) * (1.0 - 1e-15)))
+    return float(np.sort(values)[min(k, values.size) - 1])

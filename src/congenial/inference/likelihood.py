@@ -1,0 +1,96 @@
+"""The likelihood of a release: of counts, and of the parameters of a model of the counts."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.conditioned import Conditioned
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.inference.posterior import Posterior
+from congenial.inference.priors import Prior
+from congenial.inference.problem import pose
+from congenial.invariants import bounds, consistent, exactly
+
+
+def log_likelihood(
+    z: npt.ArrayLike, conditioned: Conditioned, x: npt.ArrayLike | Prior
+) -> float | npt.NDArray[np.float64]:
+    """Log probability of a release, its normaliser included.
+
+    Parameters
+    ----------
+    z : array_like of int, shape (n,)
+        The release.
+    conditioned : Conditioned
+        What it was drawn from, `congenial.condition(M, C)` of the plan's noise and invariant.
+    x : array_like of int, shape (n,) or (k, n), or Prior
+        True counts to judge; or a model: independent counts of leaves, whose means and dispersions
+        may be functions of parameters. Counts are then summed over, exactly.
+
+    Returns
+    -------
+    float, or ndarray of float64, shape (k,)
+        -inf where the release is not possible.
+
+    Raises
+    ------
+    ArgumentError
+        If shapes do not fit, or counts do not add up.
+    UnsupportedError
+        If a model is given and inequalities make the normaliser depend on the counts.
+
+    Notes
+    -----
+    Under inequalities the probability that noise satisfies the invariant depends on `x`; a
+    likelihood without it, such as the noise law at ``z - x``, is wrong by that factor. Under
+    equalities alone it is one number, ``conditioned.log_mass``.
+
+    References
+    ----------
+    Gong and Meng (2020), Section 5.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
+    >>> round(float(log_likelihood([5, 2, 3], K, [4, 1, 3])), 4)
+    -2.7353
+    >>> round(float(log_likelihood([5, 2, 3], K, cg.Prior([1.5, 3.0]))), 4)
+    -3.0197
+    """
+    if not isinstance(conditioned, Conditioned):
+        raise ArgumentError(
+            f"a {type(conditioned).__name__} was given; give what congenial.condition() makes."
+        )
+    released = np.asarray(z)
+    if released.shape != (conditioned.mechanism.n,):
+        raise ArgumentError(
+            f"z has shape {released.shape}; give one release, {conditioned.mechanism.n} values."
+        )
+    if not isinstance(x, Prior):
+        rows = np.asarray(x)
+        if rows.ndim == 2:
+            return np.array([float(conditioned.log_prob(released, row)) for row in rows])
+        return float(conditioned.log_prob(released, rows))
+    if not conditioned.data_free:
+        raise UnsupportedError(
+            "under inequalities the normaliser depends on the counts, which a model sums over; "
+            "take the measurements and congenial.posterior(...).log_evidence()."
+        )
+    need = conditioned.requirements
+    if need.tree is None:
+        raise UnsupportedError("models are for releases on a tree; impose consistent(tree).")
+    if not need.tree.is_consistent(released):
+        return -np.inf
+    known = consistent(need.tree) & bounds(-np.inf, np.inf)
+    if need.pinned.any():
+        known = known & exactly(np.flatnonzero(need.pinned).tolist())
+    x.panjer(need.tree.leaves.size)
+    problem = pose(released, conditioned.mechanism, known, nonnegative_leaves=True)
+    # what is published exactly has noise 0 in the normaliser too
+    exact = problem.pinned & np.isfinite(conditioned.mechanism.scales)
+    noise, scales = conditioned.mechanism.noise, conditioned.mechanism.scales
+    at_pins = float(noise.log_pmf(np.zeros(exact.size), scales)[exact].sum())
+    return Posterior(problem, x).log_evidence() + at_pins - conditioned.log_mass

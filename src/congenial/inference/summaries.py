@@ -1,0 +1,50 @@
+"""Summaries of the marginal laws of a tree's nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.exact import Tables
+from congenial.errors import ArgumentError
+from congenial.kernels import marginals as kernels
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+def summaries(tables: Tables, n: int, is_leaf: npt.NDArray[np.bool_], alpha: float) -> FloatArray:
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 6)."""
+    network = tables.network
+    width = tables.hi - tables.lo + 1
+    ends = np.zeros(network.slots, dtype=np.bool_)
+    ends[:n] = is_leaf
+    program = network.op, network.first, network.second, network.third
+    needed = np.zeros(kernels.SIZES, dtype=np.int64)
+    kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
+    begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
+    out = np.empty((n, kernels.SUMMARIES))
+    where = tables.lo, tables.hi, tables.offset, tables.table
+    kernels.marginals(
+        n, *program, network.left, *where, network.slot_class, ends, alpha, begins, out
+    )
+    return out
+
+
+def shortest(values: IntArray, probabilities: FloatArray, alpha: float) -> tuple[int, int]:
+    """Return the shortest interval of probability 1 - alpha at least; ties go to the likeliest."""
+    out = np.empty(kernels.SUMMARIES)
+    kernels.summarise(np.ascontiguousarray(probabilities), 0.0, alpha, out)
+    return int(values[int(out[kernels.LOW])]), int(values[int(out[kernels.HIGH])])
+
+
+def checked_alpha(alpha: float) -> None:
+    """Check a probability of error.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no number between 0 and 1.
+    """
+    if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
+        raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
