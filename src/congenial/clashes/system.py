@@ -23,6 +23,7 @@ MOST_NUMBERS = 500_000
 # What an integer programme may cost.
 _MOST_NODES = 5_000
 _SECONDS = 10.0
+_PROOF_SECONDS = 2.0
 _TOLERANCE = 1e-6
 _ROUNDS = 30
 
@@ -184,7 +185,7 @@ class Solver:
 
         model, states = self._at(kept), highspy.HighsModelStatus
         model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=whole))
-        model.run()
+        self._run(model)
         status = model.getModelStatus()
         if status == states.kInfeasible:
             return None
@@ -193,11 +194,17 @@ class Solver:
             return np.full(self.rows.n, np.nan)
         return np.asarray(model.getSolution().col_value)
 
+    @staticmethod
+    def _run(model: Any, seconds: float = _SECONDS) -> None:
+        # the solver's clock goes on from one call to the next
+        model.setOptionValue("time_limit", model.getRunTime() + seconds)
+        model.run()
+
     def proved(self, kept: frozenset[int]) -> bool:
         """Whether statements clash beyond rounding, not by the word of the solver alone.
 
-        For real numbers, multipliers of their rows show it. Where only integers cannot satisfy
-        them, an exhaustive search has told.
+        For real numbers, multipliers of their rows show it, unless they take too long to find.
+        Where only integers cannot satisfy them, an exhaustive search has told.
         """
         import highspy
 
@@ -205,12 +212,13 @@ class Solver:
         model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=False))
         model.clearSolver()
         model.setOptionValue("presolve", "off")
-        model.run()
-        infeasible = model.getModelStatus() == highspy.HighsModelStatus.kInfeasible
+        self._run(model, _PROOF_SECONDS)
+        status, states = model.getModelStatus(), highspy.HighsModelStatus
+        infeasible = status == states.kInfeasible
         _, exists, ray = model.getDualRay() if infeasible else (None, False, None)
         model.setOptionValue("presolve", "choose")
         if not infeasible:
-            return self.rows.whole
+            return self.rows.whole or status == states.kTimeLimit
         return bool(exists) and any(
             self._refutes(kept, way * np.asarray(ray)) for way in (1.0, -1.0)
         )
@@ -272,7 +280,6 @@ def _model(rows: Rows) -> Any:
         ("output_flag", False),
         ("threads", 1),
         ("mip_max_nodes", _MOST_NODES),
-        ("time_limit", _SECONDS),
     ):
         model.setOptionValue(option, chosen)
     model.passModel(lp)
