@@ -6,7 +6,7 @@ import itertools
 
 import numpy as np
 import pytest
-from enumeration import assert_same_law, enumerate_law
+from enumeration import Law, assert_same_law, enumerate_law
 from table_cases import AGES, PAIR, TWO, counts, masks, rows_of
 
 import congenial as cg
@@ -288,6 +288,12 @@ def test_the_auditor_finds_tables_as_private_as_they_say(name):
     assert not cg.audit(liar, neighbours="substitute", method="exact", total=2, claim=claim).passed
 
 
+def test_entries_are_named_where_a_draw_is_explained():
+    workload, _, mechanism, more = world("measured margins that cross")
+    told = cg.condition(mechanism, cg.consistent(workload) & more).explain()
+    assert "held values (sex=M, age=1 in table; sex=M, age=2 in table)" in told
+
+
 def test_nested_tables_go_down_level_by_level_and_crossing_ones_are_refused():
     workload, x, mechanism, more = world("nested groups")
     z = cg.topdown(mechanism.sample(x, rng=cg.seeded(1)) * 0 + x, workload, more, cg.seeded(2))
@@ -376,3 +382,25 @@ def test_pairs_without_an_exact_side_are_conditions_that_imaging_holds():
     used = workload.array(z, "used", "s", "homes")[..., 0]
     assert (workload.array(z, (), "s", "people") >= used).all()
     assert (used != workload.array(x, "used", "s", "homes")[..., 0]).any()
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_pairs_without_an_exact_side_are_conditioned_on(kind):
+    workload, x, mechanism, invariant = block()
+    mechanism = cg.Additive(LAWS[kind](mechanism.scales), workload)
+    made = cg.condition(mechanism, invariant, "exact")
+    every = enumerate_law(rows_of(workload), kind, mechanism.scales, x, (), 0.0, INF, flat=200)
+    people = [workload.find(at=f"town/{s}", table=PEOPLE) for s in "ab"]
+    homes = [workload.find({"used": "yes"}, at=f"town/{s}", table=HOMES) for s in "ab"]
+    inside = (every.states[:, people] >= every.states[:, homes]).all(axis=1)
+    mass = every.probabilities[inside].sum()
+    law = Law(
+        every.states[inside],
+        every.probabilities[inside] / mass,
+        every.log_total + float(np.log(mass)),
+    )
+    assert 0.1 < mass < 0.999
+    assert_same_law(made, law, x, most=300)
+    if kind == "laplace":
+        claim = made.guarantee("substitute")
+        assert claim.epsilon == pytest.approx(2 * claim.base_epsilon)

@@ -243,3 +243,27 @@ def test_shares_that_cannot_be_given_are_told():
             cg.calibrate(workload, invariant, split=split, **asked)
     with pytest.raises(ArgumentError, match="goal is for trees"):
         cg.calibrate(workload, invariant, goal={0: 1.0}, **asked)
+
+
+def test_records_are_counted_where_they_are():
+    table = people()
+    rng = np.random.default_rng(6)
+    leaves = np.array(["north/a", "b", "c"])
+    place, sex, age = rng.integers(0, 3, 500), rng.integers(0, 2, 500), rng.integers(0, 3, 500)
+    columns = {"age": age, "sex": np.array(["F", "M"])[sex]}
+    found = table.tally(columns, leaves[place])
+    want = np.zeros(table.shape, dtype=int)
+    for at in zip(place, sex, age, strict=True):
+        want[at] += 1
+    np.testing.assert_array_equal(found, want)
+    assert table.tally({"sex": [], "age": []}, []).sum() == 0
+    for wrong, areas, told in (
+        ({"sex": ["F"]}, ["b"], "one column for each of sex, age"),
+        ({"sex": ["F"], "age": [77]}, ["b"], "value of 'age' that the table lacks"),
+        ({"sex": ["F"], "age": [1]}, ["north"], "value of 'areas' that the table lacks"),
+        ({"sex": ["F"], "age": [1]}, None, "has a geography"),
+        ({"sex": ["F", "M"], "age": [1, 0]}, ["b"], "different lengths"),
+    ):
+        with pytest.raises(ArgumentError, match=told) as caught:
+            table.tally(wrong, areas)
+        assert "77" not in str(caught.value)

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -215,6 +216,53 @@ class Table:
         of_value = np.array([place[str(v)] for v in self.axes[axis]], dtype=np.int64)
         return tuple(map(str, parts)), of_value, axes.index(axis)
 
+    def tally(
+        self, columns: Mapping[str, npt.ArrayLike], areas: npt.ArrayLike | None = None
+    ) -> IntArray:
+        """Count records.
+
+        Parameters
+        ----------
+        columns : mapping of str to array_like, shape (records,)
+            The value of each axis for every record, as text or as what str() makes the same text.
+        areas : array_like of str, shape (records,), optional
+            Where each record lies: a leaf's name, where it occurs once, or its path as a/b/c.
+            Needed where there is a geography.
+
+        Returns
+        -------
+        ndarray of int64, of `shape`
+
+        Raises
+        ------
+        ArgumentError
+            If an axis is missing, the lengths differ, or a record has a value or an area that the
+            table lacks. What the record holds is not told.
+
+        Examples
+        --------
+        >>> table = Table({"sex": ("F", "M"), "age": ("0-17", "18+")})
+        >>> table.tally({"sex": ["F", "F", "M"], "age": ["18+", "18+", "0-17"]}).tolist()
+        [[0, 2], [1, 0]]
+        """
+        if set(columns) != set(self.axes):
+            raise ArgumentError(
+                f"tally() was given {', '.join(columns) or 'no column'}; give one column for each "
+                f"of {', '.join(self.axes)}."
+            )
+        if (areas is None) != (self.geography is None):
+            raise ArgumentError(
+                f"{self.name!r} has {'no' if areas is not None else 'a'} geography; give areas "
+                "where there is one, and only there."
+            )
+        places = [_places(columns[axis], map(str, self.axes[axis]), axis) for axis in self.axes]
+        if self.geography is not None and areas is not None:
+            places.insert(0, _leaves(areas, self.geography))
+        if len({place.size for place in places}) > 1:
+            raise ArgumentError("tally() was given columns of different lengths; give as many.")
+        flat = np.ravel_multi_index(tuple(places), self.shape)
+        return np.bincount(flat, minlength=int(np.prod(self.shape))).reshape(self.shape)
+
     def margin(self, given: str | Sequence[str]) -> Margin:
         """Return a margin as a tuple of names in the order of the axes, checked.
 
@@ -298,6 +346,31 @@ def margin_names(given: object) -> Margin:
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{given!r} is no margin; give a tuple of axes or groups.")
     return tuple(given)
+
+
+def _places(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArray:
+    """Place of each entry of a column among known values."""
+    index = {value: i for i, value in enumerate(known)}
+    values, inverse = np.unique(np.asarray(column).astype(np.str_), return_inverse=True)
+    found = np.array([index.get(str(value), -1) for value in values], dtype=np.int64)
+    if (found < 0).any():
+        raise ArgumentError(
+            f"a record has a value of {what!r} that the table lacks; add it to the table, or leave "
+            "the record out."
+        )
+    return found[inverse.ravel()]
+
+
+def _leaves(areas: npt.ArrayLike, tree: Tree) -> IntArray:
+    """Place of each area, given by name or path, among the leaves."""
+    paths = ["/".join(tree.path(int(v))) for v in tree.leaves]
+    names = [tree.names[int(v)] for v in tree.leaves]
+    known = {path: i for i, path in enumerate(paths)}
+    once = Counter(names)
+    known |= {name: i for i, name in enumerate(names) if once[name] == 1}
+    order = sorted(known, key=known.__getitem__)
+    place = np.array([known[name] for name in order], dtype=np.int64)
+    return place[_places(areas, order, "areas")]
 
 
 def _check_values(what: str, values: Sequence[str]) -> None:
