@@ -227,11 +227,14 @@ def _worst_between_columns(cost: FloatArray, need: Requirements, counted: Counte
     lay = counting(need.n, counted)
     group = lay.alike(need)
     order = np.argsort(group, kind="stable")
-    ends = np.flatnonzero(np.diff(group[order])) + 1
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    size = np.diff(np.append(starts, order.size))
+    bound = _group_bounds(cost, lay.chain[:, order], starts, size)
     best: WorstMove | None = None
-    for members in np.split(order, ends):
-        if members.size < 2:
-            continue
+    for g in np.argsort(-bound, kind="stable"):
+        if size[g] < 2 or (best is not None and bound[g] <= best.cost):
+            break
+        members = order[starts[g] : starts[g] + size[g]]
         total, a, b = farthest_pair(cost, lay.chain[:, members])
         if best is None or total > best.cost:
             pair = sorted((int(lay.cells[members[a]]), int(lay.cells[members[b]])))
@@ -242,6 +245,23 @@ def _worst_between_columns(cost: FloatArray, need: Requirements, counted: Counte
             "mandate fewer values."
         )
     return best
+
+
+def _group_bounds(
+    cost: FloatArray, chain: IntArray, starts: IntArray, size: IntArray
+) -> FloatArray:
+    """Most that a move within each group of cells can cost, -inf for a single cell.
+
+    The groups stand one after another in `chain`. It is the cost of the two dearest cells, less
+    what all cells of the group share.
+    """
+    own = np.zeros(chain.shape[1])
+    for entries in chain:
+        shared = np.minimum.reduceat(entries, starts) == np.maximum.reduceat(entries, starts)
+        own += np.where(np.repeat(shared, size) | (entries < 0), 0.0, cost[entries])
+    ranked = own[np.lexsort((-own, np.repeat(np.arange(size.size), size)))]
+    second = ranked[np.minimum(starts + 1, ranked.size - 1)]
+    return np.where(size > 1, ranked[starts] + second, -np.inf)
 
 
 def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
