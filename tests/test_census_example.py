@@ -6,6 +6,9 @@ import runpy
 from pathlib import Path
 
 import numpy as np
+import pytest
+
+import congenial as cg
 
 EXAMPLE = Path(__file__).parents[1] / "examples" / "census" / "sex_by_age.py"
 
@@ -27,3 +30,25 @@ def test_the_whole_table_adds_up_to_everyone_counted():
     assert int(counts.sum()) == 308_745_538
     # more women than men, and more of them the older
     assert (np.diff(counts.sum(axis=0)[:, -1]) < 0).all()
+
+
+@pytest.mark.parametrize("exact", [["sex"], ["sex", "voting_age"]])
+def test_every_county_obeys_by_every_method(exact):
+    table, counts = runpy.run_path(str(EXAMPLE))["census"]()
+    workload = cg.Workload.of(table, {"state": exact})
+    x = workload.answers(counts)
+    mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(exact, level="state")
+    mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales({("sex", "age"): 2.0})), workload)
+    for made in (
+        cg.condition(mechanism, mandate, "exact"),
+        cg.image(mechanism, mandate, integer=True),
+    ):
+        z = made.sample(x, rng=cg.seeded(7))
+        cells = workload.array(z, ("sex", "age"), "county")
+        assert (cells >= 0).all()
+        np.testing.assert_array_equal(workload.answers(cells), z)
+        for margin in exact:
+            ours, theirs = (workload.array(each, margin, "state") for each in (z, x))
+            np.testing.assert_array_equal(ours, theirs)
+        # noise of scale 2, and nearly as far off where nothing binds
+        assert 1.5 < np.abs(cells - counts).mean() < 2.1

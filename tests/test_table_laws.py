@@ -10,6 +10,7 @@ from enumeration import Law, assert_same_law, enumerate_law
 from table_cases import AGES, PAIR, TWO, counts, masks, rows_of
 
 import congenial as cg
+from congenial.conditioning import assignments
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cutset import CutConditioned
 from congenial.errors import (
@@ -292,6 +293,15 @@ def test_entries_are_named_where_a_draw_is_explained():
     workload, _, mechanism, more = world("measured margins that cross")
     told = cg.condition(mechanism, cg.consistent(workload) & more).explain()
     assert "held values (sex=M, age=1 in table; sex=M, age=2 in table)" in told
+
+
+def test_a_cut_set_whose_sums_take_too_much_memory_is_given_up(monkeypatch):
+    workload, _, mechanism, more = world("measured margins that cross")
+    invariant = cg.consistent(workload) & more
+    assert cg.condition(mechanism, invariant, "exact").cost.assignments > 100
+    monkeypatch.setattr(assignments, "MOST_SUMS", 100)
+    # a sum is carried along instead, and no assignments are listed
+    assert cg.condition(mechanism, invariant, "exact").cost.tally is not None
 
 
 def test_nested_tables_go_down_level_by_level_and_crossing_ones_are_refused():

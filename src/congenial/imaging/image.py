@@ -17,6 +17,7 @@ from congenial.accounting.guarantee import (
 )
 from congenial.clashes.check import check_feasible, not_tried
 from congenial.errors import ArgumentError
+from congenial.imaging.dense import LONGEST
 from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
 from congenial.imaging.shares import two_bin_factor
@@ -200,12 +201,21 @@ class Imaged:
             return 1.0
         return two_bin_factor(found[0], self.requirements, found[1], whole=noise.discrete)
 
+    @property
+    def _general_way(self) -> str:
+        """How sums that are no forest are solved."""
+        if self.requirements.n > LONGEST:
+            return "a sparse quadratic programme whose optimality is checked"
+        if self.requirements.has_inequalities:
+            return "a quadratic programme whose optimality is proved"
+        return f"a dense {self.norm.upper()} least-squares solve"
+
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
         need, norm = self.requirements, self.norm.upper()
         found = self.projector.forest
         how = (
-            f"a dense {norm} least-squares solve"
+            self._general_way
             if found is None
             else f"an exact {norm} dynamic programme on a forest of {len(found[0].tree)} nodes"
         )
