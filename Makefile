@@ -43,7 +43,7 @@ format:  ## Put the code in its standard form.
 
 studies:  ## Run the papers' examples and tables anew, and write studies/out and docs/studies.
 	@requirements/environment.sh dev
-	@for study in taxi p12 two-bin simplex belief; do \
+	@for study in taxi p12 two-bin simplex belief coverage; do \
 		$(BIN)/congenial study $$study --out studies/out; \
 	done
 	@mkdir -p docs/studies && cp studies/out/* docs/studies/

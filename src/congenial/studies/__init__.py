@@ -1,4 +1,4 @@
 """The papers' examples and tables, run anew; `congenial study NAME` writes one."""
 
 # Each is a module of this package, with "_" for "-".
-NAMES = ("taxi", "p12", "two-bin", "simplex", "belief")
+NAMES = ("taxi", "p12", "two-bin", "simplex", "belief", "coverage")

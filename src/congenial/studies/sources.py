@@ -53,6 +53,21 @@ def taxi() -> tuple[Tree, IntArray]:
     return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
 
 
+def blocks() -> tuple[Tree, IntArray]:
+    """People of Thurston County, Washington, in 2010: county, tracts, block groups and blocks.
+
+    Returns
+    -------
+    tree : Tree
+    x : ndarray of int64, shape (6309,)
+    """
+    rows = _read("thurston_blocks_2010.csv.gz")
+    tree = Tree.from_paths([tuple(row["geoid"][:cut] for cut in (5, 11, 12, 15)) for row in rows])
+    people = {row["geoid"]: int(row["people"]) for row in rows}
+    leaves = np.array([people[tree.names[int(v)]] for v in tree.leaves], dtype=np.int64)
+    return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
+
+
 def counties() -> Counties:
     """Table P12 of every county, 2010 Census, as published then."""
     return _counties("p12_county_2010.csv.gz")
