@@ -27,6 +27,7 @@ if TYPE_CHECKING:
     from congenial.imaging.image import image
     from congenial.imaging.project import project
     from congenial.imaging.topdown import topdown, topdown_image
+    from congenial.imaging.unbiased import round_unbiased
     from congenial.inference.intervals import (
         error_margin_of_sum,
         error_margins,
@@ -90,6 +91,7 @@ _HOME = {
     "nonnegative": "invariants",
     "posterior": "inference.posterior",
     "project": "imaging.project",
+    "round_unbiased": "imaging.unbiased",
     "secure": "randomness",
     "seeded": "randomness",
     "sensitivity": "accounting.sensitivity",
@@ -138,6 +140,7 @@ __all__ = [
     "nonnegative",
     "posterior",
     "project",
+    "round_unbiased",
     "secure",
     "seeded",
     "sensitivity",

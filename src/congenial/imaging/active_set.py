@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.imaging.problem import LARGEST, TOLERANCE, FloatArray, IntArray, Links
+from congenial.imaging.problem import LARGEST, TOLERANCE, FloatArray, IntArray, Links, Words
+from congenial.imaging.rounding import tie_grid
 from congenial.invariants import Requirements
 from congenial.kernels.project_levels import drop_implied, lay_out
 from congenial.kernels.project_newton import FIXED, FREE, solve
+from congenial.kernels.project_whole import ROUNDED, is_least, round_levels
 from congenial.kernels.trees import read_only
 
 # Leaves bounded on one side need fewer than ten; without that the method may also go in circles.
 _MOST_ITERATIONS = 60
+# Units known beyond the two integers next to a leaf, where those are not enough.
+_SPARE = 3
+_NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,10 +102,48 @@ class ActiveSet:
         the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970, section 13.3).
         With other bounds that is not assured.
         """
-        n, laid = values.size, self.levels
+        z = self._solve(values, _NOTHING)
+        return None if z is None else z[: values.size]
+
+    def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
+        """Round the closest point to the integers of least summed change that add up.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            As for `solve`.
+        words : ndarray of uint64
+            One random word a node; break ties.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,), or None
+            None where `solve` has none, where a pin is not whole, or where the best integers are
+            not found among those near the point.
+        """
+        size = values.size + self.sums.size
+        whole, out = np.empty(size), np.empty(size)
+        z = self._solve(values, whole)
+        if z is None:
+            return None
+        task = (self.levels.rows, self.leaf, self.inner, self.kind, whole, z)
+        full = int(1.0 / tie_grid(z))
+        for spare in (0, _SPARE):
+            found = round_levels(*task, full, spare, words, out)
+            if found == ROUNDED and is_least(*task, full, out):
+                break
+        else:
+            return None
+        out += whole
+        if self.levels.order.size:
+            whole[self.levels.order] = out
+            out = whole
+        return out[: values.size].astype(np.int64)
+
+    def _solve(self, values: FloatArray, whole: FloatArray) -> FloatArray | None:
         if self.sums.size:
             values = np.concatenate((values, self.sums))
-        z = np.empty(values.size)
+        z, laid = np.empty(values.size), self.levels
         off = solve(
             laid.rows,
             laid.order,
@@ -111,8 +154,9 @@ class ActiveSet:
             LARGEST,
             _MOST_ITERATIONS,
             z,
+            whole,
         )
-        return z[:n] if off <= TOLERANCE else None
+        return z if off <= TOLERANCE else None
 
 
 def active_set(

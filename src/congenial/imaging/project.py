@@ -195,7 +195,7 @@ class Projector:
     @cached_property
     def active_set(self) -> ActiveSet | None:
         """What finds the closest point in L2 on a forest fast; None where it does not apply."""
-        if self.norm != "l2" or self.integer or self.forest is None or self.need.relative.size:
+        if self.norm != "l2" or self.forest is None or self.need.relative.size:
             return None
         return active_set(*self.forest, self.need, self.weight, integer=self.integer)
 
@@ -210,10 +210,9 @@ class Projector:
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
         source = resolve(rng)
-        if self.active_set is not None:
-            found = self.active_set.solve(as_floats(y, self.need.n))
-            if found is not None:
-                return found
+        found = self._apply_fast(as_floats(y, self.need.n), source)
+        if found is not None:
+            return found
         values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
         need = self.need.settled(values)
         if self.forest is None:
@@ -231,6 +230,13 @@ class Projector:
                 z = round_whole(task, z, words)
         out = task.released(z)
         return np.rint(out).astype(np.int64) if self.integer else out
+
+    def _apply_fast(self, values: FloatArray, source: Randomness) -> FloatArray | IntArray | None:
+        if self.active_set is None or self.forest is None:
+            return None
+        if not self.integer:
+            return self.active_set.solve(values)
+        return self.active_set.solve_whole(values, source.bits(len(self.forest[0].tree)))
 
     def _apply_general(
         self, need: Requirements, values: FloatArray, source: Randomness

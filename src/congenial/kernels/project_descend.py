@@ -11,7 +11,7 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.compiling import njit
-from congenial.kernels.project_select import RANK_BITS, key_of, position_bits, select
+from congenial.kernels.project_select import key_of, position_bits, select
 
 DONE, CLASH, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
@@ -152,7 +152,7 @@ def _round(
         grid *= 2.0
     bits = position_bits(b - a)
     count, rest = 0, whole
-    full = 1 << (RANK_BITS - 1)
+    full = 1 << 20
     for c in range(a, b):
         near = np.rint(y[c])
         value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near)

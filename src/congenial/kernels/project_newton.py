@@ -176,6 +176,30 @@ def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
     return worst
 
 
+@njit(inner=True)
+def _apart(
+    rows: np.ndarray,
+    leaf: np.ndarray,
+    y: np.ndarray,
+    state: np.ndarray,
+    z: np.ndarray,
+    whole: np.ndarray,
+) -> None:
+    """Fill `whole` and `z` by place."""
+    first, split, at = rows[0], rows[1], rows[3]
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    near, price, value = state[0], state[4], state[5]
+    for c in range(first[0]):
+        whole[c] = np.rint(y[c])
+        z[c] = min(max(y[c], lo[c]), hi[c]) - whole[c]
+    for k in range(at.size - 1):
+        whole[at[k]], z[at[k]] = near[k], value[k]
+        for c in range(first[k], split[k]):
+            rounded = np.rint(y[c])
+            moved_to = (y[c] - rounded) + price[k] * give[c]
+            whole[c], z[c] = rounded, min(max(moved_to, lo[c] - rounded), hi[c] - rounded)
+
+
 @njit()
 def solve(
     rows: np.ndarray,
@@ -187,6 +211,7 @@ def solve(
     largest: float,
     limit: int,
     z: np.ndarray,
+    whole: np.ndarray,
 ) -> float:
     """Fill `z` (n,) with the point closest to `values` (n,), both in the order of the nodes.
 
@@ -199,6 +224,8 @@ def solve(
     kind : FREE or FIXED for each parent
     largest : numbers beyond it are refused
     limit : most iterations
+    whole : filled with whole numbers near `z`, by place, and `z` then with the rest by place; where
+        it is empty, `z` is the point itself by node
 
     Returns
     -------
@@ -254,6 +281,9 @@ def solve(
     off = max(off, _residual(inner, held, state))
     if not off <= 1e-9 * size:
         return np.inf
+    if whole.size:
+        _apart(rows, leaf, y, state, z, whole)
+        return off / size
     for c in range(first[0]):
         v = order[c] if order.size else c
         z[v] = min(max(y[c], lo[c]), hi[c])

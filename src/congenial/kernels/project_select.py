@@ -7,7 +7,7 @@ import numpy as np
 from congenial.kernels.compiling import njit
 
 # A key is a rank, random bits that order equal ranks, and the position of what it stands for.
-RANK_BITS = 21
+RANK_BITS = 24
 _BELOW_RANK = 63 - RANK_BITS
 _SMALL = 24
 
@@ -23,9 +23,15 @@ def position_bits(count: int) -> int:
 
 @njit(inner=True)
 def key_of(rank: int, word: np.uint64, position: int, bits: int) -> int:
-    """Return the key of a rank of 0 to 2^21 - 1 at a position of `bits` bits."""
+    """Return the key of a rank of 0 to 2^24 - 1 at a position of `bits` bits."""
     coin = np.int64(word >> np.uint64(64 - _BELOW_RANK))
     return int((np.int64(rank) << _BELOW_RANK) | ((coin >> bits) << bits) | np.int64(position))
+
+
+@njit(inner=True)
+def rank_of(key: int) -> int:
+    """Return the rank that a key begins with."""
+    return key >> _BELOW_RANK
 
 
 @njit(inner=True)
@@ -64,3 +70,12 @@ def select(keys: np.ndarray, count: int, least: int) -> None:
             return
     if a < least < b:
         _insert(keys, a, b)
+
+
+@njit(inner=True)
+def sort_keys(keys: np.ndarray, a: int, b: int) -> None:
+    """Sort keys a to b."""
+    if b - a <= 2 * _SMALL:
+        _insert(keys, a, b)
+    else:
+        keys[a:b].sort()

@@ -1,0 +1,123 @@
+"""Unbiased rounding: every sum, either neighbour, the mean, and that order does not matter."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.stats import norm
+from test_imaging import problems
+from test_imaging_active_set import city
+
+import congenial as cg
+from congenial.errors import ArgumentError
+from congenial.randomness import seeded
+from congenial.tree import Tree
+
+DRAWS = 4000
+
+
+def worst_p(draws, z):
+    """P-value of the worst mean, by Bonferroni, for values rounded to either neighbour."""
+    part = z - np.floor(z)
+    spread = np.sqrt(np.maximum(part * (1.0 - part), 1e-12) / len(draws))
+    score = np.abs(draws.mean(axis=0) - z) / spread
+    return min(1.0, 2.0 * norm.sf(score.max()) * z.size)
+
+
+@given(problems(most=14), st.integers(0, 2**32))
+@settings(max_examples=150, deadline=None)
+def test_sums_and_neighbours(problem, seed):
+    tree, y, invariant, weight, _ = problem
+    z = cg.project(y, invariant, np.maximum(weight, 1e-3))
+    r = cg.round_unbiased(z, tree, seeded(seed))
+    assert r.dtype == np.int64 and tree.is_consistent(r)
+    assert np.abs(r - z).max() < 1.0 + 1e-6
+    near = np.abs(z - np.rint(z)) < 1e-9
+    assert (r == np.rint(z))[near].all()
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_large_trees_keep_sums_pins_and_bounds(seed):
+    tree, x, rng = city(20_000, 2 + seed, seed)
+    y = x + rng.normal(0.0, 3.0, len(tree))
+    pins = np.unique(np.concatenate((tree.roots, rng.integers(0, len(tree), 30))))
+    y[pins] = x[pins]
+    z = cg.project(y, cg.consistent(tree) & cg.exactly(pins) & cg.nonnegative())
+    r = cg.round_unbiased(z, tree, seeded(seed))
+    assert tree.is_consistent(r) and (r >= 0).all()
+    assert (r[pins] == x[pins]).all()
+    assert np.abs(r - z).max() < 1.0 + 1e-6
+    near = np.abs(z - np.rint(z)) < 1e-9
+    assert near.sum() > 100 and (r == np.rint(z))[near].all()
+
+
+def made(seed):
+    """A tree of three levels with values of all fractions."""
+    rng = np.random.default_rng(seed)
+    tree = Tree.from_parents([-1, -1, 0, 0, 0, 1, 2, 2, 2, 3, 3, 4, 5, 5, 5, 5])
+    return tree, tree.roll_up(np.round(rng.uniform(0.0, 3.0, tree.leaves.size), 3))
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_the_mean_is_kept_at_every_node(seed):
+    tree, z = made(seed)
+    source = seeded(seed)
+    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(DRAWS)])
+    assert worst_p(draws, z) > 1e-6
+    # the same test sees what largest remainders do, and a slight preference for the first child
+    nearest = np.array(
+        [cg.project(z, cg.consistent(tree), integer=True, rng=source) for _ in range(50)]
+    )
+    assert worst_p(np.repeat(nearest, DRAWS // 50, axis=0), z) < 1e-6
+    leaf = tree.leaves[0]
+    tilted = draws.copy()
+    swap = np.random.default_rng(seed).random(DRAWS) < 0.3
+    tilted[swap, leaf] = np.ceil(z[leaf])
+    assert worst_p(tilted, z) < 1e-6
+
+
+def test_each_sum_of_two_units_falls_on_any_pair():
+    # four halves: without a random order only opposite pairs would come
+    tree = Tree.from_parents([-1, 0, 0, 0, 0])
+    source = seeded(4)
+    draws = [cg.round_unbiased([2, 0.5, 0.5, 0.5, 0.5], tree, source)[1:] for _ in range(600)]
+    pairs = {tuple(draw.tolist()) for draw in draws}
+    assert len(pairs) == 6
+
+
+def test_families_are_rounded_apart_given_their_parents():
+    tree = Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    z = np.array([2.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5])
+    source = seeded(5)
+    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(DRAWS)])
+    assert (draws[:, :3] == [2, 1, 1]).all()
+    agree = (draws[:, 3] == draws[:, 5]).mean()
+    assert abs(agree - 0.5) < 5.0 * np.sqrt(0.25 / DRAWS)
+
+
+def test_rounding_errors_do_not_move_what_is_whole():
+    tree = Tree.from_parents([-1, *[0] * 10])
+    z = np.array([1.0, *[0.1] * 10])
+    assert sum([0.1] * 10) != 1.0
+    source = seeded(6)
+    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(2000)])
+    assert (draws[:, 0] == 1).all()
+    assert worst_p(draws[:, 1:], z[1:]) > 1e-6
+    assert cg.round_unbiased([1e-12, 1e-12], Tree.from_parents([-1, 0]), source).tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.4], tree), "'0' *; give|does not add up"),
+        (lambda tree: cg.round_unbiased([3.0, 1.5], tree), "shape"),
+        (lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree), "not finite"),
+        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], 3), "int"),
+        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
+    ],
+)
+def test_what_is_wrong_is_said(call, words):
+    with pytest.raises(ArgumentError, match=words):
+        call(Tree.from_parents([-1, 0, 0]))
