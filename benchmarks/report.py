@@ -15,6 +15,9 @@ TITLES = {
     "peers": "Chains on the same tree",
     "memory": "Peak memory at a million leaves",
     "table": "Sex by 23 ages at 3,143 counties, state totals exact, every count ≥ 0",
+    "imaging": "Closest point in L2, leaves ≥ 0, root exact",
+    "topdown": "TopDown, every count ≥ 0, root exact",
+    "rounding": "Whole-tree rounding to integers of least summed change",
     "growth": "Growth from 10^4 to 10^7 leaves",
 }
 MET = {True: "met", False: "**not met**", None: ""}
@@ -113,7 +116,7 @@ def page(lines: list[Line], machine: dict[str, str], *, plot: str | None) -> str
         best = [line for line in own if "ours_best_s" in line.detail and line.value is not None]
         if best:
             out += ["", "Best times behind these ratios, in milliseconds:", ""]
-            out += ["| case | measure | ours | noise | rounds |", "| --- | --- | --- | --- | --- |"]
+            out += ["| case | measure | ours | peer | rounds |", "| --- | --- | --- | --- | --- |"]
             out += [
                 f"| {line.case} | {line.measure} | {shown(1e3 * line.detail['ours_best_s'])} "
                 f"| {shown(1e3 * line.detail['peer_best_s'])} | {line.detail['rounds']:.0f} |"

@@ -9,6 +9,7 @@ from __future__ import annotations
 import gc
 import time
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 
 import numpy as np
 import numpy.typing as npt
@@ -76,3 +77,12 @@ def ratio(
         },
         note=note,
     )
+
+
+def faster(
+    measure: str, ours: npt.NDArray[np.float64], peer: npt.NDArray[np.float64], note: str = ""
+) -> Seen:
+    """Return the median over the rounds of peer / ours, with its range and the best times."""
+    seen = ratio(measure, peer, ours, note)
+    best = {"ours_best_s": float(ours.min()), "peer_best_s": float(peer.min())}
+    return replace(seen, detail=seen.detail | best)

@@ -19,7 +19,7 @@ EXAMPLES = Path(__file__).parents[1] / "examples"
 ZONES = EXAMPLES / "taxi" / "taxi_zone_lookup.csv"
 TRIPS = EXAMPLES / "taxi" / "zone_hour_counts_2022_02.csv.gz"
 BLOCKS = EXAMPLES / "washington" / "wa_2010_blocks_race_vap.csv.gz"
-_SEED = 20
+SEED = 20
 
 
 def grown(fans: Sequence[int]) -> cg.Tree:
@@ -32,9 +32,22 @@ def grown(fans: Sequence[int]) -> cg.Tree:
     return cg.Tree.from_parents(np.concatenate(parents))
 
 
+def uneven(*widths: int) -> cg.Tree:
+    """Return a tree of so many nodes a level below the root, dealt to those above at random."""
+    source = np.random.default_rng(SEED)
+    parents, start, above = [np.array([-1])], 0, 1
+    for width in widths:
+        parents.append(
+            start + np.sort(np.append(np.arange(above), source.integers(0, above, width - above)))
+        )
+        start += above
+        above = width
+    return cg.Tree.from_parents(np.concatenate(parents))
+
+
 def poisson(tree: cg.Tree, mean: float = 3.0) -> IntArray:
     """Return counts of all nodes, with Poisson leaves."""
-    leaves = np.random.default_rng(_SEED).poisson(mean, tree.leaves.size)
+    leaves = np.random.default_rng(SEED).poisson(mean, tree.leaves.size)
     return _rolled(tree, leaves)
 
 

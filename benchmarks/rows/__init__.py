@@ -7,7 +7,19 @@ from importlib import import_module
 from benchmarks.record import Case
 
 # In the order in which they run and are shown.
-ROWS = ("flat", "everywhere", "bounded", "taxi", "peers", "memory", "table", "growth")
+ROWS = (
+    "flat",
+    "everywhere",
+    "bounded",
+    "taxi",
+    "peers",
+    "memory",
+    "table",
+    "imaging",
+    "topdown",
+    "rounding",
+    "growth",
+)
 
 
 def cases(row: str, *, quick: bool) -> tuple[Case, ...]:

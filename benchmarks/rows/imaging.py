@@ -1,0 +1,102 @@
+"""The closest point in L2 with leaves at least 0 and the root exact, beside general solvers.
+
+Counts are Poisson(3) leaves (the taxi trips on 270 nodes) with Gaussian noise of scale 3 at every
+node. "Again" is another vector on what is set up already: a projector that is kept, and PIQP's
+update and solve. "At once" has setting up in it on both sides, `project` with its invariant and
+PIQP with its matrices given. OSQP and Clarabel are timed at once. The residual is that of the
+optimality certificate, which looks at our values alone, relative to the largest number.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+import congenial as cg
+from benchmarks import worlds
+from benchmarks.record import Case, Measure, Seen
+from benchmarks.timing import faster, rounds
+from congenial.imaging.problem import link, prepare, residual
+from congenial.imaging.project import Projector
+from congenial.invariants import Invariant, requirements
+
+FloatArray = npt.NDArray[np.float64]
+
+SCALE = 3.0
+TARGET = 50.0
+RESIDUAL = "residual of ours"
+AGAIN = "again, PIQP's time over ours"
+ONCE = "at once, PIQP's time over ours"
+OTHERS = {"osqp": "OSQP's time over ours, again", "clarabel": "Clarabel's time over ours, again"}
+# OSQP takes minutes on larger trees.
+_MOST_OSQP = 150_000
+
+
+def cases(quick: bool) -> tuple[Case, ...]:
+    """Return a case a size."""
+    sizes = (0, 1_000) if quick else (0, 10_000, 100_000, 1_000_000)
+    found = []
+    for leaves in sizes:
+        name = f"{leaves:,} leaves" if leaves else "270 nodes"
+        measures = [
+            Measure(RESIDUAL, "of the largest number", 1e-9),
+            Measure(AGAIN, "×", TARGET, "higher"),
+            Measure(ONCE, "×"),
+            *(Measure(OTHERS[peer], "×") for peer in _peers(leaves)),
+        ]
+        found.append(Case("imaging", name, tuple(measures), 150.0, partial(_run, leaves, quick)))
+    return tuple(found)
+
+
+def _peers(leaves: int) -> tuple[str, ...]:
+    return ("osqp", "clarabel") if leaves <= _MOST_OSQP else ("clarabel",)
+
+
+def noisy(leaves: int) -> tuple[cg.Tree, FloatArray, Invariant]:
+    """Return a tree of so many leaves, the taxi tree for 0, noisy counts and the invariant."""
+    if leaves:
+        tree = worlds.grown((max(2, leaves // 500), 25, 20))
+        x = worlds.poisson(tree)
+    else:
+        tree, x = worlds.taxi()
+    y = x + np.random.default_rng(worlds.SEED).normal(0.0, SCALE, len(tree))
+    y[0] = x[0]
+    return tree, y, cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+
+
+def _run(leaves: int, quick: bool) -> Iterator[Seen]:
+    from benchmarks.peers import quadratic
+
+    tree, y, invariant = noisy(leaves)
+    n = len(tree)
+    need = requirements(invariant, n, tree)
+    projector = Projector(need, np.ones(n), "l2", integer=False)
+    z = np.asarray(projector.apply(y), dtype=np.float64)
+    task = prepare(link(tree, n), need, np.zeros(0), y, np.ones(n), integer=False)
+    costs = (task.y, task.y, np.zeros(n), task.weight)
+    yield Seen(RESIDUAL, residual(task, z - task.center, costs, quadratic=True))
+    given = quadratic.problem(tree, y)
+    once, again = quadratic.piqp(given)
+    apart = float(np.abs(once() - z).max())
+    calls = 1 if quick else max(1, 200_000 // n)  # short times are taken many at once
+    few = max(1, calls // 50)
+    steps = {
+        "ours again": lambda: [projector.apply(y) for _ in range(calls)],
+        "piqp again": lambda: [again() for _ in range(few)],
+        "ours": lambda: [cg.project(y, invariant) for _ in range(few)],
+        "piqp": lambda: [once() for _ in range(few)],
+    }
+    times = rounds(steps, repeats=7, budget=60.0)
+    ours = times["ours again"] / calls
+    note = f"PIQP {apart:.0e} from ours"
+    yield faster(AGAIN, ours, times["piqp again"] / few, note)
+    yield faster(ONCE, times["ours"] / few, times["piqp"] / few)
+    for name in _peers(leaves):
+        other = getattr(quadratic, name)(given)
+        apart = float(np.abs(other() - z).max())
+        taken = rounds({name: other}, repeats=1, budget=0.0)[name]
+        seen = np.full(taken.size, np.median(ours))
+        yield faster(OTHERS[name], seen, taken, f"{apart:.0e} from ours")
