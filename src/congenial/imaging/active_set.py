@@ -97,10 +97,10 @@ class ActiveSet:
         -----
         Semismooth Newton steps on the prices of the sums, which is the primal-dual active set
         method (Hintermüller, Ito and Kunisch 2003). What a family's leaves take is piecewise
-        linear and, with bounds on one side, convex in its price, and a price lowers what the other
-        families need; so after the first step, which holds nothing, the prices fall one by one to
-        the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970, section 13.3).
-        With other bounds that is not assured.
+        linear and, where all bounds are below, convex in its price, and a higher price of one
+        family lowers the excess of those next to it; so after the first step, which holds nothing,
+        all prices fall to the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970,
+        section 13.3); with all bounds above they rise. With others that is not assured.
         """
         z = self._solve(values, _NOTHING)
         return None if z is None else z[: values.size]

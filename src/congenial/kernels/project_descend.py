@@ -37,61 +37,52 @@ def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> b
 
 
 @njit(inner=True, reordered=True)
-def _unmoved(
-    a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
-) -> tuple[float, float, int]:
-    """What `_moved` returns for no move, after the sum of the whole numbers near the places."""
-    whole, total, moving = 0.0, 0.0, 0
-    for c in range(a, b):
+def _sums(y: np.ndarray) -> tuple[float, float]:
+    """Sum of the whole numbers near values, and of what they leave."""
+    whole, rest = 0.0, 0.0
+    for c in range(y.size):
         near = np.rint(y[c])
+        left = y[c] - near
         whole += near
-        total += min(max(y[c] - near, lo[c] - near), hi[c] - near)
-        moving += lo[c] <= y[c] <= hi[c]
-    return whole, total, moving
+        # never so large, but sums in any order would take the difference apart
+        rest += min(1.0, left)
+    return whole, rest
 
 
 @njit(inner=True, reordered=True)
-def _moved(
-    a: int, b: int, by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
-) -> tuple[float, int]:
-    """Sum of the places a to b when moved, relative to `y` rounded, and how many can move on."""
+def _moves(by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[float, int]:
+    """Sum of how far places move that are to move by an amount, and how many do."""
     total, moving = 0.0, 0
-    for c in range(a, b):
-        near = np.rint(y[c])
-        value = (y[c] - near) + by
-        low, high = lo[c] - near, hi[c] - near
-        total += min(max(value, low), high)
-        moving += low <= value <= high
+    for c in range(y.size):
+        low, high = lo[c] - y[c], hi[c] - y[c]
+        move = max(by, low)
+        move = min(move, high)
+        total += move
+        moving += move == by
     return total, moving
 
 
 @njit(inner=True, reordered=True)
 def _put(
-    a: int,
-    b: int,
-    by: float,
-    y: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    out: np.ndarray,
+    by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, out: np.ndarray
 ) -> tuple[float, float]:
-    """Write the places a to b, moved; return their sum and their largest size."""
+    """Write places, moved; return their sum and their largest size."""
     total, size = 0.0, 0.0
-    for c in range(a, b):
-        near = np.rint(y[c])
-        value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near) + near
+    for c in range(y.size):
+        value = y[c] + by
+        value = max(value, lo[c])
+        value = min(value, hi[c])
         out[c] = value
         total += value
-        size = max(size, abs(value))
+        far = abs(value)
+        size = max(size, far)
     return total, size
 
 
 @njit(inner=True)
-def _start(
-    a: int, b: int, by: float, short: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
-) -> float:
-    """The amount at which all places a to b have left the ends that keep their sum `short`."""
-    for c in range(a, b):
+def _start(by: float, short: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
+    """The amount at which all places have left the ends that keep their sum `short`."""
+    for c in range(y.size):
         by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
     return by
 
@@ -105,9 +96,11 @@ def _amount(a: int, b: int, whole: float, y: np.ndarray, lo: np.ndarray, hi: np.
     too large.
     """
     by, least, most = 0.0, -np.inf, np.inf
-    near, total, moving = _unmoved(a, b, y, lo, hi)
-    rest = whole - near
+    y, lo, hi = y[a:b], lo[a:b], hi[a:b]
+    near, unmoved = _sums(y)
+    rest = (whole - near) - unmoved
     close = 1e-15 * (b - a + abs(rest))
+    total, moving = _moves(by, y, lo, hi)
     for _ in range(_MOST_STEPS):
         short = rest - total
         if abs(short) <= close:
@@ -121,11 +114,11 @@ def _amount(a: int, b: int, whole: float, y: np.ndarray, lo: np.ndarray, hi: np.
             if least > -np.inf and most < np.inf:
                 after = 0.5 * (least + most)
             else:
-                after = _start(a, b, by, short, y, lo, hi)
+                after = _start(by, short, y, lo, hi)
         if after in (by, least, most):
             break
         by = after
-        total, moving = _moved(a, b, by, y, lo, hi)
+        total, moving = _moves(by, y, lo, hi)
     return by
 
 
@@ -243,7 +236,7 @@ def descend(
             if not _round(a, b, whole, by, y, lo, hi, words, keys, out):
                 return INEXACT
             continue
-        total, size = _put(a, b, by, y, lo, hi, out)
+        total, size = _put(by, y[a:b], lo[a:b], hi[a:b], out[a:b])
         if not abs(total - whole) <= 1e-9 * max(size, abs(whole), 1.0):
             return INEXACT
     if order.size:

@@ -17,25 +17,38 @@ from congenial.kernels.compiling import njit
 FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
 
 
-@njit(inner=True)
-def _leaves(
-    a: int,
-    b: int,
-    price: float,
-    y: np.ndarray,
-    give: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
+@njit(inner=True, reordered=True)
+def _moves(
+    price: float, y: np.ndarray, give: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> tuple[float, float]:
-    """Sum of the leaves at places a to b at a price, and how fast it grows with the price."""
+    """Sum of how far leaves move at a price, and how fast it grows with the price."""
     total, slope = 0.0, 0.0
-    for c in range(a, b):
-        near = np.rint(y[c])
-        value = (y[c] - near) + price * give[c]
-        low, high = lo[c] - near, hi[c] - near
-        total += min(max(value, low), high)
-        slope += give[c] if low < value < high else 0.0
+    for c in range(y.size):
+        free = price * give[c]
+        low, high = lo[c] - y[c], hi[c] - y[c]
+        move = max(free, low)
+        move = min(move, high)
+        total += move
+        slope += give[c] if move == free else 0.0
     return total, slope
+
+
+@njit(inner=True, reordered=True)
+def _first(
+    y: np.ndarray, give: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float
+) -> tuple[float, float, float, int]:
+    """Sums of the whole numbers near leaves, of what they leave and of `give`; how many are bad."""
+    whole, rest, grows, good = 0.0, 0.0, 0.0, 0
+    for c in range(y.size):
+        near = np.rint(y[c])
+        left = y[c] - near
+        whole += near
+        # never so large, but sums in any order would take the difference apart
+        rest += min(1.0, left)
+        grows += give[c]
+        kept = (lo[c] <= y[c]) & (y[c] <= hi[c])
+        good += (abs(y[c]) <= largest) & (kept | (give[c] > 0.0))
+    return whole, rest, grows, y.size - good
 
 
 @njit(inner=True)
@@ -57,19 +70,15 @@ def _start(
     weight, low, high = inner[0], inner[1], inner[2]
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
+    unmoved = state[12]
     size = 1.0
     for k in range(below.size - 2, -1, -1):
-        whole, total, grows = 0.0, 0.0, 0.0
-        sound = True
-        for c in range(first[k], split[k]):
-            rounded = np.rint(y[c])
-            whole += rounded
-            total += y[c] - rounded
-            grows += give[c]
-            sound &= abs(y[c]) <= largest and (give[c] > 0.0 or lo[c] <= y[c] <= hi[c])
+        a, b = first[k], split[k]
+        whole, total, grows, bad = _first(y[a:b], give[a:b], lo[a:b], hi[a:b], largest)
+        sound = bad == 0
         for j in range(below[k], below[k + 1]):
             whole += near[j]
-        near[k], offset[k], slope[k] = whole, total, grows
+        near[k], offset[k], unmoved[k], slope[k] = whole, total, total, grows
         own[k], price[k] = 0.0, 0.0
         if held[k] == FIXED or weight[k] > 0.0:
             own[k] = y[at[k]] - whole
@@ -241,15 +250,9 @@ def solve(
         y = np.empty(n)
         for i in range(n):
             y[i] = values[order[i]]
-    state = np.empty((12, m))
-    near, offset, slope, price, value, seen = (
-        state[0],
-        state[2],
-        state[3],
-        state[4],
-        state[5],
-        state[11],
-    )
+    state = np.empty((13, m))
+    near, offset, slope, price, value = state[0], state[2], state[3], state[4], state[5]
+    seen, unmoved = state[11], state[12]
     held = kind.copy()
     size = _start(rows, y, leaf, inner, held, largest, state)
     bounded = False
@@ -265,18 +268,21 @@ def solve(
     for _ in range(limit):
         if not _prices(below, inner, held, size, state):
             return np.inf
-        moved = bounded and _hold(inner, held, state)
-        off = 0.0
+        changed = bounded and _hold(inner, held, state)
+        same, off = True, 0.0
         for k in range(m):
-            total, grows = _leaves(first[k], split[k], price[k], y, give, lo, hi)
+            a, b = first[k], split[k]
+            total, grows = _moves(price[k], y[a:b], give[a:b], lo[a:b], hi[a:b])
+            total += unmoved[k]
             offset[k], slope[k] = total - grows * price[k], grows
             for j in range(below[k], below[k + 1]):
                 total += value[j]
             off = max(off, abs(total - value[k]))
             size = max(size, abs(value[k]))
-            moved |= grows != seen[k]
+            same &= grows == seen[k]
             seen[k] = grows
-        if not moved:
+        # a leaf that a bound does not push comes and goes by rounding errors
+        if not changed and (same or off <= 1e-14 * size):
             break
     off = max(off, _residual(inner, held, state))
     if not off <= 1e-9 * size:
@@ -291,8 +297,6 @@ def solve(
         v = order[at[k]] if order.size else at[k]
         z[v] = value[k] + near[k]
         for c in range(first[k], split[k]):
-            rounded = np.rint(y[c])
-            moved_to = (y[c] - rounded) + price[k] * give[c]
             v = order[c] if order.size else c
-            z[v] = min(max(moved_to, lo[c] - rounded), hi[c] - rounded) + rounded
+            z[v] = min(max(y[c] + price[k] * give[c], lo[c]), hi[c])
     return off / size
