@@ -100,8 +100,7 @@ def test_the_certificate_sees_a_rounding_that_is_not_the_least():
     y = x + rng.normal(0.0, 3.0, len(tree))
     need = requirements(consistent(tree) & nonnegative(), len(tree))
     found = Projector(need, np.ones(len(tree)), "l2", integer=True).active_set
-    near, out = np.empty(len(tree)), np.empty(len(tree))
-    z = found._solve(y, near)
+    (z, near), out = found._solve(y, 2), np.empty(len(tree))
     task = (found.levels.rows, found.leaf, found.inner, found.kind, near, z)
     full = int(1.0 / tie_grid(z))
     assert round_levels(*task, full, 0, seeded(1).bits(len(tree)), out) == ROUNDED

@@ -14,13 +14,11 @@ from congenial.invariants import Requirements
 from congenial.kernels.project_levels import drop_implied, lay_out
 from congenial.kernels.project_newton import FIXED, FREE, solve
 from congenial.kernels.project_whole import ROUNDED, is_least, round_levels
-from congenial.kernels.trees import read_only
 
 # Leaves bounded on one side need fewer than ten; without that the method may also go in circles.
 _MOST_ITERATIONS = 60
 # Units known beyond the two integers next to a leaf, where those are not enough.
 _SPARE = 3
-_NOTHING = np.zeros(0)
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,8 +63,9 @@ class ActiveSet:
     levels : Levels
     leaf : ndarray of float64, shape (3, n)
         By place: one over the weight, 0 where pinned; lower and upper bound.
-    inner : ndarray of float64, shape (3, number of parents)
-        Weight, lower and upper bound of each parent; infinite where others imply them.
+    inner : ndarray of float64, shape (4, number of parents)
+        Weight, lower and upper bound and kind of each parent; bounds are infinite where others
+        imply them.
     kind : ndarray of int8, shape (number of parents,)
         Whether a parent is pinned.
     sums : ndarray of float64
@@ -102,8 +101,8 @@ class ActiveSet:
         all prices fall to the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970,
         section 13.3); with all bounds above they rise. With others that is not assured.
         """
-        z = self._solve(values, _NOTHING)
-        return None if z is None else z[: values.size]
+        out = self._solve(values, 1)
+        return None if out is None else out[0, : values.size]
 
     def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
         """Round the closest point to the integers of least summed change that add up.
@@ -121,11 +120,11 @@ class ActiveSet:
             None where `solve` has none, where a pin is not whole, or where the best integers are
             not found among those near the point.
         """
-        size = values.size + self.sums.size
-        whole, out = np.empty(size), np.empty(size)
-        z = self._solve(values, whole)
-        if z is None:
+        found = self._solve(values, 2)
+        if found is None:
             return None
+        z, whole = found
+        out = np.empty(z.size)
         task = (self.levels.rows, self.leaf, self.inner, self.kind, whole, z)
         full = int(1.0 / tie_grid(z))
         for spare in (0, _SPARE):
@@ -140,23 +139,23 @@ class ActiveSet:
             out = whole
         return out[: values.size].astype(np.int64)
 
-    def _solve(self, values: FloatArray, whole: FloatArray) -> FloatArray | None:
+    def _solve(self, values: FloatArray, rows: int) -> FloatArray | None:
         if self.sums.size:
             values = np.concatenate((values, self.sums))
-        z, laid = np.empty(values.size), self.levels
+        if not (values.flags.writeable and values.flags.c_contiguous):
+            values = values.copy()  # so that the kernel is compiled for one kind
+        out, laid = np.empty((rows, values.size)), self.levels
         off = solve(
             laid.rows,
             laid.order,
             self.leaf,
             self.inner,
-            self.kind,
-            read_only(values),
+            values,
             LARGEST,
             _MOST_ITERATIONS,
-            z,
-            whole,
+            out,
         )
-        return z if off <= TOLERANCE else None
+        return out if off <= TOLERANCE else None
 
 
 def active_set(
@@ -190,11 +189,13 @@ def active_set(
     laid = levels(links)
     give = np.divide(1.0, full, out=np.zeros(size), where=~pinned & (full > 0.0))
     leaf = np.array([laid.placed(row) for row in (give, *limits)])
-    inner = leaf[:, laid.parents]
+    inner = np.zeros((4, laid.parents.size))
+    inner[:3] = leaf[:, laid.parents]
     for side in (1, 2):
         drop_implied(laid.rows, leaf[side], inner[side])
     kind = np.where(laid.placed(pinned)[laid.parents], FIXED, FREE).astype(np.int8)
     inner[0] = np.where(kind == FIXED, 0.0, laid.placed(full)[laid.parents])
+    inner[3] = kind
     leaf[2] *= -1.0
     inner[2] *= -1.0
     return ActiveSet(laid, leaf, inner, kind, sums)

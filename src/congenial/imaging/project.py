@@ -210,9 +210,13 @@ class Projector:
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
         source = resolve(rng)
-        found = self._apply_fast(as_floats(y, self.need.n), source)
-        if found is not None:
-            return found
+        fast = self.active_set
+        if fast is not None:
+            given = as_floats(y, self.need.n)
+            words = source.bits(given.size + fast.sums.size) if self.integer else NO_WORDS
+            found = fast.solve_whole(given, words) if self.integer else fast.solve(given)
+            if found is not None:
+                return found
         values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
         need = self.need.settled(values)
         if self.forest is None:
@@ -230,13 +234,6 @@ class Projector:
                 z = round_whole(task, z, words)
         out = task.released(z)
         return np.rint(out).astype(np.int64) if self.integer else out
-
-    def _apply_fast(self, values: FloatArray, source: Randomness) -> FloatArray | IntArray | None:
-        if self.active_set is None or self.forest is None:
-            return None
-        if not self.integer:
-            return self.active_set.solve(values)
-        return self.active_set.solve_whole(values, source.bits(len(self.forest[0].tree)))
 
     def _apply_general(
         self, need: Requirements, values: FloatArray, source: Randomness

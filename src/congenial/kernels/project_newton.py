@@ -215,36 +215,34 @@ def solve(
     order: np.ndarray,
     leaf: np.ndarray,
     inner: np.ndarray,
-    kind: np.ndarray,
     values: np.ndarray,
     largest: float,
     limit: int,
-    z: np.ndarray,
-    whole: np.ndarray,
+    out: np.ndarray,
 ) -> float:
-    """Fill `z` (n,) with the point closest to `values` (n,), both in the order of the nodes.
+    """Fill `out` with the point closest to `values` (n,), which is only read.
 
     Parameters
     ----------
     rows : first, split, below and at, from `lay_out`
     order : the node at each place; empty where that is the place's own number
     leaf : give, lo and hi of each place; give is 0 for one that keeps its value
-    inner : weight, lo and hi of each parent; bounds are infinite where those below imply them
-    kind : FREE or FIXED for each parent
+    inner : weight, lo, hi and kind, FREE or FIXED, of each parent; bounds are infinite where those
+        below imply them
     largest : numbers beyond it are refused
     limit : most iterations
-    whole : filled with whole numbers near `z`, by place, and `z` then with the rest by place; where
-        it is empty, `z` is the point itself by node
+    out : one row (1, n), the point by node; or two, what is left of it and the whole numbers near
+        it, both by place
 
     Returns
     -------
     float
         Residual of the conditions of optimality relative to the largest number; infinite where
-        none was reached, and `z` is not filled then.
+        none was reached, and `out` is not filled then.
     """
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
-    n, m = values.size, kind.size
+    n, m = values.size, inner.shape[1]
     y = values
     if order.size:
         y = np.empty(n)
@@ -253,12 +251,14 @@ def solve(
     state = np.empty((13, m))
     near, offset, slope, price, value = state[0], state[2], state[3], state[4], state[5]
     seen, unmoved = state[11], state[12]
-    held = kind.copy()
+    held = np.empty(m, dtype=np.int8)
+    for k in range(m):
+        held[k] = FIXED if inner[3, k] == FIXED else FREE
     size = _start(rows, y, leaf, inner, held, largest, state)
     bounded = False
     for k in range(m):
         seen[k] = -1.0
-        bounded |= kind[k] == FREE and (inner[1, k] > -np.inf or inner[2, k] < np.inf)
+        bounded |= held[k] == FREE and (inner[1, k] > -np.inf or inner[2, k] < np.inf)
     for c in range(first[0]):
         if not abs(y[c]) <= largest or (give[c] == 0.0 and not lo[c] <= y[c] <= hi[c]):
             size = np.inf
@@ -287,9 +287,10 @@ def solve(
     off = max(off, _residual(inner, held, state))
     if not off <= 1e-9 * size:
         return np.inf
-    if whole.size:
-        _apart(rows, leaf, y, state, z, whole)
+    if out.shape[0] > 1:
+        _apart(rows, leaf, y, state, out[0], out[1])
         return off / size
+    z = out[0]
     for c in range(first[0]):
         v = order[c] if order.size else c
         z[v] = min(max(y[c], lo[c]), hi[c])
