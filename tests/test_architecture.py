@@ -51,14 +51,16 @@ LAYERS = (
     ("specification",),
     ("certificate",),
     ("release",),
+    ("contents",),
     ("verify",),
     ("explain",),
     ("audit_plan",),
     ("progress",),
     ("studies",),
     ("comparing",),
+    ("report",),
     ("loading",),
-    ("compare_command",),
+    ("compare_command", "report_command"),
     ("cli",),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

@@ -22,7 +22,9 @@ PARQUET = "release.parquet"
 CERTIFICATE = "certificate.json"
 MARKER = "SIMULATION_NOT_PRIVATE.txt"
 ALWAYS = (CERTIFICATE, CSV, PARQUET)
-ALL = (*ALWAYS, MARKER)
+# Made from a release afterwards, by `congenial report`; no certificate speaks of it.
+REPORT = "report.html"
+ALL = (*ALWAYS, MARKER, REPORT)
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
 

@@ -9,7 +9,6 @@ from pathlib import Path
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from congenial import files
 from congenial.certificate import (
@@ -23,13 +22,13 @@ from congenial.certificate import (
     read_certificate,
     sentence,
 )
+from congenial.contents import Contents, read_contents
 from congenial.errors import CongenialError, ReleaseError, StructureError
-from congenial.files import STAMP, Table
+from congenial.files import STAMP
 from congenial.ledger.lookup import beside, look_up
-from congenial.model import Model, build_model, claim
+from congenial.model import claim
 from congenial.plan import Plan
 from congenial.specification import PARTS, specify
-from congenial.tree import Tree
 
 # Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
 TOLERANCE = 1e-12
@@ -52,21 +51,6 @@ class Check:
     name: str
     passed: bool
     detail: str
-
-
-@dataclass(frozen=True, eq=False)
-class _Contents:
-    """A release whose files could be read."""
-
-    certificate: Certificate
-    csv: Table
-    parquet: Table
-    plan: Plan
-    tree: Tree
-    value: npt.NDArray[np.int64]
-
-    def model(self) -> Model:
-        return build_model(self.plan, self.tree)
 
 
 def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
@@ -136,7 +120,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         return
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
-        contents = _contents(place, certificate, plan)
+        contents = read_contents(place, certificate, plan)
     except (ReleaseError, StructureError) as error:
         yield Check("table", False, str(error))
         return
@@ -175,65 +159,7 @@ def _plan_hash(certificate: Certificate) -> Check:
     )
 
 
-def _contents(place: Path, certificate: Certificate, plan: Plan) -> _Contents:
-    csv, parquet = files.read_tables(place)
-    expected = files.table_columns(
-        plan.level_names,
-        truth=certificate.simulation is not None and certificate.simulation.with_truth,
-        stamped=certificate.simulation is not None,
-    )
-    if parquet.columns != expected:
-        raise ReleaseError(
-            f"{files.PARQUET} has the columns {_named(parquet.columns)}; the plan gives "
-            f"{_named(expected)}."
-        )
-    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
-        raise ReleaseError(f"{files.CSV} has other columns than {files.PARQUET}.")
-    tree = _tree(parquet, plan)
-    value = parquet.column("value")
-    if not all(
-        isinstance(v, int)
-        for name, _ in expected
-        if name in ("value", "truth")
-        for v in parquet.column(name)
-    ):
-        raise ReleaseError(f"{files.PARQUET} has a row without a value.")
-    return _Contents(certificate, csv, parquet, plan, tree, np.array(value, dtype=np.int64))
-
-
-def _named(columns: tuple[tuple[str, str], ...]) -> str:
-    return ", ".join(f"{name} {kind}" for name, kind in columns)
-
-
-def _tree(table: Table, plan: Plan) -> Tree:
-    """Rebuild the tree, nodes in the order of the rows."""
-    names = plan.level_names
-    paths: list[tuple[object, ...]] = []
-    for at, row in enumerate(table.rows):
-        parts = row[2 : 2 + len(names)]
-        path = tuple(part for part in parts if part is not None)
-        if not path or parts[: len(path)] != path:
-            raise ReleaseError(f"row {at + 1} of {files.PARQUET} has a gap in its path.")
-        if row[:2] != (len(path) - 1, names[len(path) - 1]):
-            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
-        if path[0] != plan.hierarchy.root:
-            raise ReleaseError(f"the row of {_shown(path)} does not start at the plan's root.")
-        paths.append(path)
-    index = {path: at for at, path in enumerate(paths)}
-    for at, path in enumerate(paths):
-        if index[path] != at:
-            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
-        if len(path) > 1 and path[:-1] not in index:
-            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
-    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
-    return Tree.from_parents(np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths])
-
-
-def _shown(path: tuple[object, ...]) -> str:
-    return "/".join(map(str, path))
-
-
-def _same(contents: _Contents) -> Check:
+def _same(contents: Contents) -> Check:
     as_text = [
         tuple("" if value is None else str(value) for value in row) for row in contents.parquet.rows
     ]
@@ -245,7 +171,7 @@ def _same(contents: _Contents) -> Check:
     )
 
 
-def _leaves(contents: _Contents) -> Check:
+def _leaves(contents: Contents) -> Check:
     tree = contents.tree
     short = int((tree.level[tree.leaves] != len(contents.plan.level_names) - 1).sum())
     return Check(
@@ -257,7 +183,7 @@ def _leaves(contents: _Contents) -> Check:
     )
 
 
-def _integers(contents: _Contents) -> Check:
+def _integers(contents: Contents) -> Check:
     # the Parquet column is BIGINT, which was checked with the columns
     at = [name for name, _ in contents.csv.columns].index("value")
     bad = sum(1 for row in contents.csv.rows if not _is_integer(row[at]))
@@ -273,7 +199,7 @@ def _is_integer(text: object) -> bool:
     return digits.isascii() and digits.isdigit()
 
 
-def _additive(contents: _Contents) -> Check:
+def _additive(contents: Contents) -> Check:
     # sums of Python integers cannot overflow, whatever the file says
     tree, value = contents.tree, [int(v) for v in contents.value]
     below = [0] * len(tree)
@@ -289,7 +215,7 @@ def _additive(contents: _Contents) -> Check:
     return Check("additivity", True, f"all {inner.size} inner nodes are the sums of their children")
 
 
-def _bounds(contents: _Contents) -> Check:
+def _bounds(contents: Contents) -> Check:
     if not contents.plan.invariants.nonnegative:
         return Check("bounds", True, "the plan asks for none")
     below = np.flatnonzero(contents.value < 0)
@@ -299,7 +225,7 @@ def _bounds(contents: _Contents) -> Check:
     return Check("bounds", True, "no value is negative")
 
 
-_OF_CONTENTS: tuple[Callable[[_Contents], Check], ...] = (
+_OF_CONTENTS: tuple[Callable[[Contents], Check], ...] = (
     _same,
     _leaves,
     _integers,
@@ -308,7 +234,7 @@ _OF_CONTENTS: tuple[Callable[[_Contents], Check], ...] = (
 )
 
 
-def _claims(contents: _Contents, ledger: str | Path | None) -> Iterator[Check]:
+def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
     certificate, plan = contents.certificate, contents.plan
     try:
         model = contents.model()
@@ -384,7 +310,7 @@ def _close(one: object, other: object) -> bool:
     return one == other
 
 
-def _simulation(place: Path, contents: _Contents) -> Check:
+def _simulation(place: Path, contents: Contents) -> Check:
     certificate = contents.certificate
     marker = place / files.MARKER
     if certificate.simulation is None:
