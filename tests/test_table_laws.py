@@ -373,6 +373,12 @@ def test_images_keep_bounds_that_follow_from_exact_counts_and_claims_charge_them
         people = workload.array(z, (), "s", "people")
         assert (people >= workload.array(x, "used", "s", "homes")[:, 0]).all()
         assert (people == workload.array(x, "used", "s", "homes")[:, 0]).any()
+    pinned = cg.image(mechanism, invariant & exact).requirements.pinned
+    for seed in range(20):
+        noisy = np.where(pinned, x, mechanism.sample(x, rng=cg.seeded(seed)))
+        z = cg.topdown(noisy, workload, invariant & exact, cg.seeded(seed))
+        people = workload.array(z, (), "s", "people")
+        assert (people >= workload.array(x, "used", "s", "homes")[:, 0]).all()
     claim = cg.condition(mechanism, invariant & exact).guarantee("substitute")
     assert claim.epsilon > claim.base_epsilon
     free = cg.condition(mechanism, cg.consistent(workload) & exact).guarantee("substitute")
