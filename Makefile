@@ -5,14 +5,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test lint format studies comparison benchmark lock clean
+.PHONY: help demo test test-browser lint format studies comparison benchmark lock clean
 
-export PYTHON
+export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
 TAXI := examples/taxi
 
 help:  ## List the targets.
-	@sed -nE 's/^([a-z]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 18
+	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
 
 demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 	@requirements/environment.sh run
@@ -28,6 +28,13 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 test: lint  ## Check the style and the types, then run every test.
 	@echo "Running the tests."
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
+
+test-browser:  ## Try the page about a release in headless Chromium, installed where need be.
+	@requirements/environment.sh dev
+	@browser=$$(requirements/browser.sh); \
+	echo "Trying the page in $$browser; pictures go to out/report."; \
+	CONGENIAL_BROWSER=$$browser CONGENIAL_PICTURES=out/report \
+		$(BIN)/python -m pytest --quiet tests/test_browser.py
 
 lint:  ## Check the style and the types.
 	@requirements/environment.sh dev

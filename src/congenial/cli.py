@@ -19,6 +19,7 @@ from congenial import __version__
 from congenial.compare_command import compare_command
 from congenial.errors import CongenialError
 from congenial.loading import compile_once, undisturbed
+from congenial.report_command import report_command
 from congenial.studies import NAMES as STUDIES
 
 if TYPE_CHECKING:
@@ -206,6 +207,7 @@ def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -
 
 
 cli.add_command(compare_command)
+cli.add_command(report_command)
 
 
 @cli.group("ledger")

@@ -1,0 +1,169 @@
+"use strict";
+(function () {
+  // One page of rows is in the document at a time, however many the release has.
+  const SIZE = 50;
+  const data = JSON.parse(document.getElementById("data").textContent);
+  const count = data.value.length;
+  const at = (id) => document.getElementById(id);
+  const body = at("table").tBodies[0];
+  const numbers = new Intl.NumberFormat("en-US");
+  const order = new Intl.Collator("en", { numeric: true });
+  const level = at("level"), search = at("search"), need = at("need");
+  const heads = Array.from(document.querySelectorAll("#table thead button"));
+  const texts = new Array(count);
+  let shown = [], page = 0, key = "value", down = true, span = [0, 1];
+
+  function path(row) {
+    const names = [];
+    for (let v = data.parent[row]; v >= 0; v = data.parent[v]) names.unshift(data.name[v]);
+    return names.join(" / ");
+  }
+
+  function text(row) {
+    if (texts[row] === undefined) texts[row] = (path(row) + " / " + data.name[row]).toLowerCase();
+    return texts[row];
+  }
+
+  function good(row) {
+    const margin = data.margin[row], share = Number(need.value) / 100;
+    if (margin === null || need.value === "") return null;
+    return margin <= share * Math.abs(data.value[row]);
+  }
+
+  function low(row) {
+    const value = data.value[row], margin = data.margin[row] || 0;
+    return value >= 0 ? Math.max(0, value - margin) : value - margin;
+  }
+
+  const high = (row) => data.value[row] + (data.margin[row] || 0);
+
+  function choose() {
+    const wanted = level.value, sought = search.value.trim().toLowerCase();
+    shown = [];
+    for (let row = 0; row < count; row += 1) {
+      if (wanted !== "all" && data.level[row] !== Number(wanted)) continue;
+      if (sought !== "" && !text(row).includes(sought)) continue;
+      shown.push(row);
+    }
+    span = [0, 1];
+    for (const row of shown) {
+      span[0] = Math.min(span[0], low(row));
+      span[1] = Math.max(span[1], high(row));
+    }
+    sort();
+  }
+
+  function sort() {
+    const known = (row) => (data.margin[row] === null ? Infinity : data.margin[row]);
+    const by = {
+      name: (a, b) => order.compare(data.name[a], data.name[b]),
+      value: (a, b) => data.value[a] - data.value[b],
+      margin: (a, b) => (known(a) === known(b) ? 0 : known(a) - known(b)),
+    }[key];
+    shown.sort((a, b) => (by ? (down ? -by(a, b) : by(a, b)) : 0) || a - b);
+    page = 0;
+    draw();
+  }
+
+  function cell(tag, kind, content) {
+    const made = document.createElement(tag);
+    if (kind) made.className = kind;
+    if (content !== undefined) made.textContent = content;
+    return made;
+  }
+
+  function place(element, from, to) {
+    const width = span[1] - span[0];
+    element.style.left = (100 * (from - span[0])) / width + "%";
+    element.style.width = (100 * (to - from)) / width + "%";
+    return element;
+  }
+
+  function line(row) {
+    const value = data.value[row], margin = data.margin[row], made = document.createElement("tr");
+    const name = cell("th", "", data.name[row]);
+    name.scope = "row";
+    if (data.parent[row] >= 0) name.append(cell("span", "path", path(row)));
+    const told = margin === null ? "not known" : data.exact[row] ? "exact" : "\u00b1" + numbers.format(margin);
+    const fits = good(row);
+    const bars = cell("td", "bars"), track = cell("div", "track");
+    bars.setAttribute("aria-hidden", "true");
+    track.append(place(cell("div", "bar"), Math.min(0, value), Math.max(0, value)));
+    if (margin) track.append(place(cell("div", "margin"), low(row), high(row)));
+    bars.append(track);
+    made.append(
+      name,
+      cell("td", "number", numbers.format(value)),
+      cell("td", "number", told),
+      cell("td", "fits", fits === null ? "not known" : fits ? "yes" : "no"),
+      bars
+    );
+    return made;
+  }
+
+  function draw() {
+    const pages = Math.max(1, Math.ceil(shown.length / SIZE)), start = page * SIZE;
+    const rows = shown.slice(start, start + SIZE);
+    body.replaceChildren(...rows.map(line));
+    at("status").textContent = rows.length === 0
+      ? "No place has that name."
+      : "Counts " + numbers.format(start + 1) + " to " + numbers.format(start + rows.length) +
+        " of " + numbers.format(shown.length) + ".";
+    at("page").textContent = "Page " + numbers.format(page + 1) + " of " + numbers.format(pages);
+    // a button that was disabled would lose the focus of whoever pressed it
+    for (const [id, done] of [["first", page === 0], ["before", page === 0],
+      ["after", page === pages - 1], ["last", page === pages - 1]]) {
+      at(id).setAttribute("aria-disabled", String(done));
+    }
+    for (const head of heads) {
+      const way = head.dataset.key !== key ? "none" : down ? "descending" : "ascending";
+      head.parentElement.setAttribute("aria-sort", way);
+    }
+  }
+
+  function judge() {
+    const have = data.levels.map(() => 0), known = data.levels.map(() => 0);
+    for (let row = 0; row < count; row += 1) {
+      const fits = good(row);
+      if (fits !== null) known[data.level[row]] += 1;
+      if (fits) have[data.level[row]] += 1;
+    }
+    document.querySelectorAll("#levels tbody tr").forEach((made, i) => {
+      made.lastElementChild.textContent = known[i] === 0
+        ? "not known"
+        : numbers.format(have[i]) + " of " + numbers.format(known[i]);
+    });
+  }
+
+  function move(to) {
+    page = to;
+    draw();
+  }
+
+  function later(work) {
+    let waiting = 0;
+    return () => {
+      clearTimeout(waiting);
+      waiting = setTimeout(work, 120);
+    };
+  }
+
+  const last = () => Math.max(0, Math.ceil(shown.length / SIZE) - 1);
+  for (const head of heads) {
+    head.addEventListener("click", () => {
+      down = head.dataset.key === key ? !down : head.dataset.key !== "name";
+      key = head.dataset.key;
+      sort();
+    });
+  }
+  level.addEventListener("change", choose);
+  search.addEventListener("input", later(choose));
+  need.addEventListener("input", later(() => { judge(); draw(); }));
+  at("controls").addEventListener("submit", (event) => { event.preventDefault(); choose(); });
+  at("first").addEventListener("click", () => move(0));
+  at("before").addEventListener("click", () => move(Math.max(0, page - 1)));
+  at("after").addEventListener("click", () => move(Math.min(last(), page + 1)));
+  at("last").addEventListener("click", () => move(last()));
+  judge();
+  choose();
+})();

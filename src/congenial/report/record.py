@@ -1,0 +1,98 @@
+"""What a page about a release says, apart from how it looks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Fact:
+    """A part of the guarantee or of the release: what it is called, and what it says in lines."""
+
+    name: str
+    lines: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LevelRow:
+    """The accuracy of one level.
+
+    Attributes
+    ----------
+    name : str
+    nodes : int
+    exact : int
+        How many of them are published exactly, or follow from counts that are.
+    noise : str
+    expected : float
+        Expected absolute error, averaged over the level, in counts.
+    margin : tuple of int or None
+        Least and largest margin of the others; None where there is none.
+    """
+
+    name: str
+    nodes: int
+    exact: int
+    noise: str
+    expected: float
+    margin: tuple[int, int] | None
+
+
+@dataclass(frozen=True)
+class Row:
+    """One count: its level, its place, and its margin, which is None where none is known.
+
+    `exact` tells a count that is published exactly from one whose noise is most often zero.
+    """
+
+    level: int
+    parent: int
+    name: str
+    value: int
+    margin: int | None
+    exact: bool
+
+
+@dataclass(frozen=True)
+class Page:
+    """Everything that a page says, as plain text.
+
+    Attributes
+    ----------
+    title : str
+    stamp : str or None
+        Said first and last where the release is a simulation.
+    lead : tuple of str
+        What was released, in a few sentences.
+    protected, unprotected : tuple of str
+    sentence : str
+        The guarantee as the certificate states it.
+    details : tuple of Fact
+    accuracy : tuple of str
+        What margins and expected errors are, and are not.
+    levels : tuple of LevelRow
+        Coarse to fine.
+    margin_label, need_label : str
+        Headings of the margins, and of whether they are as small as the reader needs.
+    rows : tuple of Row
+        A parent comes before its children.
+    cite : tuple of str
+    reuse : tuple of str
+    checks : tuple of Fact
+    """
+
+    title: str
+    stamp: str | None
+    lead: tuple[str, ...]
+    protected: tuple[str, ...]
+    unprotected: tuple[str, ...]
+    sentence: str
+    details: tuple[Fact, ...]
+    accuracy: tuple[str, ...]
+    levels: tuple[LevelRow, ...]
+    margin_label: str
+    need_label: str
+    rows: tuple[Row, ...]
+    cite: tuple[str, ...]
+    reuse: tuple[str, ...]
+    checks: tuple[Fact, ...]

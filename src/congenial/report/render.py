@@ -1,0 +1,124 @@
+"""The record of a page becomes one HTML file that loads nothing."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Sequence
+from importlib.resources import files
+from string import Template
+
+from congenial.report.record import Fact, LevelRow, Page
+
+# Within a script these would end it, open a comment in it, or end a line.
+_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+
+def render(page: Page) -> str:
+    """Write a page as HTML; the same page gives the same text.
+
+    Parameters
+    ----------
+    page : Page
+    """
+    css, js = _resource("page.css"), _resource("page.js")
+    return Template(_resource("page.html")).substitute(
+        css=css,
+        css_hash=_digest(css),
+        js=js,
+        js_hash=_digest(js),
+        title=_safe(page.title),
+        stamp=_stamp(page.stamp),
+        lead=_paragraphs(page.lead),
+        protected=_items(page.protected),
+        unprotected=_items(page.unprotected),
+        sentence=_safe(page.sentence),
+        details=_facts(page.details),
+        accuracy=_paragraphs(page.accuracy),
+        margin_label=_safe(page.margin_label),
+        need_label=_safe(page.need_label),
+        levels="\n".join(map(_level, page.levels)),
+        options=_options(page),
+        cite=_items(page.cite),
+        reuse=_items(page.reuse),
+        passed=f"All {len(page.checks)} checks passed when this page was made.",
+        checks=_facts(page.checks),
+        footer=_stamp(page.stamp) + "<p>Made by congenial report from the release beside it.</p>",
+        data=embedded(page),
+    )
+
+
+def embedded(page: Page) -> str:
+    """Return the rows as JSON that may stand within a script element."""
+    rows = page.rows
+    columns = {
+        "levels": [level.name for level in page.levels],
+        "level": [row.level for row in rows],
+        "parent": [row.parent for row in rows],
+        "name": [row.name for row in rows],
+        "value": [row.value for row in rows],
+        "margin": [row.margin for row in rows],
+        "exact": [int(row.exact) for row in rows],
+    }
+    return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
+
+
+def _resource(name: str) -> str:
+    return files("congenial.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _safe(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _stamp(stamp: str | None) -> str:
+    return "" if stamp is None else f'<p class="stamp">{_safe(stamp)}</p>'
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "\n".join(f"<p>{_safe(text)}</p>" for text in texts)
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(f"<li>{_safe(text)}</li>" for text in texts)
+
+
+def _facts(facts: Sequence[Fact]) -> str:
+    return "\n".join(
+        f"<dt>{_safe(fact.name)}</dt>" + "".join(f"<dd>{_safe(line)}</dd>" for line in fact.lines)
+        for fact in facts
+    )
+
+
+def _options(page: Page) -> str:
+    # the finest level is what most readers look for
+    last = len(page.levels) - 1
+    made = [
+        f'<option value="{at}"{" selected" * (at == last)}>{_safe(level.name)} '
+        f"({level.nodes:,})</option>"
+        for at, level in enumerate(page.levels)
+    ]
+    return "\n".join([*made, '<option value="all">all levels</option>'])
+
+
+def _level(level: LevelRow) -> str:
+    margin = "not known"
+    if level.exact == level.nodes:
+        margin = "exact"
+    elif level.margin is not None:
+        least, most = level.margin
+        margin = f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
+    cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, _number(level.expected), margin)
+    kinds = (" class=number", " class=number", "", " class=number", " class=number")
+    made = "".join(f"<td{k}>{_safe(c)}</td>" for k, c in zip(kinds, cells, strict=True))
+    return f'<tr><th scope="row">{_safe(level.name)}</th>{made}<td class="number"></td></tr>'
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"

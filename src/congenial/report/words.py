@@ -1,0 +1,246 @@
+"""A certificate in words that need no statistics."""
+
+from __future__ import annotations
+
+import math
+
+from congenial.certificate import Certificate
+from congenial.report.margins import SHARE, Margins, draws_for
+from congenial.report.record import Fact
+
+PAPERS = (
+    'Ruobin Gong and Xiao-Li Meng, "Congenial Differential Privacy under Mandated Disclosure", '
+    "FODS 2020, doi:10.1145/3412815.3416892.",
+    'Likang Liu, Keke Sun, Chunlai Zhou and Yuan Feng, "Two Views of Constrained Differential '
+    'Privacy: Belief Revision and Update", 2023, arXiv:2303.00228.',
+)
+_ASIDE = {
+    "conditioning": "The noise was drawn so that the rules below hold from the start.",
+    "imaging": "Noise was added first; then all counts were moved to the closest ones that obey "
+    "the rules below.",
+    "topdown": "Noise was added first; then, level by level from the top, the counts were moved to "
+    "the closest ones that obey the rules below.",
+}
+
+
+def lead(certificate: Certificate, nodes: int, exact: int) -> tuple[str, ...]:
+    """What was released, in a few sentences.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    nodes, exact : int
+        Number of counts, and of those that are published exactly or follow from such.
+    """
+    levels = certificate.specification.domain.levels
+    root = str(certificate.plan["hierarchy"]["root"])
+    where = f", by {_listed(levels[1:])}" if len(levels) > 1 else ""
+    counts = f"This page shows {_many(nodes, 'count')} of {root}{where}."
+    if exact == nodes:
+        noisy = "All of them are the exact counts: nothing here is protected by noise."
+    else:
+        noisy = (
+            "They are not the true counts: to hide any single record, random noise was added to "
+            "each of them."
+        )
+        if exact:
+            noisy = (
+                f"{_many(exact, 'count')} of these {'is' if exact == 1 else 'are'} exact. To the "
+                "others random noise was added, to hide any single record."
+            )
+    out = [counts, noisy, _ASIDE[certificate.drawn.method]]
+    if certificate.left_out.rule is not None:
+        out.append(
+            f"Only records for which {certificate.left_out.rule} holds were counted. How many were "
+            "left out is not shown."
+        )
+    return tuple(out)
+
+
+def protected(certificate: Certificate) -> tuple[str, ...]:
+    """What a release hides, and how well."""
+    claim, distance = certificate.guarantee, certificate.specification.distance
+    if certificate.simulation is not None:
+        return (
+            "Nothing: this is a simulation. Its noise comes from a seed, so anybody can work the "
+            "true counts out.",
+        )
+    what = "One record" if distance.records == 1 else f"{distance.records} records together"
+    how = (
+        "which places it was counted in"
+        if distance.records == 1
+        else "which places they were counted in"
+    )
+    if distance.relation == "add-remove":
+        how = "whether it is in the data at all, and where"
+    return (
+        f"{what}: {how}. {plain(certificate)}",
+        "This holds whatever else somebody knows or will come to know, and however the numbers are "
+        "analysed, now or later.",
+        f"The smaller epsilon, the better hidden: it is {claim.epsilon:.4g} here.",
+    )
+
+
+def plain(certificate: Certificate) -> str:
+    """Return the guarantee as what somebody can become sure of."""
+    claim, records = certificate.guarantee, certificate.specification.distance.records
+    sure = 1.0 / (1.0 + math.exp(-claim.epsilon))
+    what = "a record" if records == 1 else f"these {records} records"
+    text = (
+        f"Somebody who knows everything else, and gives even odds to two possibilities for {what}, "
+        f"can be at most {_percent(sure)} sure of one of them after seeing this release"
+    )
+    if claim.delta > 0.0:
+        text += f", except with a probability of about {claim.delta:.2g}"
+    return f"{text}."
+
+
+def unprotected(certificate: Certificate) -> tuple[str, ...]:
+    """What a release does not hide: the certificate's list, and what no such guarantee hides."""
+    distance = certificate.specification.distance
+    out = [text[:1].upper() + text[1:] + "." for text in certificate.guarantee.unprotected]
+    if not out:
+        out.append("Nothing is published outside the guarantee.")
+    if distance.relation == "substitute":
+        rule = ", those that were left out included" if distance.rule_may_be_crossed else ""
+        out.append(
+            f"How many records there are in all{rule}: one record is hidden by replacing it, and "
+            "never by leaving it out."
+        )
+    out += [
+        "What is true of many records at once. That is what the counts are published to show.",
+        "Somebody who has more than one record in the data has less protection than one record "
+        "has.",
+    ]
+    return tuple(out)
+
+
+def details(certificate: Certificate) -> tuple[Fact, ...]:
+    """The guarantee part by part, as the certificate specifies it."""
+    full, claim = certificate.specification, certificate.guarantee
+    domain, budget = full.domain, full.budget
+    levels = zip(domain.levels, domain.nodes, strict=True)
+    nodes = ", ".join(f"{name}: {_many(count, 'node')}" for name, count in levels)
+    rules = tuple(
+        f"{mandate.told} ({_many(mandate.nodes, 'count')}"
+        f"{': ' + _listed(mandate.listed) if mandate.listed else ''})"
+        for mandate in full.invariants
+    )
+    spent = tuple(_spent(v.level, v.scale, v.base_epsilon, v.share) for v in budget.levels)
+    return (
+        Fact(
+            "Which datasets are compared",
+            (
+                f"{domain.datasets}.",
+                f"{nodes}. The nodes are {'public' if domain.public else 'taken from the rows'}.",
+                *(
+                    ()
+                    if domain.rule is None
+                    else (f"Counted: rows for which {domain.rule} holds.",)
+                ),
+            ),
+        ),
+        Fact("Which datasets are neighbours", (f"{full.distance.told}.",)),
+        Fact("What every release satisfies", rules),
+        Fact(
+            "How two releases are compared",
+            (
+                f"{full.measure.told}; delta is {claim.delta:.3g}, of which the numerical error of "
+                f"the draw, {claim.sampler_error:.3g} at most, is a part.",
+            ),
+        ),
+        Fact(
+            "What the guarantee is made of",
+            (
+                f"epsilon {budget.epsilon:.6g} of the {budget.allowed:.6g} that the plan allows; "
+                f"the noise takes {budget.base_epsilon:.6g}, and bounds raise that by gamma = "
+                f"{budget.gamma:.3g} ({budget.gamma_source}).",
+                *spent,
+            ),
+        ),
+        Fact("The worst pair of neighbours", (full.worst_neighbours.sentence,)),
+        Fact("Proofs, as files of the project congenial", full.proofs),
+        Fact("How it was drawn", (certificate.drawn.route,)),
+    )
+
+
+def accuracy(certificate: Certificate, found: Margins, nodes: int) -> tuple[str, ...]:
+    """What margins and expected errors are, and are not."""
+    share = f"{SHARE:.0%}"
+    if found.kind == "exact":
+        margin = (
+            "A margin is exact: the true count is at most that far from the released one with a "
+            f"probability of {share}, worked out from the law of the noise for each count by "
+            "itself. At most about one count in ten is farther off than its margin."
+        )
+    else:
+        margin = (
+            "A margin here is that of the noise alone, before the rules were applied: the noise "
+            f"stays within it with a probability of {share}. What the rules make of it depends on "
+            "the true counts, which are confidential, so no exact margin of the released count "
+            "can be stated."
+        )
+        if certificate.plan["invariants"]["nonnegative"]:
+            margin += " Since no count may be below zero, those near zero tend to be too large."
+    return (
+        margin,
+        "The margin of a sum or a difference is not the sum of the margins: the counts of a place "
+        "and of its parts share their noise.",
+        f"Expected errors are means over {_many(draws_for(nodes), 'simulated release')} in which "
+        "the true counts are taken to be the released ones; no confidential count was used.",
+        "The plan states no accuracy that a release must reach. Say below what you need, and see "
+        "which counts have it.",
+    )
+
+
+def cite(certificate: Certificate, title: str) -> tuple[str, ...]:
+    """How to cite a release, and the method behind it."""
+    made, version = certificate.made[:10], certificate.versions.get("congenial", "unknown")
+    stamp = f" {certificate.stamp}." if certificate.stamp else ""
+    claim = certificate.guarantee
+    own = (
+        f"{title} (epsilon {claim.epsilon:.6g}, delta {claim.delta:.2g}). Released {made} with "
+        f"congenial {version}; plan {certificate.plan_sha256[:16]}.{stamp}"
+    )
+    return (own, *PAPERS)
+
+
+def reuse(certificate: Certificate) -> tuple[str, ...]:
+    """What may be done with the numbers, and what should not."""
+    out = [
+        "This is a simulation. It protects nobody: do not publish it."
+        if certificate.simulation is not None
+        else "Anything may be computed from these numbers without weakening the protection.",
+        "Say wherever they are used that they are noisy, with their margins and the guarantee.",
+        "Do not read meaning into differences that are smaller than the margins, nor into small "
+        "counts.",
+        "Another release of the same records weakens the protection of both; their epsilons add "
+        "up.",
+        "The same numbers for machines are in release.csv and release.parquet, and what they "
+        "claim in certificate.json. This page is not certified: congenial verify checks those "
+        "files, and not this one.",
+    ]
+    return tuple(out)
+
+
+def _spent(level: str, scale: float | None, loss: float, share: float) -> str:
+    if scale is None:
+        return f"{level}: no noise of its own."
+    return (
+        f"{level}: noise of scale {scale:.4g}; a record that changes it costs epsilon {loss:.4g}, "
+        f"{share:.1%} of the whole."
+    )
+
+
+def _listed(names: tuple[str, ...]) -> str:
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
+
+
+def _many(number: int, noun: str) -> str:
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def _percent(share: float) -> str:
+    # rounded up, so that it is true; 100% would say that nothing is hidden
+    up = math.ceil(share * 100.0)
+    return f"{up}%" if up < 100 else f"{math.ceil(share * 1e6) / 1e4:.4f}%"

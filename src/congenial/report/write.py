@@ -1,0 +1,112 @@
+"""Check a release, and write a page about it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from pathlib import Path
+
+import msgspec
+
+from congenial import files
+from congenial.certificate import read_certificate
+from congenial.contents import read_contents
+from congenial.errors import ReleaseError
+from congenial.plan import Plan
+from congenial.report.compose import compose
+from congenial.report.render import render
+from congenial.verify import verify
+
+
+def report(
+    directory: str | Path,
+    out: str | Path | None = None,
+    *,
+    notify: Callable[[str], None] | None = None,
+) -> Path:
+    """Write one self-contained HTML page about a release, for readers who know no statistics.
+
+    Parameters
+    ----------
+    directory : path
+        As `congenial.release.release` wrote it.
+    out : path, optional
+        File to write, or to replace; else ``report.html`` in the directory.
+    notify : callable, optional
+        Called with the name of each step as it begins.
+
+    Returns
+    -------
+    Path
+        The file.
+
+    Raises
+    ------
+    ReleaseError
+        If the directory holds no release, one of its checks fails, or the file cannot be written.
+
+    Notes
+    -----
+    Nothing but the directory is read, and the same release gives the same page.
+    """
+    say = notify or _silent
+    place = Path(directory)
+    target = place / files.REPORT if out is None else Path(out)
+    _check_target(target, place)
+    say("checking the release")
+    checks = verify(place)
+    failed = [check for check in checks if not check.passed]
+    if failed:
+        raise ReleaseError(
+            f"{place} fails the check {failed[0].name!r} ({failed[0].detail}), so no page speaks "
+            "for it; run congenial verify, and make the release anew."
+        )
+    say("working out margins")
+    certificate = read_certificate(place / files.CERTIFICATE)
+    plan = msgspec.convert(certificate.plan, Plan)
+    page = compose(read_contents(place, certificate, plan), checks)
+    say("writing")
+    _write(target, render(page).encode())
+    return target
+
+
+def method_of(directory: str | Path) -> str:
+    """Return the name of the method that a release was drawn by.
+
+    Raises
+    ------
+    ReleaseError
+        If the directory holds no certificate.
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    return read_certificate(place / files.CERTIFICATE).drawn.method
+
+
+def _silent(_: str) -> None:
+    pass
+
+
+def _check_target(target: Path, place: Path) -> None:
+    if target.is_dir() or not target.parent.is_dir():
+        told = "is a directory" if target.is_dir() else "is in a directory that does not exist"
+        raise ReleaseError(f"{target} {told}; give --out a file in a directory that exists.")
+    own = {place / name for name in (*files.ALWAYS, files.MARKER)}
+    if target.resolve() in {path.resolve() for path in own}:
+        raise ReleaseError(f"{target} is a part of the release; give --out another file.")
+
+
+def _write(target: Path, page: bytes) -> None:
+    """Put the file in its place whole or not at all."""
+    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(page)
+        aside.replace(target)
+    except OSError as error:
+        raise ReleaseError(
+            f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give --out "
+            "a file that can be."
+        ) from error
+    finally:
+        aside.unlink(missing_ok=True)
