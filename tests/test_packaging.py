@@ -176,6 +176,7 @@ def test_the_wheel_has_the_code_the_types_and_no_compiled_kernel(tmp_path):
     }
     data = ROOT / "src" / "congenial" / "studies" / "data"
     code |= {path.relative_to(ROOT / "src").as_posix() for path in data.iterdir()}
+    code |= {f"congenial/report/page.{kind}" for kind in ("css", "html", "js")}
     shipped = {name for name in names if name.startswith("congenial/")}
     assert shipped == code | {"congenial/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in names)
