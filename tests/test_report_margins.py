@@ -8,7 +8,7 @@ import pytest
 from congenial.model import build_model
 from congenial.plan import parse_plan
 from congenial.randomness import seeded
-from congenial.report.margins import SHARE, UNKNOWN, expected_errors, margins, noise_margin
+from congenial.report.margins import SHARE, expected_errors, margins, noise_margin
 from congenial.sections import GAUSSIAN, LAPLACE
 from congenial.tree import Tree
 
@@ -60,7 +60,7 @@ def test_the_normal_quantile_takes_over_without_a_jump():
 
 @pytest.mark.parametrize("exact", [(), ("root",), ("root", "t1"), ("root", "t0", "t2/b0")])
 @pytest.mark.parametrize("fans", [(1, 2, 3), (2, 2, 1, 4), (3, 3, 3)])
-def test_nodes_that_share_a_position_share_their_interval(fans, exact):
+def test_under_equalities_margins_are_the_exact_intervals_of_the_nodes(fans, exact):
     model = made(fans, exact=exact)
     found = margins(model)
     assert found.kind == "exact"
@@ -87,14 +87,6 @@ def test_under_bounds_margins_are_those_of_the_noise():
     for v in range(1, len(model.tree)):
         assert found.margin[v] == noise_margin(float(scales[v]), LAPLACE)
     assert found.margin[0] == 0
-
-
-def test_levels_beyond_what_is_worked_out_have_no_margin():
-    model = made((1, 2, 3, 4))
-    depth = model.tree.level
-    found = margins(model, most_laws=5).margin
-    assert (found[depth < 2] != UNKNOWN).all()
-    assert (found[depth == 2] == UNKNOWN).all()
 
 
 def test_expected_errors_are_those_of_the_law():

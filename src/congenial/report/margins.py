@@ -11,11 +11,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.conditioned import Conditioned
+from congenial.inference.intervals import error_margins
 from congenial.model import Model
 from congenial.randomness import seeded
 from congenial.requirements import determined
 from congenial.sections import GAUSSIAN
-from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
@@ -24,8 +24,6 @@ FloatArray = npt.NDArray[np.float64]
 SHARE = 0.9
 # Stated for a node whose margin is not known.
 UNKNOWN = -1
-# Nodes of different position whose laws are worked out; beyond, coarser levels alone have margins.
-MOST_LAWS = 2_000
 # Draws behind the expected errors, and the largest number of values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
@@ -50,31 +48,26 @@ class Margins:
     margin: IntArray
 
 
-def margins(model: Model, *, most_laws: int = MOST_LAWS) -> Margins:
+def margins(model: Model) -> Margins:
     """Work out the margin of error of each released count.
 
     Parameters
     ----------
     model : Model
-    most_laws : int
-        How many different laws are worked out, level by level from the root.
 
     Notes
     -----
     Under equalities alone the noise given the mandates has the same law for every dataset, which
-    gives exact intervals. Nodes that a relabelling of the tree exchanges have the same law, so one
-    is worked out for each position.
+    gives exact intervals.
     """
-    tree = model.tree
-    settled = determined(model.need)
     law = model.engine
     if isinstance(law, Conditioned) and law.data_free:
-        return Margins("exact", _intervals(law, tree, _positions(model, settled), most_laws))
-    found = np.full(len(tree), UNKNOWN, dtype=np.int64)
+        return Margins("exact", error_margins(law, 1.0 - SHARE))
+    found = np.full(len(model.tree), UNKNOWN, dtype=np.int64)
     scales = model.mechanism.scales
     for scale in np.unique(scales[np.isfinite(scales)]):
         found[scales == scale] = noise_margin(float(scale), model.mechanism.noise.name)
-    found[settled] = 0
+    found[determined(model.need)] = 0
     return Margins("noise", found)
 
 
@@ -131,42 +124,3 @@ def expected_errors(model: Model, value: IntArray) -> FloatArray:
 def draws_for(nodes: int) -> int:
     """How many simulated releases the expected errors of so many counts rest on."""
     return max(1, min(DRAWS, VALUES // nodes))
-
-
-def _intervals(law: Conditioned, tree: Tree, position: IntArray, most_laws: int) -> IntArray:
-    found = np.full(len(tree), UNKNOWN, dtype=np.int64)
-    worked = 0
-    for depth in range(tree.depth):
-        here = np.flatnonzero(tree.level == depth)
-        kinds, first, which = np.unique(position[here], return_index=True, return_inverse=True)
-        worked += kinds.size
-        if worked > most_laws:
-            break
-        reach = [law.interval(int(here[at]), 1.0 - SHARE)[1] for at in first]
-        found[here] = np.array(reach, dtype=np.int64)[which]
-    return found
-
-
-def _positions(model: Model, settled: npt.NDArray[np.bool_]) -> IntArray:
-    """Number nodes so that two have the same number if a relabelling of the tree exchanges them.
-
-    Two nodes are alike if what is below them is, and their parents are alike; what is above a count
-    that is fixed does not matter below it.
-    """
-    tree, scales = model.tree, model.mechanism.scales
-    order = np.argsort(tree.level, kind="stable")
-    below: list[list[int]] = [[] for _ in range(len(tree))]
-    shape = np.zeros(len(tree), dtype=np.int64)
-    shapes: dict[tuple[object, ...], int] = {}
-    for v in map(int, order[::-1]):
-        key = (float(scales[v]), bool(settled[v]), tuple(sorted(below[v])))
-        shape[v] = shapes.setdefault(key, len(shapes))
-        if tree.parents[v] >= 0:
-            below[int(tree.parents[v])].append(int(shape[v]))
-    place = np.zeros(len(tree), dtype=np.int64)
-    places: dict[tuple[int, int], int] = {}
-    for v in map(int, order):
-        parent = int(tree.parents[v])
-        above = -1 if parent < 0 or settled[v] else int(place[parent])
-        place[v] = places.setdefault((above, int(shape[v])), len(places))
-    return place
