@@ -200,6 +200,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
         assert text[1:] in said
     assert certificate["sentence"] in said
     assert "at most 74% sure" in said  # e / (1 + e) is 73.1%
+    assert "possibilities for a record that agree with every count published exactly" in said
     for proof in certificate["specification"]["proofs"]:
         assert proof in said
 
@@ -244,6 +245,22 @@ def test_a_hostile_name_goes_the_whole_way(tmp_path):
 def test_a_count_that_is_not_exact_is_not_called_so():
     assert Reader(render(tiny(margin=0))).data["exact"] == [1, 0]
     assert Reader(render(tiny(margin=None))).data["margin"] == [0, None]
+
+
+def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
+    privacy = """
+        neighbours = "add-remove"
+        epsilon = 1.0
+        delta = 1e-6
+        noise = "discrete-gaussian"
+        """
+    plan = make_city(tmp_path, privacy=privacy, invariants="nonnegative = false")
+    release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    found = read(tmp_path / "out", None)
+    assert "discrete Gaussian, scale" in found.said and "A margin is exact" in found.said
+    assert "Nothing is published outside the guarantee." in found.said
+    assert "How many records there are" not in found.said
+    assert min(found.data["margin"]) > 0 and not any(found.data["exact"])
 
 
 @pytest.mark.parametrize("method", ["imaging", "topdown"])

@@ -14,8 +14,11 @@ from congenial.report import words
 from congenial.report.margins import SHARE, UNKNOWN, Margins, expected_errors, margins
 from congenial.report.record import Fact, LevelRow, Page, Row
 from congenial.requirements import determined
+from congenial.sections import GAUSSIAN, LAPLACE
 from congenial.verify import Check
 
+# What the laws of the noise are called.
+NOISE = {LAPLACE: "discrete Laplace", GAUSSIAN: "discrete Gaussian"}
 FloatArray = npt.NDArray[np.float64]
 
 
@@ -71,7 +74,7 @@ def _level_row(
     errors: FloatArray,
     here: npt.NDArray[np.bool_],
 ) -> LevelRow:
-    noise = certificate.levels[level.depth].noise.replace("-", " ")
+    noise = NOISE[certificate.levels[level.depth].noise]
     if settled[here].all():
         told = "none, exact"
     else:

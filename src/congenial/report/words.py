@@ -86,6 +86,8 @@ def plain(certificate: Certificate) -> str:
     claim, records = certificate.guarantee, certificate.specification.distance.records
     sure = 1.0 / (1.0 + math.exp(-claim.epsilon))
     what = "a record" if records == 1 else f"these {records} records"
+    if any(mandate.kind == "exact" for mandate in certificate.specification.invariants):
+        what += " that agree with every count published exactly"
     text = (
         f"Somebody who knows everything else, and gives even odds to two possibilities for {what}, "
         f"can be at most {_percent(sure)} sure of one of them after seeing this release"
