@@ -19,22 +19,22 @@ if TYPE_CHECKING:
 NEEDED = ("matplotlib", "piqp", "scipy")
 
 
-def check_installed(what: str = "a study", needed: tuple[str, ...] = NEEDED) -> None:
+def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
     """Check, before work begins, that what it needs in the end is installed.
 
     Parameters
     ----------
     what : str
         What needs it.
-    needed : tuple of str
-        Names of libraries.
+    needed : tuple of str, optional
+        Names of libraries; `NEEDED` where not given.
 
     Raises
     ------
     UnsupportedError
         If a library is missing.
     """
-    missing = [name for name in needed if importlib.util.find_spec(name) is None]
+    missing = [name for name in needed or NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(
             f"{what} needs {' and '.join(missing)}, not installed here; install congenial[studies]."
