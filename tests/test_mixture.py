@@ -148,3 +148,49 @@ def test_parts_nested_or_on_grids_are_looked_into() -> None:
     other = cg.condition(halves, cg.linear([1, 1, 1], [7]))
     with pytest.raises(PrivacyError, match="fix different values"):
         cg.mixture([grid, other], [0.5, 0.5]).guarantee("substitute")
+
+
+def test_parts_that_impose_different_trees_share_no_guarantee() -> None:
+    noise = cg.Additive(cg.DiscreteLaplace(2.0), 3)
+    trees = (TREE, cg.Tree.from_parents([-1, 0, 1]))
+    parts = [cg.condition(noise, cg.consistent(tree)) for tree in trees]
+    with pytest.raises(PrivacyError, match="count records in different ways"):
+        cg.mixture(parts, [0.5, 0.5]).guarantee("add-remove")
+
+
+@pytest.mark.parametrize("other", [cg.Tree.from_parents([-1, -1, -1]), 3])
+@pytest.mark.parametrize("kept", [cg.bounds(), cg.nonnegative()])
+def test_conditioned_parts_must_count_records_alike(other: cg.Tree | int, kept) -> None:
+    """A record counts in three entries of the first part, whose loss the second understates."""
+    deep = cg.Additive(cg.DiscreteLaplace(6.0), cg.Tree.from_parents([-1, 0, 1]))
+    mixed = cg.mixture([deep, cg.Additive(cg.DiscreteLaplace(1.0), other)], [0.01, 0.99])
+    with pytest.raises(PrivacyError, match="count records in different ways"):
+        cg.condition(mixed, kept).guarantee("add-remove")
+
+
+def test_parts_whose_counts_a_record_changes_by_unlike_amounts_share_no_guarantee() -> None:
+    parts = [
+        cg.Additive(cg.DiscreteLaplace(1.0), 1),
+        cg.Additive(cg.DiscreteLaplace(6.0), 1, per_record=3.0),
+    ]
+    mixed = cg.mixture(parts, [0.5, 0.5])
+    for released in (mixed, cg.condition(mixed, cg.bounds())):
+        with pytest.raises(PrivacyError, match="by 1 and by 3"):
+            released.guarantee("add-remove")
+
+
+@pytest.mark.parametrize("weight", [0.5, 0.001])
+def test_weights_that_bounds_move_are_charged_for_where_no_part_is(weight: float) -> None:
+    """Entries without bounds hide from each part what the bound costs, not from the mixture."""
+    losses = ([3.0] + [3.05] * 5, [1.0] + [0.05] * 4 + [1.22])
+    parts = [cg.Additive(cg.DiscreteLaplace(1.0 / np.array(each)), 6) for each in losses]
+    bounded = cg.bounds([0.0] + [-np.inf] * 5)
+    for part in parts:
+        assert cg.condition(part, bounded).guarantee("add-remove").gamma == 0.0
+    released = cg.condition(cg.mixture(parts, [weight, 1.0 - weight]), bounded)
+    stated = released.guarantee("add-remove")
+    one, other = np.zeros(6, dtype=int), np.eye(6, dtype=int)[0]
+    loss = float(released.log_prob(one, one) - released.log_prob(one, other))
+    assert loss > 3.1
+    assert stated.epsilon >= loss
+    assert stated.gamma == 1.0

@@ -110,7 +110,7 @@ class Mixture:
             If the parts count in different ways or fix different values, or nothing is proved for
             one of them.
         """
-        _check_alike([asked for part in self.parts for asked in _asked(part, 1.0)])
+        check_alike(self.parts)
         stated = []
         for part in self.parts:
             if isinstance(part, Additive):
@@ -198,12 +198,14 @@ class _Asked:
     counted: Tree | Workload | None
     need: Requirements
     unit: float
+    per_record: float
 
 
 def _asked(part: object, unit: float) -> Iterator[_Asked]:
     """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
     if isinstance(part, Additive):
-        yield _Asked(part.counted, requirements(Invariant(()), part.n, part.domain), unit)
+        free = requirements(Invariant(()), part.n, part.domain)
+        yield _Asked(part.counted, free, unit, unit * part.per_record)
     elif isinstance(inner := getattr(part, "parts", None), tuple):
         for each in inner:
             yield from _asked(each, unit)
@@ -212,7 +214,7 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
     elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
         need := getattr(part, "requirements", None), Requirements
     ):
-        yield _Asked(mechanism.counted, need, unit)
+        yield _Asked(mechanism.counted or need.counted, need, unit, unit * mechanism.per_record)
     else:
         raise PrivacyError(
             f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
@@ -220,13 +222,20 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
         )
 
 
-def _check_alike(asked: Sequence[_Asked]) -> None:
+def check_alike(parts: Sequence[object]) -> None:
     """Refuse parts under which different datasets are neighbours.
+
+    Parameters
+    ----------
+    parts : sequence
+        Additive, conditioned, imaged or mixed mechanisms.
 
     Raises
     ------
     PrivacyError
+        If they count records in different ways or fix different values, or a part is none of these.
     """
+    asked = [found for part in parts for found in _asked(part, 1.0)]
     first = asked[0]
     for other in asked[1:]:
         alike = first.need.n == other.need.n and _same(first.counted, other.counted)
@@ -234,6 +243,12 @@ def _check_alike(asked: Sequence[_Asked]) -> None:
             raise PrivacyError(
                 "the mixed mechanisms count records in different ways, so they share no guarantee; "
                 "give all of them the same tree, or the same number of queries."
+            )
+        if first.per_record != other.per_record:
+            raise PrivacyError(
+                f"one record changes the mixed mechanisms' counts by {first.per_record:g} and by "
+                f"{other.per_record:g}, so they share no guarantee; give all of them the same "
+                "per_record."
             )
         (rows, values), (theirs, their_values) = first.need.equalities, other.need.equalities
         if not (

@@ -21,7 +21,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.gibbs import GibbsConditioned
 from congenial.errors import ArgumentError, InfeasibleError, PrivacyError, UnsupportedError
 from congenial.invariants import Requirements, determined
-from congenial.mixtures import draw_mixed
+from congenial.mixtures import check_alike, draw_mixed
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
@@ -133,14 +133,15 @@ class ConditionedMixture:
         """Privacy guarantee of one draw.
 
         Under equalities the mixture's weights are the same for every dataset, so its loss is at
-        most the largest of its parts'. Where bounds cost a part something they depend on the data,
-        and gamma = 1 is charged. A union is charged as one invariant, since neighbours may satisfy
-        different alternatives.
+        most the largest of its parts'. Under inequalities they depend on the data, even where these
+        cost no part anything, and gamma = 1 is charged. A union is charged as one invariant, since
+        neighbours may satisfy different alternatives.
 
         Raises
         ------
         PrivacyError
-            If nothing is proved for the combination, as for Gaussian noise where bounds apply.
+            If nothing is proved for the combination, as for Gaussian noise where bounds apply, or
+            the parts count records in different ways.
         UnsupportedError
             If the union's alternatives have no inequality to be charged.
         """
@@ -149,6 +150,7 @@ class ConditionedMixture:
             parts = [union_guarantee(mechanism, self.needs, neighbours)]
             stated = parts[0]
         else:
+            check_alike(self.parts)
             parts = [part.guarantee(neighbours) for part in self.parts]
             stated = mixed_guarantee(parts, self.weights)
             if any(part.whole_orders for part in parts):
@@ -156,7 +158,7 @@ class ConditionedMixture:
                     "no bound is proved for a mixture with Gaussian noise conditioned on "
                     "inequalities, whose weights depend on the data; mix discrete Laplace noise."
                 )
-            if any(part.gamma > 0.0 for part in parts):
+            if any(part.requirements.has_inequalities for part in self.parts):
                 base = max(part.base_epsilon for part in parts)
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
