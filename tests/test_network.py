@@ -201,6 +201,39 @@ def test_no_two_classes_are_the_same(problem):
     assert (network.right[made] < np.flatnonzero(made)).all()
 
 
+@QUICK
+@given(problems())
+def test_places_that_values_share_hold_each_while_it_is_needed(problem):
+    forest, weights, theta, compose = problem
+    ways = composable(weights.unary) * np.int8(compose)
+    alone = compile_network(forest, weights, theta, ways)
+    shared = compile_network(forest, weights, theta, ways, reused=True)
+    assert alone.places == alone.slots == shared.slots >= shared.places
+    assert alone.variables == shared.variables
+    assert (alone.op == shared.op).all()
+    assert (alone.cls == shared.cls).all()
+    held = np.full(shared.places, -1)
+    read = {ROOT: (), LINK: (1,), SPLIT: (0,), COMPOSE: (0, 1)}
+    written = {ROOT: (0,), LINK: (0,), SPLIT: (1, 2), COMPOSE: ()}
+    programs = [np.stack((net.first, net.second, net.third), axis=1) for net in (alone, shared)]
+    for op, own, place in zip(alone.op.tolist(), *programs, strict=True):
+        if op == LINK and own[2] == 0:
+            assert place[2] == 0
+        else:
+            assert all(own[i] < 0 or held[place[i]] == own[i] for i in read[op])
+        for i in written[op]:
+            held[place[i]] = own[i]
+
+
+def test_families_share_places():
+    tree = cg.Tree.from_parents([-1] + [0] * 8 + [1 + i // 8 for i in range(64)])
+    free = -np.array(INF), np.array(INF)
+    weights = share_noise(laws.LAPLACE, np.array(2.0), free, np.zeros(73, dtype=bool), 73)
+    ways = np.zeros(1, dtype=np.int8)
+    network = compile_network(of_tree(tree), weights, np.zeros(9), ways, reused=True)
+    assert (network.slots, network.places) == (73 + 9 * 7, 73 + 7)
+
+
 def test_a_wrong_program_is_noticed(monkeypatch):
     forest = of_tree(cg.Tree.from_parents([-1, 0, 0, 0, 1, 1]))
     weights = share_noise(

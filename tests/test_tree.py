@@ -108,6 +108,22 @@ def test_parents_that_form_no_tree_are_refused(parents, told):
     assert "\n" not in str(caught.value)
 
 
+@pytest.mark.parametrize("n", [1, 2, 126, 127, 128, 129, 255, 256, 32_767, 32_768, 32_769])
+def test_levels_are_right_where_their_type_ends(n):
+    chain = np.arange(-1, n - 1)
+    tree = cg.Tree.from_parents(chain)
+    assert tree.level.dtype == np.int64
+    assert (tree.level == np.arange(n)).all()
+    assert (tree.short_level == tree.level).all()
+    assert tree.depth == n
+    upwards = cg.Tree.from_parents([*range(1, n), -1])
+    assert (upwards.level == np.arange(n)[::-1]).all()
+    ring = np.append(chain, -1)
+    ring[0] = n - 1
+    with pytest.raises(StructureError, match="node 0 lies on a cycle"):
+        cg.Tree.from_parents(ring)
+
+
 def test_parents_of_uneven_rows_are_refused():
     with pytest.raises(StructureError):
         cg.Tree.from_parents([[0], [1, 2]])

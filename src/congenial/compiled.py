@@ -36,7 +36,8 @@ SHARES = (
         ("compositions.compose", "i4* i4* i4* i4* i4* u8*! i8** i8 i8"),
         (
             "consing.compile_program",
-            "i4* i4* i1* i4* i4* i8 i4* i4* i4* i1* i8* f8* f8* i4* i4* i4* i1* i4** i4** i4* i8*",
+            "i4* i4* i1* i4* i4* i8 i4* i4* i4* i1* i8* f8* f8* i4* i4* i4* i1* i4** i4** i4* i8* "
+            "b1",
         ),
         ("families.families", "i4* i4* i4* i4* i4* i4*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),

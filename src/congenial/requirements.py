@@ -67,10 +67,10 @@ class Requirements:
 
     def adds_up(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
         """Whether integers add up along the tree or the workload, shape (...), for (..., n)."""
-        if self.sums is None:
-            return np.ones(values.shape[:-1], dtype=np.bool_)
         if self.tree is not None and values.ndim == 1:
             return np.asarray(self.tree.is_consistent(values))
+        if self.sums is None:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
         return np.asarray((self.sums.gaps(values) == 0).all(axis=-1))
 
     @cached_property

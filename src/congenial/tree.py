@@ -76,8 +76,9 @@ class Tree:
         array = array.copy()
         array.flags.writeable = False
         tree = cls(array, labels)
-        if (tree.level < 0).any():
-            node = int(np.flatnonzero(tree.level < 0)[0])
+        astray = tree.short_level < 0
+        if astray.any():
+            node = int(np.argmax(astray))
             raise StructureError(
                 f"node {node} lies on a cycle of parents; every chain of parents must end in -1."
             )
@@ -142,18 +143,30 @@ class Tree:
     @cached_property
     def level(self) -> IntArray:
         """Distance of each node from its root, shape (n,); -1 on a cycle."""
-        level = np.full(self.parents.size, -1, dtype=np.int64)
-        frontier = np.flatnonzero(self.parents < 0)
-        depth = 0
-        while frontier.size:
-            level[frontier] = depth
-            starts, order = self.children
-            counts = starts[frontier + 1] - starts[frontier]
-            offsets = np.repeat(starts[frontier] - np.cumsum(counts) + counts, counts)
-            frontier = order[offsets + np.arange(counts.sum())]
-            depth += 1
+        level = self.short_level.astype(np.int64)
         level.flags.writeable = False
         return level
+
+    @cached_property
+    def short_level(self) -> npt.NDArray[np.signedinteger]:
+        """`level` in the shortest type that holds it, for trees of many nodes."""
+        n = len(self)
+        # a root's parent is node n, which has itself as parent; everything else jumps twice as far
+        # in every round (Wyllie 1979)
+        up = np.append(self.parents, n).astype(np.min_scalar_type(-n - 1))
+        up[up < 0] = n
+        level = np.ones_like(up)
+        level[n] = 0
+        for _ in range(n.bit_length()):
+            if (up == n).all():
+                break
+            level += level[up]
+            up = up[up]
+        level -= 1
+        level[up < n] = -1
+        short = level[:n].astype(np.min_scalar_type(-int(level.max(initial=0)) - 1))
+        short.flags.writeable = False
+        return short
 
     @cached_property
     def children(self) -> tuple[IntArray, IntArray]:
@@ -166,12 +179,13 @@ class Tree:
     @cached_property
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether each node has no children, shape (n,)."""
-        starts, _ = self.children
-        return np.asarray(np.diff(starts) == 0)
+        leaf = np.ones(len(self) + 1, dtype=np.bool_)
+        leaf[self.parents] = False  # the one at -1 stands for no node
+        return leaf[:-1]
 
-    @cached_property
+    @property
     def leaves(self) -> IntArray:
-        """Indices of the nodes without children, ascending."""
+        """Indices of the nodes without children, ascending; found anew at every call."""
         return np.flatnonzero(self.is_leaf)
 
     @cached_property
@@ -182,7 +196,7 @@ class Tree:
     @property
     def depth(self) -> int:
         """Number of levels."""
-        return int(self.level.max()) + 1
+        return int(self.short_level.max()) + 1
 
     def path(self, node: int) -> Path:
         """Return the names from the root down to `node`."""
@@ -244,15 +258,15 @@ class Tree:
         ArgumentError
             If the last axis does not have one entry a leaf.
         """
-        counts = np.asarray(leaf_counts)
-        if counts.ndim == 0 or counts.shape[-1] != self.leaves.size:
+        counts, leaves = np.asarray(leaf_counts), self.leaves
+        if counts.ndim == 0 or counts.shape[-1] != leaves.size:
             raise ArgumentError(
-                f"leaf_counts has shape {counts.shape}; give {self.leaves.size} values, "
+                f"leaf_counts has shape {counts.shape}; give {leaves.size} values, "
                 "one for each of tree.leaves."
             )
         dtype = np.int64 if counts.dtype.kind in "iub" else np.float64
         out = np.zeros((*counts.shape[:-1], len(self)), dtype=dtype)
-        out[..., self.leaves] = counts
+        out[..., leaves] = counts
         parents = read_only(self.parents)
         for row in out.reshape(-1, len(self)):
             trees.add_up(parents, self.bottom_up, row)
@@ -263,7 +277,7 @@ class Tree:
         """Children before parents; empty where that is so from the last node to the first."""
         if bool((self.parents < np.arange(len(self))).all()):
             return np.zeros(0, dtype=np.int64)
-        return np.argsort(self.level, kind="stable")[::-1].astype(np.int64)
+        return np.argsort(self.short_level, kind="stable")[::-1].astype(np.int64)
 
     def same_as(self, other: Tree) -> bool:
         """Whether two trees have the same nodes and parents, in the same order."""

@@ -169,13 +169,16 @@ def _open_ended(need: Requirements, counts: npt.ArrayLike | None) -> bool:
     """Whether large enough values, or small enough ones, satisfy everything at a glance."""
     if need.equalities[1].size or need.inequalities[1].size:
         return False
-    if need.relative.size or (
-        need.sums is not None and need.tree is None
-    ):  # a part may count in several totals
+    if need.relative.size or _crossing(need):  # a part may count in several totals
         return False
     if counts is not None and need.pinned.any():
         return not (_any_finite(need.lo) or _any_finite(need.hi))
     return not (_any_finite(need.lo) and _any_finite(need.hi))
+
+
+def _crossing(need: Requirements) -> bool:
+    """Whether sums hold that are not those of a tree, which are not listed for it."""
+    return need.tree is None and need.sums is not None
 
 
 def _any_finite(values: FloatArray) -> bool:
@@ -188,8 +191,7 @@ def _is_hierarchy(need: Requirements, *, settled: bool) -> bool:
 
     Pairs of entries are bounds once the data have settled the one published exactly.
     """
-    crossing = need.sums is not None and need.tree is None
-    crossing |= need.relative.size > 0 and not settled
+    crossing = _crossing(need) | (need.relative.size > 0 and not settled)
     return not crossing and _single(need.equalities[0]) and _single(need.inequalities[0])
 
 

@@ -24,6 +24,8 @@ Share = Callable[[Callable[[int, int, int], None], list[int]], None]
 
 # Values of all draws of a batch together.
 _VALUES_AT_ONCE = 1 << 22
+# Operations whose words are held at once, those of all draws of a batch together.
+_WORDS_AT_ONCE = 1 << 17
 # Draws whose compositions read one tape of words.
 _TOGETHER = 64
 # Choices and composed parts that are worth a thread.
@@ -54,9 +56,8 @@ def draw(
     with _sharing(threads) as share:
         for begin in range(0, rows, batch):
             count = min(batch, rows - begin)
-            values = np.zeros((network.slots, count), dtype=np.int64)
-            words = source.bits(network.choices * count).reshape(-1, count)
-            _choose(kept, words, values, share)
+            values = np.zeros((network.places, count), dtype=np.int64)
+            _choose(kept, source, values, share)
             _split(network, values, source, share)
             _compose(network, values, source, share)
             if network.moved.size:
@@ -106,15 +107,15 @@ class _Kept:
         self.weights = np.empty(descend.BLOCK * room, dtype=np.int64)
         self.tables = tables
 
-    def draw(self, words: npt.NDArray[np.uint64], values: IntArray, begin: int, end: int) -> None:
-        """Make the choices of columns begin..end-1."""
+    def draw(self, part: slice, words: Bits, values: IntArray, begin: int, end: int) -> None:
+        """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
         descend.draw(
-            network.op,
-            network.first,
-            network.second,
-            network.third,
-            network.cls,
+            network.op[part],
+            network.first[part],
+            network.second[part],
+            network.third[part],
+            network.cls[part],
             network.left,
             network.right,
             tables.lo,
@@ -137,13 +138,21 @@ class _Kept:
         )
 
 
-def _choose(
-    kept: list[_Kept], words: npt.NDArray[np.uint64], values: IntArray, share: Share
-) -> None:
-    """Make all choices, one stretch of columns a thread."""
+def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:
+    """Make all choices, one stretch of columns a thread; words come for a part of them at once."""
+    columns, op = values.shape[1], kept[0].tables.network.op
     parts = len(kept)
-    edges = [values.shape[1] * part // parts for part in range(parts + 1)]
-    share(lambda part, begin, end: kept[part].draw(words, values, begin, end), edges)
+    edges = [columns * part // parts for part in range(parts + 1)]
+    step = max(1, _WORDS_AT_ONCE // columns)
+    for start in range(0, op.size, step):
+        stretch = slice(start, start + step)
+        choices = np.isin(op[stretch], (descend.ROOT, descend.SPLIT)).sum()
+        words = source.bits(int(choices) * columns).reshape(-1, columns)
+
+        def run(part: int, begin: int, end: int, at: slice = stretch, read: Bits = words) -> None:
+            kept[part].draw(at, read, values, begin, end)
+
+        share(run, edges)
 
 
 def _split(network: Network, values: IntArray, source: Randomness, share: Share) -> None:

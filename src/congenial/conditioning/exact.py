@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -118,7 +118,7 @@ def prepare(
         far = _far(forest, weights, theta, attempt, cut)
         clipped = _without_bounds(weights, far)
         ways = np.resize(composed, clipped.unary.kind.size)
-        network = compile_network(forest, clipped, theta, ways)
+        network = compile_network(forest, clipped, theta, ways, reused=compose)
         if compose:
             network = split_directly(network)
         tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
@@ -235,14 +235,33 @@ def _fill(
             "use smaller noise scales or fewer queries."
         )
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
+    count = network.ctype.size
+    table, factor, log_scale = np.empty(total), np.ones(count), np.zeros(count)
+    filled = Messages(lo, hi, offset, table, factor, {})
+    filled = replace(filled, errors=_fill_tables(network, filled, log_scale))
+    cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
+    # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
+    # variable its own weight (weights.fill_unary), for each sum below it a product
+    rounding = (width + 1.0) * 2.0**-61
+    rounding[list(filled.errors)] -= 4.0 * _UNIT  # their error is in `cut`
+    error = cut + float(rounding @ network.uses) + _least_rounding(network)
+    a, is_merge = network.left, network.ctype == MERGE
+    share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
+    middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
+    reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
+    near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
+    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+
+
+def _fill_tables(network: Network, into: Messages, log_scale: FloatArray) -> dict[int, FloatArray]:
+    """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
+    lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
+    width = hi - lo + 1
     unary = network.unary
     v = np.maximum(network.variable, 0)
     gaussian = unary.kind[v] == laws.GAUSSIAN
     inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
-    count = network.ctype.size
-    table = np.empty(total)
     errors: dict[int, FloatArray] = {}
-    factor, log_scale = np.ones(count), np.zeros(count)
     is_merge = network.ctype == MERGE
     left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
     shorter = np.minimum(left_width, right_width)
@@ -261,7 +280,7 @@ def _fill(
         hi,
         offset,
         table,
-        factor,
+        into.factor,
         log_scale,
     )
     for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
@@ -274,21 +293,9 @@ def _fill(
         out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
         table[offset[c] : offset[c] + width[c]] = out
         errors[c] = off_by * top
-        factor[c] = top
+        into.factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
-    filled = Messages(lo, hi, offset, table, factor, errors)
-    cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
-    # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
-    # variable its own weight (weights.fill_unary), for each sum below it a product
-    rounding = (width + 1.0) * 2.0**-61
-    rounding[wide] -= 4.0 * _UNIT  # their error is in `cut`
-    error = cut + float(rounding @ network.uses) + _least_rounding(network)
-    a = network.left
-    share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
-    middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
-    reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
-    near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
-    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+    return errors
 
 
 def log_sum(tables: Tables) -> float:

@@ -90,7 +90,7 @@ def of_tree(tree: Tree) -> SumForest:
         owner=inner.astype(np.int32),
         sign=np.ones(inner.size, dtype=np.int8),
         orientation=np.ones(n, dtype=np.int8),
-        depth=tree.level[inner].astype(np.int32),
+        depth=tree.short_level[inner].astype(np.int32),
     )
 
 

@@ -37,8 +37,11 @@ class Network:
         without tables (`direct`).
     slots : int
         Number of values that the program computes; the first n are the variables.
-    slot_class : ndarray of int32, shape (slots,)
-        -1 for variables drawn as compositions.
+    places : int
+        Number of places that they take, named in the program; fewer than `slots` where sums of
+        part of a family take again the places of others.
+    slot_class : ndarray of int32, shape (places,)
+        -1 for variables drawn as compositions; the last one of those that share a place.
     fixed : ndarray of int32
         Classes of the sums that are fixed at zero.
     roots : ndarray of int32
@@ -73,6 +76,7 @@ class Network:
     third: Indices
     cls: Indices
     slots: int
+    places: int
     slot_class: Indices
     fixed: Indices
     roots: Indices
@@ -89,7 +93,12 @@ class Network:
 
 
 def compile_network(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, composed: SmallInts
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    composed: SmallInts,
+    *,
+    reused: bool = False,
 ) -> Network:
     """Build the classes and the drawing program of a forest.
 
@@ -103,6 +112,9 @@ def compile_network(
     composed : ndarray of int8
         For each of the weights, how like siblings with it are drawn as uniform compositions, see
         `composable`, or 0. Their own marginals are not to be had from such a network.
+    reused : bool
+        Whether values share places where one is not needed any more, see `Network.places`: for
+        networks that are only drawn from.
     """
     n, m = forest.n, forest.m
     number, listed = numbered(weights.unary, composed)
@@ -127,7 +139,7 @@ def compile_network(
     # pages of these that are never reached take no memory
     most = 2 * n + 8 + 4 * more
     keys = np.empty((most, 5), dtype=np.int32)
-    held = np.empty(consing.table_size(most), dtype=np.int32)
+    held = np.empty(_table_size(most), dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
     consing.compile_program(
         forest.above,
@@ -151,8 +163,10 @@ def compile_network(
         keys,
         held,
         state,
+        reused,
     )
-    classes, _, slots, begin, stop, count, root_count = state[: consing.RUN].tolist()
+    classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
+    slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()
     made, unary, tilt, row = _weights(keys, listed, weights.unary)
     own = np.flatnonzero(~made)
@@ -177,7 +191,8 @@ def compile_network(
         cls=program[3, begin:stop],
         members=members[:count].copy(),
         slots=slots,
-        slot_class=slot_class[:slots],
+        places=places,
+        slot_class=slot_class[:places],
         fixed=sum_class[(forest.owner < 0) & (sum_class >= 0)],
         roots=program[3, begin : begin + root_count],
         unary=unary,
@@ -190,6 +205,14 @@ def compile_network(
         variables=slots - count - (choices - root_count),
         links=m,
     )
+
+
+def _table_size(most: int) -> int:
+    """Return the room that a hash table for so many keys may take."""
+    size = consing.FEWEST
+    while size < 2 * most + 16:
+        size *= 4
+    return size
 
 
 def _weights(

@@ -10,7 +10,7 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
-from congenial.kernels.families import sort
+from congenial.kernels.families import common, sort
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
 # Keys of their own until the classes are read: a sum of geometric variables, a fixed number.
@@ -25,20 +25,12 @@ LOW = (1 << 32) - 1
 # Numbers of one type, so that a kernel is compiled once.
 _int = np.int64
 # Places in `state`.
-CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS = range(7)
+CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS, AGAIN, MOST = range(9)
 # The last run that was composed: its class, length and the three classes made of it.
-RUN = 7
-STATE = 12
+RUN = 9
+STATE = 14
 # Like members in a row that are worth drawing as compositions.
 LEAST_RUN = 4
-
-
-def table_size(most: int) -> int:
-    """Return the room that a hash table for so many keys may take, see `compile_program`."""
-    size = FEWEST
-    while size < 2 * most + 16:
-        size *= 4
-    return size
 
 
 @njit(inner=True)
@@ -104,6 +96,14 @@ def _split(left, right, made, slot_class, keys, op, program, state):
 
 
 @njit(inner=True)
+def _lasting(state):
+    """Go on to slots that none shares, for what compositions, which come last, are to read."""
+    over = max(state[MOST] - state[SLOTS], _int(0))
+    state[SLOTS] += over
+    state[AGAIN] -= over
+
+
+@njit(inner=True)
 def _run(c, length, kind, slot_class, keys, held, op, program, state):
     """Write the composition of the next members, all of class `c`; return its class and slot."""
     if state[RUN] != c or state[RUN + 1] != length:
@@ -116,6 +116,7 @@ def _run(c, length, kind, slot_class, keys, held, op, program, state):
             made = _found(keys, held, state, _int(MERGE), up, down, _int(1))
         state[RUN], state[RUN + 1], state[RUN + 2], state[RUN + 3] = c, length, up, down
         state[RUN + 4] = made
+    _lasting(state)
     stop, made = state[STOP], state[RUN + 4]
     op[stop] = COMPOSE
     program[2, stop], program[3, stop] = state[COMPOSED], length
@@ -146,6 +147,7 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
     side = point + 1 if upwards else -point - 1
     whole = _found(keys, held, state, _int(GEOMETRIC), c, length, side)
     made = _found(keys, held, state, _int(MERGE), whole, point, _int(1))
+    _lasting(state)
     parts, stop = state[SLOTS], state[STOP]
     slot_class[parts], slot_class[parts + 1] = whole, point
     state[SLOTS] = parts + 2
@@ -229,20 +231,6 @@ def _merge(family, spare, size, slot_class, keys, held, op, program, state):
     return family[0]
 
 
-@njit(inner=True)
-def _common(begin, size, member, code, slot_class):
-    """Return the weight that all summands of a sum share, none of them a sum itself, or -1.
-
-    They are members begin, ..., or variables where there are no members.
-    """
-    r = code[member[begin] if member.size else begin]
-    for i in range(begin, begin + size):
-        v = member[i] if member.size else i
-        if code[v] != r or slot_class[v] >= 0:
-            return np.int32(-1)
-    return r
-
-
 @njit()
 def compile_program(
     above,
@@ -266,6 +254,7 @@ def compile_program(
     keys,
     held,
     state,
+    reused,
 ):
     """Fill the classes and the program of a forest, see `congenial.conditioning.network`.
 
@@ -301,12 +290,13 @@ def compile_program(
         both halves of the number.
     held : int32
         For the hash table; a power of 4 and twice as many as there may be keys.
-
     state : int64 (STATE,)
         Filled with the number of classes, the reach of the hash table, the number of slots, where
         the program begins and stops (compositions from n on), the number of members of
-        compositions, and the number of variables above which there is no sum; the rest is for
-        work.
+        compositions, of variables above which there is no sum, of slots given again, and the most
+        that there were where some are; the rest is for work.
+    reused : bool
+        Whether sums of part of a family, soon split again, take the slots of others before.
     """
     n, m = above.size, owner.size
     for i in range(state.size):
@@ -345,10 +335,11 @@ def compile_program(
             continue
         if tilted:
             tilt = theta[k] + 0.0
+        slots, stop = state[SLOTS], state[STOP]
         begin = first + start[k] if first >= 0 else start[k]
         r = np.int32(-1)
         if size >= LEAST_RUN:
-            r = _common(begin, size, member if first < 0 else member[:0], code, slot_class)
+            r = common(begin, size, member if first < 0 else member[:0], code, slot_class)
         kind = _int(way[row[r]]) if r >= 0 else _int(NOT)
         if kind == BOTH_WAYS or kind >= FROM_ZERO:
             c = _unary(row[r], tilt, keys, held, state)
@@ -404,6 +395,10 @@ def compile_program(
                     tilt = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
                 c = _unary(row[code[v]], tilt, keys, held, state)
             slot_class[v] = _found(keys, held, state, _int(PRODUCT), c, made, _int(sign[k]))
+        if reused and state[STOP] == stop:  # nothing is left to compositions
+            state[MOST] = max(state[MOST], state[SLOTS])
+            state[AGAIN] += state[SLOTS] - slots
+            state[SLOTS] = slots
     tilt = 0.0
     for v in range(n - 1, -1, -1):
         if above[v] >= 0:

@@ -49,6 +49,20 @@ def sort(members, spare, size):
             begin[b] += 1
 
 
+@njit(inner=True)
+def common(begin, size, member, code, slot_class):
+    """Return the weight that all summands of a sum share, none of them a sum itself, or -1.
+
+    They are members begin, ..., or variables where there are no members.
+    """
+    r = code[member[begin] if member.size else begin]
+    for i in range(begin, begin + size):
+        v = member[i] if member.size else i
+        if code[v] != r or slot_class[v] >= 0:
+            return np.int32(-1)
+    return r
+
+
 @njit()
 def families(above, owner, depth, start, member, bottom_up):
     """Group variables by the sum above them; return where a plain range of them begins, or -1.
