@@ -52,18 +52,26 @@ def draw(
         threads = min(int(numba.config.NUMBA_NUM_THREADS), worth)
     threads = max(1, min(threads, batch))
     kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
-    out = np.empty((rows, n), dtype=np.int64)
     with _sharing(threads) as share:
+        if rows == 1:  # not copied: it may be long
+            return _batch(kept, 1, source, share)[:n].T
+        out = np.empty((rows, n), dtype=np.int64)
         for begin in range(0, rows, batch):
             count = min(batch, rows - begin)
-            values = np.zeros((network.places, count), dtype=np.int64)
-            _choose(kept, source, values, share)
-            _split(network, values, source, share)
-            _compose(network, values, source, share)
-            if network.moved.size:
-                values[network.moved] += network.ends[:, None]
-            out[begin : begin + count] = values[:n].T
+            out[begin : begin + count] = _batch(kept, count, source, share)[:n].T
     return out
+
+
+def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> IntArray:
+    """Draw all values that the program computes, shape (places, count)."""
+    network = kept[0].tables.network
+    values = np.zeros((network.places, count), dtype=np.int64)
+    _choose(kept, source, values, share)
+    _split(network, values, source, share)
+    _compose(network, values, source, share)
+    if network.moved.size:
+        values[network.moved] += network.ends[:, None]
+    return values
 
 
 @contextmanager

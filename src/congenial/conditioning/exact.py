@@ -116,15 +116,25 @@ def prepare(
     cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
-        clipped = _without_bounds(weights, far)
-        ways = np.resize(composed, clipped.unary.kind.size)
-        network = compile_network(forest, clipped, theta, ways, reused=compose)
-        if compose:
-            network = split_directly(network)
+        network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=compose)
         tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
         if _out_of_reach(tables, weights, far):
             return tables
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+
+
+def _compile(
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    composed: npt.NDArray[np.int8],
+    *,
+    drawn: bool,
+) -> Network:
+    """Compile the network, one that is only drawn from if `drawn`."""
+    ways = np.resize(composed, weights.unary.kind.size)
+    network = compile_network(forest, weights, theta, ways, reused=drawn)
+    return split_directly(network) if drawn else network
 
 
 def _placed(sums: int) -> float:
