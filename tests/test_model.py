@@ -68,6 +68,29 @@ def test_a_level_or_a_node_can_be_published_exactly():
         assert [v.exact for v in model.levels] == [1, 0, 1]
 
 
+def test_counts_that_no_neighbours_differ_in_are_named_by_level_and_path():
+    privacy = PRIVACY + "split = { zone = 1.0 }"
+    free = build(invariants="nonnegative = true", privacy=privacy)
+    assert free.guarantee.unprotected == ("the number of records",)
+    # a record moves within a borough only, and the third has one zone
+    stuck = build(invariants=exactly("Arden", "Brook"), privacy=privacy)
+    assert stuck.guarantee.unprotected == (
+        "the number of records",
+        "the exact count of City/Arden",
+        "the exact count of City/Brook",
+        "the count of City/Combe, which is the same in all neighbouring datasets",
+        "the count of City/Combe/6, which is the same in all neighbouring datasets",
+    )
+    # one that the rule leaves out may be replaced by one that it does not
+    ruled = build(
+        invariants=exactly("Arden", "Brook"),
+        privacy=privacy,
+        data='source = "rows.csv"\nwhere = "hour < 9"\n'
+        'lookup = { source = "zones.csv", key = "zone_id", on = "zone" }',
+    )
+    assert ruled.guarantee.unprotected == stuck.guarantee.unprotected[1:3]
+
+
 def test_equal_shares_where_the_plan_gives_none():
     model = build(privacy=PRIVACY)
     scale = 4 / claim(model, 0.0).base_epsilon

@@ -9,8 +9,12 @@ from table_cases import AGES, PAIR, TWO, masks
 import congenial as cg
 from congenial.accounting import neighbours
 from congenial.accounting.counting import counting
-from congenial.accounting.neighbours import farthest_pair, one_sided_costs, worst_move
-from congenial.accounting.scope import alone
+from congenial.accounting.neighbours import (
+    changed_entries,
+    farthest_pair,
+    one_sided_costs,
+    worst_move,
+)
 from congenial.errors import EmptyNeighbourhoodError
 from congenial.invariants import exactly, requirements
 
@@ -71,8 +75,8 @@ def test_the_dearest_move_is_that_of_all_pairs():
     assert min(seen.values()) >= 5
 
 
-def test_records_that_enter_or_leave_and_those_that_stay_alone():
-    lonely = 0
+def test_records_that_enter_or_leave_and_the_entries_that_change():
+    still = 0
     for workload, need, cost in worlds(60, 4):
         each = masks(workload)
         free = ~each[need.pinned].any(axis=0)
@@ -80,15 +84,19 @@ def test_records_that_enter_or_leave_and_those_that_stay_alone():
         want = np.where(each, path, -np.inf).max(axis=1)
         np.testing.assert_allclose(one_sided_costs(cost, need, workload), want)
         np.testing.assert_array_equal(counting(need.n, workload).dense(), each)
-        movable = {end for a, b, _ in pairs(each, need, cost) for end in (a, b)}
-        stuck = alone(need, workload)
-        if movable:
-            # no more than the cells that no move reaches; those that the pins settle do not count
-            assert stuck <= each.shape[1] - len(movable)
-            lonely += stuck > 0
-        else:
-            assert stuck == 0
-    assert lonely >= 3
+        entering = (each & free).any(axis=1)
+        moved = np.zeros(need.n, dtype=bool)
+        for a, b, _ in pairs(each, need, cost):
+            moved |= each[:, a] != each[:, b]
+        for counted in {workload, workload.tree or workload}:
+            found = changed_entries(need, counted, "substitute")
+            np.testing.assert_array_equal(found, moved)
+            found = changed_entries(need, counted, "substitute", one_sided=True)
+            np.testing.assert_array_equal(found, moved | entering)
+            found = changed_entries(need, counted, "add-remove")
+            np.testing.assert_array_equal(found, entering)
+        still += not (moved | need.pinned).all()
+    assert still >= 10
 
 
 def test_a_search_cut_short_gives_a_bound_and_says_no_less(monkeypatch):

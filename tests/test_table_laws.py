@@ -260,7 +260,10 @@ def test_guarantees_name_levels_and_records_that_cannot_move_alone():
     assert claim.unprotected == (
         "the exact counts of sex in table at level region",
         "the exact counts of age in table at level region",
-        "changes of the 6 entries that no single record can enter or leave",
+        "the counts of sex=F, age=0 in table at south/c, sex=F, age=1 in table at south/c, "
+        "sex=F, age=2 in table at south/c, sex=M, age=0 in table at south/c, sex=M, age=1 in table "
+        "at south/c and sex=M, age=2 in table at south/c, which are the same in all neighbouring "
+        "datasets",
     )
     with pytest.raises(EmptyNeighbourhoodError, match="add-remove"):
         cg.image(mechanism, cg.consistent(workload) & exact).guarantee("add-remove")

@@ -24,7 +24,8 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     with_sampler_error,
 )
-from congenial.accounting.neighbours import RELATIONS, Neighbours
+from congenial.accounting.neighbours import RELATIONS, Neighbours, changed_entries
+from congenial.accounting.scope import all_records, on_levels
 from congenial.clashes.check import check_feasible
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants import (
@@ -314,18 +315,11 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
 def _unprotected(model: Model) -> tuple[str, ...]:
     """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
     tree, pinned = model.tree, determined(model.need)
-    out: list[str] = []
-    for depth, name in enumerate(model.plan.level_names):
-        here = np.flatnonzero(tree.level == depth)
-        if pinned[here].all():
-            out.append(
-                f"the exact count of {tree.names[int(here[0])]}"
-                if here.size == 1
-                else f"the exact counts of all {here.size} nodes of level {name}"
-            )
-        else:
-            listed = here[pinned[here]]
-            out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in listed]
+    known = dataclasses.replace(model.need, pinned=pinned)
+    changes = changed_entries(known, tree, model.neighbours, one_sided=model.one_sided)
+    same = ~(changes | pinned)
+    out = all_records(same, tree, model.neighbours)
+    out += on_levels(tree, pinned, same, model.plan.level_names)
     if model.plan.hierarchy.domain == "data":
         out.append(DOMAIN_UNPROTECTED)
     return tuple(out)

@@ -13,6 +13,7 @@ from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, boun
 from congenial.accounting.joint_moves import JointMoves, forced_moves
 from congenial.accounting.neighbours import (
     Neighbours,
+    changed_entries,
     costs_through,
     one_sided_costs,
     worst_move,
@@ -65,7 +66,8 @@ class Guarantee:
     rho : float or None
         The zCDP parameter, for Gaussian noise.
     unprotected : tuple of str
-        What is published outside the guarantee.
+        What is published outside the guarantee: exactly, or with noise although it is the same in
+        all neighbouring datasets.
     covered : str
         The datasets that the guarantee compares.
     sampler_error : float
@@ -307,6 +309,10 @@ def _guarantee(
     worst = worst_move(cost, need, counted, neighbours).cost if joint is None else joint.cost
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, need, counted).max()))
+    if joint is None:
+        changes = changed_entries(need, counted, neighbours, one_sided=one_sided)
+    else:
+        changes = joint.changes
     rho: float | None = None
     whole = source == WHOLE and noise.discrete
     if noise.measure == "pure":
@@ -334,7 +340,7 @@ def _guarantee(
         gamma_source=source,
         base_epsilon=base,
         rho=rho,
-        unprotected=unprotected(mechanism, need, neighbours),
+        unprotected=unprotected(mechanism, need, neighbours, changes),
         covered=covered(need),
         sums=sums_of(need),
         sampler_error=error,

@@ -14,6 +14,7 @@ from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyErro
 from congenial.requirements import Requirements
 from congenial.tree import Tree
 
+BoolArray = npt.NDArray[np.bool_]
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 Neighbours = Literal["substitute", "add-remove"]
@@ -157,6 +158,43 @@ def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> F
         inside = entries >= 0
         np.maximum.at(out, entries[inside], path[inside])
     return out
+
+
+def changed_entries(
+    need: Requirements, counted: Counted, neighbours: Neighbours, *, one_sided: bool = False
+) -> BoolArray:
+    """Entries that differ in some pair of neighbours.
+
+    Parameters
+    ----------
+    need, counted, neighbours
+        As for `worst_move`; `need.pinned` holds all that follows from what is fixed.
+    one_sided : bool
+        Whether a record may also enter or leave what is counted, where the pins allow it.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        Of the pairs that differ in one record; what moves of several change, `joint_moves` tells.
+    """
+    free = np.zeros(need.n)
+    if one_sided or neighbours == "add-remove":
+        enters = np.isfinite(one_sided_costs(free, need, counted))
+        if neighbours == "add-remove":
+            return enters
+        return enters | changed_entries(need, counted, neighbours)
+    if isinstance(counted, Tree) and not need.equalities[1].size:
+        return np.isfinite(costs_through(free, need, counted, neighbours))
+    lay = counting(need.n, counted)
+    group = lay.alike(need)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    out = np.zeros(need.n + 1, dtype=np.bool_)  # the last place takes what is no entry
+    for entries in lay.chain[:, order]:
+        # a record that moves within a group changes what only some cells of the group count in
+        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
+        out[entries[np.repeat(apart, np.diff(np.append(starts, order.size)))]] = True
+    return out[:-1]
 
 
 @dataclass(frozen=True)

@@ -3,63 +3,149 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Callable, Sequence
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.counting import Counted, counting
 from congenial.accounting.neighbours import Neighbours
-from congenial.invariants import Requirements, determined
+from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
+from congenial.tree import Tree
 from congenial.workload import Workload
 
+BoolArray = npt.NDArray[np.bool_]
+IntArray = npt.NDArray[np.int64]
+# Said of all records together, where an entry counts them.
+ALL_RECORDS = "the number of records"
+SAME = "which {} the same in all neighbouring datasets"
+# Entries of one level or margin that are named before the others are counted.
+MOST_NAMED = 5
 
-def unprotected(mechanism: Additive, need: Requirements, neighbours: Neighbours) -> tuple[str, ...]:
-    """Name what is published exactly: whole margins and levels, other entries one by one."""
+
+def unprotected(
+    mechanism: Additive, need: Requirements, neighbours: Neighbours, changes: BoolArray
+) -> tuple[str, ...]:
+    """Name what no neighbouring datasets differ in, whether it is published exactly or with noise.
+
+    Parameters
+    ----------
+    mechanism : Additive
+    need : Requirements
+        Pinned is all that follows from what is fixed.
+    neighbours : {"substitute", "add-remove"}
+    changes : ndarray of bool, shape (n,)
+        Entries that differ in some pair of neighbours.
+
+    Returns
+    -------
+    tuple of str
+        Whole margins and levels by name, other exact entries one by one; of the rest some by name,
+        then their number.
+    """
     workload = mechanism.workload or need.workload
     tree = mechanism.tree or need.tree
-    pinned = need.pinned
-    out: list[str] = []
+    same = ~(changes | need.pinned)
+    out = all_records(same, mechanism.counted or need.counted, neighbours)
     if workload is not None:
-        out += _margins(workload, pinned)
-    elif tree is None:
-        out += [f"the exact value of entry {i}" for i in np.flatnonzero(pinned)]
+        out += _margins(workload, need.pinned, same)
+    elif tree is not None:
+        out += on_levels(tree, need.pinned, same, [str(depth) for depth in range(tree.depth)])
     else:
-        rest = pinned.copy()
-        for depth in range(tree.depth):
-            here = tree.level == depth
-            if pinned[here].all() and here.any():
-                names = [tree.names[v] for v in np.flatnonzero(here)]
-                which = (
-                    f"of {names[0]}"
-                    if len(names) == 1
-                    else f"of all {len(names)} nodes of level {depth}"
-                )
-                out.append(f"the exact count {which}")
-                rest[here] = False
-        out += [f"the exact count of {'/'.join(tree.path(int(v)))}" for v in np.flatnonzero(rest)]
+        out += [f"the exact value of entry {i}" for i in np.flatnonzero(need.pinned)]
+        out += _told("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
     mandated = need.equalities[1].size
     if mandated:
         out.append(f"{mandated} mandated linear totals")
-    counted = tree or workload
-    if neighbours == "substitute" and (mandated or crossing(need, counted)):
-        stuck = alone(need, counted)
-        if stuck:
-            out.append(f"changes of the {stuck} entries that no single record can enter or leave")
     return tuple(out)
 
 
-def _margins(workload: Workload, pinned: npt.NDArray[np.bool_]) -> list[str]:
+def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> list[str]:
+    """Name the number of records, where an entry counts them all; that entry is taken off `same`.
+
+    Parameters
+    ----------
+    same : ndarray of bool, shape (n,)
+        Entries that no neighbouring datasets differ in; changed in place.
+    counted : Tree, Workload or None
+    neighbours : {"substitute", "add-remove"}
+    """
+    if neighbours != "substitute" or not same.any():
+        return []
+    chain = counting(same.size, counted).chain
+    first = chain[:, 0]
+    total = first[(chain == first[:, None]).all(axis=1) & (first >= 0)]
+    told = [ALL_RECORDS] if same[total].any() else []
+    same[total] = False
+    return told
+
+
+def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]) -> list[str]:
+    """Name nodes of a tree: whole levels by name, others by path.
+
+    Parameters
+    ----------
+    tree : Tree
+    exact, same : ndarray of bool, shape (n,)
+        Published exactly; published with noise, and the same in all neighbouring datasets.
+    levels : sequence of str
+        Names of the levels, coarse to fine.
+    """
+
+    def path(node: int) -> str:
+        return "/".join(tree.path(node))
+
+    out: list[str] = []
+    for depth, level in enumerate(levels):
+        here = np.flatnonzero(tree.level == depth)
+        if not here.size:
+            continue
+        if exact[here].all():
+            out.append(
+                f"the exact count of {tree.names[int(here[0])]}"
+                if here.size == 1
+                else f"the exact counts of all {here.size} nodes of level {level}"
+            )
+        else:
+            out += [f"the exact count of {path(int(v))}" for v in here[exact[here]]]
+        whole = f"all {here.size} nodes of level {level}" if same[here].all() else ""
+        out += _told("count", f"nodes of level {level}", here[same[here]], path, whole)
+    return out
+
+
+def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]:
     """Name exact margins by level, and other exact entries one by one."""
     out = []
     for block in workload.blocks:
-        here = pinned[block.entries]
+        here = exact[block.entries]
         if here.size and here.all():
             out.append(f"the exact count{'s' * (here.size > 1)} of {block.told}")
         else:
             listed = block.start + np.flatnonzero(here)
             out += [f"the exact count of {workload.name(int(v))}" for v in listed]
+        rest = block.start + np.flatnonzero(same[block.entries])
+        whole = block.told if rest.size == here.size else ""
+        out += _told("count", f"entries of {block.told}", rest, workload.name, whole)
     return out
+
+
+def _told(
+    what: str, kind: str, entries: IntArray, name: Callable[[int], str], whole: str
+) -> list[str]:
+    """Name entries that no neighbouring datasets differ in, by one phrase where it has them all."""
+    n = entries.size
+    if not n:
+        return []
+    if n == 1:
+        return [f"the {what} of {name(int(entries[0]))}, {SAME.format('is')}"]
+    if not whole:
+        shown = MOST_NAMED if n > MOST_NAMED + 1 else n
+        names = [name(int(v)) for v in entries[:shown]]
+        if n > shown:
+            names.append(f"{n - shown} other {kind}")
+        whole = f"{', '.join(names[:-1])} and {names[-1]}"
+    return [f"the {what}s of {whole}, {SAME.format('are')}"]
 
 
 def crossing(need: Requirements, counted: Counted) -> bool:
@@ -79,29 +165,6 @@ def covered(need: Requirements) -> str:
         # data outside the bounds are refused, which an onlooker may notice
         told += " and satisfy the bounds" if "agree" in told else " that satisfy the bounds"
     return told
-
-
-def alone(need: Requirements, counted: Counted) -> int:
-    """Count the entries that other records' moves may change and no single record's move does.
-
-    Parameters
-    ----------
-    need : Requirements
-        With mandated sums, or margins that cross.
-    counted : Tree, Workload or None
-
-    Returns
-    -------
-    int
-        0 where no single record can move at all: then several are moved at once, and no entry is
-        left out.
-    """
-    lay = counting(need.n, counted)
-    groups = lay.alike(need)
-    single = np.bincount(groups)[groups] == 1
-    if single.all():
-        return 0
-    return int((single & ~determined(need)[lay.cells]).sum())
 
 
 def sums_of(need: Requirements) -> str:
