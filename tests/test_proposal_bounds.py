@@ -171,7 +171,7 @@ def test_the_acceptance_is_that_of_chains_in_the_long_run():
     chance = proposed[None] * np.minimum(1.0, ratio[None] / ratio[:, None])
     exact = law.probabilities @ chance.sum(axis=1)
     assert conditioned.acceptance(case.x, 20_000, cg.seeded(2)) == pytest.approx(exact, abs=0.015)
-    joint = cg.linear([[1, 1, 1]], 6) & cg.at_least([[1, 1, 0]], 2)
+    joint = cg.linear([[1, 1, 1]], 6) & cg.at_least([[1, 2, 0]], 2)
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
     with pytest.raises(UnsupportedError, match="acceptance in run"):
         cg.condition(mechanism, joint, "independence").acceptance([2, 1, 3], 10, cg.seeded(1))
