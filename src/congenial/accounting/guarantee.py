@@ -10,7 +10,13 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
-from congenial.accounting.joint_moves import JointMoves, forced_moves
+from congenial.accounting.joint_moves import (
+    MOST_RECORDS,
+    JointMoves,
+    check_neighbours,
+    forced_moves,
+)
+from congenial.accounting.leeway import may_cross, with_implied
 from congenial.accounting.neighbours import (
     Neighbours,
     changed_entries,
@@ -19,10 +25,10 @@ from congenial.accounting.neighbours import (
     worst_move,
 )
 from congenial.accounting.nested import nested_sums
-from congenial.accounting.scope import covered, sums_of, unprotected
+from congenial.accounting.scope import covered, crossing, sums_of, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import PrivacyError
-from congenial.invariants import Requirements, determined
+from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 
 FloatArray = npt.NDArray[np.float64]
@@ -199,7 +205,8 @@ def union_guarantee(
     The release tells which alternative holds, and neighbours may satisfy different ones, so the
     union is not as private as its parts (against Two Views, Theorem 3.5, part 2). It is one public
     set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Only what all alternatives
-    together determine cannot differ between neighbours.
+    together determine cannot differ between neighbours; where no neighbours satisfy different
+    alternatives, what each of them determines.
 
     Raises
     ------
@@ -216,7 +223,19 @@ def union_guarantee(
     low = np.minimum.reduce([need.lo for need in needs])
     high = np.maximum.reduce([need.hi for need in needs])
     whole = replace(needs[0], lo=low, hi=high)
-    return _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
+    counted = mechanism.counted or whole.counted
+    grid, change = mechanism.granularity, mechanism.per_record
+    several = MOST_RECORDS if whole.equalities[1].size or crossing(whole, counted) else 1
+    apart = not may_cross(needs, grid=grid, change=several * change)
+    if apart:
+        found = [with_implied(need, counted, grid=grid, change=change) for need in needs]
+        check_neighbours(found, counted, neighbours)
+        whole = replace(whole, pinned=np.logical_and.reduce([need.pinned for need in found]))
+    stated = _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
+    told = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
+    if "agree" in stated.covered:
+        told += " and agree on everything that is published exactly"
+    return replace(stated, covered=told)
 
 
 def imaged_guarantee(
@@ -252,11 +271,10 @@ def conditioned_pairs(
     EmptyNeighbourhoodError, PrivacyError
         As `worst_move`.
     """
-    need = replace(need, pinned=determined(need))
-    change = mechanism.per_record
+    change, counted = mechanism.per_record, mechanism.counted or need.counted
+    need = with_implied(need, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise
     cost = np.where(need.pinned, 0.0, change / mechanism.scales)
-    counted = mechanism.counted or need.counted
     joint = None if one_sided else forced_moves(cost, need, counted, neighbours)
     return _pairs(mechanism, cost, need, neighbours, joint, one_sided)
 
@@ -293,17 +311,17 @@ def _guarantee(
     delta: float = ZCDP_DELTA,
 ) -> Guarantee:
     noise, change = mechanism.noise, mechanism.per_record
-    need = replace(need, pinned=determined(need))
     if change < noise.granularity:
         raise PrivacyError(
             "one record changes a count by less than the granularity of the noise, so neighbouring "
             "datasets are not on its grid; use a granularity of 1 or finer."
         )
+    counted = mechanism.counted or need.counted
+    need = with_implied(need, counted, grid=mechanism.granularity, change=change)
     cost = change / mechanism.scales
     if noise.measure == "zcdp":
         cost = 0.5 * cost**2
     cost = np.where(need.pinned, 0.0, cost)
-    counted = mechanism.counted or need.counted
     power = 2 if noise.measure == "zcdp" else 1
     joint = None if one_sided else forced_moves(cost, need, counted, neighbours, power=power)
     worst = worst_move(cost, need, counted, neighbours).cost if joint is None else joint.cost

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from itertools import chain, combinations_with_replacement
@@ -102,6 +102,35 @@ def forced_moves(
     else:
         return None
     return joint_moves(cost, incidence, fixed, power=power, groups=groups)
+
+
+def check_neighbours(
+    needs: Sequence[Requirements], counted: Counted, neighbours: Neighbours
+) -> None:
+    """Check that some dataset of one of several alternatives has neighbours in the same one.
+
+    Parameters
+    ----------
+    needs : sequence of Requirements
+        At least one.
+    counted, neighbours
+        As for `congenial.accounting.neighbours.worst_move`.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `worst_move`, for the last alternative.
+    """
+    for i, need in enumerate(needs):
+        cost = np.zeros(need.n)
+        try:
+            if forced_moves(cost, need, counted, neighbours) is None:
+                worst_move(cost, need, counted, neighbours)
+        except EmptyNeighbourhoodError:
+            if i + 1 == len(needs):
+                raise
+        else:
+            return
 
 
 def joint_moves(

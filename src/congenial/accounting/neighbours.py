@@ -82,6 +82,7 @@ def worst_move(
     if neighbours == "add-remove":
         if need.pinned.any() or matrix.shape[0]:
             what = "an exactly published count" if need.pinned.any() else "a mandated sum"
+            what += ", or one that bounds hold in place"
             raise EmptyNeighbourhoodError(
                 f"add-remove neighbours do not exist together with {what}: nobody can be added to "
                 "or removed from it, so a guarantee would say nothing about its records; use "
@@ -254,8 +255,9 @@ def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMov
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
         raise EmptyNeighbourhoodError(
-            "the exactly published nodes leave no two leaves between which a record could move, so "
-            "a guarantee would say nothing; publish fewer nodes exactly."
+            "the exactly published nodes, and those that bounds hold in place, leave no two leaves "
+            "between which a record could move, so a guarantee would say nothing; publish fewer "
+            "nodes exactly, or relax the bounds."
         )
     return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -12,10 +12,11 @@ import numpy.typing as npt
 
 from congenial.accounting.counting import Counted, counting
 from congenial.accounting.joint_moves import JointMoves, forced_moves, joint_moves
+from congenial.accounting.leeway import with_implied
 from congenial.accounting.neighbours import RELATIONS, Neighbours, worst_move
 from congenial.accounting.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
-from congenial.invariants import Invariant, Requirements, determined, requirements
+from congenial.invariants import Invariant, Requirements, requirements
 from congenial.tree import Tree
 from congenial.workload import Workload
 
@@ -100,7 +101,8 @@ def sensitivity(
         1 for Laplace noise, 2 for Gaussian noise.
     invariant : Invariant, optional
         Facts about the queries that neighbouring datasets share. Pinned queries and linear
-        equalities leave fewer neighbours; bounds are looked at where they leave one value only.
+        equalities leave fewer neighbours; bounds are looked at where they leave one value only,
+        by themselves or together with sums.
 
     Returns
     -------
@@ -158,8 +160,8 @@ def sensitivity(
 
 
 def _known(invariant: Invariant, n: int, domain: Counted) -> Requirements:
-    need = requirements(invariant, n, domain)
-    return replace(need, pinned=determined(need))
+    counted = domain.tree or domain if isinstance(domain, Workload) else domain
+    return with_implied(requirements(invariant, n, domain), counted)
 
 
 def _of_units(

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.gamma import PROVED, TRIVIAL, Pairs, bounded_loss, charged
 from congenial.accounting.guarantee import Guarantee, conditioned_pairs
+from congenial.accounting.leeway import with_implied
 from congenial.accounting.neighbours import WorstMove, costs_through, one_sided_costs, worst_move
 from congenial.errors import PrivacyError
-from congenial.invariants import Requirements, determined
+from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 from congenial.tree import Tree
 
@@ -93,7 +94,8 @@ def worst_pair(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use a tree without linear conditions."
         )
-    need = replace(need, pinned=determined(need))
+    grid, change = mechanism.granularity, mechanism.per_record
+    need = with_implied(need, tree, grid=grid, change=change)
     cost = np.where(need.pinned, 0.0, mechanism.per_record / mechanism.scales)
     if zcdp:
         # the guarantee is the dearest pair's rho told as epsilon

@@ -167,14 +167,8 @@ class ConditionedMixture:
         error = 3.0 * self.error_bound
         # what each part's delta holds beside its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
-        covered = stated.covered
-        if len(self.needs) > 1:
-            covered = "datasets that satisfy an alternative of the invariant"
-            if self.needs[0].pinned.any() or self.needs[0].equalities[1].size:
-                covered += " and agree on everything that is published exactly"
         return replace(
             stated,
-            covered=covered,
             delta=with_sampler_error(stated.epsilon, ideal, error),
             sampler_error=error,
         )
