@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,6 +67,62 @@ def test_l2_is_the_minimum():
         assert (need.inequalities[0] @ z - need.inequalities[1] > -1e-8).all()
         assert np.array_equal(z[need.pinned], y[need.pinned])
         assert gap(need, y, weight / weight.max(), z) < 1e-6
+
+
+@pytest.mark.parametrize("spread", [0.0, 2.0])
+def test_unmeasured_entries_move_least_among_the_closest(spread):
+    rng = np.random.default_rng(3)
+    many = 0
+    for _, y, given, invariant, need in cases(150, 4):
+        open_ = (rng.random(need.n) < 0.5) & ~need.pinned
+        weight = np.where(open_, 0.0, given * 10.0 ** rng.uniform(-spread, spread, need.n))
+        z = project(np.where(open_, np.nan, y), invariant, weights=weight)
+        assert (z >= need.lo - 1e-12).all() and (z <= need.hi + 1e-12).all()
+        np.testing.assert_allclose(need.equalities[0] @ z, need.equalities[1], atol=1e-8)
+        assert (need.inequalities[0] @ z - need.inequalities[1] > -1e-8).all()
+        scaled = weight / max(weight.max(), 1e-300)
+        assert gap(need, y, scaled, z) < 1e-6
+        measured = replace(need, pinned=need.pinned | ~open_)
+        assert gap(measured, np.where(open_, 0.0, z), open_ * 1.0, z) < 1e-5
+        many += open_.sum() >= 2
+    assert many > 80
+
+
+def test_two_unmeasured_entries_under_an_inequality():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    invariant = cg.consistent(tree) & nonnegative() & at_least([0, 1, -1], 0)
+    z = project([-44, 357, -1156], invariant, [0, 0, 0.652])
+    np.testing.assert_allclose(z, 0.0, atol=1e-9)
+    z = project([np.nan, np.nan, 3.0], invariant, [0, 0, 1])
+    np.testing.assert_allclose(z, [6.0, 3.0, 3.0], atol=1e-9)
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_point_where_nothing_binds_stays(integer):
+    for invariant in (at_least([1, -1], 0), nonnegative() & at_least([1, -1], 0)):
+        assert project([3.0, 1.0], invariant, integer=integer).tolist() == [3, 1]
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_entries_that_are_all_published_exactly(integer):
+    invariant = exactly([0, 1]) & at_least([1, -1], 0)
+    assert project([3.0, 1.0], invariant, integer=integer).tolist() == [3, 1]
+    with pytest.raises(InfeasibleError, match="published exactly cannot all hold"):
+        project([1.0, 3.0], invariant, integer=integer)
+    # an entry of a single value, and no pin
+    equal = bounds([3.0, 1.0], [3.0, 1.0]) & at_least([1, -1], 0)
+    assert project([7.0, 7.0], equal, integer=integer).tolist() == [3, 1]
+
+
+def test_draws_of_an_image_where_nothing_binds():
+    people = cg.Table({"age": ("0-17", "18+")}, name="people")
+    homes = cg.Table({"taken": ("yes", "no")}, name="homes")
+    both = cg.Workload.of(people) + cg.Workload.of(homes)
+    more = cg.at_least_as_many((people, {"age": "18+"}), (homes, {"taken": "yes"}))
+    drawn = cg.image(cg.Additive(cg.DiscreteLaplace(2.0), both), more).sample(
+        both.answers([50, 30], [20, 10]), 20, cg.seeded(1)
+    )
+    assert np.array_equal(drawn, np.rint(drawn))
 
 
 def test_the_check_of_the_minimum_sees_another_point():

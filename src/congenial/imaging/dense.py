@@ -11,6 +11,8 @@ from congenial.imaging.problem import TOLERANCE, FloatArray
 from congenial.invariants import Requirements
 
 LONGEST = 2000
+# Singular values below this, relative to the largest weight's root, are rounding errors.
+_ROUNDING = 1e-13
 
 
 def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
@@ -110,6 +112,8 @@ def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> Float
     Moves along an orthonormal basis of the null space of the equalities, so that entries without
     weight need no special case.
     """
+    if not gap.size:
+        return np.zeros(weight.size)
     lengths = np.linalg.norm(matrix, axis=1)
     lengths[lengths == 0] = 1.0
     matrix, gap = matrix / lengths[:, None], gap / lengths
@@ -124,8 +128,7 @@ def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> Float
         )
     free = right[rank:].T
     root = np.sqrt(weight)
-    step = np.linalg.lstsq(root[:, None] * free, -root * start, rcond=None)[0]
-    move = start + free @ step
+    move = start - free @ _least_squares(root[:, None] * free, root * start, root)
     off = max(np.abs(matrix @ move - gap).max(), np.abs(free.T @ (weight * move)).max(initial=0.0))
     if not off <= TOLERANCE * size:
         raise NumericalError(
@@ -133,3 +136,14 @@ def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> Float
             "rescale the linear conditions."
         )
     return np.asarray(move)
+
+
+def _least_squares(matrix: FloatArray, value: FloatArray, root: FloatArray) -> FloatArray:
+    """Return the shortest of the least-squares solutions, shape (k,), of orthonormal columns.
+
+    The rows of the columns are multiplied by `root`, the largest of which tells what is rounding:
+    where all columns lie in entries without weight, the product is nothing else.
+    """
+    left, singular, right = np.linalg.svd(matrix, full_matrices=False)
+    kept = singular > _ROUNDING * root.max(initial=0.0)
+    return np.asarray(right[kept].T @ ((left[:, kept].T @ value) / singular[kept]))

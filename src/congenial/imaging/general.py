@@ -21,6 +21,12 @@ _AIM = 1e-12
 # Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
 _WHOLE, _TIE = 2.0**-20, 2.0**-21
 _INFEASIBLE = 2
+# Weights of entries that are not measured, relative to the least of those that are.
+_SMALL = (1e-3, 1e-5, 1e-7)
+_CLASH = (
+    "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
+    "of them."
+)
 _NEEDED = ("piqp", "scipy")
 
 
@@ -68,46 +74,29 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
     of the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
     2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
-    prices that prove it.
+    prices that prove it. Among equally close points it is the one whose entries without weight
+    move least: what binds is found with a small weight for these, which the least-squares solve
+    and the proof leave out.
     """
-    import piqp
-
     free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
     fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
     fixed[free] = y[free]
     rows, values = sum_rows(need)
     lower, least = need.inequalities
-    gap, short = gaps(rows, values, fixed), gaps(lower, least, fixed)
-    lo, hi = need.lo[free] - y[free], need.hi[free] - y[free]
-    solver = piqp.DenseSolver()
-    solver.settings.verbose = False
-    solver.settings.max_iter = _ITERATIONS
-    solver.settings.eps_abs = solver.settings.eps_rel = _AIM
-    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _AIM
-    a = np.asfortranarray(rows[:, free])
-    g = np.asfortranarray(lower[:, free])
-    solver.setup(
-        np.asfortranarray(np.diag(weight[free])),
-        np.zeros(free.size),
-        a,
-        gap,
-        g,
-        short,
-        None,
-        lo,
-        hi,
+    task = _Task(
+        rows[:, free],
+        gaps(rows, values, fixed),
+        lower[:, free],
+        gaps(lower, least, fixed),
+        need.lo[free] - y[free],
+        need.hi[free] - y[free],
+        weight[free],
     )
-    status = solver.solve()
-    result = solver.result
-    move = np.asarray(result.x)
-    if status != piqp.Status.PIQP_SOLVED:
-        _check_feasible(a, gap, g, short, lo, hi)
-    task = _Task(a, gap, g, short, lo, hi, weight[free])
-    at_lo = np.asarray(result.z_bl) > move - lo
-    at_hi = np.asarray(result.z_bu) > hi - move
-    binding = np.asarray(result.z_l) > g @ move - short
     out = fixed.copy()
-    out[free] = y[free] + _polished(task, at_lo, at_hi, binding)
+    if free.size:
+        out[free] = y[free] + _closest(task)
+    else:
+        _check_settled(task, fixed)
     return np.clip(out, np.where(need.pinned, out, need.lo), np.where(need.pinned, out, need.hi))
 
 
@@ -122,6 +111,55 @@ class _Task:
     lo: FloatArray
     hi: FloatArray
     weight: FloatArray
+
+
+def _closest(task: _Task) -> FloatArray:
+    """Return the closest point's move, trying smaller weights for unmeasured entries in turn."""
+    measured = task.weight > 0
+    if measured.all():
+        return _polished(task, *_binding(task, task.weight))
+    unit = float(task.weight[measured].min(initial=1.0))
+    for small in _SMALL:
+        try:
+            return _polished(task, *_binding(task, np.where(measured, task.weight, small * unit)))
+        except NumericalError:
+            continue
+    return _polished(task, *_binding(task, task.weight))
+
+
+def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
+    """Say which lower bounds, upper bounds and inequalities bind at the closest point.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing satisfies the conditions.
+    """
+    import piqp
+
+    solver = piqp.DenseSolver()
+    solver.settings.verbose = False
+    solver.settings.max_iter = _ITERATIONS
+    solver.settings.eps_abs = solver.settings.eps_rel = _AIM
+    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _AIM
+    solver.setup(
+        np.asfortranarray(np.diag(weight)),
+        np.zeros(weight.size),
+        np.asfortranarray(task.a),
+        task.gap,
+        np.asfortranarray(task.g),
+        task.short,
+        None,
+        task.lo,
+        task.hi,
+    )
+    if solver.solve() != piqp.Status.PIQP_SOLVED:
+        _check_feasible(task)
+    result = solver.result
+    move = np.asarray(result.x)
+    at_lo = np.asarray(result.z_bl) > move - task.lo
+    at_hi = np.asarray(result.z_bu) > task.hi - move
+    return at_lo, at_hi, np.asarray(result.z_l) > task.g @ move - task.short
 
 
 def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatArray:
@@ -164,30 +202,27 @@ def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatA
     return move
 
 
-def _check_feasible(
-    a: FloatArray,
-    gap: FloatArray,
-    g: FloatArray,
-    short: FloatArray,
-    lo: FloatArray,
-    hi: FloatArray,
-) -> None:
+def _check_feasible(task: _Task) -> None:
     """Refuse conditions that cannot all hold."""
     from scipy.optimize import linprog
 
     found = linprog(
-        np.zeros(lo.size),
-        A_ub=-g if short.size else None,
-        b_ub=-short if short.size else None,
-        A_eq=a if gap.size else None,
-        b_eq=gap if gap.size else None,
-        bounds=np.stack((lo, hi), axis=1),
+        np.zeros(task.lo.size),
+        A_ub=-task.g if task.short.size else None,
+        b_ub=-task.short if task.short.size else None,
+        A_eq=task.a if task.gap.size else None,
+        b_eq=task.gap if task.gap.size else None,
+        bounds=np.stack((task.lo, task.hi), axis=1),
     )
     if found.status == _INFEASIBLE:
-        raise InfeasibleError(
-            "the linear conditions, the bounds and the entries published exactly cannot all hold; "
-            "drop one of them."
-        )
+        raise InfeasibleError(_CLASH)
+
+
+def _check_settled(task: _Task, fixed: FloatArray) -> None:
+    """Refuse entries that are all published exactly, or of one value, and miss a condition."""
+    slack = TOLERANCE * max(1.0, float(np.abs(fixed).max(initial=0.0)))
+    if max(np.abs(task.gap).max(initial=0.0), task.short.max(initial=0.0)) > slack:
+        raise InfeasibleError(_CLASH)
 
 
 def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
