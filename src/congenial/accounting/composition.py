@@ -9,6 +9,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
+from congenial.accounting.compared import compared_by_all
 from congenial.accounting.guarantee import ZCDP_DELTA, Guarantee, with_sampler_error
 from congenial.accounting.neighbours import Neighbours
 from congenial.accounting.zcdp import pure_rho, zcdp_epsilon
@@ -39,8 +40,11 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     ArgumentError
         If there is none.
     PrivacyError
-        If they speak of different neighbouring relations or groups, or of records that change at
-        once under different sums.
+        If they speak of different neighbouring relations or groups, or it is not known that they
+        share neighbouring datasets: one of them must publish exactly all that the others do, of
+        the same tree, table or vector. Vectors of one length are taken to hold the same queries.
+    EmptyNeighbourhoodError
+        If the bounds of releases of one tree, table or vector leave no neighbours together.
 
     References
     ----------
@@ -48,6 +52,8 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
     Lemma 1.7.
     """
     first = _alike(guarantees)
+    each = [g.compared for g in guarantees]
+    compared = compared_by_all(each, first.neighbours, at_once=first.at_once)
     epsilon = math.fsum(g.epsilon for g in guarantees)
     delta = math.fsum(g.delta for g in guarantees)
     error = math.fsum(g.sampler_error for g in guarantees)
@@ -71,6 +77,7 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
         rho=rho,
         unprotected=_together(guarantees),
         covered=_covered(guarantees),
+        compared=compared,
         sampler_error=min(1.0, error),
         ideal_only=any(g.ideal_only for g in guarantees),
         whole_orders=_whole(guarantees),
@@ -226,11 +233,6 @@ def _alike(guarantees: Sequence[Guarantee]) -> Guarantee:
                 "guarantees for records that change at once, because of what is published exactly, "
                 "compose only where the same is published exactly; publish the same in each."
             )
-    if len({g.sums for g in guarantees if g.sums}) > 1:
-        raise PrivacyError(
-            "guarantees under different mandated sums do not compose, since together the sums may "
-            "leave fewer neighbours or none; mandate the same sums in each release."
-        )
     return first
 
 

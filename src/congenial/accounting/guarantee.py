@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.compared import Compared, compared_by_all, in_records
 from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
 from congenial.accounting.joint_moves import (
     MOST_RECORDS,
@@ -25,7 +26,7 @@ from congenial.accounting.neighbours import (
     worst_move,
 )
 from congenial.accounting.nested import nested_sums
-from congenial.accounting.scope import covered, crossing, sums_of, unprotected
+from congenial.accounting.scope import covered, crossing, unprotected
 from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import PrivacyError
 from congenial.invariants import Requirements
@@ -86,11 +87,12 @@ class Guarantee:
         True where what is published exactly lets no record change alone: the guarantee is for
         datasets that differ in up to `records` records, replaced together, the fewest with which
         every count changes that can change at all.
-    sums : str
-        Digest of the mandated sums, by which guarantees about the same ones are known.
     whole_orders : bool
         True where rho holds at the Rényi orders 2, 3, … alone, as under bounds; epsilon follows
         from these.
+    compared : Compared or None
+        The datasets that the guarantee compares, by which `compose` knows whether others share
+        some; None where that is not known.
     """
 
     epsilon: float
@@ -106,8 +108,8 @@ class Guarantee:
     ideal_only: bool = False
     records: int = 1
     at_once: bool = False
-    sums: str = ""
     whole_orders: bool = False
+    compared: Compared | None = field(default=None, compare=False, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -350,6 +352,7 @@ def _guarantee(
     if whole:  # close to 0, where the last digits are another machine's
         gamma = round(gamma, 9)
     error = 0.0 if not noise.discrete else sampler_error
+    entries = mechanism.workload or need.workload or counted
     return Guarantee(
         epsilon=epsilon,
         delta=with_sampler_error(epsilon, delta, error),
@@ -360,12 +363,12 @@ def _guarantee(
         rho=rho,
         unprotected=unprotected(mechanism, need, neighbours, changes),
         covered=covered(need),
-        sums=sums_of(need),
         sampler_error=error,
         ideal_only=not noise.discrete,
         records=1 if joint is None else joint.records,
         at_once=joint is not None,
         whole_orders=whole,
+        compared=in_records(need, entries, neighbours, change=change, grid=noise.granularity),
     )
 
 
@@ -378,7 +381,7 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
     Raises
     ------
     PrivacyError
-        If the parts speak of different neighbours or different datasets.
+        If the parts speak of different neighbours or different datasets, or share none.
     """
     first = parts[0]
     for other in parts[1:]:
@@ -392,11 +395,13 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
                 "guarantee; mix mechanisms under the same invariant."
             )
     worst = max(parts, key=lambda part: part.epsilon)
+    each = [part.compared for part in parts]
     return replace(
         worst,
         delta=min(1.0, math.fsum(w * p.delta for w, p in zip(weights, parts, strict=True))),
         rho=None,
         whole_orders=False,
+        compared=compared_by_all(each, first.neighbours, at_once=first.at_once),
         sampler_error=max(part.sampler_error for part in parts),
         ideal_only=any(part.ideal_only for part in parts),
     )

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Sequence
 
 import numpy as np
@@ -165,14 +164,3 @@ def covered(need: Requirements) -> str:
         # data outside the bounds are refused, which an onlooker may notice
         told += " and satisfy the bounds" if "agree" in told else " that satisfy the bounds"
     return told
-
-
-def sums_of(need: Requirements) -> str:
-    """Return a digest of the mandated sums and their public values; empty where there are none."""
-    rows, values = need.equalities
-    if not values.size:
-        return ""
-    text = hashlib.sha256()
-    for part in (rows, values):
-        text.update(np.ascontiguousarray(part, dtype=np.float64).tobytes())
-    return text.hexdigest()
