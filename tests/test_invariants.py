@@ -186,6 +186,26 @@ def test_bounds_that_leave_no_integer_are_refused(clash):
         requirements(clash, 2)
 
 
+def test_bounds_between_integers_hold_real_numbers():
+    between = cg.bounds(0.2, 0.8)
+    assert cg.project([1.0, 0.5, 0.1], between).tolist() == [0.8, 0.5, 0.2]
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
+    drawn = cg.image(mechanism, between).sample([1, 0, 0], 20, cg.seeded(1))
+    assert ((drawn >= 0.2) & (drawn <= 0.8)).all()
+    star = cg.Tree.from_parents([-1, 0, 0])
+    found = cg.topdown([1, 0.9, 0.1], star, cg.bounds(0.2, [2, 0.8, 0.8]), integer=False)
+    np.testing.assert_allclose(found, [1.0, 0.8, 0.2])
+    for refuse in (
+        lambda: cg.project([1.0, 0.5, 0.1], between, integer=True),
+        lambda: cg.image(mechanism, between, integer=True),
+        lambda: cg.condition(mechanism, between),
+    ):
+        with pytest.raises(InfeasibleError, match="leaves no integer"):
+            refuse()
+    with pytest.raises(InfeasibleError, match="leaves no number"):
+        cg.project([1.0, 0.5, 0.1], cg.bounds(0.8, 0.2))
+
+
 def test_single_inequalities_that_leave_no_integer_are_refused():
     invariant = cg.at_least([[1, 0], [-1, 0]], [3, -2])
     with pytest.raises(InfeasibleError):

@@ -265,21 +265,23 @@ def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
     return a is not None and b is not None and a.same_as(b)
 
 
-def _checked_bounds(lo: FloatArray, hi: FloatArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """Bring bounds to shape (n,), once they leave every entry an integer."""
-    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi))
+def _checked_bounds(
+    lo: FloatArray, hi: FloatArray, n: int, *, whole: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Bring bounds to shape (n,), once they leave every entry a number, an integer if `whole`."""
+    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
     lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
     if clash.size:
         i = int(clash[0])
         raise InfeasibleError(
             f"entry {i} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which leaves no "
-            "integer; relax one of the two."
+            f"{'integer' if whole else 'number'}; relax one of the two."
         )
     return lo, hi
 
 
 def requirements(
-    invariant: Invariant, n: int, domain: Tree | Workload | None = None
+    invariant: Invariant, n: int, domain: Tree | Workload | None = None, *, whole: bool = True
 ) -> Requirements:
     """Resolve an invariant for vectors of length `n`.
 
@@ -290,6 +292,8 @@ def requirements(
         Number of entries.
     domain : Tree or Workload, optional
         Resolves names of nodes and margins; it is imposed only by `consistent`.
+    whole : bool
+        Whether entries are integers, so that bounds must leave each of them one.
 
     Raises
     ------
@@ -332,7 +336,7 @@ def requirements(
                     f"a linear condition has {part.matrix.shape[1]} columns; give {n}."
                 )
             rows[type(part)].append((part.matrix, part.value))
-    lo, hi = _checked_bounds(lo, hi, n)
+    lo, hi = _checked_bounds(lo, hi, n, whole=whole)
     pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(p for *_, p in on_margins)])
     by_pin = pinned[pairs].any(axis=1)
     if not by_pin.all():

@@ -192,7 +192,7 @@ def _by_proposals(
             "each part."
         )
     whole = _additive(mechanism)
-    need = requirements(invariant, whole.n, whole.domain)
+    need = requirements(invariant, whole.n, whole.domain, whole=whole.noise.discrete)
     if need.relative.size:
         raise UnsupportedError(
             f"sampler {sampler!r} does not cover bounds that follow from counts published exactly; "

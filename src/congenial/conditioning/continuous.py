@@ -39,7 +39,7 @@ def condition_continuous(
         If linear conditions contradict one another.
     """
     name, on_grid = mechanism.noise.name, f"Discrete{type(mechanism.noise).__name__}"
-    need = requirements(invariant, mechanism.n, mechanism.domain)
+    need = requirements(invariant, mechanism.n, mechanism.domain, whole=False)
     if need.has_inequalities:
         raise UnsupportedError(
             f"conditioning continuous {name} noise on inequalities is not covered; use {on_grid}, "

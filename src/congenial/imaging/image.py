@@ -74,7 +74,7 @@ def image(
             f"integer is True and the noise has granularity {mechanism.granularity:g}; release "
             "values on the grid with integer=False, or use a granularity of 1."
         )
-    need = requirements(invariant, mechanism.n, mechanism.domain)
+    need = requirements(invariant, mechanism.n, mechanism.domain, whole=integer is True)
     check_feasible(need, invariant, whole=integer is True, domain=mechanism.domain)
     imaged = Imaged(mechanism, need, norm, integer, beta)
     _ = imaged.projector.forest

@@ -116,7 +116,7 @@ def project(
     array = np.asarray(y)
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
-    need = requirements(invariant, array.size, _imposed(invariant))
+    need = requirements(invariant, array.size, _imposed(invariant), whole=integer is True)
     check_feasible(need, invariant, whole=integer is True)
     return Projector(need, checked_weights(weights, need.n), norm, integer, beta).apply(array, rng)
 

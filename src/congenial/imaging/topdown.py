@@ -89,7 +89,7 @@ def _covered(
     invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
 ) -> Requirements:
     """Resolve an invariant, if it is of pins and bounds on the tree."""
-    need = requirements(invariant, len(tree), domain)
+    need = requirements(invariant, len(tree), domain, whole=whole)
     if need.equalities[1].size or need.inequalities[1].size:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
