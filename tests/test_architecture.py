@@ -22,7 +22,7 @@ LAYERS = (
     ("errors",),
     ("randomness",),
     ("kernels",),
-    ("nesting", "tree"),
+    ("implied", "nesting", "tree"),
     ("table",),
     ("blocks",),
     ("workload",),

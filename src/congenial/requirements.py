@@ -8,6 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from congenial.implied import implied
 from congenial.nesting import Sums
 from congenial.tree import Tree
 from congenial.workload import Workload
@@ -118,9 +119,24 @@ def _listed(values: FloatArray) -> FloatArray:
 def determined(need: Requirements) -> npt.NDArray[np.bool_]:
     """Entries whose values follow from what is fixed, shape (n,).
 
-    Fixed are the pinned entries and those that their bounds leave one value; what follows is the
-    only unknown of a sum, again and again.
+    Fixed are the pinned entries and those that their bounds leave one value. What follows is the
+    only unknown of a sum, again and again, which is all on a tree; where sums cross it is what
+    `congenial.implied` finds.
     """
+    known = _closed(need)
+    further = need.equalities[0]
+    if known.all() or not (further.shape[0] or (need.tree is None and need.workload is not None)):
+        return known
+    counted = need.tree or need.workload
+    if counted is None:
+        cells = np.arange(need.n)
+        return implied(cells, cells[None, :], known, further)
+    cells = counted.leaves if isinstance(counted, Tree) else counted.cells
+    return implied(cells, counted.chain, known, further)
+
+
+def _closed(need: Requirements) -> npt.NDArray[np.bool_]:
+    """Entries that are fixed, and the only unknown of a sum of such, again and again."""
     known = np.asarray(need.pinned | (need.lo == need.hi))
     matrix, _ = need.equalities
     while True:

@@ -188,6 +188,17 @@ class Tree:
         """Indices of the nodes without children, ascending; found anew at every call."""
         return np.flatnonzero(self.is_leaf)
 
+    @property
+    def chain(self) -> IntArray:
+        """Nodes from the root down to each of `leaves`, shape (depth, leaves); -1 below a leaf."""
+        chain = np.full((self.depth, self.leaves.size), -1, dtype=np.int64)
+        at = self.leaves
+        while (inside := at >= 0).any():
+            here = np.flatnonzero(inside)
+            chain[self.level[at[here]], here] = at[here]
+            at = np.where(inside, self.parents[at], -1)
+        return chain
+
     @cached_property
     def roots(self) -> IntArray:
         """Indices of the nodes without a parent, ascending."""

@@ -95,11 +95,4 @@ def counting(n: int, counted: Counted) -> Counting:
     if counted is None:
         cells = np.arange(n)
         return Counting(n, cells, cells[None, :])
-    cells = counted.leaves
-    chain = np.full((counted.depth, cells.size), -1, dtype=np.int64)
-    at = cells
-    while (inside := at >= 0).any():
-        here = np.flatnonzero(inside)
-        chain[counted.level[at[here]], here] = at[here]
-        at = np.where(inside, counted.parents[at], -1)
-    return Counting(n, cells, chain)
+    return Counting(n, counted.leaves, counted.chain)
