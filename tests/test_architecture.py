@@ -23,6 +23,7 @@ LAYERS = (
     ("randomness",),
     ("kernels",),
     ("implied", "nesting", "tree"),
+    ("given",),
     ("table",),
     ("blocks",),
     ("workload",),

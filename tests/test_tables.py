@@ -180,6 +180,22 @@ def test_counties_compile_in_less_than_a_second():
         (lambda: WORKLOADS["groups"].answers(np.zeros((3, 2), dtype=int)), "shape \\(2, 3\\)"),
         (lambda: WORKLOADS["groups"].answers(np.zeros((2, 3))), "dtype float64"),
         (lambda: WORKLOADS["groups"].array(np.zeros(3), "grown"), "values a row"),
+        (lambda: cg.Table(AXES, None), "groups is None"),
+        (lambda: cg.Table(AXES, {"grown": "age"}), "group 'grown' is 'age'"),
+        (lambda: cg.Table(AXES, geography="north"), "geography is 'north'"),
+        (lambda: people(impossible={"age": 3}), "gives 'age' as 3"),
+        (lambda: people(impossible={"age": None}), "gives 'age' as None"),
+        (lambda: WORKLOADS["groups"].answers([[1], [2, 3]]), "different lengths"),
+        (lambda: WORKLOADS["groups"].name(999), "entry is 999"),
+        (lambda: WORKLOADS["groups"].name(-1), "entry is -1"),
+        (lambda: WORKLOADS["groups"].consistent_with([1, 2]), "values a row"),
+        (lambda: WORKLOADS["groups"].find(["grown"]), "axes with a value each"),
+        (lambda: WORKLOADS["groups"].scales(None), "None was given for margins"),
+        (lambda: WORKLOADS["groups"].scales({"grown": "2x"}), "scale of grown in people is '2x'"),
+        (lambda: WORKLOADS["groups"].scales({"grown": [1.0, 2.0, 3.0]}), "as many as it has"),
+        (lambda: cg.bounds_margins("sex", lo="a"), "bounds 'a' and inf"),
+        (lambda: cg.bounds_margins("sex", hi=[[1], [2, 3]]), "arrays of the margin's shape"),
+        (lambda: people().tally(["F"]), "no mapping; give one column"),
     ],
 )
 def test_mistakes_are_told(make, told):
@@ -267,3 +283,61 @@ def test_records_are_counted_where_they_are():
         with pytest.raises(ArgumentError, match=told) as caught:
             table.tally(wrong, areas)
         assert "77" not in str(caught.value)
+
+
+def test_the_total_of_a_table_without_a_geography_is_a_number():
+    table = cg.Table(AXES)
+    workload = cg.Workload.of(table, [()])
+    x = workload.answers([[1, 2, 0], [0, 4, 1]])
+    assert workload.array(x, ()).shape == ()
+    assert workload.array(x, ()) == 8
+    np.testing.assert_array_equal(workload.array([x, 2 * x], ()), [8, 16])
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), workload)
+    most = cg.bounds_margins((), hi=8)
+    assert most.parts[0].limits(workload)[1].tolist() == [8.0] + [np.inf] * 6
+    made = cg.condition(mechanism, cg.consistent(workload) & most)
+    assert made.sample(x, 100, cg.seeded(1))[:, 0].max() == 8
+
+
+def test_values_as_lists_are_compared_as_arrays_are():
+    workload = WORKLOADS["groups"]
+    x = workload.answers([[1, 2, 0], [0, 4, 1]])
+    assert workload.consistent_with(list(x))
+    assert workload.consistent_with([x.tolist(), (x + 1).tolist()]).tolist() == [True, False]
+
+
+@pytest.mark.parametrize(
+    ("cell", "dtype"),
+    [(2**64 - 1, np.uint64), (2**63, np.uint64), (2**62, np.int64), (2**63 - 1, np.int64)],
+)
+def test_counts_too_large_for_their_sums_are_refused_and_not_told(cell, dtype):
+    table = cg.Table(AXES)
+    for margins in ([()], []):
+        with pytest.raises(ArgumentError, match=r"add up to 2\^63 or more") as caught:
+            cg.Workload.of(table, margins).answers(np.full(table.shape, cell, dtype=dtype))
+        assert str(cell) not in str(caught.value)
+    largest = np.zeros(table.shape, dtype=dtype)
+    largest[0] = [2**62, 2**62 - 1, 0]
+    assert cg.Workload.of(table, [()]).answers(largest)[0] == 2**63 - 1
+
+
+def test_counts_below_zero_are_refused_and_not_told():
+    with pytest.raises(ArgumentError, match="hold one below 0") as caught:
+        WORKLOADS["groups"].answers([[1, 2, 3], [4, -717, 6]])
+    assert "717" not in str(caught.value)
+
+
+def test_what_a_record_holds_is_not_told_where_a_column_cannot_be_read():
+    table = cg.Table({"sex": ("F", "M")})
+    secret = np.array([b"F", b"\xff717"])
+    for column, told in (
+        (secret, "decode them"),
+        ([["F"], ["717", "M"]], "different lengths"),
+        ([["717", "M"]], r"shape \(1, 2\)"),
+        ("717", r"shape \(\)"),
+    ):
+        with pytest.raises(ArgumentError, match=told) as caught:
+            table.tally({"sex": column})
+        assert "717" not in str(caught.value)
+        assert caught.value.__context__ is None or caught.value.__suppress_context__
+    assert table.tally({"sex": np.array([b"F", b"M", b"F"])}).tolist() == [2, 1]

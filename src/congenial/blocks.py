@@ -64,8 +64,10 @@ def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, A
     Raises
     ------
     ArgumentError
-        If a key finds no block.
+        If it is no mapping, or a key finds no block.
     """
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{given!r} was given for margins; give a mapping from them to values.")
     found: list[tuple[Block, Any]] = []
     for key, value in given.items():
         if isinstance(value, Mapping):

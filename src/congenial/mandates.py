@@ -72,7 +72,13 @@ def bounds_margins(
     level, table
         As for `exactly_margins`.
     """
-    limits = [np.array(side, dtype=np.float64) for side in (lo, hi)]
+    try:
+        limits = [np.array(side, dtype=np.float64) for side in (lo, hi)]
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"bounds_margins() was given the bounds {lo!r} and {hi!r}; give numbers, or arrays of "
+            "the margin's shape."
+        ) from None
     if any(np.isnan(side).any() for side in limits):
         raise ArgumentError(
             "bounds_margins() was given NaN; give numbers, or -inf and inf for no bound."

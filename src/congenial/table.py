@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
@@ -12,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, StructureError
+from congenial.given import check_values, leaves_of, places_of
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -80,10 +80,19 @@ class Table:
         """Check everything that was given."""
         if not isinstance(self.axes, Mapping) or not self.axes:
             raise StructureError("a table was given no axis; give at least one, with its values.")
+        if not isinstance(self.groups, Mapping):
+            raise StructureError(f"groups is {self.groups!r}; give names with a pair each.")
+        if not isinstance(self.geography, Tree | None):
+            raise StructureError(f"geography is {self.geography!r}; give a Tree, or leave it out.")
         for name, values in self.axes.items():
-            _check_values(f"axis {name!r}", values)
-        for name, (axis, parts) in self.groups.items():
-            self._check_group(name, axis, parts)
+            check_values(f"axis {name!r}", values)
+        for name, group in self.groups.items():
+            if not isinstance(group, tuple | list) or len(group) != 2:
+                raise StructureError(
+                    f"group {name!r} is {group!r}; give a pair of an axis and a mapping of names "
+                    "to lists of its values."
+                )
+            self._check_group(name, *group)
         if self.geography is not None:
             tree = self.geography
             if (tree.level[tree.leaves] != tree.depth - 1).any():
@@ -108,7 +117,7 @@ class Table:
         if not isinstance(parts, Mapping) or any(isinstance(p, str) for p in parts.values()):
             raise StructureError(f"group {name!r} is no mapping of names to lists of values.")
         listed = [str(value) for part in parts.values() for value in part]
-        _check_values(f"group {name!r}", listed)
+        check_values(f"group {name!r}", listed)
         known = {str(value) for value in self.axes[axis]}
         for value in [v for v in listed if v not in known] + sorted(known - set(listed)):
             raise StructureError(
@@ -170,6 +179,10 @@ class Table:
         met = np.ones(self.sizes, dtype=np.bool_)
         for name, values in condition.items():
             labels, of_value, axis = self.reading(name)
+            if not isinstance(values, str | Collection):
+                raise StructureError(
+                    f"impossible gives {name!r} as {values!r}; give one of its values, or a list."
+                )
             wanted = {values} if isinstance(values, str) else set(map(str, values))
             if not wanted <= set(labels):
                 raise StructureError(
@@ -245,19 +258,20 @@ class Table:
         >>> table.tally({"sex": ["F", "F", "M"], "age": ["18+", "18+", "0-17"]}).tolist()
         [[0, 2], [1, 0]]
         """
-        if set(columns) != set(self.axes):
+        if not isinstance(columns, Mapping) or set(columns) != set(self.axes):
+            named = isinstance(columns, Mapping)
+            told = ", ".join(map(str, columns)) if named else "no mapping"
             raise ArgumentError(
-                f"tally() was given {', '.join(columns) or 'no column'}; give one column for each "
-                f"of {', '.join(self.axes)}."
+                f"tally() was given {told}; give one column for each of {', '.join(self.axes)}."
             )
         if (areas is None) != (self.geography is None):
             raise ArgumentError(
                 f"{self.name!r} has {'no' if areas is not None else 'a'} geography; give areas "
                 "where there is one, and only there."
             )
-        places = [_places(columns[axis], map(str, self.axes[axis]), axis) for axis in self.axes]
+        places = [places_of(columns[axis], map(str, self.axes[axis]), axis) for axis in self.axes]
         if self.geography is not None and areas is not None:
-            places.insert(0, _leaves(areas, self.geography))
+            places.insert(0, leaves_of(areas, self.geography))
         if len({place.size for place in places}) > 1:
             raise ArgumentError("tally() was given columns of different lengths; give as many.")
         flat = np.ravel_multi_index(tuple(places), self.shape)
@@ -346,37 +360,3 @@ def margin_names(given: object) -> Margin:
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):
         raise ArgumentError(f"{given!r} is no margin; give a tuple of axes or groups.")
     return tuple(given)
-
-
-def _places(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArray:
-    """Place of each entry of a column among known values."""
-    index = {value: i for i, value in enumerate(known)}
-    values, inverse = np.unique(np.asarray(column).astype(np.str_), return_inverse=True)
-    found = np.array([index.get(str(value), -1) for value in values], dtype=np.int64)
-    if (found < 0).any():
-        raise ArgumentError(
-            f"a record has a value of {what!r} that the table lacks; add it to the table, or leave "
-            "the record out."
-        )
-    return found[inverse.ravel()]
-
-
-def _leaves(areas: npt.ArrayLike, tree: Tree) -> IntArray:
-    """Place of each area, given by name or path, among the leaves."""
-    paths = ["/".join(tree.path(int(v))) for v in tree.leaves]
-    names = [tree.names[int(v)] for v in tree.leaves]
-    known = {path: i for i, path in enumerate(paths)}
-    once = Counter(names)
-    known |= {name: i for i, name in enumerate(names) if once[name] == 1}
-    order = sorted(known, key=known.__getitem__)
-    place = np.array([known[name] for name in order], dtype=np.int64)
-    return place[_places(areas, order, "areas")]
-
-
-def _check_values(what: str, values: Sequence[str]) -> None:
-    if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
-        raise StructureError(f"{what} has no list of values; give at least one value.")
-    listed = list(map(str, values))
-    twice = {value for value in listed if listed.count(value) > 1}
-    if twice:
-        raise StructureError(f"{what} has the value {min(twice)!r} twice; give each value once.")

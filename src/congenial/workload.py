@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from congenial.blocks import Block, select
 from congenial.errors import ArgumentError
+from congenial.given import as_array, whole_counts
 from congenial.nesting import Sums, nested_parents, sums_by_refinement
 from congenial.table import Margin, Table, margin_names
 from congenial.tree import Tree
@@ -189,19 +190,14 @@ class Workload:
         Raises
         ------
         ArgumentError
-            If a shape differs, an entry is no integer, or an impossible cell is not empty.
+            If a shape differs, an entry is no integer from 0 on, an impossible cell is not empty,
+            or there are 2^63 records or more.
         """
         if len(counts) != len(self.asked):
             raise ArgumentError(f"answers() was given {len(counts)} arrays; give one a table.")
         out = np.zeros(len(self), dtype=np.int64)
         for (table, _), rows, given in zip(self.asked, self._layout[1], counts, strict=True):
-            array = np.asarray(given)
-            if array.shape != table.shape or array.dtype.kind not in "iu":
-                raise ArgumentError(
-                    f"the counts of {table.name!r} have shape {array.shape} and dtype "
-                    f"{array.dtype}; give integers of shape {table.shape}."
-                )
-            flat = array.reshape(table.possible.shape).astype(np.int64)
+            flat = whole_counts(table.name, given, table.shape).reshape(table.possible.shape)
             if flat[~table.possible].any():
                 raise ArgumentError(
                     f"the counts of {table.name!r} hold records in a cell that was declared "
@@ -211,9 +207,15 @@ class Workload:
                 np.add.at(out, entries, flat[table.possible])
         return out
 
-    def consistent_with(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-        """Whether every margin equals the sum of its cells, shape (...), for shape (..., n)."""
-        return np.asarray((self.sums.gaps(values) == 0).all(axis=-1))
+    def consistent_with(self, values: npt.ArrayLike) -> npt.NDArray[np.bool_]:
+        """Whether every margin equals the sum of its cells, shape (...), for shape (..., n).
+
+        Raises
+        ------
+        ArgumentError
+            If a row has another length, or the values are no numbers.
+        """
+        return np.asarray((self.sums.gaps(self._rows(values)) == 0).all(axis=-1))
 
     def same_as(self, other: Workload) -> bool:
         """Whether two workloads have the same entries in the same order."""
@@ -290,17 +292,24 @@ class Workload:
             Without the axis of nodes where the table has no geography; 0 for impossible cells.
         """
         block = self.block(margin, level, table)
-        vector = np.asarray(values)
-        if vector.ndim == 0 or vector.shape[-1] != len(self):
-            raise ArgumentError(f"values has shape {vector.shape}; give {len(self)} values a row.")
+        vector = self._rows(values)
         inside = block.ids >= 0
         flat = np.zeros((*vector.shape[:-1], *block.ids.shape), dtype=vector.dtype)
         flat[..., inside] = vector[..., block.ids[inside]]
         sizes = tuple(len(one) for one in block.table.labels(block.margin))
         lead = flat.shape[:-1] if block.table.geography is not None else flat.shape[:-2]
-        out = flat.reshape(*lead, *sizes)
+        out = flat.reshape((*lead, *sizes))
         order = [len(lead) + block.margin.index(name) for name in margin_names(margin)]
         return out.transpose(*range(len(lead)), *order)
+
+    def _rows(self, values: npt.ArrayLike) -> npt.NDArray[Any]:
+        vector = as_array("values", values)
+        if vector.ndim == 0 or vector.shape[-1] != len(self) or vector.dtype.kind not in "biuf":
+            raise ArgumentError(
+                f"values has shape {vector.shape} and dtype {vector.dtype}; give {len(self)} "
+                "numbers, values a row."
+            )
+        return vector
 
     def find(
         self,
@@ -323,6 +332,8 @@ class Workload:
         ArgumentError
             If the workload has no such entry.
         """
+        if values is not None and not isinstance(values, Mapping):
+            raise ArgumentError(f"find() was given {values!r}; give axes with a value each.")
         owner, chosen = self.table(table), dict(values or {})
         level, row = 0, 0
         tree = owner.geography
@@ -344,7 +355,15 @@ class Workload:
         return entry
 
     def name(self, entry: int) -> str:
-        """Name an entry in a message."""
+        """Name an entry in a message.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such entry.
+        """
+        if not 0 <= entry < len(self):
+            raise ArgumentError(f"entry is {entry}; give one from 0 to {len(self) - 1}.")
         block = next(b for b in self.blocks if b.start <= entry < b.stop)
         row, column = np.argwhere(block.ids == entry)[0]
         labels = block.table.labels(block.margin)
@@ -375,11 +394,17 @@ class Workload:
         Raises
         ------
         ArgumentError
-            If a key finds no block.
+            If a key finds no block, or a scale is no number.
         """
         out = np.full(len(self), np.inf)
         for block, scale in self.select(given):
-            out[block.entries] = scale
+            try:
+                out[block.entries] = scale
+            except (TypeError, ValueError):
+                raise ArgumentError(
+                    f"the scale of {block.told} is {scale!r}; give a number, or as many as it has "
+                    "entries."
+                ) from None
         return out
 
     def select(self, given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:
