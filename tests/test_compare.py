@@ -20,7 +20,7 @@ from congenial.comparing.methods import WAYS, build, contenders, variant
 from congenial.comparing.record import QUANTILES, Contender
 from congenial.comparing.simulate import simulate, size_class
 from congenial.data import build_tree, count
-from congenial.errors import ArgumentError, DataError, EmptyNeighbourhoodError
+from congenial.errors import ArgumentError, DataError, EmptyNeighbourhoodError, ReleaseError
 from congenial.explain import expected_noise
 from congenial.files import STAMP
 from congenial.plan import read_plan
@@ -369,10 +369,15 @@ def test_wrong_usage_of_the_command_is_one_sentence(tmp_path, capsys, monkeypatc
 def test_what_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
     path = make_city(tmp_path)
     (tmp_path / "file").write_text("")
-    assert run("compare", path, "--replicates", 2, "--out", tmp_path / "file") == 2
-    assert "cannot be written" in capsys.readouterr().err
-    # a missing library is told before anything is drawn
+    found = compare(read_plan(path), tmp_path, replicates=2)
+    with pytest.raises(ReleaseError, match="cannot be written"):
+        report.write(found, tmp_path / "file", command="c")
+    # all this is told before anything is drawn
     monkeypatch.setattr(compare_module, "simulate", None)
+    for out in ("file", "file/new"):
+        assert run("compare", path, "--out", tmp_path / out) == 2
+        assert "cannot be written" in (said := capsys.readouterr()).err
+        assert "'file' is no directory" in said.err.replace("\n", " ")
     monkeypatch.setattr(write_module.importlib.util, "find_spec", lambda _: None)
     assert run("compare", path, "--out", tmp_path / "new") == 2
     said = capsys.readouterr().err

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from city import TRIPS, ZONES, make_city
@@ -110,6 +111,8 @@ def test_the_deepest_level_of_a_file_counts(city):
         ("borough,zone,count\nArden,1,-4\n", "no count from 0 to 2\\^52 for 'City/Arden/1'"),
         ("borough,zone,count\nArden,1,\n", "no count from 0 to 2\\^52 for 'City/Arden/1'"),
         ("borough,zone,count\nArden,1,many\n", "no count from 0 to 2\\^52"),
+        ("borough,zone,count\nArden,1,5.5\n", "for 'City/Arden/1'; give a whole number"),
+        ("borough,zone,count\nArden,1,nan\n", "for 'City/Arden/1'; give a whole number"),
         ("borough,zone,count\n,1,4\n", "has a row with a gap in its path"),
     ],
 )
@@ -138,3 +141,27 @@ def test_rows_are_counted_and_stamped_unless_they_are_public(city):
     assert public.stamp is None
     assert secret.stamp == "SIMULATION: NOT PRIVATE"
     assert "declares public" in public.told
+
+
+def test_the_plans_own_rows_are_no_public_counts_by_whatever_name(city):
+    plan, tree, place = city
+    rows = place / "rows.csv"
+    rows.write_text("borough,zone,count\nArden,1,4\n")
+    (place / "symbolic.csv").symlink_to(rows)
+    (place / "hard.csv").hardlink_to(rows)
+    for name in (
+        "rows.csv",
+        "../" + place.name + "/rows.csv",
+        "symbolic.csv",
+        "hard.csv",
+        "r*.csv",
+    ):
+        with pytest.raises(DataError, match="its own rows; give --public"):
+            from_file(plan, tree, place / name, place, seed=1)
+    # one of several, another of which cannot be read
+    many = msgspec.structs.replace(plan, data=msgspec.structs.replace(plan.data, source="r*.csv"))
+    (place / "r.csv").write_text("")
+    with pytest.raises(DataError, match="its own rows; give --public"):
+        from_file(many, tree, place / "hard.csv", place, seed=1)
+    copied = written(place, rows.read_text())
+    assert from_file(plan, tree, copied, place, seed=1).counts[0] == 4

@@ -70,7 +70,7 @@ def compare_command(plan: Path, out: Path | None, **options: Any) -> None:
         from congenial.plan import read_plan
         from congenial.progress import progress
     if out is not None:
-        check_can_write()
+        check_can_write(out)
     read = read_plan(plan)
     for method in ("conditioning", "imaging"):
         compile_once(method, quiet=False)

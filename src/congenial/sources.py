@@ -169,6 +169,17 @@ def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
     return rows
 
 
+def matching(base: Path, source: str) -> list[Path]:
+    """Return the path that is named, which need not exist, or the files of a glob, sorted."""
+    whole = Path(base) / source
+    if whole.exists() or not any(c in source for c in "*?["):
+        return [whole]
+    # the plan's own directory may have a bracket in its name
+    pattern = str(Path(glob.escape(str(base))) / source)
+    found = [Path(f) for f in sorted(glob.glob(pattern, recursive=True))]
+    return [f for f in found if f.is_file()]
+
+
 def locate(base: Path, source: str, key: str) -> list[Path]:
     """Find the file that a plan's `key` names, or the files of a glob, sorted.
 
@@ -177,17 +188,9 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
     DataError
         If there is none, or one cannot be read.
     """
-    whole = Path(base) / source
-    found = [whole]
-    if not whole.exists() and any(c in source for c in "*?["):
-        # the plan's own directory may have a bracket in its name
-        pattern = str(Path(glob.escape(str(base))) / source)
-        found = [Path(f) for f in sorted(glob.glob(pattern, recursive=True))]
-        found = [f for f in found if f.is_file()]
-        if not found:
-            raise DataError(
-                f"{key} is {show(source)}, which no file matches; give another pattern."
-            )
+    found = matching(base, source)
+    if not found:
+        raise DataError(f"{key} is {show(source)}, which no file matches; give another pattern.")
     for file in found:
         if not file.exists():
             raise DataError(

@@ -192,5 +192,5 @@ def _basis(plan: Plan, tree: Tree, base: Path, source: Source, seed: int) -> Bas
     if source.public or source.with_truth:
         return from_rows(plan, tree, base, public=source.public)
     if source.file is not None:
-        return from_file(plan, tree, source.file, seed=seed, spread=source.spread)
+        return from_file(plan, tree, source.file, base, seed=seed, spread=source.spread)
     return made_up(tree, seed=seed, total=source.total, spread=source.spread)

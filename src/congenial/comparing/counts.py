@@ -24,6 +24,7 @@ from congenial.sources import (
     identifier,
     literal,
     locate,
+    matching,
     name_of,
     open_files,
     restrict,
@@ -103,7 +104,15 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
     return Basis(tree.roll_up(counts[tree.leaves]).astype(np.int64), told, options)
 
 
-def from_file(plan: Plan, tree: Tree, file: Path, *, seed: int, spread: float = SPREAD) -> Basis:
+def from_file(
+    plan: Plan,
+    tree: Tree,
+    file: Path,
+    base: Path = Path(),
+    *,
+    seed: int,
+    spread: float = SPREAD,
+) -> Basis:
     """Read public counts from a file, and make up those of the levels below it.
 
     Parameters
@@ -113,6 +122,8 @@ def from_file(plan: Plan, tree: Tree, file: Path, *, seed: int, spread: float = 
     file : Path
         CSV or Parquet with columns called like the plan's levels and one called "count" or
         "value", such as a release; only the deepest level found is used.
+    base : Path
+        Directory from which the plan's relative paths start.
     seed : int
     spread : float
         Of the counts that are made up below it; see `made_up`.
@@ -120,12 +131,13 @@ def from_file(plan: Plan, tree: Tree, file: Path, *, seed: int, spread: float = 
     Raises
     ------
     DataError
-        If the file cannot be read, or is not one of counts of the plan's nodes.
+        If the file cannot be read, is not one of counts of the plan's nodes, or holds the plan's
+        own rows.
     ArgumentError
         If the spread is out of range.
     """
     _check(1, spread)
-    paths, values = _read(plan, file)
+    paths, values = _read(plan, file, base)
     depth = max(len(path) for path in paths)
     index = {tree.path(v): v for v in np.flatnonzero(tree.level == depth - 1).tolist()}
     counts = np.zeros(len(tree), dtype=np.int64)
@@ -221,10 +233,16 @@ def _shared(total: int, weights: FloatArray) -> IntArray:
     return out
 
 
-def _read(plan: Plan, file: Path) -> tuple[list[tuple[str, ...]], list[int]]:
+def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], list[int]]:
     """Paths from the root and counts of the rows of a file of public counts."""
     key = "--counts"
     files = locate(Path(), str(file), key)
+    own = [path for path in matching(base, plan.data.source) if path.exists()]
+    if any(path.samefile(one) for path in own for one in files):
+        raise DataError(
+            f"--counts is {str(file)!r}, which is data.source of the plan, its own rows; give "
+            "--public if they are public, or a file of public counts."
+        )
     with connect() as connection:
         restrict(connection, files)
         table = open_files(connection, files, str(file), key, small=True)
@@ -240,7 +258,7 @@ def _read(plan: Plan, file: Path) -> tuple[list[tuple[str, ...]], list[int]]:
         names = ", ".join(name_of(column, table.columns[column]) for column in levels)
         rows = ask(
             connection,
-            f"SELECT TRY_CAST({identifier(value)} AS BIGINT), {names} FROM {table.sql}",
+            f"SELECT TRY_CAST({identifier(value)} AS DOUBLE), {names} FROM {table.sql}",
             f"{file.name} cannot be read as a table of counts",
         )
         stamped = "note" in folded and ask(
@@ -260,9 +278,10 @@ def _read(plan: Plan, file: Path) -> tuple[list[tuple[str, ...]], list[int]]:
         path = (plan.hierarchy.root, *map(str, given))
         if parts[: len(given)] != given:
             raise DataError(f"{file.name} has a row with a gap in its path; fill in every level.")
-        if number is None or not 0 <= number <= MOST_TOTAL:
+        if number is None or not 0 <= number <= MOST_TOTAL or number != int(number):
             raise DataError(
-                f"{file.name} has no count from 0 to 2^52 for {'/'.join(path)!r}; give one."
+                f"{file.name} has no count from 0 to 2^52 for {'/'.join(path)!r}; give a whole "
+                "number."
             )
         paths.append(path)
         values.append(int(number))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import io
+import os
 import shutil
 import sys
 from collections.abc import Iterator
@@ -37,15 +38,29 @@ MARKER = f"{NAME}-NOT-PRIVATE.txt"
 WIDTH = 132
 
 
-def check_can_write() -> None:
-    """Check, before releases are drawn, that a figure can be made of them.
+def check_can_write(out: Path) -> None:
+    """Check, before releases are drawn, that a figure can be made of them and written.
 
     Raises
     ------
     UnsupportedError
         If a library is missing.
+    ReleaseError
+        If `out` is, or lies in, what is no directory that can be written.
     """
     check_installed("a figure", ("matplotlib",))
+    place = next(path for path in (out, *out.absolute().parents) if os.path.lexists(path))
+    if not place.is_dir():
+        raise _cannot(out, f"{place.name!r} is no directory")
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise _cannot(out, f"{place.name!r} may not be written")
+
+
+def _cannot(out: Path, why: str | None) -> ReleaseError:
+    return ReleaseError(
+        f"the comparison cannot be written to {str(out)!r} ({why}); name a directory that can be "
+        "written."
+    )
 
 
 def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
@@ -137,10 +152,7 @@ def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
         (out / MARKER).unlink(missing_ok=True)  # of an earlier comparison
         return [replace_file(out / name, content) for name, content in contents.items()]
     except OSError as cause:
-        raise ReleaseError(
-            f"the comparison cannot be written to {str(out)!r} ({cause.strerror}); name a "
-            "directory that can be written."
-        ) from cause
+        raise _cannot(out, cause.strerror) from cause
 
 
 def _head(found: Comparison) -> Iterator[str]:
