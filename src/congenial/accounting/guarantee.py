@@ -228,7 +228,7 @@ def union_guarantee(
     counted = mechanism.counted or whole.counted
     grid, change = mechanism.granularity, mechanism.per_record
     several = MOST_RECORDS if whole.equalities[1].size or crossing(whole, counted) else 1
-    apart = not may_cross(needs, grid=grid, change=several * change)
+    apart = not may_cross(needs, counted, grid=grid, change=several * change)
     if apart:
         found = [with_implied(need, counted, grid=grid, change=change) for need in needs]
         check_neighbours(found, counted, neighbours)

@@ -75,12 +75,7 @@ def with_implied(
     if free:
         return need
     unit = grid or 1.0
-    span = _rounded(need, grid)
-    rows: list[_Row] = []
-    # without a grid, intervals are carried only where their sums are exact
-    if grid or all((end[np.isfinite(end)] % 1.0 == 0.0).all() for end in span):
-        rows = _rows(need, unit, whole=bool(grid))
-        span = _carried(span, rows, _sums(need, counted), whole=bool(grid))
+    span, rows = _spans(need, counted, grid)
     if (span[0] > span[1]).any():
         raise EmptyNeighbourhoodError(
             "the bounds leave no dataset, so a guarantee would say nothing; relax some of them."
@@ -91,23 +86,28 @@ def with_implied(
     more = np.zeros((len(kept), need.n))
     for out, row in zip(more, kept, strict=True):
         out[row.at] = row.weights
+    pinned = need.pinned | (span[1] - span[0] < step)
+    if not kept and (pinned == need.pinned).all():
+        return need
     matrix, values = need.equalities
     told = np.array([row.low * unit for row in kept])
     need = replace(
         need,
-        pinned=need.pinned | (span[1] - span[0] < step),
+        pinned=pinned,
         equalities=(np.vstack((matrix, more)), np.concatenate((values, told))),
     )
     return replace(need, pinned=determined(need))
 
 
-def may_cross(needs: Sequence[Requirements], *, grid: float = 1.0, change: float = 1.0) -> bool:
+def may_cross(
+    needs: Sequence[Requirements], counted: Counted, *, grid: float = 1.0, change: float = 1.0
+) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
 
     Parameters
     ----------
     needs : sequence of Requirements
-    grid : float
+    counted, grid
         As for `with_implied`.
     change : float
         The most that an entry changes between neighbours.
@@ -118,12 +118,23 @@ def may_cross(needs: Sequence[Requirements], *, grid: float = 1.0, change: float
         False where any two alternatives are too far apart in some entry.
     """
     step = change / (grid or 1.0)
-    spans = [_rounded(need, grid) for need in needs]
+    found = [_spans(need, counted, grid)[0] for need in needs]
+    spans = [span for span in found if (span[0] <= span[1]).all()]
     return any(
         bool((np.maximum(one[0] - other[1], other[0] - one[1]) <= step).all())
         for i, one in enumerate(spans)
         for other in spans[:i]
     )
+
+
+def _spans(need: Requirements, counted: Counted, grid: float) -> tuple[Span, list[_Row]]:
+    """Bounds of entries in steps of the grid, carried along the sums, and the linear conditions."""
+    span = _rounded(need, grid)
+    # without a grid, intervals are carried only where their sums are exact
+    if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
+        return span, []
+    rows = _rows(need, grid or 1.0, whole=bool(grid))
+    return _carried(span, rows, _sums(need, counted), whole=bool(grid)), rows
 
 
 def _on_both_sides(need: Requirements) -> bool:
