@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import duckdb
@@ -222,6 +223,7 @@ def put(*path, value):
         (put("levels", 2, "noise", value="none"), "noise"),
         (put("drawn", "numerical_error", value=1e-30), "numerical error"),
         (put("drawn", "method", value="imaging"), "numerical error"),
+        (put("drawn", "route", value="by hand"), "route"),
         (put("drawn", "randomness", value="seeded"), "simulation"),
         (put("stamp", value="SIMULATION: NOT PRIVATE"), "simulation"),
         (put("sentence", value="(0.1, 0)-differentially private."), "sentence"),
@@ -247,6 +249,48 @@ def put(*path, value):
 def test_a_changed_claim(real, change, check):
     restate(real, change)
     assert check in failed(real)
+
+
+def test_a_route_whose_estimates_differ(real):
+    def told(factor):
+        def change(stated):
+            route = stated["drawn"]["route"]
+            number = re.search(r"between ([0-9.]+)", route)[1]
+            stated["drawn"]["route"] = route.replace(number, f"{float(number) * factor:.4g}")
+
+        return change
+
+    # another machine may round an estimate otherwise, and no more
+    restate(real, told(1.002))
+    assert failed(real) == []
+    restate(real, told(1.2))
+    assert failed(real) == ["route"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("specification", "measure", "told_at"),
+        ("specification", "measure", "rho"),
+        ("specification", "budget", "levels", 1, "rho"),
+        ("specification", "budget", "levels", 1, "scale"),
+        ("ledger",),
+        ("simulation",),
+        ("stamp",),
+        ("left_out", "rule"),
+        ("drawn", "route"),
+        ("made",),
+        ("versions",),
+    ],
+)
+def test_a_part_that_is_left_out(real, path):
+    def change(stated):
+        for key in path[:-1]:
+            stated = stated[key]
+        del stated[path[-1]]
+
+    restate(real, change)
+    assert failed(real) == ["certificate"]
 
 
 def test_a_changed_plan_without_its_hash(real):

@@ -105,7 +105,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     plan_sha256: str
     files: dict[str, str]
     versions: dict[str, str]
-    ledger: Debited | None = None
+    ledger: Debited | None
 
 
 def certify(

@@ -85,7 +85,7 @@ class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delta: Share
     sampler_error: Share
     told: str
-    told_at: Share | None = None
+    told_at: Share | None
 
 
 class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -98,7 +98,7 @@ class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     scale: Nonnegative | None
     base_epsilon: Nonnegative
     share: Share
-    rho: Nonnegative | None = None
+    rho: Nonnegative | None
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -32,6 +33,8 @@ from congenial.specification import PARTS, specify
 
 # Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
 TOLERANCE = 1e-12
+# The same of estimates told to three digits.
+SHOWN = 0.01
 # A certificate with a larger numerical error than this is not accepted as exact.
 ERROR_LIMIT = 1e-6
 
@@ -77,8 +80,8 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     -----
     A certificate carries no signature: these checks find damage, mistakes and claims that do not
     follow from the plan, and not a forger who makes everything anew. They cannot tell whether the
-    confidential rows were counted rightly, nor check when, by which versions and by which route a
-    release was drawn (`made`, `versions`, `drawn.route`), or a simulation's seed.
+    confidential rows were counted rightly, nor check when and by which versions a release was drawn
+    (`made`, `versions`), or a simulation's seed.
     """
     place = Path(directory)
     if not place.is_dir():
@@ -240,7 +243,7 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
         model = contents.model()
         stated, drawn = certificate.guarantee, certificate.drawn
         found = claim(model, stated.sampler_error)
-        least = model.guarantee.sampler_error
+        least, route = model.guarantee.sampler_error, model.engine.explain()
         full = specify(model, found)
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
@@ -273,6 +276,12 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
         if exact
         else f"the certificate states {drawn.numerical_error:.1e} and {stated.sampler_error:.1e}; "
         f"both must be the same, at least {least:.1e} and at most {ERROR_LIMIT:.0e}",
+    )
+    told = "as it follows" if _same_words(route, drawn.route) else "not the one that follows"
+    yield Check(
+        "route",
+        _same_words(route, drawn.route),
+        f"how the release was drawn: {told} from the plan",
     )
     debited = certificate.ledger
     if debited is not None or plan.privacy.ledger is not None:
@@ -308,6 +317,15 @@ def _close(one: object, other: object) -> bool:
     if isinstance(one, float) and isinstance(other, float):
         return math.isclose(one, other, rel_tol=TOLERANCE)
     return one == other
+
+
+def _same_words(one: str, other: str) -> bool:
+    """Whether texts agree, and numbers in them but for what rounding may do to an estimate."""
+    pattern = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+    numbers, others = (map(float, re.findall(pattern, text)) for text in (one, other))
+    return re.split(pattern, one) == re.split(pattern, other) and all(
+        math.isclose(a, b, rel_tol=SHOWN) for a, b in zip(numbers, others, strict=True)
+    )
 
 
 def _simulation(place: Path, contents: Contents) -> Check:
