@@ -350,7 +350,8 @@ def gibbs_conditioned(
     if spanning(system, list(blocks)) is False:
         raise UnsupportedError(
             "the sums have so many cycles that blocks of entries do not reach every solution; "
-            f"{_REMEDY}."
+            "publish further margins exactly, count fewer margins that cross, or image with "
+            "congenial.image."
         )
     forest = of_rows([], system.size)
     return GibbsConditioned(mechanism, need, forest, system.fixed, system=system, blocks=blocks)

@@ -10,7 +10,7 @@ too, with what it exceeds its bound by as one more variable without noise, its *
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from heapq import heapify, heappop, heappush
 from itertools import combinations
@@ -27,7 +27,7 @@ from congenial.conditioning.forest import (
     requirement_rows,
     sparse_rows,
 )
-from congenial.invariants import Requirements
+from congenial.requirements import Requirements, determined
 
 Row = dict[int, int]
 # Rows among which those that follow from others are looked for.
@@ -94,7 +94,11 @@ def sum_system(requirements: Requirements) -> SumSystem:
     if plain and requirements.tree is not None:
         return SumSystem(n, 0, n, (), requirements.pinned, of_tree(requirements.tree))
     listed = requirement_rows(requirements)
-    fixed = fixed_entries(listed, requirements.pinned)
+    # an entry may follow from several sums together, though from none of them alone; bounds may
+    # not hold of the data yet, and fix nothing here
+    unbounded = np.full(n, np.inf)
+    fixed = determined(replace(requirements, lo=-unbounded, hi=unbounded))
+    fixed = fixed_entries(listed, fixed)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
     rows = [row for row in rows if row]
     exceeding = _with_slacks(requirements, fixed)

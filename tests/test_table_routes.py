@@ -1,0 +1,117 @@
+"""Which route draws a table whose margins cross, and that entries which follow are no obstacle."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from enumeration import assert_same_law, enumerate_law
+from table_cases import rows_of
+
+import congenial as cg
+from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.cutset import CutConditioned
+from congenial.conditioning.gibbs import GibbsConditioned
+from congenial.conditioning.systems import sum_system
+from congenial.errors import UnsupportedError
+
+LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
+
+
+def crossing(*sizes, impossible=None):
+    """Return all one-way margins of a table and its total."""
+    axes = {f"axis{i}": [f"v{j}" for j in range(size)] for i, size in enumerate(sizes)}
+    table = cg.Table(axes, impossible=impossible)
+    return cg.Workload.of(table, [(), *((axis,) for axis in axes)])
+
+
+def measured(workload, exact, scale, kind="laplace"):
+    """Return noise on all that is not exact, and the invariant."""
+    scales = np.full(len(workload), scale)
+    mechanism = cg.Additive(LAWS[kind](scales), workload)
+    return mechanism, cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(exact)
+
+
+@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize(
+    ("sizes", "exact", "route"),
+    [
+        ((2, 2), ["axis0"], CutConditioned),
+        ((2, 2), ["axis1"], Conditioned),
+        ((2, 3), ["axis1"], Conditioned),
+        ((2, 3), ["axis0"], CutConditioned),
+        ((2, 2, 2), ["axis0", "axis1", "axis2"], CutConditioned),
+    ],
+)
+def test_a_total_that_follows_from_an_exact_margin_closes_no_cycle(sizes, exact, route, kind):
+    workload = crossing(*sizes)
+    mechanism, invariant = measured(workload, exact, 0.3, kind)
+    made = cg.condition(mechanism, invariant)
+    assert type(made) is route
+    assert made.fixed[0]
+    x = workload.answers(np.random.default_rng(3).integers(1, 4, sizes))
+    need = made.requirements
+    pins = np.flatnonzero(need.pinned)
+    law = enumerate_law(
+        rows_of(workload), kind, mechanism.scales, x, pins, need.lo, need.hi, flat=200
+    )
+    assert law.states.shape[0] > 5
+    assert_same_law(made, law, x, most=300)
+
+
+@pytest.mark.parametrize("sizes", [(2, 2), (2, 5), (2, 23)])
+@pytest.mark.parametrize("bounded", [True, False])
+def test_two_rows_of_a_table_are_a_forest_at_any_scale(sizes, bounded):
+    workload = crossing(*sizes)
+    invariant = cg.consistent(workload) & cg.exactly_margins(["axis1"])
+    if bounded:
+        invariant = invariant & cg.nonnegative()
+    noise = cg.calibrate(workload, invariant, epsilon=0.1, neighbours="substitute")
+    made = cg.condition(cg.Additive(noise, workload), invariant, "exact")
+    assert type(made) is Conditioned
+    x = workload.answers(np.full(sizes, 30))
+    z = made.sample(x, 50, cg.seeded(2))
+    assert workload.consistent_with(z).all()
+    columns = workload.block("axis1").entries
+    assert (z[:, columns] == x[columns]).all()
+    assert (z[:, 0] == x[0]).all()
+    assert len(np.unique(z[:, 1])) > 10
+
+
+def test_entries_that_no_single_sum_tells_are_fixed():
+    # the cells of three pairs in a ring, of which every sum of two neighbours is told
+    workload = crossing(3, 3, impossible=np.eye(3, dtype=bool)[::-1])
+    need = cg.condition(*measured(workload, ["axis0", "axis1"], 0.3)).requirements
+    system = sum_system(need)
+    assert system.fixed[0]
+    free = np.flatnonzero(~system.fixed)
+    assert set(free) <= set(workload.cells)
+    square = crossing(2, 2, impossible=[[True, False], [False, False]])
+    assert sum_system(cg.condition(*measured(square, ["axis0"], 0.3)).requirements).fixed[0]
+
+
+def test_bounds_that_leave_one_value_fix_nothing_of_a_sum():
+    # the data of a union need not be in all its alternatives
+    workload = crossing(2, 2)
+    invariant = cg.consistent(workload) & cg.bounds_margins("axis0", 3, 3)
+    mechanism = cg.Additive(cg.DiscreteLaplace(0.3), workload)
+    assert not cg.condition(mechanism, invariant).fixed.any()
+
+
+def test_what_chains_do_not_reach_is_refused_with_what_may_help():
+    mechanism, invariant = measured(crossing(2, 2, 2), [()], 7.0)
+    with pytest.raises(UnsupportedError, match="publish further margins exactly") as caught:
+        cg.condition(mechanism, invariant)
+    assert "fewer margins that cross" in str(caught.value)
+    # as advised
+    some = cg.condition(mechanism, invariant & cg.exactly_margins(["axis1"]))
+    assert type(some) is GibbsConditioned
+    every = [f"axis{i}" for i in range(3)]
+    assert type(cg.condition(mechanism, invariant & cg.exactly_margins(every))) is CutConditioned
+
+
+def test_wide_tables_are_drawn_by_chains_for_studies():
+    workload = crossing(3, 3)
+    made = cg.condition(*measured(workload, ["axis1"], 7.0))
+    assert type(made) is GibbsConditioned
+    with pytest.raises(UnsupportedError, match="takes more than"):
+        cg.condition(*measured(workload, ["axis1"], 7.0), "exact")
