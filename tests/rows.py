@@ -38,11 +38,13 @@ Row = tuple[Any, ...]
 def make_plan(
     source: str, *, where: str | None = "zone <= 263", extra: str = "", **keys: str
 ) -> Plan:
+    types = keys.get("types", '{ zone = "BIGINT" }' if where == "zone <= 263" else "")
     lookup = keys.get("lookup", '{ source = "zones.csv", key = "LocationID", on = "zone" }')
     return parse_plan(
         f'[data]\nsource = "{source}"\n'
         + (f'where = """{where}"""\n' if where is not None else "")
         + (f"lookup = {lookup}\n" if lookup else "")
+        + (f"types = {types}\n" if types else "")
         + (f'table = "{keys["table"]}"\n' if "table" in keys else "")
         + f'[hierarchy]\nroot = "City"\nlevels = {keys.get("levels", ["Borough", "zone"])}\n'
         f'domain = "{keys.get("domain", "lookup")}"\n{extra}\n'

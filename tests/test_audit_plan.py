@@ -19,6 +19,7 @@ SURE = 1.0 - 1e-6
 WHERE = """
     source = "rows.csv"
     where = "hour < 12"
+    types = { hour = "INTEGER" }
     lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
     """
 FREE = "nonnegative = true"

@@ -62,7 +62,8 @@ def test_every_source_counts_like_a_counter(
     kept = [r for r in rows if r[0] <= 263 and r[1] < 12 and r[2] != "x/y"]
     expected = {("City", b, str(z)): 0 for z, b in LOOKUP if z <= 263}
     expected |= Counter(("City", BOROUGH[z], str(z)) for z, _, _ in kept)
-    for name, counted in everywhere(place, rows, where=where):
+    types = '{ zone = "BIGINT", hour = "INTEGER" }'
+    for name, counted in everywhere(place, rows, where=where, types=types):
         assert as_dict(counted) == expected, name
         assert counted.excluded == len(rows) - len(kept), name
         assert counted.counts[0] == len(kept), name
@@ -183,7 +184,8 @@ def test_whole_numbers_are_one_name_in_every_type(place: Path) -> None:
 def test_sqlite_is_read_in_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     rows = [(k, None if i % 3 else i % 24, "a") for i, (k, _) in enumerate(LOOKUP * 5)]
     source, named = as_sqlite(place, rows)
-    plan = make_plan(source, where="zone <= 263 AND hour IS NULL", **named)
+    where = "zone <= 263 AND hour IS NULL"
+    plan = make_plan(source, where=where, types='{ zone = "BIGINT" }', **named)
     whole = count(plan, base=place)
     monkeypatch.setattr("congenial.sqlite.BATCH", 4)
     monkeypatch.setattr("congenial.data._COMPACT", 2)

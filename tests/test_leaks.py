@@ -44,6 +44,7 @@ QUICK = NOISY.replace("0.001", "1.0")
 DATA = """
     source = "rows.csv"
     where = "zone < 9"
+    types = { zone = "INTEGER", hour = "INTEGER" }
     lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
     """
 FREE = "nonnegative = false"

@@ -87,7 +87,8 @@ def test_other_plans_for_the_same_rows_spend_the_same_budget(tmp_path):
     plan = city(tmp_path, epsilon="2")
     make(tmp_path, "one")
     (tmp_path / "elsewhere").mkdir()
-    text = plan.read_text().replace("[hierarchy]", 'where = "hour < 12"\n[hierarchy]')
+    rule = 'where = "hour < 12"\ntypes = { hour = "INTEGER" }'
+    text = plan.read_text().replace("[hierarchy]", f"{rule}\n[hierarchy]")
     text = text.replace("split = { borough = 0.4, zone = 0.6 }\n", "").replace('"l', '"../l')
     text = text.replace('"../lookup"', '"lookup"').replace("rows.csv", "../rows.csv")
     text = text.replace('"zones.csv"', '"../zones.csv"')

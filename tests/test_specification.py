@@ -35,7 +35,8 @@ PLANS = {
         "invariants": "nonnegative = true",
     },
     "rule": {
-        "data": f'source = "rows.csv"\nwhere = "hour < 12"\n{LOOKUP}',
+        "data": f'source = "rows.csv"\nwhere = "hour < 12"\n'
+        f'types = {{ hour = "INTEGER" }}\n{LOOKUP}',
         "invariants": "nonnegative = true",
     },
     "data": {"hierarchy": DATA_DOMAIN},

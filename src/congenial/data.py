@@ -48,6 +48,7 @@ from congenial.sources import (
     locate,
     open_files,
     weighted,
+    with_types,
 )
 from congenial.sqlite import SqliteTable, is_sqlite
 from congenial.tree import Tree
@@ -196,7 +197,7 @@ def _register(
         if isinstance(frame, nw.LazyFrame):
             # the backend adds up what it can, so that a long frame is never collected whole
             frame = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
-        connection.register("frame", frame)
+        connection.register("frame", _with_text(frame, names))
     except (
         duckdb.Error,
         nw.exceptions.NarwhalsError,
@@ -210,6 +211,28 @@ def _register(
         raise DataError(f"{unfit}.")
     table = describe(connection, "frame", shown, unfit)
     return weighted(table, _WEIGHT) if _WEIGHT in table.columns else table
+
+
+def _with_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Turn pandas columns of objects into text, value by value.
+
+    Arrow would take the type of such a column from its values, so that one record decides how the
+    others are read.
+    """
+    if not frame.implementation.is_pandas_like():
+        return frame
+    native = frame.to_native()
+    for name in names:
+        column = native[name]
+        if str(getattr(column.dtype, "categories", column).dtype) == "object":
+            texts = column.astype(object).map(_text, na_action="ignore")
+            native = native.assign(**{name: texts.astype("string")})
+    return nw.from_native(native, eager_only=True)
+
+
+def _text(value: object) -> str:
+    """Write a value; whole numbers without a point."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
@@ -238,6 +261,8 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
         both = replace(both, columns=whole, shown=f"{shown} with {public.lookup.shown}")
     for level in plan.hierarchy.levels:
         both.need(level, "hierarchy.levels")
+    for column in plan.data.types or {}:
+        both.need(column, "data.types")
     public.condition.check_columns(tuple(both.columns), both.shown)
     return [c for c in known if c.casefold() in used]
 
@@ -261,9 +286,8 @@ def _count(
     for batch in batches:
         if is_empty(connection, batch, unreadable(batch)):
             continue
-        _tally(
-            connection, plan, public, replace(batch, columns={c: batch.columns[c] for c in needed})
-        )
+        used = replace(batch, columns={c: batch.columns[c] for c in needed})
+        _tally(connection, plan, public, with_types(used, plan.data.types or {}))
     _check_tally(connection, plan, shown)
     if paths is None:
         ask(
@@ -293,7 +317,11 @@ def _count(
 
 
 def _tally(connection: Connection, plan: Plan, public: Public, rows: Table) -> None:
-    """Add the counts of one batch to the table `tally`; rows left out are counted together."""
+    """Add the counts of one batch to the table `tally`; rows left out are counted together.
+
+    TRY makes the rule unknown on a row that it fails on, and so the row is left out: no record
+    decides whether the others are counted.
+    """
     whole, condition = joined(plan, public, rows), public.condition
     check_condition(connection, condition, whole, condition.sql)
     names = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
@@ -301,7 +329,7 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Table) -> N
     ask(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
-        f"coalesce({condition.sql}, false) AS kept, fate, {level_names(plan, whole)}, "
+        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {level_names(plan, whole)}, "
         f"{whole.weight} AS records FROM {whole.sql}) GROUP BY ALL",
         unreadable(rows),
     )
@@ -332,6 +360,7 @@ def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
             blank = level
     if blank is not None:
         raise DataError(
-            f"{shown} has a counted row without a value in {blank!r}; fill it in, or leave such "
-            f"rows out with data.where, as in {identifier(blank)} IS NOT NULL."
+            f"{shown} has a counted row without a value in {blank!r}, or with one that data.types "
+            f"does not allow; mend it, or leave such rows out with data.where, as in "
+            f"{identifier(blank)} IS NOT NULL."
         )

@@ -25,6 +25,7 @@ from congenial.sources import (
     name_of,
     open_files,
     restrict,
+    with_types,
 )
 from congenial.tree import Tree
 from congenial.where import Condition, parse_where
@@ -73,12 +74,15 @@ def open_public(
     files = {key: locate(base, source, key) for key, source in named.items()}
     condition = parse_where(connection, plan.data.where)
     restrict(connection, [*others, *(f for listed in files.values() for f in listed)])
+    types = plan.data.types or {}
     tables = {
-        key: open_files(connection, files[key], source, key, small=True)
+        key: with_types(open_files(connection, files[key], source, key, public=True), types)
         for key, source in named.items()
     }
     opened = tables.get("data.lookup.source")
     if lookup is not None and opened is not None:
+        if lookup.on in types:  # the rows' keys are of this type
+            opened = with_types(opened, {lookup.key: types[lookup.on]})
         opened = replace(opened, shown=f"the lookup {opened.shown}")
         opened.need(lookup.key, "data.lookup.key")
         _check_keys(connection, plan, opened, lookup.key)
@@ -91,8 +95,8 @@ def open_public(
 def unreadable(table: Table) -> str:
     """Say that a table broke off."""
     return (
-        f"{table.shown} could not be read to its end, since a value does not fit its column's type "
-        "or the file is damaged; mend it, or give the column one type"
+        f"{table.shown} could not be read to its end, since a row does not have the header's "
+        "columns or the file is damaged; mend it"
     )
 
 
@@ -159,9 +163,14 @@ def check_condition(connection: Connection, condition: Condition, table: Table, 
     PlanError
     """
     given = f"is {show(condition.text)}"
-    remedy = "compare values of one type and make the whole true or false"
-    rows = attempt(connection, f"DESCRIBE SELECT {sql} AS kept FROM {table.sql}")
-    if rows is None:
+    remedy = (
+        "compare values of one type and make the whole true or false (columns of CSV and SQLite "
+        "files are text but where data.types declares them)"
+    )
+    rows = attempt(connection, f"DESCRIBE SELECT TRY({sql}) AS kept FROM {table.sql}")
+    # a row of nothing but NULL: no row of the table is read, and every constant is
+    blank = f"(SELECT 1) LEFT JOIN (SELECT * FROM {table.sql} LIMIT 0) ON true"
+    if rows is None or attempt(connection, f"SELECT {sql} FROM {blank}") is None:
         types = ", ".join(
             f"{c} {k}" for c, k in table.columns.items() if c.casefold() in condition.columns
         )
@@ -218,7 +227,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     ask(
         connection,
         f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {level_names(plan, table)} "
-        f"FROM {table.sql} WHERE {part}",
+        f"FROM {table.sql} WHERE TRY({part})",
         unreadable(table),
     )
     return order_nodes(connection, plan, table.shown, public=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 from collections.abc import Iterable, Mapping
 from types import UnionType
-from typing import Any, NoReturn, get_args
+from typing import Any, NoReturn, get_args, get_origin
 
 import msgspec
 
@@ -87,10 +87,11 @@ def fit(
         right = _expectation(value, expected)
         if right:
             refuse(key, f"is {show(value)}", right)
-        if expected == dict[str, float]:
-            for part, number in value.items():
-                if not is_number(number):
-                    refuse(f"{key}.{part}", f"is {show(number)}", "give a number")
+        if get_origin(expected) is dict:
+            inner = get_args(expected)[1]
+            for part, entry in value.items():
+                if right := _expectation(entry, inner):
+                    refuse(f"{key}.{part}", f"is {show(entry)}", right)
         elif isinstance(value, dict) and issubclass(expected, msgspec.Struct):
             fit(value, expected, examples=examples, at=key)
 
@@ -119,5 +120,6 @@ def _expectation(value: object, expected: Any) -> str:
             isinstance(value, dict),
             "give a table of shares, such as { zone = 1.0 }",
         ),
+        dict[str, str]: (isinstance(value, dict), "give a table, such as { age = 'INTEGER' }"),
     }.get(expected, (isinstance(value, dict), "give a table with its keys"))
     return "" if fits else right

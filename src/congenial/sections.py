@@ -20,6 +20,7 @@ LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
 SAMPLERS = ("auto", "exact")
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
+TYPES = ("BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR")
 
 
 class Lookup(msgspec.Struct, frozen=True):
@@ -65,6 +66,9 @@ class Data(msgspec.Struct, frozen=True):
         Table of a DuckDB or SQLite file.
     name : str, optional
         What the ledger knows the rows by; their source's path where not given.
+    types : dict of str to str, optional
+        Type of a column; a value that it cannot take is missing. Without one, a column of a CSV or
+        SQLite file is text.
     """
 
     source: str
@@ -72,11 +76,18 @@ class Data(msgspec.Struct, frozen=True):
     lookup: Lookup | None = None
     table: str | None = None
     name: str | None = None
+    types: dict[str, str] | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         for name in ("source", "where", "table", "name"):
             check_text(f"data.{name}", getattr(self, name))
+        for column, kind in (self.types or {}).items():
+            _choose(f"data.types.{column}", kind, TYPES)
+        folded = Counter(column.casefold() for column in self.types or {})
+        for column, times in folded.items():
+            if times > 1:
+                refuse("data.types", f"names {column!r} {times} times", "give a column one type")
         source = self.source.casefold()
         if source.endswith(DATABASES):
             if self.table is None:

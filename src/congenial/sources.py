@@ -11,7 +11,7 @@ import glob
 import gzip
 import os
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -27,11 +27,11 @@ Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
 # What may separate the fields of a CSV file, the usual first.
 DELIMITERS = ",;\t|"
-# Only the types of a CSV file's columns are guessed: guessing its quotes, comments or first lines
-# from what the cells hold loses rows without a word.
+# Nothing about a CSV file is guessed from its cells: its quotes and first lines, or rows are lost
+# without a word; its columns' types, or one record decides how the rule reads all others.
 _DIALECT = (
     "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
-    "strict_mode = true"
+    "strict_mode = true, hive_types_autocast = false"
 )
 _LONGEST = 1_000_000
 _SETTINGS = (
@@ -43,6 +43,8 @@ _SETTINGS = (
     "temp_directory = ''",
     "preserve_insertion_order = false",
     "TimeZone = 'UTC'",
+    # these take parts of a rule out of its TRY
+    "disabled_optimizers = 'common_subexpressions,in_clause,scalar_fn_pushdown,type_pushdown'",
 )
 
 
@@ -209,9 +211,9 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
 
 
 def open_files(
-    connection: Connection, files: Sequence[Path], source: str, key: str, *, small: bool = False
+    connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
 ) -> Table:
-    """Open Parquet or CSV files as one table.
+    """Open Parquet or CSV files as one table; every column of a CSV file is text.
 
     Parameters
     ----------
@@ -219,13 +221,13 @@ def open_files(
     files : sequence of Path
     source, key : str
         What the plan says, and where.
-    small : bool
-        Whether every row may be looked at to tell the types of a CSV file's columns.
+    public : bool
+        Whether the rows may be looked at: columns of whole numbers of a CSV file are then BIGINT.
 
     Raises
     ------
     DataError
-        If they are not what their names say.
+        If they are not what their names say, or Parquet files have unlike columns.
     """
     listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
@@ -235,14 +237,80 @@ def open_files(
         f"give a whole {'Parquet file' if parquet else 'CSV file, in UTF-8 and with one header'}"
     )
     if parquet:
-        return describe(connection, f"read_parquet({listed})", show(source), otherwise)
+        _same_columns(connection, files, f"{key} is {show(source)}", otherwise)
+        sql = f"read_parquet({listed}, hive_types_autocast = false)"
+        return describe(connection, sql, show(source), otherwise)
     delimiter = _delimiter(files[0])
     if delimiter is None:
         raise DataError(f"{otherwise}.")
     _same_headers(files, delimiter, f"{key} is {show(source)}")
-    sample = ", sample_size = -1" if small else ""
-    sql = f"read_csv({listed}, delim = {literal(delimiter)}, {_DIALECT}{sample})"
-    return describe(connection, sql, show(source), otherwise)
+    dialect = f"{listed}, delim = {literal(delimiter)}, {_DIALECT}"
+    own = describe(
+        connection,
+        f"read_csv({dialect}, all_varchar = true, hive_partitioning = false)",
+        show(source),
+        otherwise,
+    )
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in own.columns)
+    sql = f"read_csv({dialect}, auto_detect = false, columns = {{{columns}}})"
+    table = describe(connection, sql, show(source), otherwise)
+    return _with_whole_numbers(connection, table, otherwise) if public else table
+
+
+def _with_whole_numbers(connection: Connection, table: Table, otherwise: str) -> Table:
+    """Make columns of a public table BIGINT whose texts are all whole numbers and stay as they are.
+
+    Their names are the same either way; a rule may compare them with numbers.
+    """
+    quoted = list(map(identifier, table.columns))
+    tests = ", ".join(
+        f"count({c}) > 0 AND bool_and({c} IS NULL OR "
+        f"coalesce({c} = CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR), false))"
+        for c in quoted
+    )
+    whole = ask(connection, f"SELECT {tests} FROM {table.sql}", otherwise)[0]
+    kinds = {c: "BIGINT" for c, yes in zip(table.columns, whole, strict=True) if yes}
+    return with_types(table, kinds)
+
+
+def with_types(table: Table, types: Mapping[str, str]) -> Table:
+    """Give columns types, value by value; what a type cannot take is NULL.
+
+    Parameters
+    ----------
+    table : Table
+    types : mapping of str to str
+        DuckDB types by column; columns that the table lacks are passed over.
+    """
+    given = {c: k for c, k in types.items() if table.columns.get(c, k) != k}
+    if not given:
+        return table
+    casts = ", ".join(
+        f"TRY_CAST({identifier(c)} AS {k}) AS {identifier(c)}" for c, k in given.items()
+    )
+    sql = f"(SELECT * REPLACE ({casts}) FROM {table.sql})"
+    return replace(table, sql=sql, columns=table.columns | given)
+
+
+def _same_columns(
+    connection: Connection, files: Sequence[Path], given: str, otherwise: str
+) -> None:
+    """Refuse Parquet files with unlike columns: one would decide how the others are read.
+
+    Raises
+    ------
+    DataError
+    """
+    first = None
+    for file in files:
+        name = literal(_literal_glob(str(file)))
+        found = describe(connection, f"read_parquet({name})", "", otherwise).columns
+        if first is not None and found != first:
+            raise DataError(
+                f"{given}, and {file.name!r} has other columns or types than {files[0].name!r}; "
+                "write all files with one schema."
+            )
+        first = found
 
 
 def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
@@ -292,7 +360,7 @@ def _delimiter(file: Path) -> str | None:
 
 
 def is_empty(connection: Connection, table: Table, otherwise: str) -> bool:
-    """Whether a table has no row; the columns of an empty CSV file have no types of their own."""
+    """Whether a table has no row."""
     return not ask(connection, f"SELECT 1 FROM {table.sql} LIMIT 1", otherwise)
 
 

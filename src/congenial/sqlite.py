@@ -25,6 +25,8 @@ from congenial.sources import Connection, Rows, Table, identifier, no_table
 T = TypeVar("T")
 # Rows that pass through Python at a time.
 BATCH = 100_000
+# Below it a real number may be a whole one.
+_WHOLE = 2**53
 
 
 def is_sqlite(file: Path) -> bool:
@@ -77,48 +79,38 @@ class SqliteTable:
         return [str(row[1]) for row in info]
 
     def batches(self, connection: Connection, columns: Sequence[str]) -> Iterator[Table]:
-        """Register some columns with DuckDB, a batch of rows at a time.
+        """Register some columns with DuckDB as text, a batch of rows at a time.
 
         Notes
         -----
-        SQLite types values, not columns: a column is of whole numbers, or of numbers, where all its
-        values are, and of text otherwise.
+        SQLite types values, not columns, so a type of a column would be one of its rows' making.
+        Whole numbers are written without a point.
         """
-        quoted, source = list(map(identifier, columns)), f"FROM {identifier(self.table)}"
-        tests = ", ".join(
-            f"min(typeof({c}) IN ('integer', 'null')), max(typeof({c}) NOT IN ('integer', 'real', "
-            "'null'))"
-            for c in quoted
+        source = f"FROM {identifier(self.table)}"
+        wanted = ", ".join(
+            f"CASE WHEN typeof({c}) = 'real' AND abs({c}) < {_WHOLE} "
+            f"AND {c} = CAST({c} AS INTEGER) THEN CAST(CAST({c} AS INTEGER) AS TEXT) "
+            f"ELSE CAST({c} AS TEXT) END"
+            for c in map(identifier, columns)
+        )
+        # a missing value is told by a mask, so that a batch of them is text too
+        picks = ", ".join(
+            f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(c)}"
+            for i, c in enumerate(columns)
         )
         with self._open() as database:
-            seen = self._rows(database, f"SELECT {tests} {source}")[0]
-            kinds = [
-                "VARCHAR" if texts else "BIGINT" if whole else "DOUBLE"
-                for whole, texts in zip(seen[::2], seen[1::2], strict=True)
-            ]
-            wanted = ", ".join(
-                f"CAST({c} AS TEXT)" if kind == "VARCHAR" else c
-                for c, kind in zip(quoted, kinds, strict=True)
-            )
-            # a missing value is told by a mask, so that a batch of them has its column's type
-            picks = ", ".join(
-                f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {c}" for i, c in enumerate(quoted)
-            )
             cursor = self._attempt(lambda: database.execute(f"SELECT {wanted} {source}"))
             while rows := self._attempt(lambda: cursor.fetchmany(BATCH)):
-                connection.register("batch", _arrays(rows, kinds))
-                typed = dict(zip(columns, kinds, strict=True))
-                yield Table(f"(SELECT {picks} FROM batch)", typed, f"the table {show(self.table)}")  # noqa: S608 -- the names are quoted
+                connection.register("batch", _arrays(rows))
+                texts = dict.fromkeys(columns, "VARCHAR")
+                yield Table(f"(SELECT {picks} FROM batch)", texts, f"the table {show(self.table)}")  # noqa: S608 -- the names are quoted
                 connection.unregister("batch")
 
 
-def _arrays(rows: Rows, kinds: Sequence[str]) -> dict[str, npt.NDArray[Any]]:
-    """Turn rows into columns v0, v1, ... of values and m0, m1, ... of what is missing."""
+def _arrays(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    """Turn rows of texts into columns v0, v1, ... of values and m0, m1, ... of what is missing."""
     arrays: dict[str, npt.NDArray[Any]] = {}
-    for i, (values, kind) in enumerate(zip(zip(*rows, strict=True), kinds, strict=True)):
-        blank, dtype = {"BIGINT": (0, "int64"), "DOUBLE": (0.0, "float64")}.get(
-            kind, ("", "object")
-        )
-        arrays[f"v{i}"] = np.array([blank if v is None else v for v in values], dtype=dtype)
+    for i, values in enumerate(zip(*rows, strict=True)):
+        arrays[f"v{i}"] = np.array(["" if v is None else v for v in values], dtype="object")
         arrays[f"m{i}"] = np.array([v is None for v in values])
     return arrays

@@ -105,13 +105,15 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
     clause = None if node is None else node["statements"][0]["node"]["where_clause"]
     if node is None or clause is None:
         refuse("data.where", f"is {show(text)}, which is not one SQL condition", _REMEDY)
-    for part in _parts(clause):
+    for part in list(_parts(clause)):
         kind = part["class"]
         if kind not in _ALLOWED:
             what = kind.replace("_", " ").casefold()
             refuse("data.where", f"is {show(text)} and contains a {what}", _REMEDY)
         if kind == "FUNCTION":
             _check_function(connection, text, part["function_name"])
+        if kind == "CASE":
+            _try_cases(part)
     conjuncts = []
     for piece in _conjuncts(clause):
         node["statements"][0]["node"]["where_clause"] = piece
@@ -148,6 +150,22 @@ def _parts(tree: Any) -> Iterator[dict[str, Any]]:
     elif isinstance(tree, list):
         for value in tree:
             yield from _parts(value)
+
+
+def _try_cases(case: dict[str, Any]) -> None:
+    """Evaluate each WHEN whole, under TRY.
+
+    DuckDB orders the parts of a WHEN by how fast they were on other rows and skips the later ones,
+    so that it would depend on those rows whether a part that fails is reached.
+    """
+    for check in case["case_checks"]:
+        check["when_expr"] = {
+            "class": "OPERATOR",
+            "type": "OPERATOR_TRY",
+            "alias": "",
+            "query_location": 0,
+            "children": [check["when_expr"]],
+        }
 
 
 def _conjuncts(clause: dict[str, Any]) -> Iterator[dict[str, Any]]:

@@ -245,7 +245,7 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
         )
     with connect() as connection:
         restrict(connection, files)
-        table = open_files(connection, files, str(file), key, small=True)
+        table = open_files(connection, files, str(file), key, public=True)
         folded: Mapping[str, str] = {name.casefold(): name for name in table.columns}
         value = next((folded[name] for name in VALUES if name in folded), None)
         levels = [folded[v.casefold()] for v in plan.hierarchy.levels if v.casefold() in folded]
