@@ -73,7 +73,8 @@ def test_every_key_of_a_plan_is_told_and_no_other() -> None:
 def test_examples_of_plans_make_releases(tmp_path: Path, code: str) -> None:
     """Sections that an example leaves out are those of the small city."""
     make_city(tmp_path)
-    (tmp_path / "people.csv").write_text("sex,age\nf,1\nf,2\nm,1\nm,2\n")
+    people = "f,1,2020-01-05\nf,22,2020-02-01\nm,1,unknown\nm,22,2020-05-31\n"
+    (tmp_path / "people.csv").write_text(f"sex,age,day\n{people}")
     (tmp_path / "places.csv").write_text("borough,zone\nArden,1\nArden,2\nBrook,4\n")
     with duckdb.connect(str(tmp_path / "city.duckdb")) as connection:
         connection.execute(
