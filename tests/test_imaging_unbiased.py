@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -12,6 +14,10 @@ from test_imaging_active_set import city
 
 import congenial as cg
 from congenial.errors import ArgumentError
+from congenial.imaging.active_set import levels
+from congenial.imaging.problem import link
+from congenial.imaging.unbiased import _SNAP
+from congenial.kernels.dependent import STEPS, to_grid
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
@@ -108,12 +114,79 @@ def test_rounding_errors_do_not_move_what_is_whole():
     assert cg.round_unbiased([1e-12, 1e-12], Tree.from_parents([-1, 0]), source).tolist() == [0, 0]
 
 
+def grid_parts(z, tree):
+    """The exact values that are rounded, as integers in steps of 2^-32."""
+    laid = levels(link(tree, len(tree)))
+    whole, part = np.empty(len(tree)), np.empty(len(tree), dtype=np.int64)
+    slack = 1e-9 * max(1.0, np.abs(z).max())
+    assert to_grid(laid.rows, laid.placed(z), _SNAP, slack, whole, part) == -1
+    assert ((part >= 0) & (part < STEPS)).all()
+    steps = np.empty(len(tree), dtype=np.int64)
+    steps[laid.order if laid.order.size else slice(None)] = whole.astype(np.int64) * STEPS + part
+    return steps
+
+
+@pytest.mark.parametrize(
+    ("leaves", "root"),
+    [(1000, 1.0), (3000, 100.0), (100_000, 100.0), (10, 1e-6), (100_000, 0.01), (7, 1e-9)],
+)
+def test_families_of_any_size_add_up(leaves, root):
+    tree = Tree.from_parents([-1, *[0] * leaves])
+    z = np.full(leaves + 1, root / leaves)
+    z[0] = root
+    if root >= 1.0:
+        z = cg.project(
+            np.where(z == root, root, 0.0), cg.consistent(tree) & cg.exactly(0) & cg.nonnegative()
+        )
+    steps = grid_parts(z, tree)
+    assert tree.is_consistent(steps)
+    assert np.abs(steps - z * STEPS).max() <= max(2.0, (root * STEPS) * (root < 2.0**-28))
+    out = cg.round_unbiased(z, tree, seeded(1))
+    assert tree.is_consistent(out) and abs(out[0] - root) < 1.0
+
+
+def test_a_free_root_over_many_thirds():
+    tree = Tree.from_parents([-1, *[0] * 100_000])
+    z = np.full(100_001, 1 / 3)
+    z[0] = math.fsum(z[1:])
+    steps = grid_parts(z, tree)
+    assert tree.is_consistent(steps) and np.abs(steps - z * STEPS).max() <= 2.0
+    assert tree.is_consistent(cg.round_unbiased(z, tree, seeded(2)))
+
+
+@pytest.mark.parametrize("seed", range(60))
+def test_the_grid_is_as_near_as_stated(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 200))
+    tree = Tree.from_parents([-1] + [int(rng.integers(max(0, i - 9), i)) for i in range(1, n)])
+    leaves = rng.choice([0.0, 1e-12, 1e-9, 1.0 - 1e-10, 1 / 3, 2.0], tree.leaves.size)
+    leaves += rng.choice([0.0, 1.0, 1e-7], tree.leaves.size) * rng.normal(size=tree.leaves.size)
+    z = tree.roll_up(leaves)
+    steps = grid_parts(z, tree)
+    assert tree.is_consistent(steps)
+    whole = z == np.rint(z)
+    assert (steps[whole] == z[whole] * STEPS).all()
+    assert (steps >= np.floor(z) * STEPS).all() and (steps <= np.ceil(z) * STEPS).all()
+    off = np.abs(steps - z * STEPS)
+    assert (off <= 32.0 * (1 + tree.level)).all()
+
+
+def test_a_family_makes_up_for_what_its_parent_misses():
+    tree = Tree.from_parents([-1, 0, 0, 0])
+    z = np.array([1000.0, 999.0, 0.5, 0.5 - 4e-7])
+    steps = grid_parts(z, tree)
+    assert tree.is_consistent(steps) and steps[0] == 1000 * STEPS and steps[1] == 999 * STEPS
+    np.testing.assert_allclose(steps[2:] / STEPS, [0.5 + 2e-7, 0.5 - 2e-7], atol=1e-9)
+    with pytest.raises(ArgumentError, match="does not add up"):
+        cg.round_unbiased([1000.5, 1000.0, 0.5 + 2e-6, 0.0], tree)
+
+
 @pytest.mark.parametrize(
     ("call", "words"),
     [
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.4], tree), "'0' *; give|does not add up"),
-        (lambda tree: cg.round_unbiased([3.0, 1.5], tree), "shape"),
-        (lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree), "not finite"),
+        (lambda tree: cg.round_unbiased([3.0, 1.5], tree), "^z has shape"),
+        (lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree), "entry 0 of z is not finite"),
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], 3), "int"),
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
     ],

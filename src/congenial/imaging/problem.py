@@ -100,8 +100,8 @@ def link(tree: Tree, n: int) -> Links:
     return Links(tree, n, starts, children, downward, tree.parents < 0)
 
 
-def as_floats(y: npt.ArrayLike, n: int) -> FloatArray:
-    """Return `y` as float64 of shape (n,).
+def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
+    """Return `y` as float64 of shape (n,); `name` is that of the argument.
 
     Raises
     ------
@@ -111,24 +111,27 @@ def as_floats(y: npt.ArrayLike, n: int) -> FloatArray:
     array = np.asarray(y)
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ArgumentError(
-            f"y has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an entry."
+            f"{name} has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an "
+            "entry."
         )
     return array.astype(np.float64, copy=False)
 
 
-def checked_values(y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_]) -> FloatArray:
-    """Return `y` as float64 of shape (n,), 0 where it is not needed.
+def checked_values(
+    y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_], name: str = "y"
+) -> FloatArray:
+    """Return `y` as float64 of shape (n,), 0 where it is not needed; `name` is the argument's.
 
     Raises
     ------
     ArgumentError
         If the shape differs, or a needed entry is not finite or beyond 2^53.
     """
-    values = np.where(needed, as_floats(y, n), 0.0)
+    values = np.where(needed, as_floats(y, n, name), 0.0)
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if bad.size:
         raise ArgumentError(
-            f"entry {bad[0]} of y is not finite or beyond 2^53 in size; give smaller numbers."
+            f"entry {bad[0]} of {name} is not finite or beyond 2^53 in size; give smaller numbers."
         )
     return values
 

@@ -14,7 +14,7 @@ from congenial.tree import Tree
 from congenial.workload import Workload
 
 # Values this near to a whole number count as whole, in steps of 2^-32.
-_SNAP = 2**8
+_SNAP = 2**4
 
 
 def round_unbiased(
@@ -35,14 +35,15 @@ def round_unbiased(
     -------
     ndarray of int64, shape (n,)
         At every node the integer below its value or the one above, adding up along the tree. The
-        mean over `rng` is `z`, up to 2^-24. Integers stay as they are, so pins and whole bounds
-        that `z` keeps are kept.
+        mean over `rng` is `z`, up to 2^-27 for each level from the root down to the node, and up
+        to what the sums of `z` miss at the nodes above it. Integers stay as they are, so pins and
+        whole bounds that `z` keeps are kept.
 
     Raises
     ------
     ArgumentError
-        If `z` has the wrong shape, does not add up to 1e-9 of its largest number, or an entry is
-        not finite or beyond 2^53.
+        If `z` has the wrong shape, does not add up to 1e-9 of its largest number, an entry is not
+        finite or beyond 2^53, or the integers next to its values do not reach its sums.
     NumericalError
         If the numbers are too far apart for double precision.
     UnsupportedError
@@ -55,8 +56,10 @@ def round_unbiased(
     on a line, and those are rounded up in which a point of a grid of step 1 falls. The grid
     starts at random where it leads to what the parent got, and as the parent is rounded up with
     the probability of its own fraction, that is anywhere with equal probability. It takes O(n).
-    Fractions are whole numbers of steps of 2^-32 that add up exactly: a parent's is the sum of
-    its children's, and what rounding left at a parent that is an integer is moved into them.
+    Fractions are whole numbers of steps of 2^-32 that add up exactly, from the root down: a
+    child's is rounded to a step with the error of those before it, so that a family has what its
+    parent has, whatever its size. What the sum of a family misses is shared by those that are no
+    integers. Values within 2^-28 of an integer count as one where the others can make up for it.
     Rounding to the nearest with equal sums (`project(..., integer=True)`) changes less, but its
     mean is not `z`.
 
@@ -81,7 +84,7 @@ def round_unbiased(
             "that are nested."
         )
     n = len(found)
-    values = checked_values(z, n, np.ones(n, dtype=np.bool_))
+    values = checked_values(z, n, np.ones(n, dtype=np.bool_), "z")
     source = resolve(rng)
     laid = levels(link(found, n))
     whole, part = np.empty(n), np.empty(n, dtype=np.int64)

@@ -11,6 +11,8 @@ import numpy as np
 from congenial.kernels.compiling import njit
 
 STEPS = np.int64(1) << 32
+# Of a sum of fractions that is to be told from another.
+FINE = np.int64(1) << 52
 DONE, UNEVEN = 0, 1
 
 
@@ -20,63 +22,127 @@ def to_grid(
 ) -> int:
     """Split values (n,), by place, into `whole` and `part` of `STEPS`, which then add up exactly.
 
-    Parts within `snap` steps of a whole number become it; whole values stay. Returns the first
-    place whose value is more than `slack` from the sum of its children, -1 where there is none.
+    From the roots down: a family takes just what its parent got, each child no more than a step
+    from its value and its share of what the family misses. Whole values stay, and those within
+    `snap` steps of one become it where that shifts no other by more than `snap` steps. Returns the
+    first place whose value is more than `slack` from the sum of its children, or has no integers
+    next to it that its children reach with those next to theirs; -1 where there is none.
     """
     first, at = rows[0], rows[3]
-    n = z.size
-    for c in range(n):
+    for c in range(z.size):
         whole[c] = np.floor(z[c])
-        part[c] = np.int64(np.rint((z[c] - whole[c]) * STEPS))
-        _snap(c, snap, whole, part)
+        part[c] = 1 if z[c] > whole[c] else 0  # for now, whether it may be one more
     for k in range(at.size - 2, -1, -1):
         v = at[k]
-        units, steps = 0.0, np.int64(0)
+        units, room, fine = np.int64(0), np.int64(0), np.int64(0)
+        over = np.int64(0)
         for c in range(first[k], first[k + 1]):
-            units += whole[c]
-            steps += part[c]
-        was = z[v]
-        whole[v], part[v] = units + np.float64(steps // STEPS), steps % STEPS
-        _snap(v, snap, whole, part)
-        if was == np.rint(was) and abs(whole[v] + part[v] / STEPS - was) <= slack:
-            whole[v], part[v] = was, 0
-        if not abs(whole[v] + part[v] / STEPS - was) <= slack:
+            units += np.int64(whole[c])
+            room += part[c]
+            floor = np.floor(z[c])
+            fine += np.int64((z[c] - floor) * FINE + 0.5)
+            over += np.int64(floor - whole[c]) + (fine >> np.int64(52))
+            fine &= FINE - np.int64(1)
+        own = np.int64(np.floor(z[v]))
+        away = np.float64(units + over - own) + (np.float64(fine) / FINE - (z[v] - own))
+        low, high = max(own, units), min(own + part[v], units + room)
+        if not abs(away) <= slack or low > high:
             return int(v)
+        whole[v], part[v] = low, high - low
+    for c in range(first[0]):
+        part[c] = _near(min(max(z[c] - whole[c], 0.0), np.float64(part[c])) * STEPS, snap)
+        _carry(c, whole, part)
     for k in range(at.size - 1):
-        _share(first[k], first[k + 1], at[k], whole, part)
+        _share(first[k], first[k + 1], at[k], snap, z, whole, part)
     return -1
 
 
 @njit(inner=True)
-def _snap(v: int, snap: int, whole: np.ndarray, part: np.ndarray) -> None:
-    """Make a part within `snap` steps of a whole number that number."""
-    if part[v] >= STEPS - snap:
+def _near(steps: float, snap: int) -> int:
+    """Return the nearest number of steps, that of a whole value within `snap` steps of one."""
+    if steps <= snap:
+        return 0
+    if steps >= STEPS - snap:
+        return int(STEPS)
+    return int(np.rint(steps))
+
+
+@njit(inner=True)
+def _carry(v: int, whole: np.ndarray, part: np.ndarray) -> None:
+    if part[v] == STEPS:
         whole[v] += 1.0
-        part[v] = 0
-    elif part[v] <= snap:
         part[v] = 0
 
 
 @njit(inner=True)
-def _share(a: int, b: int, v: int, whole: np.ndarray, part: np.ndarray) -> None:
-    """Let the parts of places a to b take what place v has beyond them; whole ones stay."""
-    rest = part[v]
-    units = whole[v]
+def _share(
+    a: int, b: int, v: int, snap: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
+) -> None:
+    """Give places a to b, of which those of part 1 may be one more, what place v has."""
+    units, room = np.int64(whole[v]), np.int64(0)
     for c in range(a, b):
-        rest -= part[c]
-        units -= whole[c]
-    rest += np.int64(units) * STEPS
+        units -= np.int64(whole[c])
+        room += part[c]
+    total = units * STEPS + part[v]
+    if room == 0:
+        return
+    # what is near a whole value first, if the others can make up for it
+    near, moved, given = np.int64(0), 0.0, np.int64(0)
     for c in range(a, b):
-        if rest == 0:
-            break
-        if part[c] == 0:
-            continue
-        move = min(max(rest, -part[c]), STEPS - part[c])
-        part[c] += move
-        rest -= move
-        if part[c] == STEPS:
-            whole[c] += 1.0
-            part[c] = 0
+        steps = (z[c] - whole[c]) * STEPS
+        if part[c] == 1 and (steps <= snap or steps >= STEPS - snap):
+            near += 1
+            moved += _near(steps, snap) - steps
+            given += _near(steps, snap)
+    held = snap
+    if near == room:
+        held = snap if given == total else -1
+    elif not abs(moved) <= snap * (room - near):
+        held = -1
+    _spread(a, b, held, total, z, whole, part)
+
+
+@njit(inner=True)
+def _spread(
+    a: int, b: int, snap: int, total: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
+) -> None:
+    """Round places a to b to steps that add up to `total`, each with the error of those before."""
+    count, whole_steps, rest_steps = np.int64(0), np.int64(0), 0.0
+    for c in range(a, b):
+        if part[c] == 1:
+            steps = (z[c] - whole[c]) * STEPS
+            if steps <= snap or steps >= STEPS - snap:
+                whole_steps += _near(steps, snap)
+            else:
+                count += 1
+                whole_steps += np.int64(np.floor(steps))
+                rest_steps += steps - np.floor(steps)
+    each = (np.float64(total - whole_steps) - rest_steps) / count if count > 0 else 0.0
+    error, rest = 0.0, total
+    for c in range(a, b):
+        if part[c] == 1:
+            steps = (z[c] - whole[c]) * STEPS
+            if steps <= snap or steps >= STEPS - snap:
+                part[c] = _near(steps, snap)
+            else:
+                steps += each + error
+                part[c] = np.int64(min(max(np.rint(steps), 0.0), np.float64(STEPS)))
+                error = steps - part[c]
+            rest -= part[c]
+            part[c] = -1 - part[c]  # so that it is known to have room
+    # what the ends kept from being placed; those near a whole value give way last
+    for last in range(2):
+        for c in range(a, b):
+            if rest != 0 and part[c] < 0:
+                steps = -1 - part[c]
+                if last == 1 or 0 < steps < STEPS:
+                    move = min(max(rest, -steps), STEPS - steps)
+                    part[c] -= move
+                    rest -= move
+    for c in range(a, b):
+        if part[c] < 0:
+            part[c] = -1 - part[c]
+        _carry(c, whole, part)
 
 
 @njit(inner=True)
