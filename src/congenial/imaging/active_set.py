@@ -102,7 +102,7 @@ class ActiveSet:
         section 13.3); with all bounds above they rise. With others that is not assured.
         """
         out = self._solve(values, 1)
-        return None if out is None else out[0, : values.size]
+        return out if out is None else out[0, : values.size]
 
     def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
         """Round the closest point to the integers of least summed change that add up.
@@ -142,7 +142,7 @@ class ActiveSet:
     def _solve(self, values: FloatArray, rows: int) -> FloatArray | None:
         if self.sums.size:
             values = np.concatenate((values, self.sums))
-        if not (values.flags.writeable and values.flags.c_contiguous):
+        if not values.flags.carray:
             values = values.copy()  # so that the kernel is compiled for one kind
         out, laid = np.empty((rows, values.size)), self.levels
         off = solve(

@@ -109,12 +109,14 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
         If the shape differs, or entries are no real numbers.
     """
     array = np.asarray(y)
+    if array.dtype == np.float64 and array.shape == (n,):
+        return array
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ArgumentError(
             f"{name} has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an "
             "entry."
         )
-    return array.astype(np.float64, copy=False)
+    return array.astype(np.float64)
 
 
 def checked_values(

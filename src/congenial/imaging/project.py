@@ -209,14 +209,18 @@ class Projector:
 
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
-        source = resolve(rng)
+        # short projections are made by the thousand, so what they need not is left out
+        source = None if rng is None and not self.integer else resolve(rng)
         fast = self.active_set
         if fast is not None:
             given = as_floats(y, self.need.n)
-            words = source.bits(given.size + fast.sums.size) if self.integer else NO_WORDS
-            found = fast.solve_whole(given, words) if self.integer else fast.solve(given)
+            if source is None or not self.integer:
+                found: FloatArray | IntArray | None = fast.solve(given)
+            else:
+                found = fast.solve_whole(given, source.bits(given.size + fast.sums.size))
             if found is not None:
                 return found
+        source = resolve(source)
         values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
         need = self.need.settled(values)
         if self.forest is None:

@@ -19,11 +19,13 @@ FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
 
 @njit(inner=True, reordered=True)
 def _moves(
-    price: float, y: np.ndarray, give: np.ndarray, lo: np.ndarray, hi: np.ndarray
+    price: float, begin: int, end: int, y: np.ndarray, leaf: np.ndarray
 ) -> tuple[float, float]:
     """Sum of how far leaves move at a price, and how fast it grows with the price."""
     total, slope = 0.0, 0.0
-    for c in range(y.size):
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    # unsigned, so that no index is tried for being negative
+    for c in range(np.uint64(begin), np.uint64(end)):
         free = price * give[c]
         low, high = lo[c] - y[c], hi[c] - y[c]
         move = max(free, low)
@@ -35,11 +37,12 @@ def _moves(
 
 @njit(inner=True, reordered=True)
 def _first(
-    y: np.ndarray, give: np.ndarray, lo: np.ndarray, hi: np.ndarray, largest: float
+    begin: int, end: int, y: np.ndarray, leaf: np.ndarray, largest: float
 ) -> tuple[float, float, float, int]:
     """Sums of the whole numbers near leaves, of what they leave and of `give`; how many are bad."""
     whole, rest, grows, good = 0.0, 0.0, 0.0, 0
-    for c in range(y.size):
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    for c in range(np.uint64(begin), np.uint64(end)):
         near = np.rint(y[c])
         left = y[c] - near
         whole += near
@@ -48,7 +51,7 @@ def _first(
         grows += give[c]
         kept = (lo[c] <= y[c]) & (y[c] <= hi[c])
         good += (abs(y[c]) <= largest) & (kept | (give[c] > 0.0))
-    return whole, rest, grows, y.size - good
+    return whole, rest, grows, end - begin - good
 
 
 @njit(inner=True)
@@ -66,7 +69,6 @@ def _start(
     The whole number near a parent is the sum of those near its children. A number is bad that is
     beyond `largest`, or is to be kept and outside its own bounds.
     """
-    give, lo, hi = leaf[0], leaf[1], leaf[2]
     weight, low, high = inner[0], inner[1], inner[2]
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
@@ -74,7 +76,7 @@ def _start(
     size = 1.0
     for k in range(below.size - 2, -1, -1):
         a, b = first[k], split[k]
-        whole, total, grows, bad = _first(y[a:b], give[a:b], lo[a:b], hi[a:b], largest)
+        whole, total, grows, bad = _first(a, b, y, leaf, largest)
         sound = bad == 0
         for j in range(below[k], below[k + 1]):
             whole += near[j]
@@ -272,7 +274,7 @@ def solve(
         same, off = True, 0.0
         for k in range(m):
             a, b = first[k], split[k]
-            total, grows = _moves(price[k], y[a:b], give[a:b], lo[a:b], hi[a:b])
+            total, grows = _moves(price[k], a, b, y, leaf)
             total += unmoved[k]
             offset[k], slope[k] = total - grows * price[k], grows
             for j in range(below[k], below[k + 1]):
