@@ -22,7 +22,8 @@ _AIM = 1e-12
 _WHOLE, _TIE = 2.0**-20, 2.0**-21
 _INFEASIBLE = 2
 # Weights of entries that are not measured, relative to the least of those that are.
-_SMALL = (1e-3, 1e-5, 1e-7)
+# Larger ones, tried last, may leave another of the equally close points.
+_SMALL = (1e-3, 1e-5, 1e-7, 1e-1, 1.0)
 _CLASH = (
     "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
     "of them."
@@ -74,9 +75,9 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
     of the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
     2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
-    prices that prove it. Among equally close points it is the one whose entries without weight
-    move least: what binds is found with a small weight for these, which the least-squares solve
-    and the proof leave out.
+    prices that prove it. What binds is found with a small weight for entries without one, which
+    the least-squares solve and the proof leave out, so that among equally close points these move
+    least; where that fails a larger weight is tried, and the point is one of the closest.
     """
     free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
     fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
@@ -114,7 +115,7 @@ class _Task:
 
 
 def _closest(task: _Task) -> FloatArray:
-    """Return the closest point's move, trying smaller weights for unmeasured entries in turn."""
+    """Return the closest point's move, trying weights for unmeasured entries in turn."""
     measured = task.weight > 0
     if measured.all():
         return _polished(task, *_binding(task, task.weight))
