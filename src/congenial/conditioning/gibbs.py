@@ -350,7 +350,7 @@ def gibbs_conditioned(
     if spanning(system, list(blocks)) is False:
         raise UnsupportedError(
             "the sums have so many cycles that blocks of entries do not reach every solution; "
-            "publish further margins exactly, count fewer margins that cross, or image with "
+            "count fewer margins that cross, try publishing others of them exactly, or image with "
             "congenial.image."
         )
     forest = of_rows([], system.size)

@@ -32,6 +32,8 @@ from congenial.requirements import Requirements, determined
 Row = dict[int, int]
 # Rows among which those that follow from others are looked for.
 _MOST_CORE = 400
+# Numbers of a chain in which sums that cross are compared.
+_MOST_CHAIN = 2**12
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,7 +108,7 @@ def sum_system(requirements: Requirements) -> SumSystem:
     fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
     size = n + slacks
     if cycle_closers(rows, range(size)):
-        rows, size = simplified(rows, size)
+        rows, size = _simplest(rows, size, _across(requirements, fixed))
         while alone := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
             fixed[list(alone)] = True
             rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
@@ -180,6 +182,63 @@ def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
         k: len(cycle_closers([row for j, row in enumerate(rows) if j != k], order)) for k in tried
     }
     return sorted(tried, key=lambda k: (closers[k], len(rows[k]), k))[:most]
+
+
+def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], int]:
+    """Return simplified rows, with those that follow from them as well if that leaves less cycles.
+
+    A row that follows may be shorter than one that it makes superfluous.
+    """
+    plain, size = simplified(rows, n)
+    further = [row for row in further if row not in rows]
+    if not further or len(rows) + len(further) > _MOST_CORE:
+        return plain, size
+    more, larger = simplified(rows + further, n)
+    if len(cycle_closers(more, range(larger))) < len(cycle_closers(plain, range(size))):
+        return more, larger
+    return plain, size
+
+
+def _across(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+    """Return sums of one margin's entries that another, exact margin fixes.
+
+    Two margins that cross count the same records wherever cells are connected by entries of
+    either: what is fixed in all entries of one there is so in the sum over the other.
+    """
+    workload = requirements.workload
+    if workload is None or requirements.sums is None or workload.chain.size > _MOST_CHAIN:
+        return []
+    rows: list[Row] = []
+    for exact in workload.chain[fixed[workload.chain].any(axis=1)]:
+        for other in workload.chain[~fixed[workload.chain].all(axis=1)]:
+            inside = (exact >= 0) & (other >= 0)
+            rows += [
+                {v: 1 for v in sorted({v for _, v in group}) if not fixed[v]}
+                for group in _connected(exact[inside], other[inside])
+                if all(fixed[v] for v, _ in group)
+            ]
+    return [row for k, row in enumerate(rows) if len(row) > 1 and row not in rows[:k]]
+
+
+def _connected(one: IntArray, other: IntArray) -> list[set[tuple[int, int]]]:
+    """Pairs of entries that count a cell both, in sets of those that are connected."""
+    pairs = set(zip(one.tolist(), other.tolist(), strict=True))
+    touching: dict[int, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        for v in set(pair):
+            touching.setdefault(v, []).append(pair)
+    groups = []
+    while pairs:
+        waiting = [pairs.pop()]
+        group = set(waiting)
+        while waiting:
+            for v in waiting.pop():
+                fresh = [pair for pair in touching.pop(v, ()) if pair in pairs]
+                pairs.difference_update(fresh)
+                group.update(fresh)
+                waiting += fresh
+        groups.append(group)
+    return groups
 
 
 def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
