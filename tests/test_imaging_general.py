@@ -97,6 +97,19 @@ def test_two_unmeasured_entries_under_an_inequality():
     np.testing.assert_allclose(z, [6.0, 3.0, 3.0], atol=1e-9)
 
 
+def test_unmeasured_entries_between_very_unequal_weights():
+    # what binds is found with a larger weight for the unmeasured entries alone
+    tree = cg.Tree.from_parents([-1, -1, 0, 2, 2, 2])
+    within = bounds([0, 3, 0, 0, 0, 0], [np.inf, np.inf, 8, np.inf, 8, 1])
+    invariant = cg.consistent(tree) & within & at_least([0, 1, 0, 0, 0, -1], 0)
+    weight = np.array([25.0, 0.0, 0.088, 0.0, 0.0, 0.078])
+    y = np.array([-195.0, -55.0, 26.0, -32.0, -48.0, 46.0])
+    z = project(y, invariant, weights=weight)
+    # nothing else holds the sums at 0, where the largest weight wants them
+    np.testing.assert_allclose(z[[0, 2, 3, 4, 5]], 0.0, atol=1e-9)
+    assert z[1] >= 3.0 - 1e-12
+
+
 @pytest.mark.parametrize("integer", [False, True])
 def test_a_point_where_nothing_binds_stays(integer):
     for invariant in (at_least([1, -1], 0), nonnegative() & at_least([1, -1], 0)):
