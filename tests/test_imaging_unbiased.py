@@ -194,3 +194,11 @@ def test_a_family_makes_up_for_what_its_parent_misses():
 def test_what_is_wrong_is_said(call, words):
     with pytest.raises(ArgumentError, match=words):
         call(Tree.from_parents([-1, 0, 0]))
+
+
+def test_rows_of_different_lengths_are_told():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    with pytest.raises(ArgumentError, match="rows of different lengths"):
+        cg.round_unbiased([[1], [2, 3]], tree)
+    with pytest.raises(ArgumentError, match="rows of different lengths"):
+        cg.project([[1], [2, 3]], cg.nonnegative())

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
+from congenial.given import as_array
 from congenial.invariants import Requirements
 from congenial.kernels.project_check import certify, reach, settle
 from congenial.tree import Tree
@@ -108,7 +109,7 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
     ArgumentError
         If the shape differs, or entries are no real numbers.
     """
-    array = np.asarray(y)
+    array = as_array(f"the entries of {name}", y)
     if array.dtype == np.float64 and array.shape == (n,):
         return array
     if array.shape != (n,) or array.dtype.kind not in "iuf":

@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.given import as_array
 from congenial.imaging.active_set import ActiveSet, active_set
 from congenial.imaging.dense import LONGEST, solve_dense
 from congenial.imaging.general import check_solvers, round_general, solve_general
@@ -113,7 +114,7 @@ def project(
     >>> project([10.0, 3.0, 4.0], cg.consistent(tree) & cg.exactly("root")).tolist()
     [10.0, 4.5, 5.5]
     """
-    array = np.asarray(y)
+    array = as_array("the entries of y", y)
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
     need = requirements(invariant, array.size, _imposed(invariant), whole=integer is True)
