@@ -1,14 +1,14 @@
 #!/usr/bin/env bash
 # Make .venv hold what a lock file names, and this package; do nothing where it already does.
-# The benchmarks have an environment of their own inside it, .venv/benchmark.
-# Usage: requirements/environment.sh run|dev|benchmark
+# The benchmarks and the site have environments of their own in it: .venv/benchmark, .venv/docs.
+# Usage: requirements/environment.sh run|dev|benchmark|docs
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 lock=requirements/$1.lock
 home=.venv
-if [ "$1" = benchmark ]; then
-    home=.venv/benchmark
+if [ "$1" = benchmark ] || [ "$1" = docs ]; then
+    home=.venv/$1
 fi
 stamp=$home/installed
 

@@ -19,3 +19,5 @@ compile pyproject.toml requirements/build.in --extra dev \
     --constraint requirements/run.lock --output-file requirements/dev.lock
 compile pyproject.toml requirements/build.in --extra benchmark \
     --constraint requirements/run.lock --output-file requirements/benchmark.lock
+compile pyproject.toml requirements/build.in --extra docs \
+    --constraint requirements/run.lock --output-file requirements/docs.lock
