@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.dense import gaps, least_move, sum_rows
-from congenial.imaging.problem import TOLERANCE, FloatArray, Words
+from congenial.imaging.problem import TOLERANCE, FloatArray
 from congenial.invariants import Requirements
 
 Flags = npt.NDArray[np.bool_]
@@ -18,8 +18,6 @@ Flags = npt.NDArray[np.bool_]
 # Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
 _ITERATIONS = 250
 _AIM = 1e-12
-# Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
-_WHOLE, _TIE = 2.0**-20, 2.0**-21
 _INFEASIBLE = 2
 # Weights of entries that are not measured, relative to the least of those that are.
 # Larger ones, tried last, may leave another of the equally close points.
@@ -224,83 +222,3 @@ def _check_settled(task: _Task, fixed: FloatArray) -> None:
     slack = TOLERANCE * max(1.0, float(np.abs(fixed).max(initial=0.0)))
     if max(np.abs(task.gap).max(initial=0.0), task.short.max(initial=0.0)) > slack:
         raise InfeasibleError(_CLASH)
-
-
-def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
-    """Round to the integers of least summed change that satisfy every condition.
-
-    Parameters
-    ----------
-    need : Requirements
-    z : ndarray of float64, shape (n,)
-        A point that satisfies the conditions.
-    words : ndarray of uint64, shape (n,)
-        Order equal changes at random, never by position.
-
-    Returns
-    -------
-    ndarray of float64 with integer entries, shape (n,)
-
-    Raises
-    ------
-    InfeasibleError
-        If no integers satisfy the conditions.
-    NumericalError
-        If the solver stops before it has proved its answer the best.
-
-    Notes
-    -----
-    A mixed-integer programme (HiGHS). An entry's change is bounded by what the conditions and the
-    summed change leave it, and split into its part up and its part down.
-    """
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    n = need.n
-    b0 = np.where(need.pinned, np.rint(z), np.floor(z + _WHOLE))
-    part = np.clip(z - b0, 0.0, 1.0)
-    rows, values = sum_rows(need)
-    lower, least = need.inequalities
-    # entry = b0 + first + up - down: `first` costs what the floor loses, `up` and `down` a unit
-    cost = np.concatenate((1.0 - 2.0 * part, np.ones(n), np.ones(n)))
-    tie = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    cost += _TIE * np.tile(tie, 3)
-    spread = np.hstack((np.eye(n), np.eye(n), -np.eye(n)))
-    lo = np.where(need.pinned, b0, np.ceil(need.lo))
-    hi = np.where(need.pinned, b0, np.floor(need.hi))
-    found = milp(
-        cost,
-        integrality=np.ones(3 * n),
-        bounds=Bounds(0.0, np.concatenate((np.ones(n), np.full(2 * n, np.inf)))),
-        constraints=[
-            LinearConstraint(spread, lo - b0, hi - b0),
-            *_sides(rows @ spread, values - rows @ b0, values - rows @ b0),
-            *_sides(lower @ spread, least - lower @ b0, np.full(least.size, np.inf)),
-        ],
-        options={"mip_rel_gap": 0.0},
-    )
-    if found.status == _INFEASIBLE:
-        raise InfeasibleError(
-            "no integers satisfy the linear conditions and the bounds together; give values that "
-            "integers can add up to."
-        )
-    if found.status != 0:
-        raise NumericalError(
-            f"the search for the nearest integers ended early (HiGHS status {found.status}); "
-            "release real numbers with integer=False."
-        )
-    whole = b0 + np.rint(spread @ np.rint(found.x))
-    if (
-        np.abs(rows @ whole - values).max(initial=0.0) > 0
-        or (whole < lo).any()
-        or (whole > hi).any()
-    ):
-        raise NumericalError(
-            "the nearest integers found miss a condition; give linear conditions with integers."
-        )
-    return np.asarray(whole)
-
-
-def _sides(matrix: FloatArray, lo: FloatArray, hi: FloatArray) -> list[object]:
-    from scipy.optimize import LinearConstraint
-
-    return [LinearConstraint(matrix, lo, hi)] if lo.size else []

@@ -14,7 +14,7 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.given import as_array
 from congenial.imaging.active_set import ActiveSet, active_set
 from congenial.imaging.dense import LONGEST, solve_dense
-from congenial.imaging.general import check_solvers, round_general, solve_general
+from congenial.imaging.general import check_solvers, solve_general
 from congenial.imaging.problem import (
     NO_WORDS,
     FloatArray,
@@ -27,8 +27,9 @@ from congenial.imaging.problem import (
     prepare,
 )
 from congenial.imaging.rounding import round_whole
+from congenial.imaging.rounding_general import round_general
 from congenial.imaging.shares import Families, checked_shares, families, share_out
-from congenial.imaging.sparse import round_sparse, solve_sparse
+from congenial.imaging.sparse import solve_sparse
 from congenial.imaging.tree_l1 import solve_l1
 from congenial.imaging.tree_l2 import solve_l2
 from congenial.invariants import Consistent, Invariant, Requirements, requirements
@@ -244,10 +245,8 @@ class Projector:
         self, need: Requirements, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project where the conditions are no forest."""
-        long = need.n > LONGEST
         solve = solve_general if need.has_inequalities else solve_dense
-        z = (solve_sparse if long else solve)(need, values, self.weight)
+        z = (solve_sparse if need.n > LONGEST else solve)(need, values, self.weight)
         if not self.integer:
             return z
-        whole = (round_sparse if long else round_general)(need, z, source.bits(need.n))
-        return whole.astype(np.int64)
+        return round_general(need, z, source.bits(need.n)).astype(np.int64)

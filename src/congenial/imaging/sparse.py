@@ -7,15 +7,12 @@ from typing import Any
 import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
-from congenial.imaging.problem import TOLERANCE, FloatArray, Words
+from congenial.imaging.problem import TOLERANCE, FloatArray
 from congenial.requirements import Requirements
 
 # Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
 _ITERATIONS = 250
 _AIM = 1e-12
-# Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
-_WHOLE, _TIE = 2.0**-20, 2.0**-21
-_INFEASIBLE = 2
 
 
 def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
@@ -52,7 +49,7 @@ def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> Float
 
     free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
     held = _centered(need, np.where(need.pinned | (need.lo != need.hi), y, need.lo), weight)
-    rows, values, lower, least = _systems(need)
+    rows, values, lower, least = systems(need)
     gap, short = values - rows @ held, least - lower @ held
     lo, hi = need.lo[free] - held[free], need.hi[free] - held[free]
     a, g = sparse.csc_matrix(rows[:, free]), sparse.csc_matrix(lower[:, free])
@@ -110,80 +107,6 @@ def _spare(price: FloatArray, room: FloatArray) -> float:
     return float(np.abs(price[paid] * room[paid]).sum())
 
 
-def round_sparse(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
-    """Round to the integers of least summed change that satisfy every condition.
-
-    Parameters
-    ----------
-    need : Requirements
-    z : ndarray of float64, shape (n,)
-        A point that satisfies the conditions.
-    words : ndarray of uint64, shape (n,)
-        Order equal changes at random, never by position.
-
-    Returns
-    -------
-    ndarray of float64 with integer entries, shape (n,)
-
-    Raises
-    ------
-    InfeasibleError
-        If no integers satisfy the conditions.
-    NumericalError
-        If the solver stops before it has proved its answer the best.
-
-    Notes
-    -----
-    A mixed-integer programme (HiGHS). An entry is its floor, a first unit whose cost is what the
-    floor loses, and units up and down that cost one each.
-    """
-    from scipy import sparse
-    from scipy.optimize import Bounds, LinearConstraint, milp
-
-    floor = np.where(need.pinned, np.rint(z), np.floor(z + _WHOLE))
-    free = np.flatnonzero(~need.pinned)
-    part = np.clip(z - floor, 0.0, 1.0)[free]
-    up = np.floor(need.hi[free]) - floor[free]
-    down = floor[free] - np.ceil(need.lo[free])
-    rows, values, lower, least = _systems(need)
-    tie = (words[free] >> np.uint64(11)).astype(np.float64) * 2.0**-53
-    ones = np.ones(free.size)
-    constraints = []
-    for matrix, low, high in ((rows, values, values), (lower, least, np.full(least.size, np.inf))):
-        if low.size:
-            inside = matrix[:, free]
-            spread = sparse.hstack((inside, inside, -inside), format="csr")
-            base = matrix @ floor
-            constraints.append(LinearConstraint(spread, low - base, high - base))
-    found = milp(
-        np.concatenate((1.0 - 2.0 * part, ones, ones)) + _TIE * np.tile(tie, 3),
-        integrality=np.ones(3 * free.size),
-        bounds=Bounds(
-            0.0, np.concatenate((np.clip(up, 0.0, 1.0), np.maximum(up - 1.0, 0.0), down))
-        ),
-        constraints=constraints,
-        options={"mip_rel_gap": 0.0},
-    )
-    if found.status == _INFEASIBLE:
-        raise InfeasibleError(
-            "no integers satisfy the sums and the bounds together; give values that integers can "
-            "add up to."
-        )
-    if found.status != 0:
-        raise NumericalError(
-            f"the search for the nearest integers ended early (HiGHS status {found.status}); "
-            "release real numbers with integer=False."
-        )
-    first, more, fewer = np.rint(found.x).reshape(3, free.size)
-    out = floor.copy()
-    out[free] += first + more - fewer
-    if np.abs(rows @ out - values).max(initial=0.0) > 0 or (lower @ out < least).any():
-        raise NumericalError(
-            "the nearest integers found miss a condition; give linear conditions with integers."
-        )
-    return out
-
-
 def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> FloatArray:
     """Give totals that are not measured the sum of their parts, so that moves have noise's size."""
     out = values.copy()
@@ -200,8 +123,18 @@ def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> Flo
         out[total] = after
 
 
-def _systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
-    """Return equalities and inequalities as sparse rows, each with its values."""
+def systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
+    """Return equalities and inequalities as sparse rows, each with its values.
+
+    Parameters
+    ----------
+    need : Requirements
+
+    Returns
+    -------
+    rows, values, lower, least : csr_array, ndarray, csr_array, ndarray
+        ``rows @ z == values``, shapes (m, n) and (m,), and ``lower @ z >= least``.
+    """
     from scipy import sparse
 
     matrix, value = need.equalities
