@@ -60,8 +60,7 @@ LAYERS = (
     ("studies",),
     ("comparing",),
     ("report",),
-    ("loading",),
-    ("compare_command", "report_command"),
+    ("commands",),
     ("cli",),
 )
 RANK = {unit: rank for rank, layer in enumerate(LAYERS) for unit in layer}

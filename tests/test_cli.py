@@ -17,7 +17,8 @@ from pathlib import Path
 import pytest
 from city import TRIPS, ZONES, listing, make_city
 
-from congenial import __version__, cli, compiled, files, loading
+from congenial import __version__, cli, compiled, files
+from congenial.commands import loading
 from congenial.progress import progress
 
 DATA = """

@@ -1,22 +1,32 @@
-"""`congenial report`: parses, calls, prints."""
+"""`congenial report`: parses, calls, answers."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
 
 import click
 
-from congenial.loading import compile_once, undisturbed
+from congenial.commands.answer import Answer, Command
+from congenial.commands.loading import compile_once, undisturbed
+from congenial.commands.names import RELEASE
 
 
-@click.command("report")
-@click.argument("directory", type=click.Path(path_type=Path))
+@dataclass(frozen=True)
+class Result:
+    """The page that was written."""
+
+    file: Path
+
+
+@click.command("report", cls=Command, short_help="Write a page about a release for all readers.")
+@RELEASE
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="File to write; by default report.html in DIRECTORY.",
 )
-def report_command(directory: Path, out: Path | None) -> None:
+def report_command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
     One HTML file that needs no network: what is protected and what is not, the guarantee, and every
@@ -28,4 +38,4 @@ def report_command(directory: Path, out: Path | None) -> None:
     compile_once(method_of(directory), quiet=False)
     with progress() as notify:
         made = report(directory, out, notify=notify)
-    click.echo(f"Wrote {made}.")
+    return Answer(Result(made), f"Wrote {made}.")

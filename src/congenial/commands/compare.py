@@ -1,18 +1,33 @@
-"""`congenial compare`: parses, calls, prints."""
+"""`congenial compare`: parses, calls, answers."""
 
 from __future__ import annotations
 
 import sys
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
-from congenial.loading import compile_once, undisturbed
+from congenial.commands.answer import Answer, Command
+from congenial.commands.loading import compile_once, undisturbed
+from congenial.commands.names import OUT_DIRECTORY, PLAN
+from congenial.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from congenial.comparing.record import Comparison
 
 
-@click.command("compare")
-@click.argument("plan", type=click.Path(path_type=Path))
+@dataclass(frozen=True)
+class Result:
+    """What was compared, times included, and the files written, the page first."""
+
+    comparison: Comparison
+    files: tuple[Path, ...]
+
+
+@click.command("compare", cls=Command, short_help="Simulate every method that fits PLAN.")
+@PLAN
 @click.option(
     "--total",
     type=click.IntRange(min=1),
@@ -54,10 +69,10 @@ from congenial.loading import compile_once, undisturbed
 @click.option("--seed", type=click.IntRange(min=0), help="Of all that is drawn; 1 by default.")
 @click.option(
     "--out",
-    type=click.Path(path_type=Path),
+    type=OUT_DIRECTORY,
     help="Directory for a page, tables as CSV and JSON, and a figure.",
 )
-def compare_command(plan: Path, out: Path | None, **options: Any) -> None:
+def compare_command(plan: Path, out: Path | None, **options: Any) -> Answer:
     """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
 
     Releases are of made-up counts unless others are named, and no confidential row is read for
@@ -90,10 +105,16 @@ def compare_command(plan: Path, out: Path | None, **options: Any) -> None:
             seed=next(s for s in (options["simulate"], options["seed"], 1) if s is not None),
             notify=notify,
         )
-    click.echo(as_text(found, width=terminal_width(), colour=sys.stdout.isatty()))
+    text = as_text(found, width=terminal_width(), colour=sys.stdout.isatty())
+    written: list[Path] = []
     if out is not None:
-        written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
-        click.echo(f"Wrote {written[0]} and {len(written) - 1} files beside it.")
+        try:
+            written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
+        except ReleaseError:
+            click.echo(text, err=True)  # what took so long is not lost with the files
+            raise
+        text += f"\nWrote {written[0]} and {len(written) - 1} files beside it."
+    return Answer(Result(found, tuple(written)), text)
 
 
 def _check_compare(options: dict[str, Any]) -> None:

@@ -1,0 +1,164 @@
+"""What a command answers, and the one place where it is printed: as text, or as one JSON object."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from congenial.errors import CongenialError
+
+if TYPE_CHECKING:
+    from congenial.accounting.amounts import Amount
+
+# Of the JSON object; a key that goes or changes its meaning makes it larger, a new one does not.
+FORMAT = 1
+DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+INTERRUPTION = "Interrupted: no partial release is left behind."
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a command has to say.
+
+    Attributes
+    ----------
+    result : dataclass instance
+        What ``--json`` prints of it; its fields are the keys.
+    text : str
+        What is printed otherwise.
+    exit_code : int
+    notes : tuple of str
+        Lines for people, on stderr either way.
+    """
+
+    result: object
+    text: str
+    exit_code: int = DONE
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Failure:
+    """Why a command could not answer: the exception's name and its sentence."""
+
+    kind: str
+    message: str
+
+
+@dataclass(frozen=True)
+class Output:
+    """The object that ``--json`` prints; `error` or `result` is None.
+
+    Attributes
+    ----------
+    format : int
+    command : str
+        Such as "ledger show"; empty where none was understood.
+    exit_code : int
+    error : Failure or None
+    result : dataclass instance or None
+    """
+
+    format: int
+    command: str
+    exit_code: int
+    error: Failure | None
+    result: object
+
+
+class Command(click.Command):
+    """A command that returns an `Answer`, with ``--json`` among its options."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.params.append(
+            click.Option(["--json"], is_flag=True, help="Print one JSON object and nothing else.")
+        )
+
+    def invoke(self, ctx: click.Context) -> int:
+        """Run the command, print its answer and return its exit code."""
+        as_json = ctx.params.pop("json")
+        answer: Answer = super().invoke(ctx)
+        for line in answer.notes:
+            click.echo(line, err=True)
+        if as_json:
+            name = ctx.command_path.partition(" ")[2]
+            _print(Output(FORMAT, name, answer.exit_code, None, answer.result))
+        elif answer.text:
+            click.echo(answer.text)
+        return answer.exit_code
+
+
+def show_failure(
+    error: CongenialError | click.ClickException | None, name: str, *, as_json: bool
+) -> int:
+    """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code.
+
+    Parameters
+    ----------
+    error : exception or None
+        None where the user interrupted.
+    name : str
+        Of the command.
+    as_json : bool
+    """
+    if isinstance(error, click.ClickException):
+        error.show()
+        code, failure = error.exit_code, Failure("UsageError", error.format_message())
+    elif error is not None:
+        click.echo(f"Error: {error}", err=True)
+        code, failure = UNUSABLE, Failure(type(error).__name__, str(error))
+    else:
+        click.echo(INTERRUPTION, err=True)
+        code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
+    if as_json:
+        _print(Output(FORMAT, name, code, failure, None))
+    return code
+
+
+def wants_json(arguments: Sequence[str]) -> bool:
+    """Whether arguments that need not be understood ask for JSON."""
+    options = arguments[: arguments.index("--")] if "--" in arguments else arguments
+    return "--json" in options
+
+
+def in_decimals(amount: Amount) -> dict[str, str]:
+    """Write an amount, every digit of it."""
+    return {"epsilon": amount.epsilon_text, "delta": amount.delta_text}
+
+
+def encoded(output: Output) -> bytes:
+    """Encode as one line of JSON in UTF-8; numbers that are none are null."""
+    import msgspec
+
+    return msgspec.json.encode(_plain(output), enc_hook=_written) + b"\n"
+
+
+def _print(output: Output) -> None:
+    # as bytes: a terminal's encoding has no say in what a program reads
+    sys.stdout.flush()
+    click.echo(encoded(output), nl=False)
+
+
+def _plain(output: Output) -> Output:
+    failure = output.error
+    if failure is None:
+        return output
+    told = Failure(failure.kind, _text(failure.message))
+    return Output(output.format, output.command, output.exit_code, told, output.result)
+
+
+def _written(value: Any) -> str:
+    if isinstance(value, Path):
+        return _text(str(value))
+    raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
+
+
+def _text(value: str) -> str:
+    """Write bytes of a file's name that are no text as escapes, which JSON can hold."""
+    return value.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,100 @@
+"""`congenial audit`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.commands.answer import DONE, FAILED, Answer, Command
+from congenial.commands.loading import compile_once, undisturbed
+from congenial.commands.names import PLAN
+
+if TYPE_CHECKING:
+    from congenial.auditing.finding import Finding
+    from congenial.certificate import Claim
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one check found; the fields of `Finding`, without the pair behind them."""
+
+    check: str
+    passed: bool
+    found: float
+    stated: float
+    pairs: int
+    outputs: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found, on made-up counts; `enumerated` is None where no law could be."""
+
+    passed: bool
+    guarantee: Claim
+    sentence: str
+    confidence: float
+    seed: int
+    enumerated: tuple[Found, ...] | None
+    drawn: tuple[Found, ...]
+
+
+@click.command("audit", cls=Command, short_help="Try the guarantee of PLAN on made-up counts.")
+@PLAN
+@click.option(
+    "--draws",
+    type=click.IntRange(min=100),
+    help="Draws of each dataset; by default 50,000, or 6,000 of images.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(min=0.5, max=1.0, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Draws refute a true claim with one minus this probability at most.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Of the draws, which are simulations.",
+)
+def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
+    """Hold PLAN's guarantee to its laws and to draws, on made-up counts.
+
+    Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
+    claim for what was enumerated alone, and draws never prove one.
+    """
+    with undisturbed():
+        from congenial.plan import read_plan
+        from congenial.progress import progress
+    read = read_plan(plan)
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
+        from congenial.audit_plan import as_text, audit_plan
+        from congenial.certificate import as_claim
+    with progress() as notify:
+        notify("auditing")
+        found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
+    guarantee = found.model.guarantee
+    result = Result(
+        found.passed,
+        as_claim(guarantee),
+        guarantee.sentence,
+        found.drawn.confidence,
+        found.seed,
+        None if found.exact is None else _plain(found.exact.findings),
+        _plain(found.drawn.findings),
+    )
+    return Answer(result, as_text(found), DONE if found.passed else FAILED)
+
+
+def _plain(findings: tuple[Finding, ...]) -> tuple[Found, ...]:
+    return tuple(
+        Found(f.check, f.passed, f.found, f.stated, f.pairs, f.outputs, f.detail) for f in findings
+    )

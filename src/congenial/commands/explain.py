@@ -1,0 +1,68 @@
+"""`congenial explain`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from congenial.commands.answer import Answer, Command, in_decimals
+from congenial.commands.loading import compile_once, undisturbed
+from congenial.commands.names import PLAN
+
+if TYPE_CHECKING:
+    from congenial.certificate import Claim
+    from congenial.explain import LevelForecast
+    from congenial.specification import Neighbours
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a release would do; `guarantee` and `worst_neighbours` as in a certificate."""
+
+    plan: dict[str, Any]
+    nodes: int
+    levels: tuple[LevelForecast, ...]
+    basis: str
+    route: str
+    guarantee: Claim
+    sentence: str
+    worst_neighbours: Neighbours
+    unused_levels: tuple[str, ...]
+    found_split: dict[str, float] | None
+    debit: dict[str, str] | None
+
+
+@click.command("explain", cls=Command)
+@PLAN
+def explain_command(plan: Path) -> Answer:
+    """Say what a release of PLAN will do, before anything is spent."""
+    with undisturbed():
+        from congenial.plan import read_plan
+    read = read_plan(plan)
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
+        from congenial.accounting.amounts import amount_of
+        from congenial.certificate import as_claim, plain_plan
+        from congenial.explain import as_text, explain
+    found = explain(read, plan.parent)
+    guarantee = found.guarantee
+    debit = None
+    if read.privacy.ledger is not None:
+        debit = in_decimals(amount_of(guarantee.epsilon, guarantee.delta))
+    result = Result(
+        plain_plan(read),
+        found.nodes,
+        found.forecasts,
+        found.basis,
+        found.route,
+        as_claim(guarantee),
+        guarantee.sentence,
+        found.worst,
+        found.unused,
+        found.found,
+        debit,
+    )
+    return Answer(result, as_text(found))

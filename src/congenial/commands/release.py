@@ -1,0 +1,142 @@
+"""`congenial release`: parses, calls, answers."""
+
+from __future__ import annotations
+
+import shlex
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.commands.answer import Answer, Command, in_decimals
+from congenial.commands.loading import compile_once, undisturbed
+from congenial.commands.names import OUT_DIRECTORY, PLAN
+
+if TYPE_CHECKING:
+    from congenial.certificate import Certificate
+    from congenial.ledger.records import Debit
+    from congenial.release import Released
+
+
+@dataclass(frozen=True)
+class Debited:
+    """What the plan's ledger has taken down, amounts in decimal digits."""
+
+    entry: str
+    dataset: str
+    label: str
+    cost: dict[str, str]
+    remaining: dict[str, str]
+    first: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """A release that was made; `certificate` is the one that was written."""
+
+    directory: Path
+    nodes: int
+    stamp: str | None
+    certificate: Certificate
+    debit: Debited | None
+    settled: bool
+
+
+@click.command("release", cls=Command)
+@PLAN
+@click.option("--out", required=True, type=OUT_DIRECTORY, help="Directory to make; required.")
+@click.option(
+    "--simulate",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Draw reproducibly from a seed. The result protects nobody and is stamped so.",
+)
+@click.option(
+    "--with-truth",
+    is_flag=True,
+    help="Write the confidential counts beside the released ones; with --simulate only.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def release_command(
+    plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
+) -> Answer:
+    """Make a release of PLAN, a TOML file."""
+    if with_truth and simulate is None:
+        raise click.UsageError(
+            "--with-truth writes confidential counts, which only a simulation may do; give "
+            "--simulate SEED as well, or leave --with-truth out."
+        )
+    with undisturbed():
+        from congenial.plan import read_plan
+        from congenial.progress import progress
+    read = read_plan(plan)
+    compile_once(read.method.name, quiet=quiet)
+    with undisturbed():
+        from congenial.release import release
+    with progress(quiet=quiet) as notify:
+        made = release(
+            read,
+            out,
+            base=plan.parent,
+            simulate=simulate,
+            with_truth=with_truth,
+            overwrite=overwrite,
+            notify=notify,
+        )
+    stamp = made.certificate.stamp
+    result = Result(
+        made.directory,
+        made.nodes,
+        stamp,
+        made.certificate,
+        None if made.debit is None else _plain(made.debit),
+        made.settled,
+    )
+    notes = () if made.settled else (_unsettled(made),)
+    if quiet:
+        return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))
+    return Answer(result, "\n".join(_summary(made)), notes=notes)
+
+
+def _plain(debit: Debit) -> Debited:
+    cost, remaining = in_decimals(debit.cost), in_decimals(debit.remaining)
+    return Debited(debit.entry, debit.dataset, debit.label, cost, remaining, debit.first)
+
+
+def _unsettled(made: Released) -> str:
+    return (
+        "The ledger could not be told that the release is written; the entry "
+        f"{made.debit.entry if made.debit else ''} stays unfinished, which counts as spent."
+    )
+
+
+def _summary(made: Released) -> list[str]:
+    certificate = made.certificate
+    lines = [] if certificate.stamp is None else [certificate.stamp]
+    lines += [
+        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet and "
+        "certificate.json.",
+        certificate.sentence,
+    ]
+    if certificate.left_out.rule is not None:
+        lines.append(
+            f"Rows for which {certificate.left_out.rule} does not hold were left out; "
+            f"{certificate.left_out.rows}."
+        )
+    lines += _debited(made)
+    return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
+
+
+def _debited(made: Released) -> list[str]:
+    debit, ledger = made.debit, made.certificate.plan["privacy"]["ledger"]
+    if debit is not None:
+        new = ", which is new to the ledger" if debit.first else ""
+        return [
+            f"Debited {debit.cost} to {debit.label!r} (dataset {debit.dataset}){new}; "
+            f"{debit.remaining} remain."
+        ]
+    if ledger is not None:
+        return ["The ledger was not touched: a simulation spends nothing and protects nobody."]
+    return []

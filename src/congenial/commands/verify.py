@@ -1,0 +1,57 @@
+"""`congenial verify`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.commands.answer import DONE, FAILED, Answer, Command
+from congenial.commands.loading import undisturbed
+from congenial.commands.names import RELEASE
+
+if TYPE_CHECKING:
+    from congenial.verify import Check
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was checked; a check has a name, whether it passed, and a detail."""
+
+    directory: Path
+    passed: bool
+    checks: tuple[Check, ...]
+
+
+@click.command("verify", cls=Command)
+@RELEASE
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path, exists=True),
+    help="The ledger that the plan names, where it is not beside DIRECTORY.",
+)
+def verify_command(directory: Path, ledger: Path | None) -> Answer:
+    """Check the release in DIRECTORY: files, numbers and claims.
+
+    Not checked, since nothing in the directory can tell: when the release was made, by which
+    versions and which route (made, versions and drawn.route in the certificate), a simulation's
+    seed, and whether the confidential rows were counted rightly. Nothing is signed.
+    """
+    with undisturbed():
+        from congenial.verify import verify
+    checks = verify(directory, ledger=ledger)
+    width = max(len(check.name) for check in checks)
+    lines = [
+        f"{'ok    ' if check.passed else 'FAILED'}  {check.name:{width}}  {check.detail}"
+        for check in checks
+    ]
+    failed = sum(not check.passed for check in checks)
+    lines.append(
+        f"{failed} of {len(checks)} checks failed; do not use this release."
+        if failed
+        else f"All {len(checks)} checks passed."
+    )
+    result = Result(directory, not failed, checks)
+    return Answer(result, "\n".join(lines), FAILED if failed else DONE)
