@@ -193,7 +193,7 @@ NAMED = [
     ),
     (
         cg.consistent(TREE) & cg.bounds(hi=2) & cg.bounds([9, *[-INF] * 4], [9, *[INF] * 4]),
-        "entry 0",
+        "node 'city' is bounded",
     ),
     (
         cg.bounds(0, 4) & cg.at_least([1, 1, 1, 0, 0], 13),

@@ -214,7 +214,7 @@ def test_bounds_on_counts_at_the_limit_of_double_precision_hold():
 
 
 def test_infeasible_bounds_name_the_entry():
-    with pytest.raises(InfeasibleError, match="entry 1"):
+    with pytest.raises(InfeasibleError, match="node '0/1'"):
         cg.condition(MECHANISM, cg.bounds([0, 5, 0], [9, 4, 9]))
 
 

@@ -186,7 +186,10 @@ def test_a_family_makes_up_for_what_its_parent_misses():
     [
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.4], tree), "'0' *; give|does not add up"),
         (lambda tree: cg.round_unbiased([3.0, 1.5], tree), "^z has shape"),
-        (lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree), "entry 0 of z is not finite"),
+        (
+            lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree),
+            "z is not finite .* at node '0'",
+        ),
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], 3), "int"),
         (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
     ],

@@ -172,7 +172,7 @@ def test_pins_are_not_proposed_and_noise_must_exist():
     with pytest.raises(ArgumentError, match="published exactly"):
         cg.condition(mechanism, need, "rejection", proposal=cg.Proposal(index=[0, 1]))
     part = cg.Additive(cg.DiscreteLaplace([1.0, np.inf, np.inf, 1.0]), tree)
-    with pytest.raises(UnsupportedError, match="entry 2 is not measured"):
+    with pytest.raises(UnsupportedError, match="node '0/2' is not measured"):
         cg.condition(part, need, "rejection")
     wide = cg.condition(
         part, need & cg.bounds(0, 9), "independence", proposal=cg.Proposal(scale=3.0)

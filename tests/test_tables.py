@@ -193,8 +193,8 @@ def test_counties_compile_in_less_than_a_second():
         (lambda: WORKLOADS["groups"].scales(None), "None was given for margins"),
         (lambda: WORKLOADS["groups"].scales({"grown": "2x"}), "scale of grown in people is '2x'"),
         (lambda: WORKLOADS["groups"].scales({"grown": [1.0, 2.0, 3.0]}), "as many as it has"),
-        (lambda: cg.bounds_margins("sex", lo="a"), "bounds 'a' and inf"),
-        (lambda: cg.bounds_margins("sex", hi=[[1], [2, 3]]), "arrays of the margin's shape"),
+        (lambda: cg.bounds_margins("sex", lo="a"), "lo='a'; give a number"),
+        (lambda: cg.bounds_margins("sex", hi=[[1], [2, 3]]), "or an array of them"),
         (lambda: people().tally(["F"]), "no mapping; give one column"),
     ],
 )

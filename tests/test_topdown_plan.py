@@ -60,7 +60,7 @@ def test_what_is_not_measured_is_the_sum_of_what_is_below():
                 cg.Additive(cg.DiscreteLaplace(np.where(TREE.is_leaf, np.inf, 1.0)), TREE), C
             ),
             UnsupportedError,
-            "'City/Arden/1' is neither measured",
+            "node 'City/Arden/1' is neither measured",
         ),
         (
             lambda: topdown_image(

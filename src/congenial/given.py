@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.errors import ArgumentError, StructureError
 from congenial.tree import Tree
 
+FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
@@ -27,6 +28,31 @@ def as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
         return np.asarray(given)
     except ValueError:
         raise ArgumentError(f"{what} have rows of different lengths; give one array.") from None
+
+
+def limits(call: str, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+    """Return bounds as arrays of float64; `call` is the function that was given them.
+
+    Raises
+    ------
+    ArgumentError
+        If they are no numbers, or nothing can satisfy them whatever the data.
+    """
+    sides = []
+    for side, given, none in (("lo", lo, -np.inf), ("hi", hi, np.inf)):
+        try:
+            array = np.array(given, dtype=np.float64)
+        except (TypeError, ValueError):
+            raise ArgumentError(
+                f"{call}() was given {side}={given!r}; give a number or an array of them."
+            ) from None
+        wrong = array[np.isnan(array) | (array == -none)]
+        if wrong.size:
+            raise ArgumentError(
+                f"{call}() was given {side}={wrong[0]}; give numbers, or {none} for no bound."
+            )
+        sides.append(array)
+    return sides[0], sides[1]
 
 
 def whole_counts(table: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:

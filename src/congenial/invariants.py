@@ -15,8 +15,9 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError
+from congenial.given import limits
 from congenial.margins import OnMargins, difference_rows, resolved
-from congenial.requirements import Requirements, determined
+from congenial.requirements import Requirements, determined, named
 from congenial.tree import Tree
 from congenial.workload import Workload
 
@@ -179,10 +180,7 @@ def exactly(nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer]) -> I
 
 def bounds(lo: npt.ArrayLike = -np.inf, hi: npt.ArrayLike = np.inf) -> Invariant:
     """Entries lie in ``[lo, hi]``; scalars or one value an entry; the bounds are public."""
-    low, high = _numbers("bounds", lo), _numbers("bounds", hi)
-    if np.isnan(low).any() or np.isnan(high).any():
-        raise ArgumentError("bounds() was given NaN; give numbers, or -inf and inf for no bound.")
-    return Invariant((Bounds(low, high),))
+    return Invariant((Bounds(*limits("bounds", lo, hi)),))
 
 
 def _numbers(name: str, given: npt.ArrayLike) -> FloatArray:
@@ -266,7 +264,7 @@ def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
 
 
 def _checked_bounds(
-    lo: FloatArray, hi: FloatArray, n: int, *, whole: bool
+    lo: FloatArray, hi: FloatArray, n: int, domain: Tree | Workload | None, *, whole: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Bring bounds to shape (n,), once they leave every entry a number, an integer if `whole`."""
     clash = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
@@ -274,8 +272,8 @@ def _checked_bounds(
     if clash.size:
         i = int(clash[0])
         raise InfeasibleError(
-            f"entry {i} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which leaves no "
-            f"{'integer' if whole else 'number'}; relax one of the two."
+            f"{named(domain, i)} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which "
+            f"leaves no {'integer' if whole else 'number'}; relax one of the two."
         )
     return lo, hi
 
@@ -336,7 +334,7 @@ def requirements(
                     f"a linear condition has {part.matrix.shape[1]} columns; give {n}."
                 )
             rows[type(part)].append((part.matrix, part.value))
-    lo, hi = _checked_bounds(lo, hi, n, whole=whole)
+    lo, hi = _checked_bounds(lo, hi, n, margins or imposed or domain, whole=whole)
     pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(p for *_, p in on_margins)])
     by_pin = pinned[pairs].any(axis=1)
     if not by_pin.all():

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
+from congenial.given import limits
 from congenial.invariants import Invariant
 from congenial.margins import AtLeastAsMany, ExactMargins, Level, MarginBounds, Side
 from congenial.table import Table, margin_names
@@ -72,19 +73,8 @@ def bounds_margins(
     level, table
         As for `exactly_margins`.
     """
-    try:
-        limits = [np.array(side, dtype=np.float64) for side in (lo, hi)]
-    except (TypeError, ValueError):
-        raise ArgumentError(
-            f"bounds_margins() was given the bounds {lo!r} and {hi!r}; give numbers, or arrays of "
-            "the margin's shape."
-        ) from None
-    if any(np.isnan(side).any() for side in limits):
-        raise ArgumentError(
-            "bounds_margins() was given NaN; give numbers, or -inf and inf for no bound."
-        )
-    names = margin_names(margin)
-    return Invariant((MarginBounds(names, limits[0], limits[1], level, _name(table)),))
+    low, high = limits("bounds_margins", lo, hi)
+    return Invariant((MarginBounds(margin_names(margin), low, high, level, _name(table)),))
 
 
 def at_least_as_many(

@@ -66,6 +66,10 @@ class Requirements:
         inner = np.flatnonzero(~self.tree.is_leaf)
         return Sums(inner, np.append(starts[inner], order.size), order)
 
+    def name(self, entry: int) -> str:
+        """Name an entry in a message."""
+        return named(self.workload or self.tree, entry)
+
     def adds_up(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
         """Whether integers add up along the tree or the workload, shape (...), for (..., n)."""
         if self.tree is not None and values.ndim == 1:
@@ -109,6 +113,15 @@ class Requirements:
         most = values.max() if hi.size == 1 and np.isfinite(hi[0]) else values
         low = np.isneginf(lo).all() or (least >= lo).all()
         return bool(low and (np.isposinf(hi).all() or (most <= hi).all()))
+
+
+def named(domain: Tree | Workload | None, entry: int) -> str:
+    """Name an entry in a message: by its place in a tree or a workload, by number without one."""
+    if domain is None:
+        return f"entry {entry}"
+    if isinstance(domain, Workload):
+        return f"entry {domain.name(entry)!r}"
+    return f"node {'/'.join(domain.path(entry))!r}"
 
 
 def _listed(values: FloatArray) -> FloatArray:

@@ -37,6 +37,7 @@ from congenial.conditioning.weights import Unary
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import named
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -118,10 +119,8 @@ class CutConditioned(Conditioned):
         system, cost = self.sums, self.cost
         if cost is None:
             raise AssertionError("made without a cost")
-        named = [
-            system.name(v) if v >= system.n else _named(self.mechanism, self.requirements, v)
-            for v in cost.cut[:4]
-        ]
+        domain = self.mechanism.domain or self.requirements.counted
+        first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
         estimate = (
             ""
@@ -133,7 +132,7 @@ class CutConditioned(Conditioned):
             if self.data_free
             else "Bounds apply: the law depends on the confidential counts, which is charged for."
         )
-        held = "" if not named else f"{len(cost.cut)} held values ({'; '.join(named)}{more})"
+        held = "" if not first else f"{len(cost.cut)} held values ({'; '.join(first)}{more})"
         carried = "" if cost.tally is None else "one sum that is carried along the others"
         opened = " and ".join(filter(None, (held, carried)))
         return (
@@ -188,13 +187,6 @@ class CutCost:
     def memory(self) -> int:
         """Bytes."""
         return 8 * self.entries + 8 * (len(self.cut) + 3) * self.assignments
-
-
-def _named(mechanism: Additive, need: Requirements, entry: int) -> str:
-    workload, tree = mechanism.workload or need.workload, mechanism.tree or need.tree
-    if workload is not None:
-        return workload.name(entry)
-    return f"entry {entry}" if tree is None else "/".join(tree.path(entry))
 
 
 def estimated(system: SumSystem, unary: Unary) -> CutCost | None:

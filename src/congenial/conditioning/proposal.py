@@ -19,6 +19,7 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.law import checked_scale
+from congenial.requirements import named
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -168,7 +169,7 @@ def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) ->
             f"{rest.size} entries follow from {index.size}, which takes too large a matrix; use "
             "sampler='exact'."
         )
-    _check_measured(spread, index)
+    _check_measured(spread, index, mechanism)
     solve = np.zeros((rest.size, index.size))
     column = {v: j for j, v in enumerate(index.tolist())}
     for i, v in enumerate(rest.tolist()):
@@ -306,7 +307,7 @@ def _all_entries(
             "continuous noise meets equalities with probability 0, so not all entries can be "
             "proposed; leave the proposal's index out."
         )
-    _check_measured(spread, np.arange(n))
+    _check_measured(spread, np.arange(n), mechanism)
     matrix = np.zeros((len(rows), n))
     for k, row in enumerate(rows):
         for v, a in row.items():
@@ -322,12 +323,12 @@ def _check_range(chosen: tuple[int, ...], n: int) -> None:
             raise ArgumentError(f"the proposal's index has {i}; give entries from 0 to {n - 1}.")
 
 
-def _check_measured(spread: FloatArray, index: IntArray) -> None:
+def _check_measured(spread: FloatArray, index: IntArray, mechanism: Additive) -> None:
     flat = index[~np.isfinite(spread[index])]
     if flat.size:
         raise UnsupportedError(
-            f"entry {flat[0]} is not measured, so there is no noise to propose for it; give "
-            "Proposal(scale=...), or an index that leaves it out."
+            f"{named(mechanism.domain, int(flat[0]))} is not measured, so there is no noise to "
+            "propose for it; give Proposal(scale=...), or an index that leaves it out."
         )
 
 

@@ -37,7 +37,7 @@ class Descent:
     ----------
     tree : Tree
     need : Requirements
-        Without linear conditions besides the tree.
+        Those of the tree, without further linear conditions.
     integer : bool
     """
 
@@ -105,7 +105,8 @@ class Descent:
     def _refuse(self, values: FloatArray) -> NoReturn:
         """Say why nothing was found."""
         need = self.need
-        values = checked_values(values, need.n, np.ones(need.n, dtype=np.bool_))
+        domain = need.workload or self.tree
+        values = checked_values(values, need.n, np.ones(need.n, dtype=np.bool_), domain)
         links = link(self.tree, need.n)
         # raises where what is imposed clashes
         prepare(links, need, np.zeros(0), values, np.ones(need.n), integer=self.integer)

@@ -18,12 +18,13 @@ from congenial.accounting.guarantee import (
 from congenial.clashes.check import check_feasible, not_tried
 from congenial.errors import ArgumentError
 from congenial.imaging.dense import LONGEST
+from congenial.imaging.draws import updated
 from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
 from congenial.imaging.shares import two_bin_factor
 from congenial.invariants import Invariant, Requirements, requirements
-from congenial.mechanisms.additive import Additive, checked_size, rolled_up
-from congenial.randomness import Randomness, resolve
+from congenial.mechanisms.additive import Additive
+from congenial.randomness import Randomness
 
 
 def image(
@@ -141,20 +142,8 @@ class Imaged:
         InfeasibleError
             If the values published exactly leave no consistent release.
         """
-        counts = self.mechanism.counts(x)
-        rows = checked_size(size)
-        source = resolve(rng)
-        need = self.requirements
-        if not _adds_up(need, counts):
-            raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
-        noisy = np.where(need.pinned, counts, self.mechanism.sample(counts, rows, source))
-        shape = (rows, need.n)
-        out: FloatArray | IntArray = np.empty(shape)
-        if self.integer:
-            out = np.empty(shape, dtype=np.int64)
-        for r in range(rows):
-            out[r] = self.projector.apply(noisy[r], source)
-        return out[0] if size is None else out
+        apply = self.projector.apply
+        return updated(self.mechanism, self.requirements, apply, x, size, rng, integer=self.integer)
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
@@ -232,10 +221,3 @@ class Imaged:
             "The move looks at nothing but the noisy values and what is published exactly, so it "
             "costs no privacy; where bounds bind it adds bias."
         ) + (f" {left}" if (left := not_tried(need)) else "")
-
-
-def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> bool:
-    if need.sums is None or counts.dtype.kind == "i":
-        return bool(need.adds_up(counts))
-    gaps = np.abs(need.sums.gaps(counts))
-    return bool((gaps <= 1e-9 * (1.0 + np.abs(counts).max())).all())

@@ -9,9 +9,10 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
 from congenial.given import as_array
-from congenial.invariants import Requirements
 from congenial.kernels.project_check import certify, reach, settle
+from congenial.requirements import Requirements, named
 from congenial.tree import Tree
+from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -48,10 +49,6 @@ class Links:
     children: IntArray
     downward: IntArray
     is_root: npt.NDArray[np.bool_]
-
-    def name(self, v: int) -> str:
-        """Name a node in a message."""
-        return f"sum {v - self.n}" if v >= self.n else f"node {'/'.join(self.tree.path(v))!r}"
 
 
 @dataclass(frozen=True, eq=False)
@@ -121,9 +118,15 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
 
 
 def checked_values(
-    y: npt.ArrayLike, n: int, needed: npt.NDArray[np.bool_], name: str = "y"
+    y: npt.ArrayLike,
+    n: int,
+    needed: npt.NDArray[np.bool_],
+    domain: Tree | Workload | None,
+    name: str = "y",
 ) -> FloatArray:
-    """Return `y` as float64 of shape (n,), 0 where it is not needed; `name` is the argument's.
+    """Return `y` as float64 of shape (n,), 0 where it is not needed.
+
+    Entries have their names in `domain`; `name` is the argument's.
 
     Raises
     ------
@@ -134,7 +137,8 @@ def checked_values(
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
     if bad.size:
         raise ArgumentError(
-            f"entry {bad[0]} of {name} is not finite or beyond 2^53 in size; give smaller numbers."
+            f"{name} is not finite or beyond 2^53 in size at {named(domain, int(bad[0]))}; give "
+            "smaller numbers."
         )
     return values
 
@@ -200,9 +204,11 @@ def prepare(
     hi = np.concatenate((need.hi, np.full(sums.size, np.inf)))
     if integer:
         lo, hi = np.ceil(lo), np.floor(hi)
-        _refuse(links, fixed & (y != np.rint(y)), "is to equal a number that is not an integer")
-    _refuse(links, lo > hi, "has bounds that exclude each other")
-    _refuse(links, fixed & ((y < lo) | (y > hi)), "is to equal a value outside its own bounds")
+        wrong = fixed & (y != np.rint(y))
+        _refuse(links, need, wrong, "is to equal a number that is not an integer")
+    _refuse(links, need, lo > hi, "has bounds that exclude each other")
+    wrong = fixed & ((y < lo) | (y > hi))
+    _refuse(links, need, wrong, "is to equal a value outside its own bounds")
     known = fixed | (w > 0)
     center = np.zeros(y.size)
     settle(links.starts, links.children, links.downward, links.is_root, known, y, center)
@@ -212,17 +218,22 @@ def prepare(
     clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
     if clash >= 0:
         raise InfeasibleError(
-            f"what is imposed on {links.name(clash)} and on the nodes below it clashes: no values "
-            "add up; relax bounds there, or publish fewer of these nodes exactly."
+            f"what is imposed on {_name(links, need, clash)} and on what is below it clashes: no "
+            "values add up; relax bounds there, or publish fewer counts exactly there."
         )
     prefer = np.where(known, y, np.clip(-center, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)
 
 
-def _refuse(links: Links, wrong: npt.NDArray[np.bool_], why: str) -> None:
+def _name(links: Links, need: Requirements, v: int) -> str:
+    return f"sum {v - links.n}" if v >= links.n else need.name(v)
+
+
+def _refuse(links: Links, need: Requirements, wrong: npt.NDArray[np.bool_], why: str) -> None:
     if wrong.any():
         v = int(np.flatnonzero(wrong)[0])
-        raise InfeasibleError(f"{links.name(v)} {why}; change its bounds or what it must equal.")
+        told = f"{_name(links, need, v)} {why}; change its bounds or what it must equal."
+        raise InfeasibleError(told)
 
 
 def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:

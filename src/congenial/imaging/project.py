@@ -223,7 +223,8 @@ class Projector:
             if found is not None:
                 return found
         source = resolve(source)
-        values = checked_values(y, self.need.n, self.need.pinned | (self.weight > 0))
+        needed = self.need.pinned | (self.weight > 0)
+        values = checked_values(y, self.need.n, needed, self.need.workload or self.need.tree)
         need = self.need.settled(values)
         if self.forest is None:
             return self._apply_general(need, values, source)

@@ -90,13 +90,14 @@ def checked_shares(
         heavy = free[(shares[free] > 0) & (weight[free] > weight[free].min())]
         if heavy.size:
             raise ArgumentError(
-                f"beta moves entry {heavy[0]}, which weighs more than another of its sum, so the "
-                "result is not closest; give shares to the entries of least weight only."
+                f"beta moves {need.name(int(heavy[0]))}, which weighs more than another of its "
+                "sum, so the result is not closest; give shares to entries of least weight only."
             )
     stray = np.flatnonzero(given.ravel() * (shares == 0)) if given.ndim else np.zeros(0)
     if stray.size:
         raise ArgumentError(
-            f"beta moves entry {stray[0]}, which is pinned or in no sum; give it the share 0."
+            f"beta moves {need.name(int(stray[0]))}, which is pinned or in no sum; give it the "
+            "share 0."
         )
     return shares
 

@@ -12,10 +12,12 @@ from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarant
 from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.descent import Descent
+from congenial.imaging.draws import updated
 from congenial.imaging.problem import FloatArray, IntArray
 from congenial.invariants import Invariant, Requirements, requirements
-from congenial.mechanisms.additive import Additive, checked_size
+from congenial.mechanisms.additive import Additive
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import named
 from congenial.tree import Tree
 from congenial.workload import Workload
 
@@ -88,7 +90,7 @@ def topdown(
 def _covered(
     invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
 ) -> Requirements:
-    """Resolve an invariant, if it is of pins and bounds on the tree."""
+    """Resolve an invariant, if it is of pins and bounds on the tree, which is imposed as well."""
     need = requirements(invariant, len(tree), domain, whole=whole)
     if need.equalities[1].size or need.inequalities[1].size:
         raise UnsupportedError(
@@ -98,7 +100,8 @@ def _covered(
         raise ArgumentError(
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
-    check_feasible(replace(need, tree=tree), invariant, whole=whole)
+    need = replace(need, tree=tree, workload=domain if isinstance(domain, Workload) else None)
+    check_feasible(need, invariant, whole=whole)
     return need
 
 
@@ -133,10 +136,10 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
     need = _covered(invariant, mechanism.domain or tree, tree, whole=True)
     open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
     if open_[tree.leaves].any():
-        name = "/".join(tree.path(int(tree.leaves[open_[tree.leaves]][0])))
+        leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
         raise UnsupportedError(
-            f"the leaf {name!r} is neither measured nor published exactly, so topdown has nothing "
-            "to share its parent's count by; give every leaf a finite scale."
+            f"{leaf} is neither measured nor published exactly, so topdown has nothing to share "
+            "the count above it by; give it a finite scale."
         )
     return TopDown(mechanism, need)
 
@@ -184,18 +187,8 @@ class TopDown:
         InfeasibleError
             If the values published exactly leave no consistent release.
         """
-        counts = self.mechanism.counts(x)
-        rows, source, tree = checked_size(size), resolve(rng), self._tree
-        if not tree.is_consistent(counts):
-            raise ArgumentError(
-                "x does not add up along the tree; roll leaf counts up with tree.roll_up."
-            )
-        noisy = self.mechanism.sample(counts, rows, source)
-        noisy = np.where(self.requirements.pinned, counts, noisy)
-        out = np.empty((rows, len(tree)), dtype=np.int64)
-        for r in range(rows):
-            out[r] = self.apply(noisy[r], source)
-        return out[0] if size is None else out
+        drawn = updated(self.mechanism, self.requirements, self.apply, x, size, rng, integer=True)
+        return drawn.astype(np.int64, copy=False)
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Impose the invariant on one vector of noisy counts; pins hold their exact values."""

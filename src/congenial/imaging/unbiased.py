@@ -10,6 +10,7 @@ from congenial.imaging.active_set import levels
 from congenial.imaging.problem import LARGEST, TOLERANCE, IntArray, checked_values, link
 from congenial.kernels.dependent import DONE, round_down, to_grid
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import named
 from congenial.tree import Tree
 from congenial.workload import Workload
 
@@ -84,7 +85,7 @@ def round_unbiased(
             "that are nested."
         )
     n = len(found)
-    values = checked_values(z, n, np.ones(n, dtype=np.bool_), "z")
+    values = checked_values(z, n, np.ones(n, dtype=np.bool_), tree, "z")
     source = resolve(rng)
     laid = levels(link(found, n))
     whole, part = np.empty(n), np.empty(n, dtype=np.int64)
@@ -93,7 +94,7 @@ def round_unbiased(
     if wrong >= 0:
         node = int(laid.order[wrong]) if laid.order.size else wrong
         raise ArgumentError(
-            f"z does not add up at node {'/'.join(found.path(node))!r}; give values that do, as "
+            f"z does not add up at {named(tree, node)}; give values that do, as "
             "project() returns them."
         )
     out = np.empty(n)

@@ -133,7 +133,7 @@ def pose(
             "make sums of linear() nodes of it."
         )
     measured = np.isfinite(mechanism.scales)
-    values = _measurements(y, measured | need.pinned)
+    values = _measurements(y, measured | need.pinned, need)
     lo = np.where(need.pinned, values, np.ceil(need.lo))
     hi = np.where(need.pinned, values, np.floor(need.hi))
     if (need.pinned & ((values < need.lo) | (values > need.hi))).any():
@@ -141,7 +141,7 @@ def pose(
     floor = lo.copy()
     if nonnegative_leaves:
         floor[tree.leaves] = np.maximum(floor[tree.leaves], 0.0)
-    _check_feasible(tree, floor, hi)
+    _check_feasible(tree, need, floor, hi)
     implied = np.zeros(len(tree), dtype=np.bool_)
     trees.mark_implied(
         read_only(tree.parents),
@@ -155,7 +155,7 @@ def pose(
     return Problem(tree, mechanism, need, values, measured & ~need.pinned, lo, hi)
 
 
-def _measurements(y: npt.ArrayLike, needed: BoolArray) -> IntArray:
+def _measurements(y: npt.ArrayLike, needed: BoolArray, need: Requirements) -> IntArray:
     array = np.asarray(y)
     if array.shape != needed.shape or array.dtype.kind not in "iuf":
         raise ArgumentError(
@@ -166,13 +166,13 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray) -> IntArray:
     wrong = np.flatnonzero(needed & ~((real == np.rint(real)) & (np.abs(real) <= _LARGEST)))
     if wrong.size:
         raise ArgumentError(
-            f"entry {wrong[0]} of y is no integer of at most 2^52 in size; give the noisy "
-            "measurements as they were made, or an infinite scale where there is none."
+            f"y is no integer of at most 2^52 in size at {need.name(int(wrong[0]))}; give the "
+            "noisy measurements as they were made, or an infinite scale where there is none."
         )
     return np.where(needed, real, 0.0).astype(np.int64)
 
 
-def _check_feasible(tree: Tree, lo: FloatArray, hi: FloatArray) -> None:
+def _check_feasible(tree: Tree, need: Requirements, lo: FloatArray, hi: FloatArray) -> None:
     """Check that some tree of counts lies within bounds."""
     low, high = lo.copy(), hi.copy()
     for level in range(tree.depth - 1, 0, -1):
@@ -187,6 +187,6 @@ def _check_feasible(tree: Tree, lo: FloatArray, hi: FloatArray) -> None:
     if (low > high).any():
         node = int(np.flatnonzero(low > high)[0])
         raise InfeasibleError(
-            f"no counts below node {tree.names[node]!r} satisfy the bounds and the values "
+            f"no counts below {need.name(node)} satisfy the bounds and the values "
             "published exactly; relax one of them."
         )
