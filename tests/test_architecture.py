@@ -53,6 +53,7 @@ LAYERS = (
     ("certificate",),
     ("release",),
     ("contents",),
+    ("reading",),
     ("verify",),
     ("explain",),
     ("audit_plan",),

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
         error_margins,
         simultaneous_error_margins,
     )
-    from congenial.inference.likelihood import log_likelihood
+    from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
     from congenial.inference.posterior import posterior
     from congenial.inference.priors import Prior
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from congenial.mechanisms.laplace import Laplace
     from congenial.mixtures import mixture
     from congenial.randomness import secure, seeded
+    from congenial.reading import read_release
     from congenial.table import Table
     from congenial.tree import Tree
     from congenial.workload import Workload
@@ -87,10 +88,12 @@ _HOME = {
     "image": "imaging.image",
     "linear": "invariants",
     "log_likelihood": "inference.likelihood",
+    "log_likelihood_gradient": "inference.likelihood",
     "mixture": "mixtures",
     "nonnegative": "invariants",
     "posterior": "inference.posterior",
     "project": "imaging.project",
+    "read_release": "reading",
     "round_unbiased": "imaging.unbiased",
     "secure": "randomness",
     "seeded": "randomness",
@@ -136,10 +139,12 @@ __all__ = [
     "image",
     "linear",
     "log_likelihood",
+    "log_likelihood_gradient",
     "mixture",
     "nonnegative",
     "posterior",
     "project",
+    "read_release",
     "round_unbiased",
     "secure",
     "seeded",

@@ -7,6 +7,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.conditioned import Conditioned
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.inference.evidence import Gradient
 from congenial.inference.posterior import Posterior
 from congenial.inference.priors import Prior
 from congenial.inference.problem import pose
@@ -60,6 +61,64 @@ def log_likelihood(
     >>> round(float(log_likelihood([5, 2, 3], K, cg.Prior([1.5, 3.0]))), 4)
     -3.0197
     """
+    released = _checked(z, conditioned)
+    if not isinstance(x, Prior):
+        rows = np.asarray(x)
+        if rows.ndim == 2:
+            return np.array([float(conditioned.log_prob(released, row)) for row in rows])
+        return float(conditioned.log_prob(released, rows))
+    law = _counts_given(released, conditioned, x)
+    if law is None:
+        return -np.inf
+    # what is published exactly has noise 0 in the normaliser too
+    exact = law.problem.pinned & np.isfinite(conditioned.mechanism.scales)
+    noise, scales = conditioned.mechanism.noise, conditioned.mechanism.scales
+    at_pins = float(noise.log_pmf(np.zeros(exact.size), scales)[exact].sum())
+    return law.log_evidence() + at_pins - conditioned.log_mass
+
+
+def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: Prior) -> Gradient:
+    """Derivatives of `log_likelihood` by the means and dispersions of a model, exact.
+
+    Parameters
+    ----------
+    z : array_like of int, shape (n,)
+        The release.
+    conditioned : Conditioned
+    prior : Prior
+
+    Returns
+    -------
+    Gradient
+        ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+
+    Raises
+    ------
+    ArgumentError
+        As `log_likelihood`, and if the release is not possible.
+    UnsupportedError
+        As `log_likelihood`.
+
+    Notes
+    -----
+    Each is the posterior mean of the derivative of the log prior, since the normaliser is the same
+    for all counts.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
+    >>> log_likelihood_gradient([5, 2, 3], K, cg.Prior([1.5, 3.0])).mean.round(4).tolist()
+    [0.2369, 0.0062]
+    """
+    law = _counts_given(_checked(z, conditioned), conditioned, prior)
+    if law is None:
+        raise ArgumentError("z does not add up, so that no counts give it; give a release.")
+    return law.log_evidence_gradient()
+
+
+def _checked(z: npt.ArrayLike, conditioned: Conditioned) -> npt.NDArray[np.int64]:
     if not isinstance(conditioned, Conditioned):
         raise ArgumentError(
             f"a {type(conditioned).__name__} was given; give what congenial.condition() makes."
@@ -69,11 +128,13 @@ def log_likelihood(
         raise ArgumentError(
             f"z has shape {released.shape}; give one release, {conditioned.mechanism.n} values."
         )
-    if not isinstance(x, Prior):
-        rows = np.asarray(x)
-        if rows.ndim == 2:
-            return np.array([float(conditioned.log_prob(released, row)) for row in rows])
-        return float(conditioned.log_prob(released, rows))
+    return released
+
+
+def _counts_given(
+    released: npt.NDArray[np.int64], conditioned: Conditioned, prior: Prior
+) -> Posterior | None:
+    """Return the law of the counts given a release; None where no counts give it."""
     if not conditioned.data_free:
         raise UnsupportedError(
             "under inequalities the normaliser depends on the counts, which a model sums over; "
@@ -83,14 +144,10 @@ def log_likelihood(
     if need.tree is None:
         raise UnsupportedError("models are for releases on a tree; impose consistent(tree).")
     if not need.tree.is_consistent(released):
-        return -np.inf
+        return None
     known = consistent(need.tree) & bounds(-np.inf, np.inf)
     if need.pinned.any():
         known = known & exactly(np.flatnonzero(need.pinned).tolist())
-    x.panjer(need.tree.leaves.size)
+    prior.panjer(need.tree.leaves.size)
     problem = pose(released, conditioned.mechanism, known, nonnegative_leaves=True)
-    # what is published exactly has noise 0 in the normaliser too
-    exact = problem.pinned & np.isfinite(conditioned.mechanism.scales)
-    noise, scales = conditioned.mechanism.noise, conditioned.mechanism.scales
-    at_pins = float(noise.log_pmf(np.zeros(exact.size), scales)[exact].sum())
-    return Posterior(problem, x).log_evidence() + at_pins - conditioned.log_mass
+    return Posterior(problem, prior)

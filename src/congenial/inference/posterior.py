@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,10 @@ from congenial.conditioning.query import marginal_table
 from congenial.conditioning.windows import improper_ends
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.project import project
+from congenial.inference import evidence, exports
 from congenial.inference import tables as weighted
+from congenial.inference.batches import in_batches, truths
+from congenial.inference.evidence import Gradient
 from congenial.inference.fitting import fit
 from congenial.inference.points import least_absolute
 from congenial.inference.priors import Prior
@@ -267,7 +270,7 @@ class Posterior:
         at = [self.problem.tree.find(node) for node in nodes]
         if not at:
             raise ArgumentError("no node is named; give at least one.")
-        total = self._in_batches(size, rng, lambda z: z[:, at].sum(axis=1))
+        total = self._ask(size, rng, lambda z: z[:, at].sum(axis=1))
         values, counts = np.unique(total, return_counts=True)
         full = np.zeros(int(values[-1] - values[0]) + 1)
         full[values - values[0]] = counts / total.size
@@ -296,17 +299,7 @@ class Posterior:
             Share of the draws and its standard error, as if one draw more were in it and one more
             were not.
         """
-
-        def checked(z: IntArray) -> IntArray:
-            found = np.asarray(event(z))
-            if found.shape != (z.shape[0],) or found.dtype.kind != "b":
-                raise ArgumentError(
-                    f"the event gave shape {found.shape} and dtype {found.dtype}; give one truth "
-                    "value for each of the draws."
-                )
-            return found.astype(np.int64)
-
-        hits = self._in_batches(size, rng, checked)
+        hits = self._ask(size, rng, truths(event))
         share = (hits.sum() + 1.0) / (hits.size + 2.0)
         return Estimate(float(hits.mean()), float(np.sqrt(share * (1.0 - share) / hits.size)))
 
@@ -321,16 +314,54 @@ class Posterior:
         UnsupportedError
             If the prior is flat: its counts have no probabilities.
         """
+        return evidence.log_evidence(self.problem, self._given_prior, self._tables[0])
+
+    def log_evidence_gradient(self) -> Gradient:
+        """Derivatives of `log_evidence` by the prior's means and dispersions, exact.
+
+        Returns
+        -------
+        Gradient
+            ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+
+        Raises
+        ------
+        UnsupportedError
+            If the prior is flat.
+        """
+        return evidence.gradient(self.problem, self._given_prior, *self._tables)
+
+    @property
+    def _given_prior(self) -> Prior:
         if self.prior is None:
             raise UnsupportedError("a flat prior gives no evidence; give a prior of the counts.")
-        problem, leaf = self.problem, self.problem.tree.leaves
-        noise, scales = problem.mechanism.noise, problem.mechanism.scales
-        at_mode = noise.log_pmf(np.zeros(self.n), scales)[problem.measured].sum()
-        # the tables' weights are 1 at a count of 0
-        counts = np.where(problem.pinned[leaf], problem.y[leaf], 0)
-        return exact.log_sum(self._tables[0]) + float(
-            at_mode + self.prior.log_pmf(counts.astype(np.int64)).sum()
-        )
+        return self.prior
+
+    def to_arviz(
+        self,
+        draws: int = 1000,
+        *,
+        rng: Randomness | None = None,
+        level_names: Sequence[str] | None = None,
+    ) -> Any:
+        """Independent draws, measurements and scales as ArviZ takes them.
+
+        Parameters
+        ----------
+        draws : int
+        rng : Randomness, optional
+        level_names : sequence of str, optional
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            See `congenial.inference.exports.inference_data`. Needs the extra `inference`.
+        """
+        exports.check_installed()
+        groups = {"posterior": {"count": self.sample(draws, rng)}, **self.problem.groups}
+        told = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
+        tree = self.problem.tree
+        return exports.inference_data(tree, groups, level_names=level_names, attributes=told)
 
     def explain(self) -> str:
         """Say what is drawn from, and how exactly."""
@@ -343,17 +374,11 @@ class Posterior:
             "It uses only what was measured, so that it costs no privacy."
         )
 
-    def _in_batches(
+    def _ask(
         self, size: int, rng: Randomness | None, ask: Callable[[IntArray], IntArray]
     ) -> IntArray:
-        """Ask a question of many draws, some at a time."""
-        rows = checked_size(size)
-        if rows < 1:
-            raise ArgumentError("size is 0; give a positive number of draws.")
         source = resolve(rng)
-        batch = max(1, 2**24 // self.n)
-        parts = [min(batch, rows - begin) for begin in range(0, rows, batch)]
-        return np.concatenate([ask(self.sample(count, source)) for count in parts])
+        return in_batches(lambda count: self.sample(count, source), size, self.n, ask)
 
     @property
     def _limits(self) -> tuple[FloatArray, FloatArray]:

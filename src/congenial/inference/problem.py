@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -53,6 +54,16 @@ class Problem:
     def pinned(self) -> BoolArray:
         """Entries whose values are published exactly."""
         return self.requirements.pinned
+
+    @property
+    def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """What was measured and how, by ArviZ's names of groups; NaN where nothing was."""
+        known = self.measured | self.pinned
+        scale = np.where(self.pinned, 0.0, self.mechanism.scales)
+        return {
+            "observed_data": {"measurement": np.where(known, self.y, np.nan)},
+            "constant_data": {"scale": scale, "published_exactly": self.pinned},
+        }
 
     def around(self, guess: FloatArray) -> IntArray:
         """Return a tree of counts that adds up, near the measurements of the leaves.

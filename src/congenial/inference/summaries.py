@@ -13,8 +13,27 @@ FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 
-def summaries(tables: Tables, n: int, is_leaf: npt.NDArray[np.bool_], alpha: float) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 6)."""
+def summaries(
+    tables: Tables,
+    n: int,
+    is_leaf: npt.NDArray[np.bool_],
+    alpha: float,
+    dispersion: FloatArray | None = None,
+    base: IntArray | None = None,
+) -> FloatArray:
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 7).
+
+    Parameters
+    ----------
+    tables : Tables
+    n : int
+    is_leaf : ndarray of bool, shape (n,)
+    alpha : float
+    dispersion : ndarray of float64, shape (n,), optional
+        Nodes where it is positive have a `congenial.kernels.marginals.rise` too.
+    base : ndarray of int64, shape (n,), optional
+        What the tables' values are counted from, for `dispersion`.
+    """
     network = tables.network
     width = tables.hi - tables.lo + 1
     ends = np.zeros(network.slots, dtype=np.bool_)
@@ -25,9 +44,10 @@ def summaries(tables: Tables, n: int, is_leaf: npt.NDArray[np.bool_], alpha: flo
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     where = tables.lo, tables.hi, tables.offset, tables.table
-    kernels.marginals(
-        n, *program, network.left, *where, network.slot_class, ends, alpha, begins, out
-    )
+    rising = np.zeros(n) if dispersion is None else dispersion
+    origin = np.zeros(n, dtype=np.int64) if base is None else base
+    shape = network.left, *where, network.slot_class, ends, rising, origin
+    kernels.marginals(n, *program, *shape, alpha, begins, out)
     return out
 
 

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.descend import LINK, ROOT
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH = range(6)
-SUMMARIES = 6
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE = range(7)
+SUMMARIES = 7
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
 
@@ -44,9 +46,37 @@ def _top(p):
     return top
 
 
+@njit(inner=True)
+def digamma(x):
+    """Derivative of log Gamma at x > 0 (DLMF 5.5.2 up to 10, then 5.11.2)."""
+    below = 0.0
+    while x < 10.0:
+        below += 1.0 / x
+        x += 1.0
+    s = 1.0 / (x * x)
+    tail = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132)))))
+    return math.log(x) - 0.5 / x - tail - below
+
+
+@njit()
+def rise(p, lo, dispersion):
+    """Return the mean of digamma(k + dispersion) - digamma(dispersion) under weights p at k >= 0.
+
+    Weights begin at k = `lo`; those below 0 must be 0.
+    """
+    at = digamma(lo + dispersion) - digamma(dispersion) if lo > 0.0 else 0.0
+    total = found = 0.0
+    for i in range(p.size):
+        if lo + i > 0.0 and i > 0:
+            at += 1.0 / (lo + i - 1.0 + dispersion)
+        total += p[i]
+        found += p[i] * at
+    return found / total
+
+
 @njit()
 def summarise(p, lo, alpha, out):
-    """Fill `out` (6,) with the mean, variance, median, shortest interval and reach of weights `p`.
+    """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
 
     The interval has probability 1 - alpha at least; of several that are as short the one with
     most. So has -reach .. reach.
@@ -112,9 +142,27 @@ def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
 
 @njit()
 def marginals(
-    n, op, first, second, third, left, lo, hi, offset, table, slot_class, ends, alpha, room_at, out
+    n,
+    op,
+    first,
+    second,
+    third,
+    left,
+    lo,
+    hi,
+    offset,
+    table,
+    slot_class,
+    ends,
+    dispersion,
+    base,
+    alpha,
+    room_at,
+    out,
 ):
-    """Fill `out` (n, 6) with the summaries of each node's marginal law.
+    """Fill `out` (n, 7) with the summaries of each node's marginal law.
+
+    Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
@@ -180,6 +228,8 @@ def marginals(
                 for k in range(width):
                     law[k] = outside[k] * table[offset[c] + k]
                 summarise(law[:width], float(lo[c]), alpha, out[child])
+                r = dispersion[child]
+                out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
                 if ends[child]:
                     stack[room_at[size] + freed[size]] = begin
                     freed[size] += 1

@@ -1,0 +1,71 @@
+"""The probability of measurements under a prior of the counts, and how it moves with the prior."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning import exact
+from congenial.conditioning.exact import Tables
+from congenial.inference.priors import Prior
+from congenial.inference.problem import Problem
+from congenial.inference.summaries import summaries
+from congenial.kernels import marginals as kernels
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+
+
+class Gradient(NamedTuple):
+    """Derivatives by the mean and the dispersion of every leaf, each of shape (leaves,).
+
+    For one mean that all leaves share, sum them; for parameters of a model, the chain rule does it.
+    """
+
+    mean: FloatArray
+    dispersion: FloatArray
+
+
+def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
+    """Log probability of the measurements, summed over all counts.
+
+    Parameters
+    ----------
+    problem : Problem
+    prior : Prior
+    tables : Tables
+        Of both, whose weights are 1 at a count of 0.
+    """
+    leaf = problem.tree.leaves
+    noise, scales = problem.mechanism.noise, problem.mechanism.scales
+    at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
+    counts = np.where(problem.pinned[leaf], problem.y[leaf], 0).astype(np.int64)
+    return exact.log_sum(tables) + float(at_mode + prior.log_pmf(counts).sum())
+
+
+def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
+    """Derivatives of `log_evidence`: posterior means of those of the log prior (Fisher's identity).
+
+    Parameters
+    ----------
+    problem : Problem
+    prior : Prior
+    tables : Tables
+    center : ndarray of int64, shape (n,)
+        What the values of the tables are counted from.
+    """
+    tree, n = problem.tree, len(problem.tree)
+    leaf = tree.leaves
+    m = np.broadcast_to(prior.mean, leaf.shape)
+    r = np.broadcast_to(prior.dispersion, leaf.shape)
+    poisson = np.isinf(r)
+    wanted = np.zeros(n)
+    wanted[leaf] = np.where(poisson, 0.0, r)
+    found = summaries(tables, n, tree.is_leaf, 0.5, wanted, center)[leaf]
+    k = found[:, kernels.MEAN] + center[leaf]
+    with np.errstate(invalid="ignore"):
+        over = np.where(poisson, 1.0, r / (m + r))
+        by_dispersion = found[:, kernels.RISE] + np.log(over) + (m - k) / (m + r)
+    return Gradient((k / m - 1.0) * over, np.where(poisson, 0.0, by_dispersion))

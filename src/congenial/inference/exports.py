@@ -1,0 +1,100 @@
+"""Posteriors and releases in the form that ArviZ takes: one table of draws with named nodes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial import __version__
+from congenial.errors import UnsupportedError
+from congenial.tree import Tree
+
+Values = npt.NDArray[Any]
+
+
+def check_installed() -> None:
+    """Check that ArviZ is there, before anything is drawn for it.
+
+    Raises
+    ------
+    UnsupportedError
+        If it is not.
+    """
+    try:
+        import arviz  # noqa: F401
+        import xarray  # noqa: F401
+    except ImportError as cause:
+        raise UnsupportedError(
+            "to_arviz needs ArviZ, which is not installed; run pip install 'congenial[inference]'."
+        ) from cause
+
+
+def inference_data(
+    tree: Tree,
+    groups: Mapping[str, Mapping[str, Values]],
+    *,
+    level_names: Sequence[str] | None = None,
+    attributes: Mapping[str, str | float] | None = None,
+) -> Any:
+    """Put values of nodes together as ArviZ's groups.
+
+    Parameters
+    ----------
+    tree : Tree
+    groups : mapping of str to mapping of str to ndarray
+        Variables by ArviZ's names of groups. Those of "posterior" have shape (draws, n), all
+        others (n,).
+    level_names : sequence of str, optional
+        One a level; its number where not given.
+    attributes : mapping of str to str or float, optional
+        Put on every group.
+
+    Returns
+    -------
+    arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+        Coordinates of `node` are names, or paths where a name occurs more than once; each has a
+        `level`.
+
+    Raises
+    ------
+    UnsupportedError
+        If ArviZ is not installed.
+    """
+    check_installed()
+    import arviz
+    import xarray
+
+    told = {
+        "inference_library": "congenial",
+        "inference_library_version": __version__,
+        **(attributes or {}),
+    }
+    level: Values = tree.level
+    if level_names is not None:
+        level = np.array(level_names)[level]
+    node = {"node": ("node", labels(tree)), "level": ("node", level)}
+    datasets = {}
+    for group, variables in groups.items():
+        dims = ("chain", "draw", "node") if group == "posterior" else ("node",)
+        held = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
+        datasets[group] = xarray.Dataset(held, coords=node, attrs=told)
+        if group == "posterior":
+            draws = datasets[group].sizes["draw"]
+            datasets[group] = datasets[group].assign_coords(chain=[0], draw=np.arange(draws))
+    if int(arviz.__version__.split(".")[0]) < 1:
+        return arviz.InferenceData(attrs=told, **datasets)
+    whole = xarray.DataTree.from_dict(datasets)
+    whole.attrs.update(told)
+    return whole
+
+
+def labels(tree: Tree) -> list[str]:
+    """Name every node as `Tree.find` knows it: by its name, or by its path where that is shared."""
+    times = Counter(tree.names)
+    return [
+        name if times[name] == 1 else "/".join(tree.path(v)) for v, name in enumerate(tree.names)
+    ]

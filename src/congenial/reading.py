@@ -1,0 +1,203 @@
+"""`read_release(directory)`: a release as its readers use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial import files
+from congenial.certificate import Certificate, read_certificate
+from congenial.conditioning.conditioned import Conditioned
+from congenial.contents import Contents, read_contents
+from congenial.errors import ArgumentError, CongenialError, ReleaseError, UnsupportedError
+from congenial.inference import exports
+from congenial.inference.posterior import Posterior, posterior
+from congenial.inference.priors import Prior
+from congenial.invariants import consistent, exactly, nonnegative
+from congenial.model import Model
+from congenial.plan import Plan
+from congenial.randomness import Randomness
+from congenial.tree import Tree
+
+IntArray = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release read back from its directory, and nothing else; made by `read_release`.
+
+    Attributes
+    ----------
+    directory : Path
+    contents : Contents
+        Its files as they are.
+    """
+
+    directory: Path
+    contents: Contents
+
+    @property
+    def tree(self) -> Tree:
+        """The nodes, in the order of the released table."""
+        return self.contents.tree
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of every node, without its path."""
+        return self.tree.names
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Name of every level, coarse to fine; ``tree.level`` says which one a node has."""
+        return self.contents.plan.level_names
+
+    @property
+    def values(self) -> IntArray:
+        """Released counts, shape (n,)."""
+        return self.contents.value
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the release claims."""
+        return self.contents.certificate
+
+    def value(self, node: int | str) -> int:
+        """Released count at a node, given by its index, name or path."""
+        return int(self.values[self.tree.find(node)])
+
+    @cached_property
+    def model(self) -> Model:
+        """The noise and the invariant that it was drawn with, worked out from its plan."""
+        return self.contents.model()
+
+    def posterior(
+        self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
+    ) -> Posterior:
+        """Law of the confidential counts given the release, see `congenial.posterior`.
+
+        Parameters
+        ----------
+        prior : {"flat", "poisson", "negative-binomial"} or Prior
+
+        Raises
+        ------
+        UnsupportedError
+            If the release was not drawn under equalities alone: what it says of the counts is then
+            known only through measurements.
+        """
+        law, need = self.model.engine, self.model.need
+        if not isinstance(law, Conditioned) or not law.data_free:
+            raise UnsupportedError(
+                "how this release depends on the counts has no posterior that is known exactly, as "
+                "inequalities or a projection shaped it; publish noisy measurements too and take "
+                "congenial.posterior of them."
+            )
+        # a release under equalities is a measurement whose noise adds up: its normaliser is one
+        # number for all counts
+        known = consistent(self.tree) & nonnegative()
+        if need.pinned.any():
+            known = known & exactly(np.flatnonzero(need.pinned).tolist())
+        return posterior(self.values, self.model.mechanism, known, prior)
+
+    def to_arviz(
+        self,
+        draws: int = 1000,
+        *,
+        prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+        rng: Randomness | None = None,
+    ) -> Any:
+        """Put the release, and draws of the counts behind it, in the form that ArviZ takes.
+
+        Parameters
+        ----------
+        draws : int
+            Independent draws of `posterior`; 0 for none, which serves every release.
+        prior : {"flat", "poisson", "negative-binomial"} or Prior
+        rng : Randomness, optional
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Groups ``posterior`` (variable ``count``), ``observed_data`` (``released``) and
+            ``constant_data`` (``scale`` of the noise before the mandates, inf where there was none;
+            ``published_exactly``), by `node`, each with a `level`. Every group's attributes hold
+            the guarantee as a sentence and in numbers, and the law of the noise.
+
+        Raises
+        ------
+        ArgumentError
+            If `draws` is no whole number from 0 on.
+        UnsupportedError
+            If ArviZ is not installed, or there is no `posterior`.
+        """
+        exports.check_installed()
+        if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
+            raise ArgumentError(f"draws is {draws!r}; give a whole number from 0 on.")
+        groups: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        if draws:
+            groups["posterior"] = {"count": self.posterior(prior).sample(int(draws), rng)}
+        pinned = self.model.need.pinned
+        groups["observed_data"] = {"released": self.values}
+        groups["constant_data"] = {
+            "scale": np.where(pinned, 0.0, self.model.mechanism.scales),
+            "published_exactly": pinned,
+        }
+        claim = self.certificate.guarantee
+        told: dict[str, str | float] = {
+            "guarantee": self.certificate.sentence,
+            "neighbours": claim.neighbours,
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "not_protected": "; ".join(claim.unprotected),
+            "noise": self.model.mechanism.noise.name,
+            "method": self.certificate.drawn.method,
+            "made": self.certificate.made,
+        }
+        return exports.inference_data(self.tree, groups, level_names=self.levels, attributes=told)
+
+
+def read_release(directory: str | Path) -> Release:
+    """Read a release from its directory.
+
+    Parameters
+    ----------
+    directory : path
+        As `congenial.release.release` or ``congenial release`` wrote it.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ReleaseError
+        If the directory holds no release, or a file is not the one that its certificate names.
+
+    Notes
+    -----
+    The certificate's claims are taken as they stand; `congenial.verify.verify` works them out anew.
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    certificate = read_certificate(place / files.CERTIFICATE)
+    for name in sorted({files.CSV, files.PARQUET, *certificate.files}):
+        stated = certificate.files.get(name)
+        if not (place / name).is_file() or files.sha256(place / name) != stated:
+            raise ReleaseError(
+                f"{name} is not the file that the certificate of {place} names; run congenial "
+                "verify, and get the release anew."
+            )
+    try:
+        plan = msgspec.convert(certificate.plan, Plan)
+    except (CongenialError, msgspec.ValidationError) as error:
+        raise ReleaseError(
+            f"the plan in the certificate of {place} is not one ({error}); get the release anew."
+        ) from None
+    return Release(place, read_contents(place, certificate, plan))
