@@ -68,6 +68,7 @@ def inference_data(
     import arviz
     import xarray
 
+    library: Any = arviz  # whose two versions have not the same names
     told = {
         "inference_library": "congenial",
         "inference_library_version": __version__,
@@ -77,7 +78,7 @@ def inference_data(
     if level_names is not None:
         level = np.array(level_names)[level]
     node = {"node": ("node", labels(tree)), "level": ("node", level)}
-    datasets = {}
+    datasets: dict[str, Any] = {}
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)
         held = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
@@ -85,8 +86,8 @@ def inference_data(
         if group == "posterior":
             draws = datasets[group].sizes["draw"]
             datasets[group] = datasets[group].assign_coords(chain=[0], draw=np.arange(draws))
-    if int(arviz.__version__.split(".")[0]) < 1:
-        return arviz.InferenceData(attrs=told, **datasets)
+    if int(library.__version__.split(".")[0]) < 1:
+        return library.InferenceData(attrs=told, **datasets)
     whole = xarray.DataTree.from_dict(datasets)
     whole.attrs.update(told)
     return whole
