@@ -163,6 +163,41 @@ def power_above(x):
     return math.ldexp(1.0, exponent - 1 if mantissa == 0.5 else exponent)
 
 
+@njit(inner=True)
+def combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work):
+    """Write the table of a merge or a product to `out`; return the power of two it is divided by.
+
+    `work` is that of `convolve`.
+    """
+    a, b = left[c], right[c]
+    if ctype[c] == PRODUCT:
+        at_a = offset[a] + lo[c] - lo[a]
+        for i in range(out.size):
+            below = sign[c] * (lo[c] + i)
+            out[i] = table[at_a + i] * table[offset[b] + below - lo[b]]
+    else:
+        wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+        wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+        convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
+    top = power_above(_largest(out))
+    scale = 1.0 / top
+    for i in range(out.size):
+        out[i] *= scale
+    return top
+
+
+@njit(inner=True)
+def working_lines(begin, end, ctype, left, right, lo, hi):
+    """Return lines for `convolve`, shape (4, .), long enough for classes begin..end-1."""
+    most = 0
+    for c in range(begin, end):
+        most = max(most, hi[c] - lo[c] + 1)
+        if ctype[c] != UNARY:
+            a, b = left[c], right[c]
+            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
+    return np.empty((4, 2 * most + 16))
+
+
 @njit()
 def fill(
     begin,
@@ -187,13 +222,7 @@ def fill(
     ``factor`` is the power of two that a table was divided by; ``log_scale`` is the
     logarithm of all factors taken out of a table. Classes without a window are passed over.
     """
-    most = 0
-    for c in range(begin, end):
-        most = max(most, hi[c] - lo[c] + 1)
-        if ctype[c] != UNARY:
-            a, b = left[c], right[c]
-            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
-    work = np.empty((4, 2 * most + 16))
+    work = working_lines(begin, end, ctype, left, right, lo, hi)
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -202,22 +231,9 @@ def fill(
         if ctype[c] == UNARY:
             log_scale[c] = fill_unary(kind[c], inverse[c], center[c], tilt[c], lo[c], out)
             continue
-        a, b = left[c], right[c]
-        if ctype[c] == PRODUCT:
-            at_a = offset[a] + lo[c] - lo[a]
-            for i in range(width):
-                below = sign[c] * (lo[c] + i)
-                out[i] = table[at_a + i] * table[offset[b] + below - lo[b]]
-        else:
-            wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
-            wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-            convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
-        top = power_above(_largest(out))
+        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
         factor[c] = top
-        log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
-        scale = 1.0 / top
-        for i in range(width):
-            out[i] *= scale
+        log_scale[c] = log_scale[left[c]] + log_scale[right[c]] + np.log(top)
 
 
 @njit()

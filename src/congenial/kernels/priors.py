@@ -13,7 +13,7 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.laws import GAUSSIAN, LAPLACE
-from congenial.kernels.messages import MERGE, PRODUCT, UNARY, convolve, power_above
+from congenial.kernels.messages import UNARY, combine, working_lines
 from congenial.kernels.weights import fill_unary
 
 # Where tails are judged, and where they are forgotten, in nats below the mode.
@@ -165,13 +165,7 @@ def fill(
     What a table was divided by is ``2^powers * exp(logs)``; powers are integers, so that this is
     the same for two fillings of the same network but for what windows change.
     """
-    most = 0
-    for c in range(begin, end):
-        most = max(most, hi[c] - lo[c] + 1)
-        if ctype[c] != UNARY:
-            i, j = left[c], right[c]
-            most = max(most, hi[i] - lo[i] + 1, hi[j] - lo[j] + 1)
-    work = np.empty((4, 2 * most + 16))
+    work = working_lines(begin, end, ctype, left, right, lo, hi)
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
@@ -185,25 +179,10 @@ def fill(
                 logs[c] = fill_leaf(*law, a[c], b[c], base[c], tilt[c], lo[c], out)
             powers[c] = 0
             continue
-        i, j = left[c], right[c]
-        if ctype[c] == PRODUCT:
-            at = offset[i] + lo[c] - lo[i]
-            for k in range(width):
-                below = sign[c] * (lo[c] + k)
-                out[k] = table[at + k] * table[offset[j] + below - lo[j]]
-        elif ctype[c] == MERGE:
-            one = table[offset[i] : offset[i] + hi[i] - lo[i] + 1]
-            two = table[offset[j] : offset[j] + hi[j] - lo[j] + 1]
-            convolve(one, two, lo[c] - lo[i] - lo[j], out, work)
-        top = out[0]
-        for k in range(1, width):
-            top = max(top, out[k])
-        top = power_above(top)
+        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
         factor[c] = top
-        powers[c] = powers[i] + powers[j] + np.int64(np.rint(math.log2(top)))
-        logs[c] = logs[i] + logs[j]
-        for k in range(width):
-            out[k] *= 1.0 / top
+        powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(top)))
+        logs[c] = logs[left[c]] + logs[right[c]]
 
 
 @njit()
