@@ -15,6 +15,7 @@ from congenial.commands.answer import DONE, FAILED, show_failure, wants_json
 from congenial.commands.audit import audit_command
 from congenial.commands.compare import compare_command
 from congenial.commands.explain import explain_command
+from congenial.commands.init import init_command
 from congenial.commands.ledger import ledger_group
 from congenial.commands.release import release_command
 from congenial.commands.report import report_command
@@ -53,6 +54,7 @@ def cli() -> None:
 
 
 for _command in (
+    init_command,
     explain_command,
     release_command,
     verify_command,

@@ -17,6 +17,7 @@ import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 
+from congenial.databases import attach, is_database
 from congenial.domain import (
     BLANK,
     BROKEN,
@@ -39,11 +40,9 @@ from congenial.sources import (
     Connection,
     Table,
     ask,
-    attach,
     connect,
     describe,
     identifier,
-    is_database,
     is_empty,
     locate,
     open_files,

@@ -21,7 +21,6 @@ import duckdb
 
 from congenial.errors import CongenialError, DataError
 from congenial.fields import nearest, show
-from congenial.sections import DATABASES
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
@@ -33,6 +32,7 @@ _DIALECT = (
     "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
     "strict_mode = true, hive_types_autocast = false"
 )
+# Bytes of a header.
 _LONGEST = 1_000_000
 _SETTINGS = (
     "enable_progress_bar = false",
@@ -240,7 +240,7 @@ def open_files(
         _same_columns(connection, files, f"{key} is {show(source)}", otherwise)
         sql = f"read_parquet({listed}, hive_types_autocast = false)"
         return describe(connection, sql, show(source), otherwise)
-    delimiter = _delimiter(files[0])
+    delimiter = delimiter_of(first_line(files[0]))
     if delimiter is None:
         raise DataError(f"{otherwise}.")
     _same_headers(files, delimiter, f"{key} is {show(source)}")
@@ -336,27 +336,31 @@ def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
 
 
 def _header(file: Path, delimiter: str) -> list[str]:
-    opened = gzip.open if file.suffix.casefold() == ".gz" else open
     try:
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as handle:
-            line = handle.readline(_LONGEST)
-        return [
-            name.strip().casefold() for name in next(csv.reader([line], delimiter=delimiter), [])
-        ]
-    except (OSError, EOFError, UnicodeError, csv.Error, zlib.error):
+        names = next(csv.reader([first_line(file)], delimiter=delimiter), [])
+    except csv.Error:
         return []
+    return [name.strip().casefold() for name in names]
 
 
-def _delimiter(file: Path) -> str | None:
-    """What separates the names of a CSV file's header; None where it has no readable line."""
+def first_line(file: Path) -> str:
+    """Read the first line of a CSV file and decode nothing after it; empty where there is none."""
     opened = gzip.open if file.suffix.casefold() == ".gz" else open
     try:
-        with opened(file, "rt", encoding="utf-8-sig", newline="") as handle:
-            header = handle.readline(_LONGEST)
-    except (OSError, EOFError, UnicodeError, csv.Error, zlib.error):
+        with opened(file, "rb") as handle:
+            line = bytes(handle.readline(_LONGEST))
+        return line.partition(b"\r")[0].rstrip(b"\n").decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeError, zlib.error):
+        return ""
+
+
+def delimiter_of(header: str) -> str | None:
+    """Tell what separates the names of a CSV file's header; None where it is blank."""
+    try:
+        widths = {d: len(next(csv.reader([header], delimiter=d), [])) for d in DELIMITERS}
+    except csv.Error:
         return None
-    found = max(DELIMITERS, key=lambda d: len(next(csv.reader([header], delimiter=d), [])))
-    return found if header.strip() else None
+    return max(DELIMITERS, key=lambda d: widths[d]) if header.strip() else None
 
 
 def is_empty(connection: Connection, table: Table, otherwise: str) -> bool:
@@ -373,45 +377,6 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Ta
 def _literal_glob(path: str) -> str:
     """Keep DuckDB from reading a file's own name as a pattern."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
-
-
-def is_database(source: str) -> bool:
-    """Whether a plan's source is a DuckDB or SQLite file."""
-    return source.casefold().endswith(DATABASES)
-
-
-def attach(connection: Connection, file: Path, source: str, table: str) -> Table:
-    """Open a table of a DuckDB file, read-only.
-
-    Raises
-    ------
-    DataError
-        If the file is no DuckDB database or lacks the table.
-    """
-    ask(
-        connection,
-        f"ATTACH {literal(str(file))} AS source (READ_ONLY)",
-        f"data.source is {show(source)}, which cannot be opened as a DuckDB or SQLite database; "
-        "give a whole database that no other program is writing to",
-    )
-    names = connection.execute(
-        "SELECT table_schema, table_name FROM information_schema.tables "
-        "WHERE table_catalog = 'source' ORDER BY ALL"
-    ).fetchall()
-    for schema, name in names:
-        if table in (name, f"{schema}.{name}"):
-            sql = f"source.{identifier(schema)}.{identifier(name)}"
-            shown = f"the table {show(table)}"
-            return describe(connection, sql, shown, f"{shown} cannot be read; rebuild it")
-    raise no_table(source, table, [str(name) for _, name in names])
-
-
-def no_table(source: str, table: str, known: Sequence[str]) -> DataError:
-    """Say that a database lacks a table, and what it has."""
-    return DataError(
-        f"data.table is {show(table)}, and {show(source)} holds no such table; it holds "
-        f"{', '.join(known) or 'none'}{nearest(table, known)}."
-    )
 
 
 def weighted(table: Table, column: str) -> Table:

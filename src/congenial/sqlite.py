@@ -18,9 +18,10 @@ from urllib.parse import quote
 import numpy as np
 import numpy.typing as npt
 
+from congenial.databases import no_table
 from congenial.errors import DataError
 from congenial.fields import show
-from congenial.sources import Connection, Rows, Table, identifier, no_table
+from congenial.sources import Connection, Rows, Table, identifier
 
 T = TypeVar("T")
 # Rows that pass through Python at a time.
@@ -62,6 +63,21 @@ class SqliteTable:
     def _rows(self, database: sqlite3.Connection, sql: str) -> Rows:
         return self._attempt(lambda: database.execute(sql).fetchall())
 
+    def tables(self) -> list[str]:
+        """Names of the file's tables and views, SQLite's own left out.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read.
+        """
+        listing = (
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
+            "AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
+        )
+        with self._open() as database:
+            return [str(name) for (name,) in self._rows(database, listing)]
+
     def columns(self) -> list[str]:
         """Names of the table's columns.
 
@@ -70,11 +86,10 @@ class SqliteTable:
         DataError
             If the file lacks the table or cannot be read.
         """
-        listing = "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') ORDER BY name"
+        known = self.tables()
+        if self.table not in known:
+            raise no_table(self.source, self.table, known)
         with self._open() as database:
-            known = [str(name) for (name,) in self._rows(database, listing)]
-            if self.table not in known:
-                raise no_table(self.source, self.table, known)
             info = self._rows(database, f"PRAGMA table_xinfo({identifier(self.table)})")
         return [str(row[1]) for row in info]
 
