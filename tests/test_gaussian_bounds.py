@@ -15,7 +15,7 @@ from congenial.accounting.gamma import NONE, WHOLE
 from congenial.accounting.guarantee import ZCDP_DELTA, conditioned_guarantee
 from congenial.accounting.nested import nested_sums
 from congenial.accounting.proofs import proofs_of
-from congenial.accounting.zcdp import zcdp_delta, zcdp_epsilon
+from congenial.accounting.zcdp import zcdp_delta, zcdp_epsilon, zcdp_rho
 from congenial.auditing.exact import enumerated
 from congenial.auditing.space import space_of
 from congenial.errors import PrivacyError
@@ -223,6 +223,12 @@ def test_the_engines_laws_keep_to_their_guarantees(name):
         assert mass.passed
         shares.append(loss.found / epsilon)
     assert max(shares) > 0.6
+
+
+def test_whole_orders_alone_cost_next_to_nothing():
+    rho = zcdp_rho(1.0, 1e-6)
+    more = zcdp_epsilon(rho, 1e-6, whole_orders=True) / zcdp_epsilon(rho, 1e-6)
+    assert 1.0 < more < 1.001
 
 
 @pytest.mark.parametrize("name", ENGINES)
