@@ -66,6 +66,19 @@ def test_entries_have_their_names(world):
         assert name in str(told.value)
 
 
+@pytest.mark.parametrize("domain", [TREE, NESTED, CROSSING], ids=["tree", "nested", "crossing"])
+def test_a_pin_that_is_no_integer_is_named(domain):
+    imposed = cg.consistent(domain)
+    total = cg.exactly(0) if domain is TREE else cg.exactly_margins([()])
+    if domain is NESTED:
+        total = cg.exactly_margins([()], level=0)
+    values = np.full(len(domain), 0.5)
+    # under crossing conditions as on a forest
+    for more in (imposed, imposed & cg.at_least(np.ones(len(domain)), 0)):
+        with pytest.raises(CongenialError, match=r"'(total in people.*|town)' is to equal a numb"):
+            cg.project(values, more & total, integer=True)
+
+
 def test_a_sum_that_does_not_hold_is_named():
     values = np.zeros(len(NESTED))
     values[1] = 1.0

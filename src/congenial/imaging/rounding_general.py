@@ -44,6 +44,12 @@ def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
 
+    wrong = np.flatnonzero(need.pinned & (z != np.rint(z)))
+    if wrong.size:
+        raise InfeasibleError(
+            f"{need.name(int(wrong[0]))} is to equal a number that is not an integer; change what "
+            "it must equal, or release real numbers with integer=False."
+        )
     # the floor, or the nearest integer within the bounds
     floor = np.clip(np.floor(z + _WHOLE), np.ceil(need.lo), np.floor(need.hi))
     floor = np.where(need.pinned, np.rint(z), floor)
