@@ -47,7 +47,7 @@ LOOKS_LIKE_CODE = re.compile(
     r"^(?: {4,}|\t+)(?:\$ |\.venv/|python3? |pip |make |congenial |import \w|from \w+ import |>>> )"
 )
 DIRECTIVES = ("{toctree}", "{eval-rst}")
-SAVED = ("csv", "toml", "python", "json", "text")
+SAVED = ("toml", "python", "json", "text")
 
 
 @dataclass(frozen=True)

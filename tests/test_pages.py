@@ -27,7 +27,7 @@ CLAIMS = {"docs/inference.md": what_the_page_on_inference_says}
 def test_blocks_run(page, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     text = PAGES[page]
-    if "examples/" in text:
+    if "examples/" in text or "make demo" in text:
         copy_examples(tmp_path)
     runner = Runner(page, tmp_path)
     for block in blocks_of(text):
@@ -81,7 +81,7 @@ def test_blocks_that_fail_are_told(tmp_path):
         runner.run(block("json", "{\n"))
     with pytest.raises(Exception, match="colour"):
         runner.run(block("toml", "[privacy]\ncolour = 1\n"))
-    runner.run(block("csv", "a\n1\n", "a.csv"))
+    runner.run(block("text", "a\n1\n", "a.csv"))
     assert (tmp_path / "a.csv").read_text() == "a\n1\n"
     (tmp_path / "plan.toml").write_text("[data]\n")
     with pytest.raises(AssertionError, match="differs"):
@@ -89,9 +89,9 @@ def test_blocks_that_fail_are_told(tmp_path):
 
 
 def test_blocks_are_found_with_their_files():
-    text = "<!-- file: a.csv -->\n\n```csv\na\n```\n````text\n```python\n````\n```python\nx\n```\n"
+    text = "<!-- file: a.csv -->\n\n```text\na\n```\n````text\n```python\n````\n```python\nx\n```\n"
     assert blocks_of(text) == [
-        Block("csv", "a\n", 4, "a.csv"),
+        Block("text", "a\n", 4, "a.csv"),
         Block("text", "```python\n", 7, None),
         Block("python", "x\n", 10, None),
     ]

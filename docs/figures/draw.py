@@ -1,0 +1,357 @@
+"""Draw the pictures of docs/algebra.md: `make figures`. Laws are enumerated, not simulated."""
+
+from __future__ import annotations
+
+import sys
+from itertools import permutations
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import matplotlib as mpl
+import numpy as np
+import numpy.typing as npt
+from matplotlib import pyplot as plt
+from matplotlib.patches import Circle, FancyArrowPatch, FancyBboxPatch
+
+import congenial as cg
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+FloatArray = npt.NDArray[np.float64]
+
+BEFORE, KEPT, MOVED, FAINT, INK = "#8a8f98", "#0b5d8a", "#b5541c", "#d5d9de", "#22262b"
+STYLE = {
+    "svg.hashsalt": "congenial",
+    "font.family": "DejaVu Sans",
+    "font.size": 9,
+    "axes.titlesize": 10,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.edgecolor": INK,
+    "text.color": INK,
+}
+# The counts of the pictures of two bins and of three cells, and the scale of their noise.
+TWO, THREE, SCALE = (4, 5), (1, 3, 8), 2.0
+
+
+def box() -> Figure:
+    """Example 2.3 of Two Views: an apple or a banana in a box, and then no apple."""
+    worlds = ("apple and\nbanana", "apple\nalone", "banana\nalone", "nothing")
+    before = np.array([0.0, 0.7, 0.3, 0.0])
+    after = {
+        "Revision: there is no apple": (np.array([0, 0, 1.0, 0]), KEPT),
+        "Update: the apple was taken out": (np.array([0, 0, 0.3, 0.7]), MOVED),
+    }
+    figure, axes = plt.subplots(1, 3, figsize=(9.6, 2.9), sharey=True, layout="constrained")
+    _bars(axes[0], before, BEFORE, worlds, "Before")
+    for axis, (title, (law, colour)) in zip(axes[1:], after.items(), strict=True):
+        _bars(axis, law, colour, worlds, title)
+        axis.axvspan(-0.5, 1.5, color=FAINT, alpha=0.45, lw=0)
+        axis.text(0.5, 1.02, "ruled out", ha="center", va="bottom", fontsize=8)
+    for start, end, rad in ((1, 3, -0.35), (0, 2, -0.35)):
+        axes[2].add_patch(
+            FancyArrowPatch(
+                (start, 0.06), (end, 0.8 if end == 3 else 0.42), mutation_scale=11,
+                arrowstyle="-|>", color=MOVED, connectionstyle=f"arc3,rad={rad}", lw=1.2,
+            )
+        )  # fmt: skip
+    axes[0].set_ylabel("probability")
+    return figure
+
+
+def _bars(axis: Axes, law: FloatArray, colour: str, names: tuple[str, ...], title: str) -> None:
+    axis.bar(range(law.size), law, color=colour, width=0.62)
+    for place, value in enumerate(law):
+        axis.text(place, value + 0.015, f"{value:g}", ha="center", va="bottom", fontsize=9)
+    axis.set(title=title, ylim=(0, 1.16), xlim=(-0.5, law.size - 0.5))
+    axis.set_xticks(range(law.size), names, fontsize=8)
+    axis.set_yticks([0, 0.5, 1])
+    axis.tick_params(bottom=False)
+
+
+def two_bins() -> Figure:
+    """Example 4.1 of Gong and Meng on integers: two counts whose total is published exactly."""
+    figure, axes = plt.subplots(
+        2, 2, figsize=(8.6, 6.9), height_ratios=(2.5, 1), layout="constrained"
+    )
+    total = sum(TWO)
+    pairs = np.array(np.meshgrid(range(-3, 12), range(-2, 13))).reshape(2, -1)
+    noisy = np.exp(-np.abs(pairs - np.array(TWO)[:, None]).sum(0) / SCALE)
+    laws = two_bin_laws()
+    for axis, colour, (values, law) in zip(axes[0], (KEPT, MOVED), laws.values(), strict=True):
+        axis.plot([-3, 11], [total + 3, total - 11], color=INK, lw=0.8, zorder=0)
+        axis.scatter(*pairs[:, noisy > 0.01], s=170 * noisy[noisy > 0.01], color=BEFORE, lw=0)
+        near = np.abs(values - TWO[0]) <= 6
+        sizes = 170 * law[near] / law.max()
+        axis.scatter(values[near], total - values[near], s=sizes, color=colour, lw=0, zorder=3)
+        axis.plot(*TWO, marker="x", color="white", ms=7, mew=2, zorder=5)
+        axis.set(xlim=(-2.6, 10.6), ylim=(-1.6, 11.6), aspect="equal")
+        axis.set(xlabel="first count", ylabel="second count")
+    kept, moved = axes[0]
+    kept.set_title("Conditioning: keep what is on the line")
+    moved.set_title("Imaging: move everything to the line")
+    for a, b in ((2, 3), (6, 7), (4, 9), (4, 1), (8, 5), (0, 5), (1, 2), (7, 8)):
+        step = (total - a - b) / 2
+        arrow = {"arrowstyle": "-|>", "color": MOVED, "lw": 1.1, "shrinkA": 2, "shrinkB": 2}
+        moved.annotate("", (a + step, b + step), (a, b), arrowprops=arrow, zorder=4)
+    for axis, colour, (values, law) in zip(axes[1], (KEPT, MOVED), laws.values(), strict=True):
+        near = np.abs(values - TWO[0]) <= 7
+        axis.bar(values[near], law[near], width=0.42, color=colour)
+        spread = float(((values - TWO[0]) ** 2 * law).sum())
+        axis.set(xlim=(-2.6, 10.6), ylim=(0, 0.5), xlabel="first count, released")
+        axis.text(0.98, 0.92, f"variance {spread:.2f}", ha="right", va="top",
+                  transform=axis.transAxes)  # fmt: skip
+    axes[1][0].set_ylabel("probability")
+    return figure
+
+
+def two_bin_laws() -> dict[str, tuple[FloatArray, FloatArray]]:
+    """Return values and probabilities of the first bin, conditioned and moved in L2.
+
+    Returns
+    -------
+    dict
+        Of pairs of arrays of one length; the image's values are halves of integers.
+    """
+    tree = cg.Tree.from_paths([("all", "first"), ("all", "second")])
+    noise = cg.DiscreteLaplace([np.inf, SCALE, SCALE])  # the total itself is not measured
+    conditioned = cg.condition(cg.Additive(noise, tree), cg.consistent(tree) & cg.exactly(0))
+    values, law = conditioned.marginal(1, [sum(TWO), *TWO])
+    span = np.arange(-60, 61)
+    single = np.tanh(0.5 / SCALE) * np.exp(-np.abs(span) / SCALE)
+    difference = np.convolve(single, single)  # of two noises, and so of their halves
+    halves = TWO[0] + np.arange(-120, 121) / 2
+    return {"conditioning": (np.asarray(values, float), law), "imaging": (halves, difference)}
+
+
+def three_cells() -> Figure:
+    """Three counts, not below 0, with one total: the triangle on which releases lie."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 4.3), layout="constrained")
+    laws = three_cell_laws()
+    most = max(law.max() for law in laws.values())
+    titles = {"conditioning": "Conditioning", "imaging": "Imaging, rounded to integers"}
+    for axis, (name, law), colour in zip(axes, laws.items(), (KEPT, MOVED), strict=True):
+        total = sum(THREE)
+        inside = np.array([(a, b) for a, b in np.ndindex(law.shape) if a + b <= total]).T
+        x, y = inside[0] + inside[1] / 2, inside[1] * 3**0.5 / 2
+        axis.scatter(x, y, s=4, color=FAINT, lw=0)
+        axis.scatter(x, y, s=330 * law[*inside] / most, color=colour, lw=0)
+        axis.plot(*_corner(*THREE[:2]), marker="x", color="white", ms=7, mew=2)
+        edge = law[0].sum() + law[:, 0].sum() - law[0, 0]
+        edge += sum(law[a, total - a] for a in range(1, total))
+        axis.set(title=f"{titles[name]}: some count is 0 in {edge:.0%}", aspect="equal")
+        axis.set(xlim=(-2.4, total + 2.4), ylim=(-1.5, total * 0.9 + 1.3))
+        for (a, b), label in (((total, 0), "first = 12"), ((0, total), "second = 12"),
+                              ((0, 0), "third = 12")):  # fmt: skip
+            left, up = _corner(a, b)
+            axis.text(left, up + (0.7 if b else -0.7), label, ha="center",
+                      va="bottom" if b else "top", fontsize=8)  # fmt: skip
+        axis.axis("off")
+    return figure
+
+
+def _corner(a: float, b: float) -> tuple[float, float]:
+    """Return where a pair of counts lies in the triangle."""
+    return a + b / 2, b * 3**0.5 / 2
+
+
+def three_cell_laws() -> dict[str, FloatArray]:
+    """Return the laws of the first two of three counts with one total, none below 0.
+
+    Returns
+    -------
+    dict
+        Of arrays of shape (13, 13), the probability of each pair; zero where it exceeds the total.
+        The image is that of noise up to 22 on each count, which leaves out less than 1e-4; ties in
+        rounding are broken in every order.
+    """
+    total = sum(THREE)
+    span = np.arange(-22, 23)
+    u = np.array(np.meshgrid(span, span, span, indexing="ij")).reshape(3, -1)
+    weight = np.exp(-np.abs(u).sum(0) / SCALE)
+    y = u + np.array(THREE)[:, None]
+    held = (y.sum(0) == total) & (y >= 0).all(0)
+    laws = {"conditioning": _table(y[:, held], weight[held], total)}
+    moved = _onto_simplex(y.astype(float), total)
+    orders = [list(order) for order in permutations(range(3))]
+    rounded = [_rounded(moved[order], total)[np.argsort(order)] for order in orders]
+    laws["imaging"] = sum(_table(z, weight, total) for z in rounded) / len(rounded)
+    return laws
+
+
+def _table(z: npt.NDArray[Any], weight: FloatArray, total: int) -> FloatArray:
+    table = np.zeros((total + 1, total + 1))
+    np.add.at(table, (z[0], z[1]), weight)
+    return np.asarray(table / table.sum())
+
+
+def _onto_simplex(y: FloatArray, total: float) -> FloatArray:
+    """Return the closest columns that are not negative and add up (Michelot 1986)."""
+    ordered = -np.sort(-y, axis=0)
+    shift = (np.cumsum(ordered, axis=0) - total) / np.arange(1, len(y) + 1)[:, None]
+    last = (ordered > shift).sum(0) - 1
+    return np.asarray(np.maximum(y - shift[last, np.arange(y.shape[1])], 0.0))
+
+
+def _rounded(z: FloatArray, total: int) -> npt.NDArray[np.int64]:
+    """Return columns rounded by largest remainder; ties go to the first."""
+    whole = np.floor(z + 1e-9).astype(np.int64)
+    left = total - whole.sum(0)
+    rank = np.argsort(np.argsort(-(z - whole), axis=0, kind="stable"), axis=0, kind="stable")
+    return np.asarray(whole + (rank < left))
+
+
+def regions() -> Figure:
+    """Figure 2 of Two Views: where the exponent of three noises that cancel is linear."""
+    figure, axis = plt.subplots(figsize=(4.9, 4.5), layout="constrained")
+    side = np.linspace(-3, 3, 241)
+    a, b = np.meshgrid(side, side)
+    density = np.exp(-(np.abs(a) + np.abs(b) + np.abs(a + b))) / 1.5
+    axis.contourf(a, b, density, levels=12, cmap="Blues")
+    for x, y in (((-3, 3), (0, 0)), ((0, 0), (-3, 3)), ((-3, 3), (3, -3))):
+        axis.plot(x, y, color=INK, lw=0.9)
+    labels = (
+        (1.7, 1.7, "$-2(u_1+u_2)$"), (-1.7, -1.7, "$2(u_1+u_2)$"), (-0.95, 2.3, "$-2u_2$"),
+        (-2.3, 0.95, "$2u_1$"), (0.95, -2.3, "$2u_2$"), (2.3, -0.95, "$-2u_1$"),
+    )  # fmt: skip
+    for x, y, label in labels:
+        axis.text(x, y, label, ha="center", va="center",
+                  bbox={"color": "white", "alpha": 0.85, "pad": 1.5})  # fmt: skip
+    axis.set(xlabel="$u_1$", ylabel="$u_2$", aspect="equal", xticks=(-2, 0, 2), yticks=(-2, 0, 2))
+    axis.set_title("log density of $(u_1, u_2)$ given $u_1+u_2+u_3=0$")
+    return figure
+
+
+def hierarchy() -> Figure:
+    """Figure 3 of Two Views: city, boroughs and zones."""
+    boroughs = {
+        "Bronx": 43, "Brooklyn": 61, "EWR": 1, "Manhattan": 69, "Queens": 69, "Staten Island": 20,
+    }  # fmt: skip
+    figure, axis = plt.subplots(figsize=(8.8, 3.1), layout="constrained")
+    axis.set(xlim=(-0.7, 5.7), ylim=(-0.45, 2.35))
+    axis.axis("off")
+    _label(axis, 2.5, 2.0, "New York City", KEPT)
+    for place, (name, zones) in enumerate(boroughs.items()):
+        axis.plot([2.5, place], [1.82, 1.18], color=BEFORE, lw=0.9)
+        _label(axis, place, 1.0, name, MOVED)
+        shown = np.linspace(-0.32, 0.32, min(zones, 9)) if zones > 1 else [0.0]
+        for offset in shown:
+            axis.plot([place, place + offset], [0.82, 0.18], color=FAINT, lw=0.8, zorder=0)
+            axis.add_patch(Circle((place + offset, 0.16), 0.028, color=BEFORE, lw=0))
+        axis.text(place, -0.02, f"{zones} zone{'s' if zones > 1 else ''}", ha="center", va="top")
+    for height, text in ((2.0, "level 1"), (1.0, "level 2"), (0.16, "level 3")):
+        axis.text(-0.68, height + 0.24, text, fontsize=8, color="#5b616a")
+    return figure
+
+
+def _label(axis: Axes, x: float, y: float, text: str, colour: str) -> None:
+    axis.text(x, y, text, ha="center", va="center", color="white", fontsize=9,
+              bbox={"boxstyle": "round,pad=0.35", "color": colour})  # fmt: skip
+
+
+def compositions() -> Figure:
+    """What each rule distributes over: disjoint alternatives, and mixtures of mechanisms."""
+    figure, axes = plt.subplots(1, 2, figsize=(9.2, 3.0), layout="constrained")
+    values = np.arange(0, 13)
+
+    def law(centre: float, scale: float) -> FloatArray:
+        weight = np.exp(-np.abs(values - centre) / scale)
+        return np.asarray(weight / weight.sum())
+
+    noisy = law(5, 2.5)
+    first, second = values <= 2, values >= 9
+    axes[0].bar(values, noisy, color=FAINT, width=0.8)
+    for part, colour in ((first, KEPT), (second, MOVED)):
+        kept = np.where(part, noisy, 0.0) / noisy[first | second].sum()
+        axes[0].bar(values, kept, color=colour, width=0.45)
+        axes[0].text(values[part].mean(), kept.max() + 0.02, f"{kept.sum():.0%}", ha="center")
+    axes[0].set(title="Conditioned on “at most 2, or at least 9”", ylim=(0, 0.62))
+    near, far = law(4, 1.2), law(8, 1.2)
+    bottom = np.zeros(values.size)
+    low, high = 5, 9
+    for part, colour in ((0.5 * near, KEPT), (0.5 * far, MOVED)):
+        image = np.zeros(values.size)
+        np.add.at(image, np.clip(values, low, high), part)
+        axes[1].bar(values, image, bottom=bottom, color=colour, width=0.45)
+        bottom += image
+    axes[1].bar(values, 0.5 * (near + far), color=FAINT, width=0.8, zorder=0)
+    axes[1].set(title="Image on “5 to 9” of a mixture of two mechanisms", ylim=(0, 0.62))
+    for axis in axes:
+        axis.set(xlabel="released count", xticks=values[::2])
+    axes[0].set_ylabel("probability")
+    return figure
+
+
+def guide() -> Figure:
+    """Figure 1 of Two Views, as a map of the two ways and of what the library calls them."""
+    figure, axis = plt.subplots(figsize=(9.2, 4.0), layout="constrained")
+    axis.set(xlim=(0, 10), ylim=(0, 4.4))
+    axis.axis("off")
+    boxes = (
+        (5.0, 3.8, "noisy counts M\nAdditive(noise, tree)", BEFORE, 2.6),
+        (2.2, 2.3, "belief revision: conditioning\nK = condition(M, C)", KEPT, 3.6),
+        (7.8, 2.3, "belief update: imaging\nP = image(M, C)", MOVED, 3.6),
+    )
+    for x, y, text, colour, width in boxes:
+        axis.add_patch(
+            FancyBboxPatch((x - width / 2, y - 0.38), width, 0.76, color=colour,
+                           boxstyle="round,pad=0.04")
+        )  # fmt: skip
+        axis.text(x, y, text, ha="center", va="center", color="white", fontsize=9)
+    arrow = {"arrowstyle": "-|>", "color": INK, "lw": 1.2}
+    for x, label, side in ((2.2, "told that C holds", "right"), (7.8, "made to meet C", "left")):
+        axis.annotate("", (x, 2.76), (5.0 + (x - 5) * 0.25, 3.34), arrowprops=arrow)
+        axis.text((x + 5) / 2 - (0.9 if x < 5 else -0.9), 3.25, label, ha=side, fontsize=9)
+    told = {
+        2.2: "law known: the noise's own, given C\nfree under equalities, bounds cost up to 1 + γ\n"
+        "splits over disjoint alternatives\nleast divergence from M",
+        7.8: "law: that of M, moved\nfree, where C does not depend on the data\n"
+        "splits over mixtures of mechanisms\nleast distance of each release",
+    }
+    for x, text in told.items():
+        axis.text(x, 1.62, text, ha="center", va="top", fontsize=9, linespacing=1.6)
+    return figure
+
+
+FIGURES: dict[str, Callable[[], Figure]] = {
+    "box": box,
+    "compositions": compositions,
+    "guide": guide,
+    "hierarchy": hierarchy,
+    "regions": regions,
+    "three-cells": three_cells,
+    "two-bins": two_bins,
+}
+
+
+def draw(place: Path) -> list[Path]:
+    """Write every picture as SVG.
+
+    Parameters
+    ----------
+    place : Path
+        An existing directory.
+
+    Returns
+    -------
+    list of Path
+        The files written.
+    """
+    written = []
+    with mpl.rc_context(STYLE):
+        mpl.use("Agg")
+        for name, make in FIGURES.items():
+            figure = make()
+            written.append(place / f"{name}.svg")
+            figure.savefig(written[-1], metadata={"Date": None, "Creator": None})
+            plt.close(figure)
+    return written
+
+
+if __name__ == "__main__":
+    for path in draw(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent):
+        print(f"Wrote {path.name}.")
