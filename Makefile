@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test test-browser lint format studies comparison benchmark lock clean
+.PHONY: help demo test test-browser lint format docs figures studies comparison benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
@@ -47,6 +47,17 @@ format:  ## Put the code in its standard form.
 	@requirements/environment.sh dev
 	@$(BIN)/ruff check --quiet --fix-only
 	@$(BIN)/ruff format
+
+docs:  ## Build the site, out/docs/index.html, and check its links.
+	@requirements/environment.sh docs
+	@echo "Building the site; a warning is an error."
+	@.venv/docs/bin/python -m sphinx -q -W --keep-going -c docs/sphinx -d out/doctrees . out/docs
+	@.venv/docs/bin/python docs/sphinx/check.py out/docs
+	@echo "Open out/docs/index.html in a browser; it needs no network."
+
+figures:  ## Draw the pictures of docs/algebra.md, docs/figures, anew.
+	@requirements/environment.sh dev
+	@$(BIN)/python docs/figures/draw.py
 
 studies:  ## Run the papers' examples and tables anew, and write studies/out and docs/studies.
 	@requirements/environment.sh dev

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -50,7 +51,7 @@ autodoc_typehints_format = "short"
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
-napoleon_use_ivar = True
+napoleon_use_ivar = False
 napoleon_use_param = False
 napoleon_use_rtype = False
 
@@ -72,6 +73,14 @@ def write_first(app: Sphinx, error: Exception | None) -> None:
         Path(app.outdir, "index.html").write_text(FIRST, encoding="utf-8")
 
 
+def plain_types(
+    _app: Sphinx, _what: str, _name: str, _of: object, _options: object, lines: list[str]
+) -> None:
+    """Leave types of attributes as text: words such as "shape" and "n" are no names to link."""
+    lines[:] = [re.sub(r"^( *):type: (.+)$", r"\1*\2*", line) for line in lines]
+
+
 def setup(app: Sphinx) -> None:
-    """Have the first page written."""
+    """Connect both; types are seen after napoleon has read the docstrings."""
     app.connect("build-finished", write_first)
+    app.connect("autodoc-process-docstring", plain_types, priority=900)
