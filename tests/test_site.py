@@ -41,7 +41,9 @@ def test_the_site_has_a_lock_that_holds_the_run():
 
 def test_every_public_name_is_in_the_reference():
     pages = [path.read_text(encoding="utf-8") for path in (DOCS / "reference").glob("*.md")]
-    named = re.findall(r"^\.\. auto(?:class|function|exception):: (\w+)$", "\n".join(pages), re.MULTILINE)
+    named = re.findall(
+        r"^\.\. auto(?:class|function|exception):: (\w+)$", "\n".join(pages), re.MULTILINE
+    )
     assert sorted(named) == sorted(cg.__all__)
 
 
