@@ -194,8 +194,8 @@ def test_what_json_has_no_form_for():
 
 def commands(group=cli.cli, above=()):
     """Yield every command that runs, with its path."""
-    for name, command in group.commands.items():
-        path = (*above, name)
+    for name in group.list_commands(None):
+        path, command = (*above, name), group.get_command(None, name)
         if isinstance(command, click.Group):
             yield from commands(command, path)
         else:

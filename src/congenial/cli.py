@@ -6,21 +6,14 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from congenial import __version__
 from congenial.commands.answer import DONE, FAILED, show_failure, wants_json
-from congenial.commands.audit import audit_command
-from congenial.commands.compare import compare_command
-from congenial.commands.explain import explain_command
-from congenial.commands.init import init_command
-from congenial.commands.ledger import ledger_group
-from congenial.commands.release import release_command
-from congenial.commands.report import report_command
-from congenial.commands.study import study_command
-from congenial.commands.verify import verify_command
+from congenial.commands.loading import undisturbed
 from congenial.errors import CongenialError
 
 if TYPE_CHECKING:
@@ -28,43 +21,60 @@ if TYPE_CHECKING:
 
 EPILOGUE = """\b
 Exit codes:
-  0    done
-  1    a check failed, or the output cannot be written
-  2    the input cannot be used: nothing was released
-  129  ended by SIGHUP, 130 by Ctrl-C, 143 by SIGTERM
+  0              done
+  1              a check failed, or the output cannot be written
+  2              the input cannot be used; nothing was released
+  129, 130, 143  ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM
 
 With --json a command prints one JSON object, also about an error.
 """
 
 
-class _InOrderOfUse(click.Group):
-    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- as click calls it
-        """List the commands as a user comes to need them."""
-        return list(self.commands)
+# Each is `command` of the module of its name, which is imported when it is used.
+COMMANDS = {
+    "init": "Ask about DATA, and write a plan for it.",
+    "explain": "Say what a release of PLAN will do, before anything is spent.",
+    "compare": "Simulate every method that fits PLAN, side by side.",
+    "audit": "Try the guarantee of PLAN on made-up counts.",
+    "release": "Make a release of PLAN.",
+    "verify": "Check the release in DIRECTORY: files, numbers and claims.",
+    "report": "Write a page about a release, for all readers.",
+    "ledger": "Keep what all releases of the same rows have spent.",
+    "study": "Run one of the papers' examples anew.",
+    "completion": "Print what a shell needs for completion.",
+}
+
+
+class Commands(click.Group):
+    """The commands, in the order in which a user comes to need them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
+        """Import a command; None where there is none of the name."""
+        if cmd_name not in COMMANDS:
+            return None
+        with undisturbed():
+            module = import_module(f"congenial.commands.{cmd_name}")
+        found: click.Command = module.command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
 
 
 @click.group(
-    cls=_InOrderOfUse,
+    cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
     epilog=EPILOGUE,
 )
 @click.version_option(__version__, prog_name="congenial")
 def cli() -> None:
     """Release counts with differential privacy that add up and obey mandates exactly."""
-
-
-for _command in (
-    init_command,
-    explain_command,
-    release_command,
-    verify_command,
-    report_command,
-    compare_command,
-    audit_command,
-    ledger_group,
-    study_command,
-):
-    cli.add_command(_command)
 
 
 def main() -> NoReturn:
@@ -105,14 +115,19 @@ def _run(arguments: list[str]) -> int:
 
 def _name(arguments: Sequence[str]) -> str:
     """Name of the command that arguments begin with, of a group's too."""
-    known: click.Command | None = cli
+    known: click.Command = cli
     found: list[str] = []
     for argument in arguments:
-        known = known.commands.get(argument) if isinstance(known, click.Group) else None
-        if known is None:
+        inner = _inside(known, argument)
+        if inner is None:
             break
+        known = inner
         found.append(argument)
     return " ".join(found)
+
+
+def _inside(group: click.Command, name: str) -> click.Command | None:
+    return group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
 
 
 def _terminate(number: int, _frame: FrameType | None) -> NoReturn:

@@ -140,9 +140,15 @@ def encoded(output: Output) -> bytes:
 
 
 def _print(output: Output) -> None:
-    # as bytes: a terminal's encoding has no say in what a program reads
+    line = encoded(output)
     sys.stdout.flush()
-    click.echo(encoded(output), nl=False)
+    raw = getattr(sys.stdout, "buffer", None)
+    if raw is None:  # text caught in memory
+        click.echo(line.decode(), nl=False)
+        return
+    # as bytes: a terminal's encoding has no say in what a program reads
+    raw.write(line)
+    raw.flush()
 
 
 def _plain(output: Output) -> Output:

@@ -43,7 +43,7 @@ class Result:
     drawn: tuple[Found, ...]
 
 
-@click.command("audit", cls=Command, short_help="Try the guarantee of PLAN on made-up counts.")
+@click.command("audit", cls=Command)
 @PLAN
 @click.option(
     "--draws",
@@ -64,7 +64,7 @@ class Result:
     show_default=True,
     help="Of the draws, which are simulations.",
 )
-def audit_command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
+def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
     """Hold PLAN's guarantee to its laws and to draws, on made-up counts.
 
     Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the

@@ -26,7 +26,7 @@ class Result:
     files: tuple[Path, ...]
 
 
-@click.command("compare", cls=Command, short_help="Simulate every method that fits PLAN.")
+@click.command("compare", cls=Command)
 @PLAN
 @click.option(
     "--total",
@@ -72,7 +72,7 @@ class Result:
     type=OUT_DIRECTORY,
     help="Directory for a page, tables as CSV and JSON, and a figure.",
 )
-def compare_command(plan: Path, out: Path | None, **options: Any) -> Answer:
+def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
 
     Releases are of made-up counts unless others are named, and no confidential row is read for

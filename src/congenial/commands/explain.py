@@ -37,7 +37,7 @@ class Result:
 
 @click.command("explain", cls=Command)
 @PLAN
-def explain_command(plan: Path) -> Answer:
+def command(plan: Path) -> Answer:
     """Say what a release of PLAN will do, before anything is spent."""
     with undisturbed():
         from congenial.plan import read_plan

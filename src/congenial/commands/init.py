@@ -27,8 +27,8 @@ class Result:
     next: str
 
 
-@click.command("init", cls=Command, short_help="Ask about DATA, and write a plan for it.")
-@click.argument("data")
+@click.command("init", cls=Command)
+@click.argument("data", type=click.Path())
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
@@ -37,7 +37,12 @@ class Result:
     help="The plan to write.",
 )
 @click.option("--table", help="The table of a database.")
-@click.option("--lookup", metavar="FILE", help="A public table joined to the rows; '' for none.")
+@click.option(
+    "--lookup",
+    type=click.Path(),
+    metavar="FILE",
+    help="A public table joined to the rows; '' for none.",
+)
 @click.option("--lookup-key", metavar="COLUMN", help="The lookup's column of keys.")
 @click.option("--lookup-on", metavar="COLUMN", help="The rows' column of such keys.")
 @click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
@@ -59,7 +64,7 @@ class Result:
 @click.option("--name", help="What the ledger knows the rows by.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what would be offered.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that is already there.")
-def init_command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | None) -> Answer:
+def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | None) -> Answer:
     """Look at the columns of DATA, ask, and write a commented plan.
 
     DATA is a Parquet or CSV file, several of them as a quoted pattern, or a DuckDB or SQLite file.

@@ -58,11 +58,11 @@ class ShownResult:
 
 
 @click.group("ledger")
-def ledger_group() -> None:
+def command() -> None:
     """Keep what all releases of the same rows have spent."""
 
 
-@ledger_group.command("init", cls=Command)
+@command.command("init", cls=Command)
 @LEDGER
 @click.option(
     "--epsilon", required=True, help="What all releases of one dataset may cost together."
@@ -89,7 +89,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
     )
 
 
-@ledger_group.command("show", cls=Command)
+@command.command("show", cls=Command)
 @LEDGER
 def show_command(ledger: Path) -> Answer:
     """Say what is spent and what remains; a ledger holds no count."""

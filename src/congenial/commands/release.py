@@ -59,7 +59,7 @@ class Result:
 )
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
 @click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
-def release_command(
+def command(
     plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
 ) -> Answer:
     """Make a release of PLAN, a TOML file."""

@@ -19,14 +19,14 @@ class Result:
     file: Path
 
 
-@click.command("report", cls=Command, short_help="Write a page about a release for all readers.")
+@click.command("report", cls=Command)
 @RELEASE
 @click.option(
     "--out",
     type=click.Path(path_type=Path),
     help="File to write; by default report.html in DIRECTORY.",
 )
-def report_command(directory: Path, out: Path | None) -> Answer:
+def command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
     One HTML file that needs no network: what is protected and what is not, the guarantee, and every

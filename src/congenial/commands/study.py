@@ -24,7 +24,7 @@ class Result:
     files: tuple[Path, ...]
 
 
-@click.command("study", cls=Command, short_help="Run one of the papers' examples anew.")
+@click.command("study", cls=Command)
 @click.argument("name", type=click.Choice(NAMES))
 @click.option(
     "--out",
@@ -48,7 +48,7 @@ class Result:
     metavar="SHARE",
     help="Share of the replicates to make, for a quick look.",
 )
-def study_command(name: str, out: Path, seed: int, effort: float) -> Answer:
+def command(name: str, out: Path, seed: int, effort: float) -> Answer:
     """Run one of the papers' examples anew, on public or made-up data.
 
     Writes a page in Markdown, a CSV file for each table, and each figure as PNG and SVG.

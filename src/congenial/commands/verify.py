@@ -32,7 +32,7 @@ class Result:
     type=click.Path(path_type=Path, exists=True),
     help="The ledger that the plan names, where it is not beside DIRECTORY.",
 )
-def verify_command(directory: Path, ledger: Path | None) -> Answer:
+def command(directory: Path, ledger: Path | None) -> Answer:
     """Check the release in DIRECTORY: files, numbers and claims.
 
     Not checked, since nothing in the directory can tell: when the release was made, by which
