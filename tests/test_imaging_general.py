@@ -10,7 +10,7 @@ import pytest
 from scipy.optimize import linprog
 
 import congenial as cg
-from congenial.errors import InfeasibleError, UnsupportedError
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging import general
 from congenial.imaging.project import project
 from congenial.invariants import at_least, bounds, exactly, linear, nonnegative, requirements
@@ -210,6 +210,29 @@ def test_a_missing_solver_is_named(monkeypatch):
     monkeypatch.setattr(general, "_NEEDED", ("no_such_solver",))
     with pytest.raises(UnsupportedError, match=r"no_such_solver.*congenial\[imaging\]"):
         project([1.0, 2.0, 3.0], linear([[1, 1, 0], [0, 1, 1]], [1, 2]) & nonnegative())
+
+
+def test_conditions_that_rounding_alone_tells_apart_are_no_contradiction():
+    rows = [[0.2, -0.1], [-0.2, 0.1]]
+    for off, told in ((0.0, None), (1e-9, "lie so close together"), (1e-3, None)):
+        close = at_least(rows, [0.2 - off, -0.2 - off]) & bounds(-9, 9)
+        if told is None:
+            z = project([2.4, 2.2], close)
+            assert (rows @ z >= np.array([0.2, -0.2]) - off - 1e-9).all()
+        else:
+            with pytest.raises(NumericalError, match=told):
+                project([2.4, 2.2], close)
+
+
+def test_integers_meet_conditions_whose_coefficients_are_none():
+    rng = np.random.default_rng(9)
+    for seed in range(60):
+        x = rng.integers(0, 6, 4)
+        rows = rng.integers(-2, 3, (3, 4)) * rng.choice([0.1, 1 / 3, 1.7])
+        invariant = at_least(rows, rows @ x) & linear(0.1 * np.ones(4), 0.1 * x.sum())
+        whole = project(x + rng.laplace(0.0, 3.0, 4), invariant, integer=True, rng=seeded(seed))
+        assert whole.sum() == x.sum()
+        assert (rows @ whole >= rows @ x - 1e-9).all()
 
 
 def test_an_image_of_a_table_keeps_its_margins():

@@ -172,7 +172,13 @@ def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatA
     held = np.flatnonzero(at_lo | at_hi)
     rows = np.vstack((task.a, task.g[binding], np.eye(task.lo.size)[held]))
     ends = np.where(at_lo, task.lo, task.hi)[held]
-    move = least_move(rows, np.concatenate((task.gap, task.short[binding], ends)), task.weight)
+    try:
+        move = least_move(rows, np.concatenate((task.gap, task.short[binding], ends)), task.weight)
+    except InfeasibleError:
+        raise NumericalError(
+            "of the conditions that bind some lie so close together that they cannot be told "
+            "apart; give one of them, or bring them further apart."
+        ) from None
     size = max(1.0, float(np.abs(np.concatenate((task.gap, task.short, move))).max(initial=0.0)))
     slack = TOLERANCE * size
     outside = max(

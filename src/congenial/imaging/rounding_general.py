@@ -11,6 +11,8 @@ from congenial.requirements import Requirements
 
 # Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
 _WHOLE, _TIE = 2.0**-20, 2.0**-21
+# Of a condition's terms: what their sum may be off by where coefficients are no integers.
+_ROUNDING = 2.0**-40
 _INFEASIBLE = 2
 
 
@@ -28,6 +30,7 @@ def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray
     Returns
     -------
     ndarray of float64 with integer entries, shape (n,)
+        Conditions whose coefficients are integers hold exactly.
 
     Raises
     ------
@@ -63,7 +66,8 @@ def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray
     tie = (words[free] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     ones = np.ones(free.size)
     constraints = []
-    for matrix, low, high in ((rows, values, values), (lower, least, np.full(least.size, np.inf))):
+    conditions = ((rows, values, values), (lower, least, np.full(least.size, np.inf)))
+    for matrix, low, high in conditions:
         if low.size:
             inside = matrix[:, free]
             spread = sparse.hstack((inside, inside, -inside), format="csr")
@@ -91,8 +95,12 @@ def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray
     first, more, fewer = np.rint(found.x).reshape(3, free.size)
     out = floor.copy()
     out[free] += first + more - fewer
-    if np.abs(rows @ out - values).max(initial=0.0) > 0 or (lower @ out < least).any():
-        raise NumericalError(
-            "the nearest integers found miss a condition; give linear conditions with integers."
-        )
+    for matrix, low, high in conditions:
+        total = matrix @ out
+        # integers that miss a sum of integers miss it by 1
+        slack = np.minimum(0.5, _ROUNDING * (abs(matrix) @ np.abs(out) + np.abs(low)))
+        if ((total < low - slack) | (total > high + slack)).any():
+            raise NumericalError(
+                "the nearest integers found miss a condition; give linear conditions with integers."
+            )
     return out
