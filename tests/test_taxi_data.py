@@ -8,11 +8,9 @@ import sys
 from pathlib import Path
 
 import duckdb
-import numpy as np
 import pytest
 
 from congenial.plan import read_plan
-from congenial.studies import sources
 
 TAXI = Path(__file__).parents[1] / "examples" / "taxi"
 COUNTS = TAXI / "zone_hour_counts_2022_02.csv.gz"
@@ -124,17 +122,3 @@ def test_the_plan_says_what_the_readme_shows():
     assert plan.invariants.publish_exactly == ("root",)
     assert plan.invariants.nonnegative
     assert plan.method.name == "conditioning"
-
-
-def test_counts_are_spread_as_decision_13_says():
-    tree, x = sources.taxi()
-
-    def spread(nodes):
-        return np.log(x[nodes][x[nodes] > 0]).std()
-
-    boroughs = np.flatnonzero(tree.level == 1)
-    zones = [np.flatnonzero(tree.parents == b) for b in boroughs]
-    within = [spread(nodes) for nodes in zones if nodes.size > 1]
-    assert len(within) == 5
-    assert 1.1 < min(within) < max(within) < 2.3
-    assert spread(boroughs) == pytest.approx(3.4, abs=0.05)
