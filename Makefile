@@ -29,12 +29,17 @@ test: lint  ## Check the style and the types, then run every test.
 	@echo "Running the tests."
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
-test-browser:  ## Try the page about a release in headless Chromium, installed where need be.
+test-browser:  ## Try the page about a release, and the site if built, in headless Chromium.
 	@requirements/environment.sh dev
 	@browser=$$(requirements/browser.sh); \
 	echo "Trying the page in $$browser; pictures go to out/report."; \
 	CONGENIAL_BROWSER=$$browser CONGENIAL_PICTURES=out/report \
-		$(BIN)/python -m pytest --quiet tests/test_browser.py
+		$(BIN)/python -m pytest --quiet tests/test_browser.py; \
+	if [ -f out/docs/index.html ]; then \
+		echo "Trying every page of the site."; \
+		CONGENIAL_BROWSER=$$browser CONGENIAL_SITE=out/docs \
+			$(BIN)/python -m pytest --quiet tests/test_site_browser.py; \
+	fi
 
 lint:  ## Check the style and the types.
 	@requirements/environment.sh dev

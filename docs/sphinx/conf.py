@@ -48,6 +48,9 @@ highlight_language = "text"
 default_role = "literal"
 autodoc_member_order = "groupwise"
 autodoc_typehints_format = "short"
+# Otherwise their definitions are shown, which take three lines.
+_SHORT = ("ArrayLike", "FloatArray", "IntArray", "BoolArray", "RealArray", "NodeLike", "Neighbours")
+autodoc_type_aliases = {f"{home}{name}": name for name in _SHORT for home in ("", "npt.")}
 autodoc_preserve_defaults = True
 python_maximum_signature_line_length = 88
 napoleon_google_docstring = False
@@ -60,6 +63,8 @@ html_title = f"congenial {version}"
 html_static_path = ["static"]
 html_css_files = ["site.css"]
 html_copy_source = False
+# Summaries are fetched, which a browser refuses a page that is opened as a file.
+html_show_search_summary = False
 html_show_sphinx = False
 html_theme_options = {
     "light_css_variables": {"color-brand-primary": "#0b5d8a", "color-brand-content": "#0b5d8a"},
