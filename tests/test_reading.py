@@ -136,6 +136,23 @@ def test_arviz_takes_measurements_of_anybody():
         assert tree.find(name) == v
 
 
+def test_arviz_knows_the_cells_of_a_table():
+    pytest.importorskip("arviz")
+    tree = cg.Tree.from_paths(["City/North", "City/South"])
+    table = cg.Table({"sex": ("F", "M")}, geography=tree, name="people")
+    workload = cg.Workload.of(table, {0: [()], 1: [(), "sex"]})
+    law = cg.posterior(
+        [9, 5, 4, 2, 3, 1, 3],
+        cg.Additive(cg.DiscreteLaplace(1.0), workload),
+        cg.consistent(workload) & cg.nonnegative(),
+    )
+    nodes = law.to_arviz(2, rng=cg.seeded(1))["posterior"]["node"].values
+    assert nodes[[0, 1, 6]].tolist() == [
+        *("total in people at City", "total in people at City/North"),
+        "sex=M in people at City/South",
+    ]
+
+
 def test_released_counts_alone_serve_where_there_is_no_posterior(place):
     pytest.importorskip("arviz")
     found = cg.read_release(place / "bounded" / "out")

@@ -99,6 +99,13 @@ def test_random_sets_are_nested_where_every_two_are():
     assert seen == {True, False}
 
 
+@pytest.mark.parametrize("name", WORKLOADS)
+def test_every_entry_has_a_name_of_its_own(name):
+    workload = WORKLOADS[name]
+    assert len(set(workload.names)) == len(workload)
+    assert list(workload.names) == [workload.name(v) for v in range(len(workload))]
+
+
 def test_arrays_names_and_scales_by_margin():
     table = people(levels=("region", "place"))
     workload = cg.Workload.of(table, {"region": [("sex",)], "place": [("sex", "grown")]})

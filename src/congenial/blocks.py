@@ -51,6 +51,20 @@ class Block:
             return what
         return f"{what} at level {self.table.level_names[self.level]}"
 
+    def name(self, row: int, column: int) -> str:
+        """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
+        labels = self.table.labels(self.margin)
+        at = np.unravel_index(column, tuple(map(len, labels))) if labels else ()
+        told = ", ".join(
+            f"{name}={values[int(i)]}"
+            for name, values, i in zip(self.margin, labels, at, strict=True)
+        )
+        text = f"{told or 'total'} in {self.table.name}"
+        tree = self.table.geography
+        if tree is None:
+            return text
+        return f"{text} at {'/'.join(tree.path(int(self.table.nodes(self.level)[row])))}"
+
 
 def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:
     """Return the blocks that a mapping names, each with its value.

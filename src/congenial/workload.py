@@ -355,7 +355,7 @@ class Workload:
         return entry
 
     def name(self, entry: int) -> str:
-        """Name an entry in a message.
+        """Name an entry, such as "sex=F, age=0-17 in people at town/a".
 
         Raises
         ------
@@ -366,17 +366,16 @@ class Workload:
             raise ArgumentError(f"entry is {entry}; give one from 0 to {len(self) - 1}.")
         block = next(b for b in self.blocks if b.start <= entry < b.stop)
         row, column = np.argwhere(block.ids == entry)[0]
-        labels = block.table.labels(block.margin)
-        at = np.unravel_index(int(column), tuple(map(len, labels))) if labels else ()
-        told = ", ".join(
-            f"{name}={values[int(i)]}"
-            for name, values, i in zip(block.margin, labels, at, strict=True)
-        )
-        text = f"{told or 'total'} in {block.table.name}"
-        tree = block.table.geography
-        if tree is None:
-            return text
-        return f"{text} at {'/'.join(tree.path(int(block.table.nodes(block.level)[row])))}"
+        return block.name(int(row), int(column))
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The names of all entries, as `name` gives them."""
+        out = [""] * len(self)
+        for block in self.blocks:
+            for row, column in np.argwhere(block.ids >= 0).tolist():
+                out[block.ids[row, column]] = block.name(row, column)
+        return tuple(out)
 
     def scales(self, given: Mapping[Any, Any]) -> FloatArray:
         """Return a scale for every entry; inf where none is given.

@@ -36,8 +36,9 @@ def check_installed() -> None:
 def inference_data(
     tree: Tree,
     groups: Mapping[str, Mapping[str, Values]],
-    *,
     level_names: Sequence[str] | None = None,
+    names: Sequence[str] = (),
+    *,
     attributes: Mapping[str, str | float] | None = None,
 ) -> Any:
     """Put values of nodes together as ArviZ's groups.
@@ -50,6 +51,8 @@ def inference_data(
         others (n,).
     level_names : sequence of str, optional
         One a level; its number where not given.
+    names : sequence of str, optional
+        One a node, in the place of the tree's.
     attributes : mapping of str to str or float, optional
         Put on every group.
 
@@ -77,7 +80,7 @@ def inference_data(
     level: Values = tree.level
     if level_names is not None:
         level = np.array(level_names)[level]
-    node = {"node": ("node", labels(tree)), "level": ("node", level)}
+    node = {"node": ("node", list(names) or labels(tree)), "level": ("node", level)}
     datasets: dict[str, Any] = {}
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)

@@ -360,8 +360,8 @@ class Posterior:
         exports.check_installed()
         groups = {"posterior": {"count": self.sample(draws, rng)}, **self.problem.groups}
         told = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
-        tree = self.problem.tree
-        return exports.inference_data(tree, groups, level_names=level_names, attributes=told)
+        tree, names = self.problem.tree, self.problem.names
+        return exports.inference_data(tree, groups, level_names, names, attributes=told)
 
     def explain(self) -> str:
         """Say what is drawn from, and how exactly."""

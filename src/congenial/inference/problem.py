@@ -65,6 +65,12 @@ class Problem:
             "constant_data": {"scale": scale, "published_exactly": self.pinned},
         }
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the entries of a workload; none for a tree, whose nodes have names."""
+        workload = self.mechanism.workload
+        return () if workload is None else workload.names
+
     def around(self, guess: FloatArray) -> IntArray:
         """Return a tree of counts that adds up, near the measurements of the leaves.
 
