@@ -1,19 +1,24 @@
 """Census table P12, sex by age, for every county of the United States, with state totals exact.
 
-Run it with ``python examples/census/sex_by_age.py``, or with the number of states to take. The
-counts are those of the 2010 Census, Summary File 1, as published then (U.S. Census Bureau, public
-domain); they come with the package, in ``congenial/studies/data``, where SOURCES.md tells more.
+Run it whole, ``python examples/census/sex_by_age.py``, or with the number of states to take; or
+cell by cell in an editor that knows ``# %%``. The counts are those of the 2010 Census, Summary File
+1, as published then (U.S. Census Bureau, public domain); they come with the package, in
+``congenial/studies/data``, where SOURCES.md tells more.
 """
 
+# %% What is used
 from __future__ import annotations
 
-import sys
-from typing import Literal
+import argparse
 
 import numpy as np
 
 import congenial as cg
 from congenial.studies.sources import counties
+
+options = argparse.ArgumentParser(description="Release sex by age for every county, in three ways.")
+options.add_argument("states", type=int, nargs="?", help="how many states to take; all by default")
+given, _ = options.parse_known_args()
 
 # In the order of the counts, which have women before men.
 AGES = (
@@ -21,65 +26,67 @@ AGES = (
     *("40-44", "45-49", "50-54", "55-59", "60-61", "62-64", "65-66", "67-69", "70-74", "75-79"),
     *("80-84", "85+"),
 )
-METHODS: tuple[Literal["conditioning", "imaging"], ...] = ("conditioning", "imaging")
 
 
+# %% The table: its two attributes, a group of ages, and its geography
 def census(states: int | None = None) -> tuple[cg.Table, np.ndarray]:
     """Return the table's domain and its counts."""
     found = counties()
     taken = sorted({code[:2] for code in found.codes})[:states]
     at = [i for i, code in enumerate(found.codes) if code[:2] in taken]
-    table = cg.Table(
+    domain = cg.Table(
         {"sex": ("female", "male"), "age": AGES},
         groups={"voting_age": ("age", {"minor": AGES[:4], "adult": AGES[4:]})},
         geography=cg.Tree.from_paths([("US", found.codes[i][:2], found.codes[i]) for i in at]),
         levels=("nation", "state", "county"),
         name="P12",
     )
-    return table, found.cells[at].reshape(table.shape)
+    return domain, found.cells[at].reshape(domain.shape)
 
 
-def main(states: int | None = None) -> None:
-    """Release the table in two ways, and print what is promised and how far off the counts are."""
-    table, counts = census(states)
+table, counts = census(given.states)
 
-    # everyone's sex by state as enumerated, no negative count; noise at the cells of counties, and
-    # at the groups below and above 18
-    workload = cg.Workload.of(table, {"state": ["sex"], "county": [("sex", "voting_age")]})
-    mandate = (
-        cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(["sex"], level="state")
-    )
-    shares = {("sex", "voting_age"): 0.4, ("sex", "age"): 0.6}
-    x = workload.answers(counts)
-    print(f"{len(workload):,} counts in {table.areas:,} counties")
-    for name in METHODS:
-        method = cg.condition if name == "conditioning" else cg.image
-        noise = cg.calibrate(
-            workload, mandate, epsilon=1.0, neighbours="substitute", split=shares, method=name
-        )
-        engine = method(cg.Additive(noise, workload), mandate)
-        _tell(name, workload, x, engine.sample(x), str(engine.guarantee("substitute")))
-
-    # voting age by state exact too: the margins cross, and a draw is still exact
-    crossing = cg.Workload.of(table, {"state": ["sex", "voting_age"]})
-    mandate = (
-        cg.consistent(crossing)
-        & cg.nonnegative()
-        & cg.exactly_margins(["sex", "voting_age"], level="state")
-    )
-    noise = cg.calibrate(crossing, mandate, epsilon=1.0, neighbours="substitute")
-    engine = cg.condition(cg.Additive(noise, crossing), mandate)
-    x = crossing.answers(counts)
-    _tell("both margins", crossing, x, engine.sample(x), str(engine.guarantee("substitute")))
+# %% The mandate: everyone's sex by state as enumerated, no negative count. Noise goes to the cells
+# of counties, and to the groups below and above 18.
+workload = cg.Workload.of(table, {"state": ["sex"], "county": [("sex", "voting_age")]})
+mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(["sex"], level="state")
+shares = {("sex", "voting_age"): 0.4, ("sex", "age"): 0.6}
+x = workload.answers(counts)
+print(f"{len(workload):,} counts in {table.areas:,} counties")
 
 
-def _tell(name: str, workload: cg.Workload, x: np.ndarray, z: np.ndarray, claim: str) -> None:
+# %% What is told of each release: its guarantee, and how far off its counts are
+def tell(name: str, asked: cg.Workload, true: np.ndarray, z: np.ndarray, claim: str) -> None:
+    """Print what a release promises and its mean absolute errors; the counts are public here."""
     print(f"\n{name}: {claim}")
     for margin, level in ((("sex",), "state"), (("sex", "age"), "county")):
-        error = workload.array(z, margin, level) - workload.array(x, margin, level)
+        error = asked.array(z, margin, level) - asked.array(true, margin, level)
         told = f"{' by '.join(margin)} at level {level}"
         print(f"  mean absolute error of {told}: {np.abs(error).mean():.3g}")
 
 
-if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else None)
+# %% Conditioning: drawn from the noise's own law, given the mandate
+scales = cg.calibrate(
+    workload, mandate, epsilon=1.0, neighbours="substitute", split=shares, method="conditioning"
+)
+drawn = cg.condition(cg.Additive(scales, workload), mandate)
+tell("conditioning", workload, x, drawn.sample(x), str(drawn.guarantee("substitute")))
+
+# %% Imaging: noise first, then the closest table that obeys
+scales = cg.calibrate(
+    workload, mandate, epsilon=1.0, neighbours="substitute", split=shares, method="imaging"
+)
+moved = cg.image(cg.Additive(scales, workload), mandate)
+tell("imaging", workload, x, moved.sample(x), str(moved.guarantee("substitute")))
+
+# %% Voting age by state exact too: the margins cross, and a draw is still exact
+crossing = cg.Workload.of(table, {"state": ["sex", "voting_age"]})
+mandate = (
+    cg.consistent(crossing)
+    & cg.nonnegative()
+    & cg.exactly_margins(["sex", "voting_age"], level="state")
+)
+scales = cg.calibrate(crossing, mandate, epsilon=1.0, neighbours="substitute")
+joined = cg.condition(cg.Additive(scales, crossing), mandate)
+x = crossing.answers(counts)
+tell("both margins", crossing, x, joined.sample(x), str(joined.guarantee("substitute")))
