@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from congenial.inference.priors import Prior
     from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
     from congenial.mandates import at_least_as_many, bounds_margins, exactly_margins
+    from congenial.measurements import read_measurements
     from congenial.mechanisms.additive import Additive
     from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
     from congenial.mechanisms.discrete_laplace import DiscreteLaplace
@@ -93,6 +94,7 @@ _HOME = {
     "nonnegative": "invariants",
     "posterior": "inference.posterior",
     "project": "imaging.project",
+    "read_measurements": "measurements",
     "read_release": "reading",
     "round_unbiased": "imaging.unbiased",
     "secure": "randomness",
@@ -144,6 +146,7 @@ __all__ = [
     "nonnegative",
     "posterior",
     "project",
+    "read_measurements",
     "read_release",
     "round_unbiased",
     "secure",

@@ -19,6 +19,7 @@ from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import ReleaseError
 from congenial.files import STAMP
+from congenial.intervals import StatedAccuracy
 from congenial.ledger.records import Debit
 from congenial.model import Model
 from congenial.plan import Plan
@@ -88,6 +89,13 @@ class Debited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     delta: str
 
 
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What is published from one spending, and how its parts relate."""
+
+    products: tuple[str, ...]
+    told: str
+
+
 class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Everything that a release claims; written beside it as JSON."""
 
@@ -96,6 +104,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     sentence: str
     made: str
     guarantee: Claim
+    published: Published
+    accuracy: StatedAccuracy
     specification: Specification
     levels: tuple[LevelNoise, ...]
     drawn: Drawn
@@ -111,6 +121,7 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def certify(
     model: Model,
     files: Mapping[str, str],
+    accuracy: StatedAccuracy,
     *,
     simulation: Simulation | None = None,
     debit: Debit | None = None,
@@ -122,6 +133,8 @@ def certify(
     model : Model
     files : mapping of str to str
         SHA-256 digest of each released file.
+    accuracy : StatedAccuracy
+        What its intervals are.
     simulation : Simulation, optional
     debit : Debit, optional
         What a ledger has taken down for it.
@@ -134,6 +147,8 @@ def certify(
         sentence=sentence(guarantee, simulated=simulation is not None),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
         guarantee=as_claim(guarantee),
+        published=published(model.plan),
+        accuracy=accuracy,
         specification=specify(model, guarantee),
         levels=level_noise(model),
         drawn=Drawn(
@@ -159,6 +174,18 @@ def sentence(guarantee: Guarantee, *, simulated: bool) -> str:
     if simulated:
         return f"{STAMP}. Drawn from operating-system entropy, it would be {guarantee.sentence}"
     return guarantee.sentence
+
+
+def published(plan: Plan) -> Published:
+    """Return what a plan publishes, and how the table and the measurements relate."""
+    told = "The guarantee is that of the table."
+    if plan.release.measurements:
+        told = (
+            "The guarantee is that of the measurements, and of the table and them together: the "
+            "table was made of nothing but the measurements and the counts published exactly. One "
+            "spending, debited once, pays for both."
+        )
+    return Published(plan.release.publish, told)
 
 
 def as_claim(guarantee: Guarantee) -> Claim:

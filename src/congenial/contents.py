@@ -12,6 +12,7 @@ from congenial import files
 from congenial.certificate import Certificate
 from congenial.errors import ReleaseError
 from congenial.files import Table
+from congenial.intervals import interval_columns
 from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.tree import Tree
@@ -32,6 +33,8 @@ class Contents:
         Its nodes are in the order of the rows.
     value : ndarray of int64, shape (n,)
         The released counts.
+    measurements : tuple of Table or None
+        CSV and Parquet of the measurements; None where the plan publishes none.
     """
 
     certificate: Certificate
@@ -40,6 +43,7 @@ class Contents:
     plan: Plan
     tree: Tree
     value: npt.NDArray[np.int64]
+    measurements: tuple[Table, Table] | None = None
 
     def model(self) -> Model:
         """Calibrate the plan's noise on the released nodes."""
@@ -64,19 +68,18 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
         If its rows are no tree.
     """
     csv, parquet = files.read_tables(place)
+    stamped = certificate.simulation is not None
     expected = files.table_columns(
         plan.level_names,
+        intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
         truth=certificate.simulation is not None and certificate.simulation.with_truth,
-        stamped=certificate.simulation is not None,
+        stamped=stamped,
     )
-    if parquet.columns != expected:
-        raise ReleaseError(
-            f"{files.PARQUET} has the columns {_named(parquet.columns)}; the plan gives "
-            f"{_named(expected)}."
-        )
-    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
-        raise ReleaseError(f"{files.CSV} has other columns than {files.PARQUET}.")
-    tree = _tree(parquet, plan)
+    _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
+    tree = files.tree_of(parquet, plan.level_names, files.PARQUET)
+    for row in parquet.rows:
+        if row[2] != plan.hierarchy.root:
+            raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
     value = parquet.column("value")
     if not all(
         isinstance(v, int)
@@ -85,36 +88,27 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
         for v in parquet.column(name)
     ):
         raise ReleaseError(f"{files.PARQUET} has a row without a value.")
-    return Contents(certificate, csv, parquet, plan, tree, np.array(value, dtype=np.int64))
+    measured = None
+    if plan.release.measurements:
+        measured = files.read_measurement_tables(place)
+        columns = files.measurement_columns(plan.level_names, stamped=stamped)
+        _check_columns(measured, columns, files.MEASUREMENTS)
+    found = np.array(value, dtype=np.int64)
+    return Contents(certificate, csv, parquet, plan, tree, found, measured)
 
 
-def _named(columns: tuple[tuple[str, str], ...]) -> str:
+def _check_columns(
+    tables: tuple[Table, Table], expected: files.Columns, names: tuple[str, str]
+) -> None:
+    csv, parquet = tables
+    if parquet.columns != expected:
+        raise ReleaseError(
+            f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
+            f"{_named(expected)}."
+        )
+    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
+        raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
+
+
+def _named(columns: files.Columns) -> str:
     return ", ".join(f"{name} {kind}" for name, kind in columns)
-
-
-def _tree(table: Table, plan: Plan) -> Tree:
-    """Rebuild the tree, nodes in the order of the rows."""
-    names = plan.level_names
-    paths: list[tuple[object, ...]] = []
-    for at, row in enumerate(table.rows):
-        parts = row[2 : 2 + len(names)]
-        path = tuple(part for part in parts if part is not None)
-        if not path or parts[: len(path)] != path:
-            raise ReleaseError(f"row {at + 1} of {files.PARQUET} has a gap in its path.")
-        if row[:2] != (len(path) - 1, names[len(path) - 1]):
-            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
-        if path[0] != plan.hierarchy.root:
-            raise ReleaseError(f"the row of {_shown(path)} does not start at the plan's root.")
-        paths.append(path)
-    index = {path: at for at, path in enumerate(paths)}
-    for at, path in enumerate(paths):
-        if index[path] != at:
-            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
-        if len(path) > 1 and path[:-1] not in index:
-            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
-    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
-    return Tree.from_parents(np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths])
-
-
-def _shown(path: tuple[object, ...]) -> str:
-    return "/".join(map(str, path))

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.calibration import changing_levels
 from congenial.accounting.guarantee import Guarantee
+from congenial.accuracy import LevelAccuracy, Margins, levels, margins
 from congenial.data import build_tree
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
@@ -68,6 +69,10 @@ class Explanation:
         Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
     found : dict of str to float or None
         The shares found for the plan's goal, by level; None where it has none.
+    accuracy : tuple of LevelAccuracy
+        The margin of every level beside the one that the plan requires.
+    margins : Margins or None
+        Those of all counts, and what they rest on.
     """
 
     plan: Plan
@@ -79,6 +84,8 @@ class Explanation:
     worst: Neighbours
     unused: tuple[str, ...] = ()
     found: dict[str, float] | None = None
+    accuracy: tuple[LevelAccuracy, ...] = ()
+    margins: Margins | None = None
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -105,6 +112,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     declares unprotected.
     """
     model = build_model(plan, build_tree(plan, base=Path(base)))
+    reach = margins(model)
     errors = simulated_errors(model)
     forecasts = tuple(
         LevelForecast(
@@ -128,6 +136,8 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         None
         if plan.privacy.goal is None
         else {plan.level_names[depth]: share for depth, share in model.split.items()},
+        levels(model, reach),
+        reach,
     )
 
 
@@ -211,8 +221,8 @@ def as_text(explanation: Explanation) -> str:
     """
     plan, guarantee = explanation.plan, explanation.guarantee
     lines = [f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:", ""]
-    lines += _table(explanation.forecasts)
-    lines += ["", explanation.basis]
+    lines += _table(explanation)
+    lines += ["", explanation.basis, *_margins(explanation)]
     if plan.data.where is not None:
         lines += [
             "",
@@ -289,8 +299,31 @@ def _read(plan: Plan) -> str:
     return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 
-def _table(forecasts: tuple[LevelForecast, ...]) -> list[str]:
-    head = ("level", "counts", "published", "noise scale", "noise error", "release error")
+def _margins(explanation: Explanation) -> list[str]:
+    """Say what the intervals of the release will be, and what else it will publish."""
+    plan, found = explanation.plan, explanation.margins
+    if found is None:
+        return []
+    share = f"{100.0 * plan.accuracy.confidence:.6g}%"
+    lines = [f"Intervals of {share}, lower and upper in the released table. {found.told}"]
+    for asked in found.sums:
+        told = "no margin is known" if asked.margin is None else f"within ±{asked.margin:,}"
+        lines.append(f"The sum {asked.name}: {told}.")
+    for level in explanation.accuracy:
+        if level.required is not None:
+            met = {None: "no margin is known", True: "met", False: "not met"}[level.met]
+            lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")
+    if plan.release.measurements:
+        lines.append(
+            "Also published, at no further cost: the noisy measurements that the table is made of."
+        )
+    return lines
+
+
+def _table(explanation: Explanation) -> list[str]:
+    forecasts = explanation.forecasts
+    margin = ["not known" if v.margin is None else f"±{v.margin:,}" for v in explanation.accuracy]
+    head = ("level", "counts", "published", "noise scale", "noise error", "release error", "margin")
     body = [
         (
             f.level.name,
@@ -299,8 +332,9 @@ def _table(forecasts: tuple[LevelForecast, ...]) -> list[str]:
             "-" if f.level.scale is None else f"{f.level.scale:.4g}",
             "-" if f.noise_error is None else f"{f.noise_error:.4g}",
             f"{f.release_error:.4g}",
+            reach,
         )
-        for f in forecasts
+        for f, reach in zip(forecasts, margin, strict=True)
     ]
     widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
     return [

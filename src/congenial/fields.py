@@ -121,5 +121,9 @@ def _expectation(value: object, expected: Any) -> str:
             "give a table of shares, such as { zone = 1.0 }",
         ),
         dict[str, str]: (isinstance(value, dict), "give a table, such as { age = 'INTEGER' }"),
+        dict[str, tuple[str, ...]]: (
+            isinstance(value, dict),
+            "give a table of lists of nodes, such as { both = ['North', 'South'] }",
+        ),
     }.get(expected, (isinstance(value, dict), "give a table with its keys"))
     return "" if fits else right

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,15 +16,19 @@ from congenial.errors import ReleaseError
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
+Columns = tuple[tuple[str, str], ...]
 
 CSV = "release.csv"
 PARQUET = "release.parquet"
 CERTIFICATE = "certificate.json"
+MEASUREMENTS_CSV = "measurements.csv"
+MEASUREMENTS_PARQUET = "measurements.parquet"
 MARKER = "SIMULATION_NOT_PRIVATE.txt"
 ALWAYS = (CERTIFICATE, CSV, PARQUET)
 # Made from a release afterwards, by `congenial report`; no certificate speaks of it.
 REPORT = "report.html"
-ALL = (*ALWAYS, MARKER, REPORT)
+MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
+ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
 
@@ -51,16 +55,27 @@ class Table:
 
 
 def table_columns(
-    level_names: Sequence[str], *, truth: bool, stamped: bool
-) -> tuple[tuple[str, str], ...]:
+    level_names: Sequence[str],
+    *,
+    intervals: Sequence[str] = (),
+    truth: bool = False,
+    stamped: bool = False,
+) -> Columns:
     """Name and type of each column of a released table."""
+    extra = [*intervals, *(["truth"] if truth else [])]
+    return _columns(level_names, [("value", "BIGINT"), *((v, "BIGINT") for v in extra)], stamped)
+
+
+def measurement_columns(level_names: Sequence[str], *, stamped: bool) -> Columns:
+    """Name and type of each column of the measurements."""
+    own = [("measurement", "BIGINT"), ("noise", "VARCHAR"), ("scale", "DOUBLE")]
+    return _columns(level_names, own, stamped)
+
+
+def _columns(level_names: Sequence[str], own: Sequence[tuple[str, str]], stamped: bool) -> Columns:
     paths = [(name, "VARCHAR") for name in level_names]
-    columns = [("level", "BIGINT"), ("level_name", "VARCHAR"), *paths, ("value", "BIGINT")]
-    if truth:
-        columns.append(("truth", "BIGINT"))
-    if stamped:
-        columns.append(("note", "VARCHAR"))
-    return tuple(columns)
+    note = [("note", "VARCHAR")] if stamped else []
+    return (("level", "BIGINT"), ("level_name", "VARCHAR"), *paths, *own, *note)
 
 
 def write_tables(
@@ -69,6 +84,7 @@ def write_tables(
     tree: Tree,
     value: IntArray,
     *,
+    intervals: Mapping[str, Sequence[int | None]] | None = None,
     truth: IntArray | None = None,
     stamped: bool = False,
 ) -> None:
@@ -81,6 +97,8 @@ def write_tables(
         The root's level first.
     tree : Tree
     value : ndarray of int64, shape (n,)
+    intervals : mapping of str to sequence of int or None, optional
+        Columns of interval ends, empty where there is none.
     truth : ndarray of int64, shape (n,), optional
         Confidential counts, in simulations only.
     stamped : bool
@@ -91,18 +109,65 @@ def write_tables(
     OSError, duckdb.Error
         If a file cannot be written.
     """
-    columns = table_columns(level_names, truth=truth is not None, stamped=stamped)
-    with (directory / CSV).open("w", encoding="utf-8", newline="") as file:
+    ends = dict(intervals or {})
+    columns = table_columns(
+        level_names, intervals=tuple(ends), truth=truth is not None, stamped=stamped
+    )
+    own: list[Sequence[object]] = [value.tolist(), *ends.values()]
+    if truth is not None:
+        own.append(truth.tolist())
+    lines = _lines(level_names, tree, own, stamped)
+    _write_both(directory, (CSV, PARQUET), columns, lines)
+
+
+def write_measurements(
+    directory: Path,
+    level_names: Sequence[str],
+    tree: Tree,
+    measured: Sequence[int | None],
+    noise: Sequence[str],
+    scale: Sequence[float | None],
+    *,
+    stamped: bool = False,
+) -> None:
+    """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node.
+
+    Parameters
+    ----------
+    directory : Path
+    level_names : sequence of str
+    tree : Tree
+    measured : sequence of int or None
+        None where there is none.
+    noise : sequence of str
+        The law of the noise, "none" where there is none.
+    scale : sequence of float or None
+    stamped : bool
+
+    Raises
+    ------
+    OSError, duckdb.Error
+        If a file cannot be written.
+    """
+    columns = measurement_columns(level_names, stamped=stamped)
+    lines = _lines(level_names, tree, [measured, noise, scale], stamped)
+    _write_both(directory, MEASUREMENTS, columns, lines)
+
+
+def _write_both(
+    directory: Path, names: tuple[str, str], columns: Columns, lines: Iterator[str]
+) -> None:
+    with (directory / names[0]).open("w", encoding="utf-8", newline="") as file:
         file.write(",".join(_quoted(name) for name, _ in columns) + "\n")
-        for line in _lines(level_names, tree, value, truth, stamped):
+        for line in lines:
             file.write(line)
     types = ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in columns)
     with _connect() as connection:
         connection.execute(
-            f"COPY (SELECT * FROM read_csv({_path(directory / CSV)}, auto_detect = false, "
+            f"COPY (SELECT * FROM read_csv({_path(directory / names[0])}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
             f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
-            f"TO {_literal(str(directory / PARQUET))} (FORMAT parquet)"
+            f"TO {_literal(str(directory / names[1]))} (FORMAT parquet)"
         )
 
 
@@ -122,6 +187,65 @@ def read_tables(directory: Path) -> tuple[Table, Table]:
     return _read_csv(directory / CSV), _read_parquet(directory / PARQUET)
 
 
+def read_measurement_tables(directory: Path) -> tuple[Table, Table]:
+    """Read the measurements from the CSV and from the Parquet file, as `read_tables` does."""
+    return _read_csv(directory / MEASUREMENTS_CSV), _read_parquet(directory / MEASUREMENTS_PARQUET)
+
+
+def read_table(path: Path) -> Table:
+    """Read a Parquet file as a table.
+
+    Raises
+    ------
+    ReleaseError
+        If it cannot be read as one.
+    """
+    return _read_parquet(path)
+
+
+def tree_of(table: Table, level_names: Sequence[str], what: str) -> Tree:
+    """Rebuild the tree of a table of nodes, in the order of its rows.
+
+    Parameters
+    ----------
+    table : Table
+        Its first columns are ``level``, ``level_name`` and those of the levels.
+    level_names : sequence of str
+    what : str
+        Name of the file, for errors.
+
+    Raises
+    ------
+    ReleaseError
+        If a row has a gap in its path, another level than its path, or no row for its parent, or
+        if a node has two.
+    StructureError
+        If the rows are no tree.
+    """
+    names = tuple(level_names)
+    paths: list[tuple[object, ...]] = []
+    for at, row in enumerate(table.rows):
+        parts = row[2 : 2 + len(names)]
+        path = tuple(part for part in parts if part is not None)
+        if not path or parts[: len(path)] != path:
+            raise ReleaseError(f"row {at + 1} of {what} has a gap in its path.")
+        if row[:2] != (len(path) - 1, names[len(path) - 1]):
+            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
+        paths.append(path)
+    index = {path: at for at, path in enumerate(paths)}
+    for at, path in enumerate(paths):
+        if index[path] != at:
+            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
+        if len(path) > 1 and path[:-1] not in index:
+            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
+    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
+    return Tree.from_parents(np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths])
+
+
+def _shown(path: tuple[object, ...]) -> str:
+    return "/".join(map(str, path))
+
+
 def sha256(path: Path) -> str:
     """Return the SHA-256 digest of a file, in hexadecimal."""
     with path.open("rb") as file:
@@ -129,25 +253,21 @@ def sha256(path: Path) -> str:
 
 
 def _lines(
-    level_names: Sequence[str],
-    tree: Tree,
-    value: IntArray,
-    truth: IntArray | None,
-    stamped: bool,
+    level_names: Sequence[str], tree: Tree, own: Sequence[Sequence[object]], stamped: bool
 ) -> Iterator[str]:
+    """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
     depth = len(level_names)
     prefix: dict[int, str] = {}
     labels = [_quoted(name) for name in level_names]
     rank = np.argsort(tree.level, kind="stable")
     for v in map(int, rank):  # parents come before their children
         parent = int(tree.parents[v])
-        own = _quoted(tree.names[v])
-        prefix[v] = own if parent < 0 else f"{prefix[parent]},{own}"
+        name = _quoted(tree.names[v])
+        prefix[v] = name if parent < 0 else f"{prefix[parent]},{name}"
     for v in range(len(tree)):
         level = int(tree.level[v])
-        line = f"{level},{labels[level]},{prefix[v]}{',' * (depth - 1 - level)},{int(value[v])}"
-        if truth is not None:
-            line += f",{int(truth[v])}"
+        cells = ",".join("" if column[v] is None else str(column[v]) for column in own)
+        line = f"{level},{labels[level]},{prefix[v]}{',' * (depth - 1 - level)},{cells}"
         yield f"{line},{STAMP}\n" if stamped else f"{line}\n"
 
 

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, Protocol, cast
+from typing import TYPE_CHECKING, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -27,6 +27,7 @@ from congenial.accounting.guarantee import (
 from congenial.accounting.neighbours import RELATIONS, Neighbours, changed_entries
 from congenial.accounting.scope import all_records, on_levels
 from congenial.clashes.check import check_feasible
+from congenial.engine import Engine, Measuring
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants import (
     Invariant,
@@ -40,8 +41,8 @@ from congenial.invariants import (
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import MOST_TABULATED, DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
+from congenial.outputs import OWN_COLUMNS
 from congenial.plan import Plan, exact_nodes
-from congenial.randomness import Randomness
 from congenial.tree import Tree
 
 if TYPE_CHECKING:
@@ -52,23 +53,7 @@ FloatArray = npt.NDArray[np.float64]
 # Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
 KEPT = 0.01
 # Columns of the released table that are not levels; no level may be called like one.
-OWN_COLUMNS = ("level", "level_name", "value", "truth", "note")
 DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
-
-
-class Engine(Protocol):
-    """What draws a release: a conditioned or an imaged mechanism."""
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> npt.NDArray[np.int64]:
-        """Draw releases of shape (n,) or (size, n) at confidential counts `x`, shape (n,)."""
-
-    def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw."""
-
-    def explain(self) -> str:
-        """Say how a release is drawn, and why so."""
 
 
 @dataclass(frozen=True)
@@ -149,6 +134,11 @@ class Model:
         from congenial.conditioning.condition import condition
 
         return cast(Engine, condition(self.mechanism, self.invariant, method.sampler))
+
+    @property
+    def measuring(self) -> Measuring | None:
+        """The engine where it makes releases of measurements, None where it draws them whole."""
+        return None if self.plan.method.name == "conditioning" else cast(Measuring, self.engine)
 
     @cached_property
     def guarantee(self) -> Guarantee:

@@ -17,6 +17,7 @@ import numpy as np
 
 from congenial.errors import PlanError
 from congenial.fields import fit, nearest, one_of, refuse, show
+from congenial.outputs import MEASUREMENTS, Accuracy, Publication
 from congenial.sections import (
     DATABASES,
     METHODS,
@@ -50,6 +51,7 @@ __all__ = [
     "Plan",
     "Privacy",
     "exact_nodes",
+    "named_nodes",
     "parse_plan",
     "read_plan",
 ]
@@ -82,6 +84,8 @@ class Plan(msgspec.Struct, frozen=True):
     privacy: Privacy
     invariants: Invariants = Invariants()
     method: Method = Method()
+    release: Publication = Publication()
+    accuracy: Accuracy = Accuracy()
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
@@ -95,6 +99,7 @@ class Plan(msgspec.Struct, frozen=True):
         _check_neighbours(self)
         _check_split(self)
         _check_ledger(self)
+        _check_outputs(self)
 
     @property
     def level_names(self) -> tuple[str, ...]:
@@ -172,6 +177,18 @@ def parse_plan(text: str) -> Plan:
 def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
     """Indices of the nodes that a plan publishes exactly, ascending.
 
+    Raises
+    ------
+    PlanError
+        As `named_nodes`.
+    """
+    entries = plan.invariants.publish_exactly
+    return named_nodes(plan, tree, "invariants.publish_exactly", entries)
+
+
+def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> tuple[int, ...]:
+    """Indices of the nodes that a key of a plan names, ascending.
+
     An entry is a level's name; else a path below the root; else a path from the root; else a name
     that occurs once.
 
@@ -180,13 +197,13 @@ def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
     PlanError
         If an entry is neither a level nor a node, or fits several nodes.
     """
-    paths = [tree.path(v) for v in range(len(tree))]
+    paths = [tree.path(v) for v in range(len(tree))] if entries else []
     readings: list[dict[str, list[int]]] = [{}, {}, {}]
     for node, path in enumerate(paths):
         for reading, name in zip(readings, (path[1:], path, path[-1:]), strict=True):
             reading.setdefault("/".join(name), []).append(node)
     found: set[int] = set()
-    for entry in plan.invariants.publish_exactly:
+    for entry in entries:
         if entry in plan.level_names:
             found.update(np.flatnonzero(tree.level == plan.level_names.index(entry)).tolist())
             continue
@@ -195,7 +212,7 @@ def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
             found.update(nodes)
         elif nodes:
             refuse(
-                "invariants.publish_exactly",
+                key,
                 f"names {entry!r}, and {len(nodes)} nodes are called so",
                 f"give the path of one below the root, such as {'/'.join(paths[nodes[0]][1:])!r}",
             )
@@ -203,7 +220,7 @@ def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
             # names found only in the rows are not shown
             known = () if plan.hierarchy.domain == "data" else (*readings[0], *readings[2])
             refuse(
-                "invariants.publish_exactly",
+                key,
                 f"names {entry!r}, which is neither a level nor a node",
                 f"give {one_of(plan.level_names)}, or a node's path below the root"
                 + nearest(entry, (*plan.level_names, *known)),
@@ -300,3 +317,24 @@ def _check_ledger(plan: Plan) -> None:
             "and rows that other plans call otherwise",
             "give the rows a name that every plan for them uses, such as name = 'trips'",
         )
+
+
+def _check_outputs(plan: Plan) -> None:
+    """Check what is written against the method and the levels."""
+    if plan.release.measurements and plan.method.name == "conditioning":
+        refuse(
+            "release.publish",
+            f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws counts that "
+            "obey from the start and never has any, so that noisy measurements beside them would "
+            "be a second spending",
+            "give method.name = 'imaging' or 'topdown', which start from measurements, or leave "
+            f"{MEASUREMENTS!r} out",
+        )
+    levels = plan.level_names
+    for level in plan.accuracy.required or {}:
+        if level not in levels:
+            refuse(
+                f"accuracy.required.{level}",
+                "names no level",
+                f"give {one_of(levels)}{nearest(level, levels)}",
+            )

@@ -19,12 +19,15 @@ import numpy.typing as npt
 from congenial import files
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
+from congenial.accuracy import Margins, margins
 from congenial.certificate import Certificate, Simulation, certify, write_certificate
 from congenial.clashes.check import check_pinned
 from congenial.data import CountedTree, build_tree, count, count_frame
 from congenial.errors import LedgerError, NumericalError, ReleaseError
+from congenial.intervals import intervals, state
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
+from congenial.measurements import measurement_rows
 from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import Randomness, secure, seeded
@@ -129,16 +132,23 @@ def release(
         say("preparing the sampler")
         engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
         check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
+        reach = margins(model)
         debit = _debit(ledger, plan, Path(base), Path(out), model.guarantee)
         say("drawing")
-        drawn = engine.sample(counts, rng=source)
+        measured = None if model.measuring is None else model.measuring.measure(counts, rng=source)
+        if model.measuring is None or measured is None:
+            drawn = engine.sample(counts, rng=source)
+        else:
+            drawn = model.measuring.apply(measured, source)
         _recheck(model, drawn, counts)
         say("writing")
         simulation = None if simulate is None else Simulation(int(simulate), with_truth)
         certificate = _write(
             place,
             model,
+            reach,
             drawn,
+            measured,
             counts if with_truth else None,
             simulation=simulation,
             debit=debit,
@@ -243,22 +253,32 @@ def _recheck(model: Model, drawn: IntArray, counts: IntArray) -> None:
 def _write(
     place: Path,
     model: Model,
+    reach: Margins,
     drawn: IntArray,
+    measured: IntArray | None,
     truth: IntArray | None,
     *,
     simulation: Simulation | None,
     debit: Debit | None,
 ) -> Certificate:
-    stamped = simulation is not None
+    stamped, names = simulation is not None, model.plan.level_names
+    # what is not published has no part in the intervals
+    shown = measured if model.plan.release.measurements else None
+    found = intervals(model, reach, drawn, shown)
     files.write_tables(
-        place, model.plan.level_names, model.tree, drawn, truth=truth, stamped=stamped
+        place, names, model.tree, drawn, intervals=found.columns, truth=truth, stamped=stamped
     )
-    names = [files.CSV, files.PARQUET]
+    written = [files.CSV, files.PARQUET]
+    if shown is not None:
+        columns = measurement_rows(model.mechanism, model.need.pinned, shown)
+        files.write_measurements(place, names, model.tree, *columns, stamped=stamped)
+        written += files.MEASUREMENTS
     if stamped:
         (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())
-        names.append(files.MARKER)
-    digests = {name: files.sha256(place / name) for name in names}
-    certificate = certify(model, digests, simulation=simulation, debit=debit)
+        written.append(files.MARKER)
+    digests = {name: files.sha256(place / name) for name in written}
+    accuracy = state(model, reach, found)
+    certificate = certify(model, digests, accuracy, simulation=simulation, debit=debit)
     write_certificate(place / files.CERTIFICATE, certificate)
     return certificate
 

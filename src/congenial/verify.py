@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import math
-import re
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from pathlib import Path
 
 import msgspec
@@ -23,37 +20,18 @@ from congenial.certificate import (
     read_certificate,
     sentence,
 )
+from congenial.checks import TOLERANCE, Check, compare, same_words
 from congenial.contents import Contents, read_contents
 from congenial.errors import CongenialError, ReleaseError, StructureError
 from congenial.files import STAMP
 from congenial.ledger.lookup import beside, look_up
 from congenial.model import claim
 from congenial.plan import Plan
+from congenial.published_checks import check_intervals, check_measurements, check_published
 from congenial.specification import PARTS, specify
 
-# Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
-TOLERANCE = 1e-12
-# The same of estimates told to three digits.
-SHOWN = 0.01
 # A certificate with a larger numerical error than this is not accepted as exact.
 ERROR_LIMIT = 1e-6
-
-
-@dataclass(frozen=True)
-class Check:
-    """One thing that was checked.
-
-    Attributes
-    ----------
-    name : str
-    passed : bool
-    detail : str
-        What was found, in a sentence.
-    """
-
-    name: str
-    passed: bool
-    detail: str
 
 
 def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
@@ -131,6 +109,9 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     for check in _OF_CONTENTS:
         yield check(contents)
     yield from _claims(contents, ledger or beside(place, plan.privacy.ledger))
+    yield check_published(place, contents)
+    yield from check_measurements(contents)
+    yield check_intervals(contents)
     yield _simulation(place, contents)
 
 
@@ -138,6 +119,8 @@ def _hashes(place: Path, certificate: Certificate) -> Check:
     expected = {files.CSV, files.PARQUET}
     if certificate.simulation is not None:
         expected.add(files.MARKER)
+    if any((place / name).exists() for name in files.MEASUREMENTS):
+        expected.update(files.MEASUREMENTS)
     if set(certificate.files) != expected:
         return Check(
             "hashes", False, f"the certificate does not list {', '.join(sorted(expected))}"
@@ -248,19 +231,19 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
         return
-    yield _compare("noise", "the scale of every level", level_noise(model), certificate.levels)
-    yield _compare(
+    yield compare("noise", "the scale of every level", level_noise(model), certificate.levels)
+    yield compare(
         "guarantee",
         "epsilon, delta, gamma and what they cover",
         msgspec.structs.replace(as_claim(found), unprotected=()),
         msgspec.structs.replace(stated, unprotected=()),
     )
-    yield _compare(
+    yield compare(
         "unprotected", "the list of what is not protected", found.unprotected, stated.unprotected
     )
     for part, (name, what) in PARTS.items():
         told = getattr(certificate.specification, part)
-        yield _compare(name, what, getattr(full, part), told)
+        yield compare(name, what, getattr(full, part), told)
     kept = found.epsilon <= plan.privacy.epsilon * (1.0 + TOLERANCE)
     told = f"epsilon {found.epsilon:.6g} of the {plan.privacy.epsilon:.6g} that the plan allows"
     if plan.privacy.delta is not None:
@@ -277,10 +260,10 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
         else f"the certificate states {drawn.numerical_error:.1e} and {stated.sampler_error:.1e}; "
         f"both must be the same, at least {least:.1e} and at most {ERROR_LIMIT:.0e}",
     )
-    told = "as it follows" if _same_words(route, drawn.route) else "not the one that follows"
+    told = "as it follows" if same_words(route, drawn.route) else "not the one that follows"
     yield Check(
         "route",
-        _same_words(route, drawn.route),
+        same_words(route, drawn.route),
         f"how the release was drawn: {told} from the plan",
     )
     debited = certificate.ledger
@@ -293,38 +276,12 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
             told = f"{told}; {state}"
         yield Check("ledger", kept, told)
     expected = sentence(found, simulated=certificate.simulation is not None)
-    yield _compare("sentence", "the guarantee in words", expected, certificate.sentence)
-    yield _compare(
+    yield compare("sentence", "the guarantee in words", expected, certificate.sentence)
+    yield compare(
         "rule",
         "the rule that leaves rows out",
         (plan.data.where, ROWS_NOT_SHOWN),
         (certificate.left_out.rule, certificate.left_out.rows),
-    )
-
-
-def _compare(name: str, what: str, found: object, stated: object) -> Check:
-    same = _close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
-    text = "as it follows" if same else "the certificate states what does not follow"
-    return Check(name, same, f"{what}: {text} from the plan")
-
-
-def _close(one: object, other: object) -> bool:
-    """Whether plain data agree, numbers up to rounding."""
-    if isinstance(one, dict) and isinstance(other, dict):
-        return one.keys() == other.keys() and all(_close(one[k], other[k]) for k in one)
-    if isinstance(one, list | tuple) and isinstance(other, list | tuple):
-        return len(one) == len(other) and all(map(_close, one, other))
-    if isinstance(one, float) and isinstance(other, float):
-        return math.isclose(one, other, rel_tol=TOLERANCE)
-    return one == other
-
-
-def _same_words(one: str, other: str) -> bool:
-    """Whether texts agree, and numbers in them but for what rounding may do to an estimate."""
-    pattern = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-    numbers, others = (map(float, re.findall(pattern, text)) for text in (one, other))
-    return re.split(pattern, one) == re.split(pattern, other) and all(
-        math.isclose(a, b, rel_tol=SHOWN) for a, b in zip(numbers, others, strict=True)
     )
 
 

@@ -13,6 +13,7 @@ from congenial.commands.loading import compile_once, undisturbed
 from congenial.commands.names import PLAN
 
 if TYPE_CHECKING:
+    from congenial.accuracy import LevelAccuracy
     from congenial.certificate import Claim
     from congenial.explain import LevelForecast
     from congenial.specification import Neighbours
@@ -33,6 +34,8 @@ class Result:
     unused_levels: tuple[str, ...]
     found_split: dict[str, float] | None
     debit: dict[str, str] | None
+    accuracy: tuple[LevelAccuracy, ...]
+    intervals: str
 
 
 @click.command("explain", cls=Command)
@@ -64,5 +67,7 @@ def command(plan: Path) -> Answer:
         found.unused,
         found.found,
         debit,
+        found.accuracy,
+        "" if found.margins is None else found.margins.told,
     )
     return Answer(result, as_text(found))

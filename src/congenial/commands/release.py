@@ -115,9 +115,11 @@ def _unsettled(made: Released) -> str:
 def _summary(made: Released) -> list[str]:
     certificate = made.certificate
     lines = [] if certificate.stamp is None else [certificate.stamp]
+    both = "measurements" in certificate.published.products
+    measured = " measurements.csv, measurements.parquet" if both else ""
     lines += [
-        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet and "
-        "certificate.json.",
+        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet"
+        f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
     if certificate.left_out.rule is not None:

@@ -13,7 +13,7 @@ from congenial.commands.loading import undisturbed
 from congenial.commands.names import RELEASE
 
 if TYPE_CHECKING:
-    from congenial.verify import Check
+    from congenial.checks import Check
 
 
 @dataclass(frozen=True)

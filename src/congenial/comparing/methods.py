@@ -11,8 +11,9 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.comparing.record import Contender
+from congenial.engine import Engine
 from congenial.mechanisms.additive import checked_size
-from congenial.model import Engine, Model, build_model
+from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import Randomness, resolve
 from congenial.sections import GAUSSIAN, LAPLACE, Method

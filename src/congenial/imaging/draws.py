@@ -52,16 +52,47 @@ def updated(
     ArgumentError
         If `x` has the wrong shape or does not add up.
     """
-    counts = mechanism.counts(x)
     rows, source = checked_size(size), resolve(rng)
-    if not _adds_up(need, counts):
-        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
-    noisy = np.where(need.pinned, counts, mechanism.sample(counts, rows, source))
+    noisy = measured(mechanism, need, x, rows, source)
     shape = (rows, need.n)
     out: Values = np.empty(shape, dtype=np.int64) if integer else np.empty(shape)
     for r in range(rows):
         out[r] = update(noisy[r], source)
     return out[0] if size is None else out
+
+
+def measured(
+    mechanism: Additive,
+    need: Requirements,
+    x: npt.ArrayLike,
+    size: int | None,
+    rng: Randomness | None,
+) -> Values:
+    """Draw noisy values, exact ones where the invariant publishes them.
+
+    Parameters
+    ----------
+    mechanism : Additive
+    need : Requirements
+    x : array_like, shape (n,)
+        Confidential values of all queries.
+    size : int or None
+    rng : Randomness or None
+
+    Returns
+    -------
+    ndarray, shape (n,) or (size, n)
+        As of `Additive.sample` where nothing is published exactly.
+
+    Raises
+    ------
+    ArgumentError
+        If `x` has the wrong shape or does not add up.
+    """
+    counts = mechanism.counts(x)
+    if not _adds_up(need, counts):
+        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
+    return np.where(need.pinned, counts, mechanism.sample(counts, size, rng))
 
 
 def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> bool:

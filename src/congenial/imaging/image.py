@@ -18,7 +18,7 @@ from congenial.accounting.guarantee import (
 from congenial.clashes.check import check_feasible, not_tried
 from congenial.errors import ArgumentError
 from congenial.imaging.dense import LONGEST
-from congenial.imaging.draws import updated
+from congenial.imaging.draws import measured, updated
 from congenial.imaging.problem import FloatArray, IntArray, checked_weights
 from congenial.imaging.project import Norm, Projector
 from congenial.imaging.shares import two_bin_factor
@@ -144,6 +144,35 @@ class Imaged:
         """
         apply = self.projector.apply
         return updated(self.mechanism, self.requirements, apply, x, size, rng, integer=self.integer)
+
+    def measure(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> FloatArray | IntArray:
+        """Draw noisy measurements, of which `apply` makes releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries.
+        size : int, optional
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        """
+        return measured(self.mechanism, self.requirements, x, size, rng)
+
+    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
+        """Move one vector of measurements to the invariant; pins hold their exact values."""
+        return self.projector.apply(noisy, rng)
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.

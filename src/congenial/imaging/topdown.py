@@ -12,7 +12,7 @@ from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarant
 from congenial.clashes.check import check_feasible
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.descent import Descent
-from congenial.imaging.draws import updated
+from congenial.imaging.draws import measured, updated
 from congenial.imaging.problem import FloatArray, IntArray
 from congenial.invariants import Invariant, Requirements, requirements
 from congenial.mechanisms.additive import Additive
@@ -190,8 +190,37 @@ class TopDown:
         drawn = updated(self.mechanism, self.requirements, self.apply, x, size, rng, integer=True)
         return drawn.astype(np.int64, copy=False)
 
+    def measure(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw noisy measurements, of which `apply` makes releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries.
+        size : int, optional
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        """
+        return measured(self.mechanism, self.requirements, x, size, rng).astype(np.int64)
+
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
+        return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+
+    def summed(self, noisy: npt.ArrayLike) -> FloatArray:
+        """Give nodes that are not measured the sums of those below."""
         values = np.array(noisy, dtype=np.float64)
         tree = self._tree
         unmeasured = ~(np.isfinite(self.mechanism.scales) | self.requirements.pinned)
@@ -203,7 +232,7 @@ class TopDown:
                 sums = np.zeros(len(tree))
                 np.add.at(sums, tree.parents[below], values[below])
                 values[here] = sums[here]
-        return np.asarray(self.descent.apply(values, rng), dtype=np.int64)
+        return values
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.

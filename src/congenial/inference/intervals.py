@@ -1,16 +1,18 @@
 """Margins of error of a release under equalities alone, where the noise has one law for all data.
 
-The law of a single node's noise is known exactly. Of a sum of nodes, and of many nodes at once,
-intervals come from simulated noise, with a coverage that is proved nevertheless: the noise of the
-release and of N simulated ones are exchangeable, so that a statistic of the release exceeds the
-k-th smallest simulated one with probability at most 1 - k / (N + 1), the simulation included (Vovk,
-Gammerman and Shafer 2005, Section 2.3). Under inequalities the noise depends on the confidential
-counts; publish measurements and take `congenial.posterior` of them.
+The law of a single node's noise given the equalities is known exactly. Of an image, of a sum of
+nodes, and of many nodes at once, intervals come from simulated noise, with a coverage that is
+proved nevertheless: the noise of the release and of N simulated ones are exchangeable, so that a
+statistic of the release exceeds the k-th smallest simulated one with probability at most
+1 - k / (N + 1), the simulation included (Vovk, Gammerman and Shafer 2005, Section 2.3). An image
+moves with the counts, as they satisfy the equalities themselves. Under inequalities the noise
+depends on the confidential counts; publish measurements and take `congenial.posterior` of them.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +23,10 @@ from congenial.conditioning.query import marginal_table
 from congenial.conditioning.questions import find_nodes
 from congenial.conditioning.weights import share_noise
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
 from congenial.inference.summaries import checked_alpha, summaries
+from congenial.invariants import determined
 from congenial.kernels import marginals as kernels
 from congenial.randomness import Randomness, resolve
 
@@ -30,31 +35,44 @@ IntArray = npt.NDArray[np.int64]
 
 # Different nodes whose laws are computed one by one.
 _FEW = 64
-# Values of simulated noise held at once.
+# Values of simulated noise held at once, and of errors of which each node's are put in order.
 _VALUES = 1 << 24
+_MOST_ERRORS = 1 << 27
+
+Mechanism = Conditioned | Imaged | TopDown
 
 
-def error_margins(conditioned: Conditioned, alpha: float = 0.1) -> IntArray:
-    """Margin of error of every node, exact for each alone.
+def error_margins(
+    mechanism: Mechanism,
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> IntArray:
+    """Margin of error of every node, for each alone.
 
     Parameters
     ----------
-    conditioned : Conditioned
-        On a tree, under equalities alone.
+    mechanism : Conditioned, Imaged or TopDown
+        Under equalities alone; a conditioned one on a tree.
     alpha : float
         Between 0 and 1.
+    size : int
+        Simulated images, at least ``1 / alpha - 1``; conditioning needs none, its law is known.
+    rng : Randomness, optional
+        Of the simulated images; `secure()` by default.
 
     Returns
     -------
     ndarray of int64, shape (n,)
         The true count lies within ``released - margin`` and ``released + margin`` with probability
-        1 - alpha at least; 0 where the count is published exactly. Nodes that are alike share the
-        work.
+        1 - alpha at least, for images over the release and the simulation; 0 where the count is
+        published exactly. Nodes that are alike share the work.
 
     Raises
     ------
     ArgumentError
-        If alpha is not between 0 and 1.
+        If alpha is not between 0 and 1, or the simulation has too few or too many images.
     UnsupportedError
         If inequalities make the law depend on the confidential counts, or there is no tree.
 
@@ -67,7 +85,10 @@ def error_margins(conditioned: Conditioned, alpha: float = 0.1) -> IntArray:
     [1, 1, 1]
     """
     checked_alpha(alpha)
-    _check_data_free(conditioned)
+    _check_data_free(mechanism)
+    if not isinstance(mechanism, Conditioned):
+        return _margins_of_images(mechanism, alpha, size, rng)
+    conditioned = mechanism
     tree = conditioned.requirements.tree
     if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
         raise UnsupportedError(
@@ -89,7 +110,7 @@ def error_margins(conditioned: Conditioned, alpha: float = 0.1) -> IntArray:
 
 
 def error_margin_of_sum(
-    conditioned: Conditioned,
+    mechanism: Mechanism,
     nodes: Sequence[int | str],
     alpha: float = 0.1,
     *,
@@ -100,7 +121,7 @@ def error_margin_of_sum(
 
     Parameters
     ----------
-    conditioned : Conditioned
+    mechanism : Conditioned, Imaged or TopDown
         Under equalities alone.
     nodes : sequence of int or str
     alpha : float
@@ -115,17 +136,18 @@ def error_margin_of_sum(
         The true sum lies within ``released - margin`` and ``released + margin`` with probability
         1 - alpha at least, over the release and the simulation.
     """
-    at = find_nodes(conditioned.mechanism, conditioned.requirements, nodes)
+    _check_data_free(mechanism)
+    at = find_nodes(mechanism.mechanism, mechanism.requirements, nodes)
     if not at:
         raise ArgumentError("no node is named; give at least one.")
     sums = _simulated(
-        conditioned, size, alpha, rng, lambda u: np.abs(u[:, at].sum(axis=1)).astype(np.float64)
+        mechanism, size, alpha, rng, lambda u: np.abs(u[:, at].sum(axis=1)).astype(np.float64)
     )
-    return int(_order_statistic(sums, alpha))
+    return _whole(_order_statistic(sums, alpha))
 
 
 def simultaneous_error_margins(
-    conditioned: Conditioned,
+    mechanism: Mechanism,
     nodes: Sequence[int | str] | None = None,
     alpha: float = 0.1,
     *,
@@ -138,8 +160,8 @@ def simultaneous_error_margins(
 
     Parameters
     ----------
-    conditioned : Conditioned
-        On a tree, under equalities alone.
+    mechanism : Conditioned, Imaged or TopDown
+        Under equalities alone; a conditioned one on a tree.
     nodes : sequence of int or str, optional
         Such as ``numpy.flatnonzero(tree.level == 2)``; all nodes where not given.
     alpha : float
@@ -154,19 +176,20 @@ def simultaneous_error_margins(
         All the true counts lie within their margins of the released ones with probability
         1 - alpha at least, over the release and the simulation.
     """
-    own = error_margins(conditioned, alpha)
+    source = resolve(rng)
+    own = error_margins(mechanism, alpha, size=size, rng=source)
     if nodes is None:
         at = np.arange(own.size)
     else:
-        found = find_nodes(conditioned.mechanism, conditioned.requirements, nodes)
+        found = find_nodes(mechanism.mechanism, mechanism.requirements, nodes)
         at = np.array(found, dtype=np.int64)
     if not at.size:
         raise ArgumentError("no node is named; give at least one.")
     # half a unit more, so that a margin of 0 stretches too
     width = own[at] + 0.5
-    fixed = conditioned.fixed[at]
+    fixed = determined(mechanism.requirements)[at]
     statistic = _simulated(
-        conditioned, size, alpha, rng, lambda u: (np.abs(u[:, at]) / width).max(axis=1)
+        mechanism, size, alpha, source, lambda u: (np.abs(u[:, at]) / width).max(axis=1)
     )
     stretch = _order_statistic(statistic, alpha)
     # values are whole, and rounding must not leave out those at the very end
@@ -174,16 +197,38 @@ def simultaneous_error_margins(
     return np.where(fixed, 0, reach)
 
 
-def _check_data_free(conditioned: Conditioned) -> None:
-    if not isinstance(conditioned, Conditioned):
+def _check_data_free(mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Conditioned | Imaged | TopDown):
         raise ArgumentError(
-            f"a {type(conditioned).__name__} was given; give what congenial.condition() makes."
+            f"a {type(mechanism).__name__} was given; give what congenial.condition(), image() or "
+            "topdown_image() makes."
         )
-    if not conditioned.data_free:
+    if mechanism.requirements.has_inequalities:
         raise UnsupportedError(
             "margins that are the same for every dataset exist under equalities only; publish "
             "measurements and take congenial.posterior() of them, or drop the bounds."
         )
+
+
+def _margins_of_images(
+    mechanism: Imaged | TopDown, alpha: float, size: int, rng: Randomness | None
+) -> IntArray:
+    """Margin of every node by simulated images."""
+    n = mechanism.mechanism.n
+    if isinstance(size, int | np.integer) and size * n > _MOST_ERRORS:
+        raise ArgumentError(
+            f"size is {size}, and {n} errors of each are too many to put in order; simulate "
+            f"{_MOST_ERRORS // n} releases at most."
+        )
+    found = _simulated(mechanism, size, alpha, rng, np.abs)
+    rank = _rank(found.shape[0], alpha) - 1
+    margin = np.array([_whole(np.partition(column, rank)[rank]) for column in found.T])
+    return np.where(determined(mechanism.requirements), 0, margin)
+
+
+def _whole(reach: float) -> int:
+    """Round a margin up; that of integers is one already."""
+    return int(np.ceil(reach - 1e-9))
 
 
 def _tables(conditioned: Conditioned) -> exact.Tables:
@@ -221,29 +266,33 @@ def _alike(
 
 
 def _simulated(
-    conditioned: Conditioned,
+    mechanism: Mechanism,
     size: int,
     alpha: float,
     rng: Randomness | None,
-    statistic: Callable[[IntArray], FloatArray],
-) -> FloatArray:
+    statistic: Callable[[Any], Any],
+) -> npt.NDArray[Any]:
     """Return a statistic of each of `size` draws of noise."""
     checked_alpha(alpha)
-    _check_data_free(conditioned)
+    _check_data_free(mechanism)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:
         raise ArgumentError(
             f"size is {size!r}; give a number of simulated releases of at least "
             f"{int(np.ceil(1 / alpha)) - 1}."
         )
-    source, n = resolve(rng), conditioned.mechanism.n
+    source, n = resolve(rng), mechanism.mechanism.n
     nothing = np.zeros(n, dtype=np.int64)
     batch = max(1, _VALUES // n)
     parts = [min(batch, int(size) - begin) for begin in range(0, int(size), batch)]
-    drawn = [statistic(conditioned.sample(nothing, count, source)) for count in parts]
+    drawn = [statistic(mechanism.sample(nothing, count, source)) for count in parts]
     return np.concatenate(drawn)
 
 
 def _order_statistic(values: FloatArray, alpha: float) -> float:
     """Return the k-th smallest of N values with the least k of at least (1 - alpha) (N + 1)."""
-    k = int(np.ceil((1.0 - alpha) * (values.size + 1) * (1.0 - 1e-15)))
-    return float(np.sort(values)[min(k, values.size) - 1])
+    return float(np.sort(values)[_rank(values.size, alpha) - 1])
+
+
+def _rank(size: int, alpha: float) -> int:
+    """Return k of the order statistic."""
+    return min(size, int(np.ceil((1.0 - alpha) * (size + 1) * (1.0 - 1e-15))))

@@ -7,15 +7,15 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from congenial.certificate import Certificate
+from congenial.checks import Check
 from congenial.contents import Contents
-from congenial.model import Level
+from congenial.inference.noise_margins import Noise, noise_margin
+from congenial.model import Level, Model
 from congenial.report import words
-from congenial.report.margins import SHARE, UNKNOWN, Margins, expected_errors, margins
+from congenial.report.expected import expected_errors
 from congenial.report.record import Fact, LevelRow, Page, Row
 from congenial.requirements import determined
 from congenial.sections import GAUSSIAN, LAPLACE
-from congenial.verify import Check
 
 # What the laws of the noise are called.
 NOISE = {LAPLACE: "discrete Laplace", GAUSSIAN: "discrete Gaussian"}
@@ -39,11 +39,9 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
     certificate, tree = contents.certificate, contents.tree
     model = contents.model()
     settled = determined(model.need)
-    found = margins(model)
     errors = expected_errors(model, contents.value)
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
-    exact = found.kind == "exact"
     return Page(
         title=title,
         stamp=certificate.stamp,
@@ -52,14 +50,10 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         unprotected=words.unprotected(certificate),
         sentence=certificate.sentence,
         details=words.details(certificate),
-        accuracy=words.accuracy(certificate, found, len(tree)),
-        levels=tuple(
-            _level_row(level, certificate, settled, found, errors, tree.level == level.depth)
-            for level in model.levels
-        ),
-        margin_label=f"Margin of {'error' if exact else 'noise'}, {SHARE:.0%}",
-        need_label=f"As accurate as needed{'' if exact else ', by the noise alone'}",
-        rows=_rows(contents, found, settled),
+        accuracy=words.accuracy(certificate, len(tree)),
+        levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
+        margin_label=f"Margin of error, {words.confidence(certificate)}",
+        rows=_rows(contents, settled),
         cite=words.cite(certificate, title),
         reuse=words.reuse(certificate),
         checks=tuple(Fact(check.name, (check.detail,)) for check in checks),
@@ -68,44 +62,63 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
 
 def _level_row(
     level: Level,
-    certificate: Certificate,
+    contents: Contents,
+    model: Model,
     settled: npt.NDArray[np.bool_],
-    found: Margins,
     errors: FloatArray,
-    here: npt.NDArray[np.bool_],
 ) -> LevelRow:
-    noise = NOISE[certificate.levels[level.depth].noise]
+    certificate, here = contents.certificate, contents.tree.level == level.depth
+    stated = certificate.accuracy.levels[level.depth]
+    noise = model.mechanism.noise
     if settled[here].all():
         told = "none, exact"
+    elif level.scale is None or not isinstance(noise, Noise):
+        told = "none of its own"
     else:
-        told = "none of its own" if level.scale is None else f"{noise}, scale {level.scale:.4g}"
-    known = found.margin[here & ~settled]
-    known = known[known != UNKNOWN]
+        within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
+        share = words.confidence(certificate)
+        told = f"{NOISE[noise.name]}, scale {level.scale:.4g}, within ±{within:,} in {share}"
+    reach = _reach(contents)[here & ~settled]
     return LevelRow(
         level.name,
         level.nodes,
         int(settled[here].sum()),
         told,
         float(errors[here].mean()),
-        (int(known.min()), int(known.max())) if known.size else None,
+        (int(reach.min()), int(reach.max())) if reach.size and np.isfinite(reach).all() else None,
+        stated.required,
+        stated.met,
     )
 
 
-def _rows(contents: Contents, found: Margins, settled: npt.NDArray[np.bool_]) -> tuple[Row, ...]:
+def _reach(contents: Contents) -> FloatArray:
+    """How far each count may be from the released one; inf where no interval is known."""
+    ends = [
+        np.array([np.inf if v is None else v for v in contents.parquet.column(name)], dtype=float)
+        for name in ("lower", "upper")
+    ]
+    return np.asarray(
+        np.maximum(np.abs(contents.value - ends[0]), np.abs(ends[1] - contents.value))
+    )
+
+
+def _rows(contents: Contents, settled: npt.NDArray[np.bool_]) -> tuple[Row, ...]:
     tree = contents.tree
     order = np.argsort(tree.level, kind="stable")
     rank = np.empty(len(tree), dtype=np.int64)
     rank[order] = np.arange(len(tree))
+    lower, upper = contents.parquet.column("lower"), contents.parquet.column("upper")
     out = []
     for v in map(int, order):
-        parent, margin = int(tree.parents[v]), int(found.margin[v])
+        parent, low, high = int(tree.parents[v]), lower[v], upper[v]
         out.append(
             Row(
                 level=int(tree.level[v]),
                 parent=-1 if parent < 0 else int(rank[parent]),
                 name=tree.names[v],
                 value=int(contents.value[v]),
-                margin=None if margin == UNKNOWN else margin,
+                lower=low if isinstance(low, int) else None,
+                upper=high if isinstance(high, int) else None,
                 exact=bool(settled[v]),
             )
         )

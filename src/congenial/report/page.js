@@ -24,18 +24,33 @@
     return texts[row];
   }
 
+  // how far the true count may be away, upwards or downwards
+  function reach(row) {
+    if (data.lower[row] === null) return null;
+    return Math.max(data.value[row] - data.lower[row], data.upper[row] - data.value[row]);
+  }
+
+  function interval(row) {
+    const low = data.lower[row], high = data.upper[row], value = data.value[row];
+    if (low === null) return "not known";
+    if (data.exact[row]) return "exact";
+    return value - low === high - value
+      ? "\u00b1" + numbers.format(high - value)
+      : numbers.format(low) + " to " + numbers.format(high);
+  }
+
   function good(row) {
-    const margin = data.margin[row], share = Number(need.value) / 100;
+    const margin = reach(row), share = Number(need.value) / 100;
     if (margin === null || need.value === "") return null;
     return margin <= share * Math.abs(data.value[row]);
   }
 
   function low(row) {
-    const value = data.value[row], margin = data.margin[row] || 0;
-    return value >= 0 ? Math.max(0, value - margin) : value - margin;
+    const value = data.value[row], end = data.lower[row] === null ? value : data.lower[row];
+    return value >= 0 ? Math.max(0, end) : end;
   }
 
-  const high = (row) => data.value[row] + (data.margin[row] || 0);
+  const high = (row) => (data.upper[row] === null ? data.value[row] : data.upper[row]);
 
   function choose() {
     const wanted = level.value, sought = search.value.trim().toLowerCase();
@@ -54,7 +69,7 @@
   }
 
   function sort() {
-    const known = (row) => (data.margin[row] === null ? Infinity : data.margin[row]);
+    const known = (row) => (data.lower[row] === null ? Infinity : data.upper[row] - data.lower[row]);
     const by = {
       name: (a, b) => order.compare(data.name[a], data.name[b]),
       value: (a, b) => data.value[a] - data.value[b],
@@ -80,21 +95,20 @@
   }
 
   function line(row) {
-    const value = data.value[row], margin = data.margin[row], made = document.createElement("tr");
+    const value = data.value[row], made = document.createElement("tr");
     const name = cell("th", "", data.name[row]);
     name.scope = "row";
     if (data.parent[row] >= 0) name.append(cell("span", "path", path(row)));
-    const told = margin === null ? "not known" : data.exact[row] ? "exact" : "\u00b1" + numbers.format(margin);
     const fits = good(row);
     const bars = cell("td", "bars"), track = cell("div", "track");
     bars.setAttribute("aria-hidden", "true");
     track.append(place(cell("div", "bar"), Math.min(0, value), Math.max(0, value)));
-    if (margin) track.append(place(cell("div", "margin"), low(row), high(row)));
+    if (high(row) > low(row)) track.append(place(cell("div", "margin"), low(row), high(row)));
     bars.append(track);
     made.append(
       name,
       cell("td", "number", numbers.format(value)),
-      cell("td", "number", told),
+      cell("td", "number", interval(row)),
       cell("td", "fits", fits === null ? "not known" : fits ? "yes" : "no"),
       bars
     );

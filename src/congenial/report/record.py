@@ -28,6 +28,10 @@ class LevelRow:
         Expected absolute error, averaged over the level, in counts.
     margin : tuple of int or None
         Least and largest margin of the others; None where there is none.
+    required : float or None
+        The largest margin that the plan accepts; None where it names none.
+    met : bool or None
+        Whether the level keeps to it; None where that is not known.
     """
 
     name: str
@@ -36,11 +40,13 @@ class LevelRow:
     noise: str
     expected: float
     margin: tuple[int, int] | None
+    required: float | None = None
+    met: bool | None = None
 
 
 @dataclass(frozen=True)
 class Row:
-    """One count: its level, its place, and its margin, which is None where none is known.
+    """One count: its level, its place, and the ends of its interval, None where there is none.
 
     `exact` tells a count that is published exactly from one whose noise is most often zero.
     """
@@ -49,7 +55,8 @@ class Row:
     parent: int
     name: str
     value: int
-    margin: int | None
+    lower: int | None
+    upper: int | None
     exact: bool
 
 
@@ -72,8 +79,8 @@ class Page:
         What margins and expected errors are, and are not.
     levels : tuple of LevelRow
         Coarse to fine.
-    margin_label, need_label : str
-        Headings of the margins, and of whether they are as small as the reader needs.
+    margin_label : str
+        Heading of the margins.
     rows : tuple of Row
         A parent comes before its children.
     cite : tuple of str
@@ -91,7 +98,6 @@ class Page:
     accuracy: tuple[str, ...]
     levels: tuple[LevelRow, ...]
     margin_label: str
-    need_label: str
     rows: tuple[Row, ...]
     cite: tuple[str, ...]
     reuse: tuple[str, ...]

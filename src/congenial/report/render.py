@@ -38,7 +38,6 @@ def render(page: Page) -> str:
         details=_facts(page.details),
         accuracy=_paragraphs(page.accuracy),
         margin_label=_safe(page.margin_label),
-        need_label=_safe(page.need_label),
         levels="\n".join(map(_level, page.levels)),
         options=_options(page),
         cite=_items(page.cite),
@@ -59,7 +58,8 @@ def embedded(page: Page) -> str:
         "parent": [row.parent for row in rows],
         "name": [row.name for row in rows],
         "value": [row.value for row in rows],
-        "margin": [row.margin for row in rows],
+        "lower": [row.lower for row in rows],
+        "upper": [row.upper for row in rows],
         "exact": [int(row.exact) for row in rows],
     }
     return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
@@ -114,8 +114,14 @@ def _level(level: LevelRow) -> str:
     elif level.margin is not None:
         least, most = level.margin
         margin = f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
-    cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, _number(level.expected), margin)
-    kinds = (" class=number", " class=number", "", " class=number", " class=number")
+    required = "none stated"
+    if level.required is not None:
+        met = {None: "not known", True: "met", False: "not met"}[level.met]
+        required = f"±{level.required:,g}: {met}"
+    shown = _number(level.expected)
+    cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, shown, margin, required)
+    number = " class=number"
+    kinds = (number, number, "", number, number, number)
     made = "".join(f"<td{k}>{_safe(c)}</td>" for k, c in zip(kinds, cells, strict=True))
     return f'<tr><th scope="row">{_safe(level.name)}</th>{made}<td class="number"></td></tr>'
 

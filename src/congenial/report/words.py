@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import math
 
+from congenial.accounting.scope import ALL_RECORDS
 from congenial.certificate import Certificate
-from congenial.report.margins import SHARE, Margins, draws_for
+from congenial.intervals import SumInterval
+from congenial.report.expected import draws_for
 from congenial.report.record import Fact
 
 PAPERS = (
@@ -21,6 +23,22 @@ _ASIDE = {
     "topdown": "Noise was added first; then, level by level from the top, the counts were moved to "
     "the closest ones that obey the rules below.",
 }
+
+_WHAT = {
+    "law": "A margin is exact: it comes from the law of the error, which is the same whatever the "
+    "true counts are.",
+    "simulation": "A margin comes from simulated releases: the law of the error is the same "
+    "whatever the true counts are.",
+    "measurements": "A margin comes from the noisy measurement of the count in measurements.csv "
+    "and the law of its noise, whatever the true counts are; it reaches the released count.",
+}
+_WHY_NONE = {
+    "conditioning": "The noise was drawn given that no count may break a rule, and how far off "
+    "that leaves a count depends on the true counts, which are confidential.",
+    "imaging": "How far the rules moved a count depends on the true counts, which are "
+    "confidential; its noisy measurement would have a margin, and is not published.",
+}
+_WHY_NONE["topdown"] = _WHY_NONE["imaging"]
 
 
 def lead(certificate: Certificate, nodes: int, exact: int) -> tuple[str, ...]:
@@ -100,8 +118,11 @@ def plain(certificate: Certificate) -> str:
 def unprotected(certificate: Certificate) -> tuple[str, ...]:
     """What a release does not hide: the certificate's list, and what no such guarantee hides."""
     distance = certificate.specification.distance
-    out = [text[:1].upper() + text[1:] + "." for text in certificate.guarantee.unprotected]
-    if not out:
+    listed = certificate.guarantee.unprotected
+    if distance.relation == "substitute":  # which the sentence below says in full
+        listed = tuple(text for text in listed if text != ALL_RECORDS)
+    out = [text[:1].upper() + text[1:] + "." for text in listed]
+    if not certificate.guarantee.unprotected:
         out.append("Nothing is published outside the guarantee.")
     if distance.relation == "substitute":
         rule = ", those that were left out included" if distance.rule_may_be_crossed else ""
@@ -166,33 +187,59 @@ def details(certificate: Certificate) -> tuple[Fact, ...]:
     )
 
 
-def accuracy(certificate: Certificate, found: Margins, nodes: int) -> tuple[str, ...]:
+def confidence(certificate: Certificate) -> str:
+    """Return the probability with which a margin holds, as a percentage."""
+    return f"{100.0 * certificate.accuracy.confidence:.6g}%"
+
+
+def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
     """What margins and expected errors are, and are not."""
-    share = f"{SHARE:.0%}"
-    if found.kind == "exact":
-        margin = (
-            "A margin is exact: the true count is at most that far from the released one with a "
-            f"probability of {share}, worked out from the law of the noise for each count by "
-            "itself. At most about one count in ten is farther off than its margin."
-        )
+    stated, share = certificate.accuracy, confidence(certificate)
+    if stated.source == "none":
+        out = [
+            "No margin of error is known for a count that is not exact. "
+            + _WHY_NONE[certificate.drawn.method]
+            + f" The table tells how far the noise alone reaches in {share} of the cases."
+        ]
     else:
-        margin = (
-            "A margin here is that of the noise alone, before the rules were applied: the noise "
-            f"stays within it with a probability of {share}. What the rules make of it depends on "
-            "the true counts, which are confidential, so no exact margin of the released count "
-            "can be stated."
+        rest = f"{100.0 * (1.0 - stated.confidence):.3g}"
+        out = [
+            f"{_WHAT[stated.source]} It holds with a probability of at least {share}, for each "
+            f"count by itself: at most about {rest} counts in a hundred are farther off."
+        ]
+    if certificate.plan["invariants"]["nonnegative"]:
+        out.append("Since no count may be below zero, those near zero tend to be too large.")
+    out += [_sum(total, share) for total in stated.sums]
+    if certificate.plan["accuracy"]["simultaneous"] and stated.source != "none":
+        out.append(
+            "Margins that hold for all counts of a level at once are wider: level_lower and "
+            "level_upper in release.csv."
         )
-        if certificate.plan["invariants"]["nonnegative"]:
-            margin += " Since no count may be below zero, those near zero tend to be too large."
-    return (
-        margin,
+    out += [
         "The margin of a sum or a difference is not the sum of the margins: the counts of a place "
         "and of its parts share their noise.",
         f"Expected errors are means over {_many(draws_for(nodes), 'simulated release')} in which "
         "the true counts are taken to be the released ones; no confidential count was used.",
-        "The plan states no accuracy that a release must reach. Say below what you need, and see "
-        "which counts have it.",
-    )
+        _required(certificate),
+    ]
+    return tuple(out)
+
+
+def _sum(total: SumInterval, share: str) -> str:
+    of = f"{total.name}, the sum of {_listed(total.nodes)}: {total.value:,}"
+    if total.lower is None or total.upper is None:
+        return f"{of}; no margin of error is known."
+    return f"{of}; the true one is from {total.lower:,} to {total.upper:,}, with {share}."
+
+
+def _required(certificate: Certificate) -> str:
+    asked = [v for v in certificate.accuracy.levels if v.required is not None]
+    need = "Say below what you need, and see which counts have it."
+    if not asked:
+        return f"The plan states no accuracy that a release must reach. {need}"
+    told = {None: "not known", True: "yes", False: "no"}
+    each = "; ".join(f"{v.level} ±{v.required:,g}: {told[v.met]}" for v in asked)
+    return f"Whether the margins are as small as the plan requires: {each}. {need}"
 
 
 def cite(certificate: Certificate, title: str) -> tuple[str, ...]:
@@ -222,6 +269,11 @@ def reuse(certificate: Certificate) -> tuple[str, ...]:
         "claim in certificate.json. This page is not certified: congenial verify checks those "
         "files, and not this one.",
     ]
+    if certificate.plan["release"]["publish"] != ["table"]:
+        out.append(
+            "To analyse the counts, take measurements.csv: noisy counts before the rules, each "
+            "right on average, with the law of its noise. They and the table share one guarantee."
+        )
     return tuple(out)
 
 

@@ -1,0 +1,321 @@
+"""Margins of error of a release: worked out from its plan and its nodes, before it is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.conditioned import Conditioned
+from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
+from congenial.inference.intervals import (
+    error_margin_of_sum,
+    error_margins,
+    simultaneous_error_margins,
+)
+from congenial.inference.noise_margins import Noise, margin_of_noise_sum
+from congenial.invariants import determined
+from congenial.model import Model
+from congenial.plan import named_nodes
+from congenial.randomness import seeded
+
+IntArray = npt.NDArray[np.int64]
+FloatArray = npt.NDArray[np.float64]
+BoolArray = npt.NDArray[np.bool_]
+Source = Literal["law", "simulation", "measurements", "none"]
+
+# Stated for a node without a margin.
+UNKNOWN = -1
+# Simulated releases, and the largest number of values drawn for them.
+DRAWS, VALUES = 9_999, 1 << 25
+# The seed is fixed so that margins can be worked out again; this many standard errors of the
+# simulation are allowed for, so that none is too small by its luck.
+ALLOWANCE = 4.0
+_SEED = 20_261_121
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """How far published numbers may be from the true counts, known before anything is drawn.
+
+    Attributes
+    ----------
+    source : {"law", "simulation", "measurements", "none"}
+        What the margins are worked out from; with "measurements" they are those of these, not of
+        the released counts.
+    told : str
+        What the intervals are, or why there are none.
+    margin : ndarray of int64, shape (n,)
+        0 where a count is published exactly or follows from such, `UNKNOWN` where there is none.
+    together : ndarray of int64, shape (n,), or None
+        Margins that hold for all counts of a level at once.
+    sums : tuple of SumMargin
+    """
+
+    source: Source
+    told: str
+    margin: IntArray
+    together: IntArray | None
+    sums: tuple[SumMargin, ...]
+
+
+@dataclass(frozen=True)
+class SumMargin:
+    """The margin of a sum that the plan asks for; None where there is none."""
+
+    name: str
+    nodes: tuple[int, ...]
+    margin: int | None
+
+
+class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The largest margin of a level, by itself and for all its counts at once.
+
+    `met` tells whether the margin is as small as the plan requires; None where it requires nothing
+    or there is no margin.
+    """
+
+    level: str
+    margin: int | None
+    together: int | None
+    required: float | None
+    met: bool | None
+
+
+def margins(model: Model) -> Margins:
+    """Work out the margins of a release.
+
+    Parameters
+    ----------
+    model : Model
+
+    Raises
+    ------
+    PlanError
+        If the plan asks for the sum of a node that the tree lacks.
+
+    Notes
+    -----
+    Under equalities alone the error has one law for all counts: exact for conditioning, simulated
+    for images. Under bounds an image has the margins of its measurements, where these are
+    published; conditioning then has none that is proved.
+    """
+    plan, engine = model.plan, model.engine
+    named = {
+        name: named_nodes(plan, model.tree, f"accuracy.sums.{name}", nodes)
+        for name, nodes in (plan.accuracy.sums or {}).items()
+    }
+    told = f"Each holds its count with a probability of at least {_share(model)}, whatever the "
+    told += "counts are"
+    if model.need.has_inequalities:
+        if plan.release.measurements:
+            return _of_measurements(model, named, told)
+        return _none(model, named, _why_none(model))
+    if isinstance(engine, Conditioned):
+        return _of_law(model, engine, named, told)
+    return _of_images(model, cast("Imaged | TopDown", engine), named, told)
+
+
+def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
+    """Compare the margins of every level with what the plan requires."""
+    required = model.plan.accuracy.required or {}
+    out = []
+    for level in model.levels:
+        here = model.tree.level == level.depth
+        margin = _largest(found.margin[here])
+        together = None if found.together is None else _largest(found.together[here])
+        need = required.get(level.name)
+        need = None if need is None else float(need)
+        met = None if need is None or margin is None else margin <= need
+        out.append(LevelAccuracy(level.name, margin, together, need, met))
+    return tuple(out)
+
+
+def simulated_releases(model: Model) -> int:
+    """How many releases are simulated for the margins of images; 0 where too few would be."""
+    alpha = model.plan.accuracy.alpha
+    # with fewer the allowance takes more than three quarters of alpha
+    least = math.ceil((ALLOWANCE / 0.75) ** 2 * (1.0 - alpha) / alpha)
+    draws = min(max(DRAWS, least), VALUES // len(model.tree))
+    return draws if draws >= least else 0
+
+
+def _share(model: Model) -> str:
+    return f"{100.0 * model.plan.accuracy.confidence:.6g}%"
+
+
+def _largest(margin: IntArray) -> int | None:
+    return None if (margin == UNKNOWN).any() else int(margin.max())
+
+
+def _of_law(
+    model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]], told: str
+) -> Margins:
+    alpha, fixed = model.plan.accuracy.alpha, determined(model.need)
+    margin = error_margins(engine, alpha)
+    together = None
+    if model.plan.accuracy.simultaneous:
+        together = np.zeros_like(margin)
+        for depth in range(model.tree.depth):
+            here = (model.tree.level == depth) & ~fixed
+            if here.any():  # the union bound, which loses next to nothing
+                together[here] = error_margins(engine, alpha / float(here.sum()))[here]
+    draws = simulated_releases(model)
+    sums = tuple(_simulated_sum(model, engine, draws, *entry) for entry in named.items())
+    return Margins(
+        "law", f"{told}: under equalities alone the error has one law.", margin, together, sums
+    )
+
+
+def _of_images(
+    model: Model, engine: Imaged | TopDown, named: dict[str, tuple[int, ...]], told: str
+) -> Margins:
+    draws = simulated_releases(model)
+    if not draws:
+        many = f"Empty: {len(model.tree)} counts are too many to simulate releases of for intervals"
+        return _none(model, named, f"{many} of {_share(model)}.")
+    alpha = _cautious(model, draws)
+    margin = error_margins(engine, alpha, size=draws, rng=seeded(_SEED))
+    together = None
+    if model.plan.accuracy.simultaneous:
+        together = np.zeros_like(margin)
+        for depth in range(model.tree.depth):
+            here = np.flatnonzero(model.tree.level == depth)
+            together[here] = simultaneous_error_margins(
+                engine, here.tolist(), alpha, size=draws, rng=seeded(_SEED)
+            )
+    sums = tuple(_simulated_sum(model, engine, draws, *entry) for entry in named.items())
+    told += (
+        f": under equalities alone the error has one law, whose quantiles {draws:,} simulated "
+        f"releases tell, {ALLOWANCE:g} standard errors of the simulation allowed for."
+    )
+    return Margins("simulation", told, margin, together, sums)
+
+
+def _cautious(model: Model, draws: int) -> float:
+    """Alpha less what a simulation may be off by."""
+    alpha = model.plan.accuracy.alpha
+    return alpha - ALLOWANCE * math.sqrt(alpha * (1.0 - alpha) / draws)
+
+
+def _simulated_sum(
+    model: Model,
+    engine: Conditioned | Imaged | TopDown,
+    draws: int,
+    name: str,
+    nodes: tuple[int, ...],
+) -> SumMargin:
+    if not draws:
+        return SumMargin(name, nodes, None)
+    alpha = _cautious(model, draws)
+    found = error_margin_of_sum(engine, nodes, alpha, size=draws, rng=seeded(_SEED))
+    return SumMargin(name, nodes, found)
+
+
+def _none(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
+    fixed = determined(model.need)
+    margin = np.where(fixed, 0, UNKNOWN)
+    sums = tuple(
+        SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
+        for name, nodes in named.items()
+    )
+    together = margin if model.plan.accuracy.simultaneous else None
+    return Margins("none", told, margin, together, sums)
+
+
+def _why_none(model: Model) -> str:
+    if model.plan.method.name == "conditioning":
+        return (
+            "Empty, but where a count is exact: noise conditioned on bounds has a law that depends "
+            "on the confidential counts, and no interval is proved for it. A plan without bounds "
+            "has intervals, and so has one of imaging or topdown that publishes its measurements."
+        )
+    return (
+        "Empty, but where a count is exact: where bounds bind, the error depends on the "
+        "confidential counts. A plan that publishes its measurements has intervals, at no further "
+        "cost in privacy."
+    )
+
+
+def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
+    tree, alpha = model.tree, model.plan.accuracy.alpha
+    measured, summed = _kinds_of_nodes(model)
+    noise, scales = cast(Noise, model.mechanism.noise), model.mechanism.scales
+    kinds = np.unique(scales[measured])
+    # how many measurements of each scale a node's estimate is the sum of
+    parts = np.zeros((len(tree), kinds.size), dtype=np.int64)
+    parts[measured, np.searchsorted(kinds, scales[measured])] = 1
+    for below in _upwards(model, summed):
+        np.add.at(parts, tree.parents[below], parts[below])
+    margin = _reach(noise, kinds, parts, np.full(len(tree), alpha))
+    together = None
+    if model.plan.accuracy.simultaneous:
+        # the measurements of a level are independent
+        noisy = np.bincount(tree.level[parts.any(axis=1)], minlength=tree.depth)
+        each = -np.expm1(np.log1p(-alpha) / np.maximum(noisy, 1))
+        together = _reach(noise, kinds, parts, each[tree.level])
+    sums = []
+    for name, nodes in named.items():
+        times = np.zeros(len(tree), dtype=np.int64)
+        times[list(nodes)] = 1
+        for below in reversed(_upwards(model, summed)):
+            times[below] += times[tree.parents[below]]
+        counted = measured & (times > 0)
+        reach = 0
+        if counted.any():
+            reach = margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
+        sums.append(SumMargin(name, nodes, reach))
+    text = (
+        f"{told}: it is the measurement, or the sum of those below where a count has none, give or "
+        "take the margin of the noise, kept to the bounds, and reaches the released count."
+    )
+    return Margins("measurements", text, margin, together, tuple(sums))
+
+
+def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
+    """Nodes whose measurement counts, and those that are told by the nodes below them."""
+    fixed = determined(model.need)
+    measured = np.isfinite(model.mechanism.scales) & ~fixed
+    return measured, ~(measured | fixed)
+
+
+def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
+    """Nodes whose parents are told by them, level by level, the deepest first."""
+    tree = model.tree
+    told = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
+    return [told[tree.level[told] == depth] for depth in range(tree.depth - 1, 0, -1)]
+
+
+def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
+    """Unbiased estimate of every count by its own measurement, or by those below it.
+
+    Parameters
+    ----------
+    model : Model
+    value, measured : ndarray of int64, shape (n,)
+        The released counts, of which those that are exact are taken, and the measurements.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    has, summed = _kinds_of_nodes(model)
+    out = np.where(has, measured, np.where(summed, 0, value)).astype(np.int64)
+    for below in _upwards(model, summed):
+        np.add.at(out, model.tree.parents[below], out[below])
+    return out
+
+
+def _reach(noise: Noise, kinds: FloatArray, parts: IntArray, alpha: FloatArray) -> IntArray:
+    """Margin of each sum of measurements; sums of like noise share the work."""
+    alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
+    found = [
+        margin_of_noise_sum(noise, np.repeat(kinds, row[:-1].astype(np.int64)), float(row[-1]))
+        for row in alike
+    ]
+    return np.array(found, dtype=np.int64)[at.ravel()]

@@ -1,0 +1,74 @@
+"""Whether a release follows from noisy measurements, whichever way its ties were broken."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.imaging.descent import Descent
+from congenial.imaging.image import Imaged
+from congenial.imaging.problem import FloatArray, IntArray
+from congenial.imaging.rounding import tie_grid
+from congenial.imaging.topdown import TopDown
+from congenial.randomness import Randomness
+
+
+def follows(
+    engine: Imaged | TopDown, noisy: npt.ArrayLike, released: IntArray, rng: Randomness
+) -> bool:
+    """Tell whether a release of integers could have been made of measurements.
+
+    Parameters
+    ----------
+    engine : Imaged or TopDown
+        With ``integer=True``.
+    noisy : array_like, shape (n,)
+        Measurements, exact values where the invariant publishes them.
+    released : ndarray of int64, shape (n,)
+        It obeys the invariant.
+    rng : Randomness
+        Breaks the ties of what it is compared with.
+
+    Returns
+    -------
+    bool
+        True if it is as close as what the engine makes of the measurements: roundings differ by
+        ties alone, which are random and cost the same.
+    """
+    if isinstance(engine, TopDown):
+        return _follows_topdown(engine, np.asarray(noisy, dtype=np.float64), released, rng)
+    made = engine.apply(noisy, rng)
+    weight = engine.projector.weight
+    if engine.norm == "l1":
+        given = np.where(weight > 0, np.asarray(noisy, dtype=np.float64), released)
+        return _as_close(weight / weight.max(initial=1e-300), given, made, released)
+    nearest = replace(engine.projector, integer=False).apply(noisy, rng)
+    return _as_close(np.ones(weight.size), np.asarray(nearest), made, released)
+
+
+def _follows_topdown(
+    engine: TopDown, noisy: FloatArray, released: IntArray, rng: Randomness
+) -> bool:
+    """Compare level by level, given what was released above."""
+    values, need = engine.summed(noisy), engine.requirements
+    tree = engine.descent.tree
+    for depth in range(tree.depth):
+        above, here = tree.level < depth, tree.level == depth
+        given = np.where(above, released, values)
+        known = replace(need, pinned=need.pinned | above)
+        nearest, made = (
+            Descent(tree, known, integer=whole).apply(given, rng)[here] for whole in (False, True)
+        )
+        if not _as_close(np.ones(nearest.size), nearest, made, released[here]):
+            return False
+    return True
+
+
+def _as_close(
+    weight: FloatArray, target: FloatArray, one: npt.ArrayLike, other: npt.ArrayLike
+) -> bool:
+    cost = [float((weight * np.abs(np.asarray(z) - target)).sum()) for z in (one, other)]
+    # each tie is one up to the grid that decides it
+    return abs(cost[0] - cost[1]) <= 2.0 * target.size * tie_grid(target)

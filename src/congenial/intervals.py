@@ -1,0 +1,127 @@
+"""Intervals of a release: worked out from its plan, its nodes and what is published, alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Annotated
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accuracy import UNKNOWN, LevelAccuracy, Margins, Source, estimates, levels
+from congenial.model import Model
+
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The intervals of one release.
+
+    Attributes
+    ----------
+    known : ndarray of bool, shape (n,)
+    lower, upper : ndarray of int64, shape (n,)
+        Ends, where known.
+    lower_all, upper_all : ndarray of int64, shape (n,), or None
+        Ends of the intervals that hold for all counts of a level at once.
+    sums : tuple of SumInterval
+    """
+
+    known: BoolArray
+    lower: IntArray
+    upper: IntArray
+    lower_all: IntArray | None
+    upper_all: IntArray | None
+    sums: tuple[SumInterval, ...]
+
+    @property
+    def columns(self) -> dict[str, list[int | None]]:
+        """The ends as columns of the released table, by name."""
+        found = {"lower": self.lower, "upper": self.upper}
+        if self.lower_all is not None and self.upper_all is not None:
+            found |= {"level_lower": self.lower_all, "level_upper": self.upper_all}
+        known = self.known.tolist()
+        return {
+            name: [int(v) if k else None for v, k in zip(ends.tolist(), known, strict=True)]
+            for name, ends in found.items()
+        }
+
+
+class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sum that the plan asks for: its released value and its interval, if there is one."""
+
+    name: str
+    nodes: tuple[str, ...]
+    value: int
+    lower: int | None
+    upper: int | None
+
+
+class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the columns `lower` and `upper` of the released table are."""
+
+    confidence: Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)]
+    source: Source
+    told: str
+    levels: tuple[LevelAccuracy, ...]
+    sums: tuple[SumInterval, ...]
+
+
+def interval_columns(*, simultaneous: bool) -> tuple[str, ...]:
+    """Names of the columns that hold intervals."""
+    return ("lower", "upper", *(("level_lower", "level_upper") if simultaneous else ()))
+
+
+def intervals(
+    model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
+) -> Intervals:
+    """Work out the intervals of a release from what is published.
+
+    Parameters
+    ----------
+    model : Model
+    found : Margins
+        From `margins`.
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    measured : ndarray of int64, shape (n,), optional
+        The published measurements, exact counts where these are published, anything where there is
+        neither; needed where the margins are theirs.
+    """
+    n, need = len(model.tree), model.need
+    known = found.margin != UNKNOWN
+    centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
+    if found.source == "measurements" and measured is not None:
+        centre, low, high = estimates(model, value, measured), need.lo, need.hi
+
+    def ends(at: IntArray, reach: IntArray) -> tuple[IntArray, IntArray]:
+        below = np.minimum(np.maximum(at - reach, low), value)
+        above = np.maximum(np.minimum(at + reach, high), value)
+        return below.astype(np.int64), above.astype(np.int64)
+
+    lower, upper = ends(centre, found.margin)
+    lower_all = upper_all = None
+    if found.together is not None:
+        lower_all, upper_all = ends(centre, found.together)
+    sums = []
+    for asked in found.sums:
+        at = list(asked.nodes)
+        total, middle = int(value[at].sum()), int(centre[at].sum())
+        first = last = None
+        if asked.margin is not None:
+            least = float(low[at].sum())
+            first = min(total, int(max(middle - asked.margin, least)))
+            last = max(total, int(min(middle + asked.margin, float(high[at].sum()))))
+        names = tuple("/".join(model.tree.path(v)) for v in at)
+        sums.append(SumInterval(asked.name, names, total, first, last))
+    return Intervals(known, lower, upper, lower_all, upper_all, tuple(sums))
+
+
+def state(model: Model, found: Margins, made: Intervals) -> StatedAccuracy:
+    """State the intervals of a release as the certificate does."""
+    return StatedAccuracy(
+        model.plan.accuracy.confidence, found.source, found.told, levels(model, found), made.sums
+    )

@@ -1,0 +1,168 @@
+"""Checks of what is published beside the counts: intervals and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial import files
+from congenial.accuracy import margins
+from congenial.certificate import published
+from congenial.checks import Check, close, compare
+from congenial.contents import Contents
+from congenial.errors import CongenialError, ReleaseError, StructureError
+from congenial.imaging.following import follows
+from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
+from congenial.intervals import StatedAccuracy, intervals, state
+from congenial.measurements import measurement_rows
+from congenial.model import Model
+from congenial.randomness import seeded
+
+# Simulated margins may differ by so much where another machine rounds otherwise.
+_COUNTS = 1
+_SEED = 0
+
+
+def check_published(place: Path, contents: Contents) -> Check:
+    """Check that the directory holds what the plan publishes, and how its parts are said to relate.
+
+    Parameters
+    ----------
+    place : Path
+    contents : Contents
+    """
+    wanted = contents.plan.release.measurements
+    if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
+        told = "are missing" if wanted else "are there, and the plan publishes none"
+        return Check("published", False, f"measurements {told}")
+    found, stated = published(contents.plan), contents.certificate.published
+    return compare("published", "what is published from one spending", found, stated)
+
+
+def check_measurements(contents: Contents) -> Iterator[Check]:
+    """Check the measurements, and that the table could have been made of them.
+
+    Parameters
+    ----------
+    contents : Contents
+
+    Yields
+    ------
+    Check
+        Nothing where the plan publishes none.
+    """
+    if contents.measurements is None:
+        return
+    name = "measurements"
+    csv, parquet = contents.measurements
+    as_text = [tuple("" if v is None else str(v) for v in row) for row in parquet.rows]
+    if as_text != csv.rows:
+        yield Check(name, False, "the CSV and the Parquet file hold different rows")
+        return
+    try:
+        model = contents.model()
+        tree = files.tree_of(parquet, contents.plan.level_names, files.MEASUREMENTS_PARQUET)
+    except (ReleaseError, StructureError, CongenialError) as error:
+        yield Check(name, False, str(error))
+        return
+    paths = [row[: len(contents.plan.level_names) + 2] for row in contents.parquet.rows]
+    if len(tree) != len(contents.tree) or paths != [row[: len(paths[0])] for row in parquet.rows]:
+        yield Check(name, False, "they are not of the nodes of the table, in its order")
+        return
+    y, pinned = _measured(contents), model.need.pinned
+    rows = measurement_rows(model.mechanism, pinned, y)
+    stated = tuple(parquet.column(c) for c in ("measurement", "noise", "scale"))
+    if not close([list(column) for column in rows], [list(column) for column in stated]):
+        told = "a measurement is missing, or its noise is not the one that follows from the plan"
+        yield Check(name, False, told)
+        return
+    if not (y[pinned] == contents.value[pinned]).all():
+        yield Check(name, False, "a count published exactly is another in the table")
+        return
+    yield Check(name, True, "every measurement has the noise that follows from the plan")
+    yield _follows(model, y, contents.value)
+
+
+def _follows(model: Model, y: npt.NDArray[np.int64], value: npt.NDArray[np.int64]) -> Check:
+    name = "table from measurements"
+    try:
+        follow = follows(cast("Imaged | TopDown", model.engine), y, value, seeded(_SEED))
+    except CongenialError as error:
+        return Check(name, False, f"no table follows from the measurements: {error}")
+    told = "the table is what the method makes of them, but for ties that are broken at random"
+    return Check(name, follow, told if follow else "the method makes another table of them")
+
+
+def check_intervals(contents: Contents) -> Check:
+    """Check the intervals of all counts and sums, and what the certificate says of them.
+
+    Parameters
+    ----------
+    contents : Contents
+    """
+    name, certificate = "intervals", contents.certificate
+    try:
+        model = contents.model()
+        reach = margins(model)
+    except CongenialError as error:
+        return Check(name, False, f"none follow from the plan: {error}")
+    measured = None if contents.measurements is None else _measured(contents)
+    found = intervals(model, reach, contents.value, measured)
+    slack = _COUNTS if reach.source == "simulation" else 0
+    columns = [
+        _near(ends, contents.parquet.column(column), slack)
+        for column, ends in found.columns.items()
+    ]
+    expected = state(model, reach, found)
+    told = certificate.accuracy
+    said = (expected.confidence, expected.source, expected.told) == (
+        told.confidence,
+        told.source,
+        told.told,
+    )
+    parts = (
+        [(e.level, e.required) for e in expected.levels],
+        [(e.level, e.required) for e in told.levels],
+    )
+    numbers = _numbers(expected), _numbers(told)
+    same = said and parts[0] == parts[1] and _near(*numbers, slack)
+    met = all(
+        v.met == (None if v.required is None or v.margin is None else v.margin <= v.required)
+        for v in told.levels
+    )
+    if not all(columns):
+        return Check(name, False, "an interval is not the one that follows from what is published")
+    if not (same and met):
+        return Check(name, False, "the certificate states intervals that do not follow")
+    return Check(name, True, f"every interval follows from what is published ({reach.source})")
+
+
+def _measured(contents: Contents) -> npt.NDArray[np.int64]:
+    """Measurements of all nodes, 0 where there is none."""
+    if contents.measurements is None:
+        raise ReleaseError("the release has no measurements; publish them.")
+    column = contents.measurements[1].column("measurement")
+    return np.array([v if isinstance(v, int) else 0 for v in column], dtype=np.int64)
+
+
+def _numbers(stated: StatedAccuracy) -> list[object]:
+    """Everything in a statement that a simulation tells, and the sums' names and nodes."""
+    found: list[object] = [number for v in stated.levels for number in (v.margin, v.together)]
+    for total in stated.sums:
+        found += [total.name, total.nodes, total.value, total.lower, total.upper]
+    return found
+
+
+def _near(one: Sequence[object], other: Sequence[object], slack: int) -> bool:
+    """Whether entries agree, whole numbers up to a slack."""
+    if len(one) != len(other):
+        return False
+    return all(
+        abs(a - b) <= slack if isinstance(a, int) and isinstance(b, int) else a == b
+        for a, b in zip(one, other, strict=True)
+    )
