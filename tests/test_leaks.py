@@ -34,6 +34,8 @@ TOTAL = 23094
 EVERYTHING = TOTAL + EXCLUDED
 # A key that the lookup lacks is as confidential as a count.
 STRANGER = 836_271
+# What is released: noisy, or published exactly.
+RELEASED = ("value", "lower", "upper", "level_lower", "level_upper", "measurement")
 
 # Noise of thousands: that two cells both keep their counts by chance has odds below 1e-7.
 PRIVACY = 'neighbours = "substitute"\nepsilon = 0.001\nsplit = {{ {} }}'
@@ -70,13 +72,14 @@ def everything_written(place):
         if not path.is_file():
             continue
         name = str(path.relative_to(place))
-        if path.name == files.CSV:
+        if path.name in (files.CSV, files.MEASUREMENTS_CSV):
             with path.open(newline="") as file:
                 rows = [
-                    {k: v for k, v in row.items() if k != "value"} for row in csv.DictReader(file)
+                    {k: v for k, v in row.items() if k not in RELEASED}
+                    for row in csv.DictReader(file)
                 ]
             texts[name] = json.dumps(rows)
-        elif path.name == files.PARQUET:
+        elif path.name in (files.PARQUET, files.MEASUREMENTS_PARQUET):
             texts[name] = parquet_text(path)
         else:
             texts[name] = path.read_bytes().decode("utf-8", "replace")
@@ -89,12 +92,12 @@ def parquet_text(path):
         parts = [
             connection.execute(query).fetchall()
             for query in (
-                f"SELECT * EXCLUDE (value) FROM '{path}'",
+                f"SELECT COLUMNS(lambda c: c NOT IN {RELEASED}) FROM '{path}'",
                 f"SELECT * FROM parquet_kv_metadata('{path}')",
                 # offsets and sizes are bytes of the file, not counts
                 f"SELECT path_in_schema, num_values, stats_min, stats_max, stats_min_value, "
                 f"stats_max_value, stats_distinct_count, key_value_metadata "
-                f"FROM parquet_metadata('{path}') WHERE path_in_schema <> 'value'",
+                f"FROM parquet_metadata('{path}') WHERE path_in_schema NOT IN {RELEASED}",
             )
         ]
     return repr(parts)
@@ -137,6 +140,17 @@ class Observed:
             return {(r["borough"], r["zone"]): int(r["value"]) for r in csv.DictReader(file)}
 
 
+def published(place, name):
+    """Return the released columns of a table as numbers, by name."""
+    with (place / "run" / "out" / name).open(newline="") as file:
+        rows = list(csv.DictReader(file))
+    return {
+        column: [int(row[column]) if row[column] else None for row in rows]
+        for column in RELEASED
+        if column in rows[0]
+    }
+
+
 def kept(values):
     """Return the nodes whose released value is the confidential count."""
     truth = {("", ""): TOTAL} | {(borough, ""): n for borough, n in BOROUGHS.items()}
@@ -160,6 +174,36 @@ def test_a_release_shows_no_confidential_count(observe, noisy):
     assert set(seen.texts) >= {"stdout", "stderr", "log", f"out/{files.CSV}"}
     assert seen.leaks(secrets()) == {}
     assert len(kept(seen.values())) < 2
+
+
+BOTH = 'publish = ["table", "measurements"]'
+EACH = "simultaneous = true\nsums = { two = ['Arden', 'Brook'] }"
+
+
+@pytest.mark.parametrize("bounds", [FREE, "nonnegative = true"])
+@pytest.mark.parametrize("method", ["imaging", "topdown"])
+def test_measurements_and_intervals_show_no_confidential_count(observe, method, bounds):
+    seen = observe(
+        method=f'name = "{method}"', invariants=bounds, release=BOTH, accuracy=EACH, privacy=QUICK
+    )
+    assert seen.code == 0
+    assert {f"out/{name}" for name in files.MEASUREMENTS} <= set(seen.texts)
+    table, measured = (published(seen.place, n) for n in (files.CSV, files.MEASUREMENTS_CSV))
+    assert set(table) == {"value", "lower", "upper", "level_lower", "level_upper"}
+    assert len(table["value"]) == len(measured["measurement"]) == 10
+    # each interval holds the released count, which is noisy
+    assert all(map(int.__le__, table["lower"], table["value"]))
+    assert all(map(int.__ge__, table["upper"], table["value"]))
+    assert seen.leaks(secrets()) == {}
+
+
+def test_measurements_are_noisy(observe):
+    seen = observe(method='name = "imaging"', release=BOTH)
+    assert seen.code == 0
+    y = published(seen.place, files.MEASUREMENTS_CSV)["measurement"]
+    truth = [TOTAL, *BOROUGHS.values(), *(n for zone, n in TRIPS.items() if zone != 9)]
+    assert len(y) == len(truth) == 10
+    assert len(set(y) & set(truth)) < 2
 
 
 def test_published_counts_are_shown_and_no_others(observe):

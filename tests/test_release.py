@@ -41,7 +41,8 @@ def rows_of(directory):
 def test_one_row_a_node_that_adds_up(tmp_path):
     made = make(tmp_path)
     rows = rows_of(made.directory)
-    assert list(rows[0]) == ["level", "level_name", "root", "borough", "zone", "value"]
+    paths = ["root", "borough", "zone"]
+    assert list(rows[0]) == ["level", "level_name", *paths, "value", "lower", "upper"]
     assert made.nodes == len(rows) == 10
     value = {(r["borough"], r["zone"]): int(r["value"]) for r in rows}
     assert value["", ""] == sum(TRIPS.values())
@@ -57,7 +58,7 @@ def test_one_row_a_node_that_adds_up(tmp_path):
 def test_parquet_holds_the_same_rows(tmp_path):
     directory = make(tmp_path).directory
     found = duckdb.sql(f"SELECT * FROM '{directory / files.PARQUET}'")
-    assert [str(t) for t in found.types] == ["BIGINT", *["VARCHAR"] * 4, "BIGINT"]
+    assert [str(t) for t in found.types] == ["BIGINT", *["VARCHAR"] * 4, *["BIGINT"] * 3]
     as_text = [["" if v is None else str(v) for v in row] for row in found.fetchall()]
     assert as_text == [list(row.values()) for row in rows_of(directory)]
 

@@ -65,10 +65,10 @@ class Reader(HTMLParser):
         return json.loads(self.texts["script"][0])
 
 
-def tiny(name="a", *, value=3, margin=2, exact=False):
+def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
     """Return a page of two counts, each of its texts the name."""
     one, some = (name,), (Fact(name, (name,)),)
-    rows = (Row(0, -1, "all", value, 0, True), Row(1, 0, name, value, margin, exact))
+    rows = (Row(0, -1, "all", value, value, value, True), Row(1, 0, name, value, *ends, exact))
     levels = (
         LevelRow(name, 1, 1, name, 0.0, None),
         LevelRow(name, 1, int(exact), name, 1.5, (2, 2)),
@@ -84,7 +84,6 @@ def tiny(name="a", *, value=3, margin=2, exact=False):
         accuracy=one,
         levels=levels,
         margin_label=name,
-        need_label=name,
         rows=rows,
         cite=one,
         reuse=one,
@@ -186,11 +185,15 @@ def test_the_counts_are_those_of_the_release(place):
         assert above < at
         paths.append((*(paths[above] if above >= 0 else ()), name))
     shown = dict(zip(paths, found["value"], strict=True))
-    assert shown == {tuple(v for v in row[2:-1] if v is not None): row[-1] for row in table.rows}
+    named = {tuple(v for v in row[2:5] if v is not None): row[5:] for row in table.rows}
+    assert shown == {path: row[0] for path, row in named.items()}
+    ends = zip(found["lower"], found["upper"], strict=True)
+    assert dict(zip(paths, ends, strict=True)) == {path: row[1:] for path, row in named.items()}
     exact = {path for path, e in zip(paths, found["exact"], strict=True) if e}
     assert exact == {("City",), ("City", "Brook")}
-    assert all(found["margin"][paths.index(path)] == 0 for path in exact)
-    assert min(found["margin"][at] for at, path in enumerate(paths) if path not in exact) > 0
+    wide = {path: row[2] - row[1] for path, row in named.items()}
+    assert all(wide[path] == 0 for path in exact)
+    assert min(width for path, width in wide.items() if path not in exact) > 0
 
 
 def test_it_says_what_is_protected_and_what_is_not(place):
@@ -206,12 +209,43 @@ def test_it_says_what_is_protected_and_what_is_not(place):
 
 
 def test_margins_are_called_what_they_are(place):
-    equal = read(place / "equal", place / "equal.html").said
-    bounded = read(place / "bounded", place / "bounded.html").said
-    assert "A margin is exact" in equal and "Margin of error" in equal
-    assert "that of the noise alone" in bounded and "Margin of noise" in bounded
-    assert "Margin of error" not in bounded
-    assert "near zero tend to be too large" in bounded and "near zero" not in equal
+    equal = read(place / "equal", place / "equal.html")
+    bounded = read(place / "bounded", place / "bounded.html")
+    assert "A margin is exact" in equal.said and "probability of at least 90%" in equal.said
+    assert "No margin of error is known" in bounded.said and "in 90%" in bounded.said
+    assert "near zero tend to be too large" in bounded.said and "near zero" not in equal.said
+    assert [v is None for v in bounded.data["lower"]] == [not e for e in bounded.data["exact"]]
+
+
+ASKED = """
+    confidence = 0.95
+    required = { borough = 1000, zone = 0.5 }
+    sums = { "both of them" = ["Arden", "Brook/4"] }
+    simultaneous = true
+    """
+
+
+def test_intervals_of_measurements_and_what_is_required_are_told(tmp_path):
+    both = 'publish = ["table", "measurements"]'
+    plan = make_city(tmp_path, method='name = "imaging"', release=both, accuracy=ASKED)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    found = read(tmp_path / "out", None)
+    assert "Margin of error, 95%" in found.said and "measurements.csv" in found.said
+    assert "borough ±1,000: yes; zone ±0.5: no" in found.said
+    assert "±1,000: met" in found.said and "±0.5: not met" in found.said
+    assert "both of them, the sum of City/Arden and City/Brook/4" in found.said
+    assert "level_lower" in found.said and "right on average" in found.said
+    assert None not in found.data["lower"]
+
+
+def test_the_number_of_records_is_told_once(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0'
+    plan = make_city(tmp_path, privacy=privacy, invariants="", method='name = "imaging"')
+    made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    assert made.certificate.guarantee.unprotected == ("the number of records",)
+    listed = read(tmp_path / "out", None).texts["li"]
+    assert sum("umber of records" in t or "ow many records" in t for t in listed) == 1
+    assert not any("Nothing is published outside" in text for text in listed)
 
 
 def test_a_simulation_is_stamped_first_and_last_and_its_truth_is_not_shown(place):
@@ -243,8 +277,8 @@ def test_a_hostile_name_goes_the_whole_way(tmp_path):
 
 
 def test_a_count_that_is_not_exact_is_not_called_so():
-    assert Reader(render(tiny(margin=0))).data["exact"] == [1, 0]
-    assert Reader(render(tiny(margin=None))).data["margin"] == [0, None]
+    assert Reader(render(tiny(ends=(3, 3)))).data["exact"] == [1, 0]
+    assert Reader(render(tiny(ends=(None, None)))).data["lower"] == [3, None]
 
 
 def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
@@ -260,7 +294,8 @@ def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
     assert "discrete Gaussian, scale" in found.said and "A margin is exact" in found.said
     assert "Nothing is published outside the guarantee." in found.said
     assert "How many records there are" not in found.said
-    assert min(found.data["margin"]) > 0 and not any(found.data["exact"])
+    ends = zip(found.data["lower"], found.data["upper"], strict=True)
+    assert min(b - a for a, b in ends) > 0 and not any(found.data["exact"])
 
 
 @pytest.mark.parametrize("method", ["imaging", "topdown"])

@@ -181,12 +181,12 @@ def test_csv_and_parquet_that_differ(real):
     path = real / files.CSV
     lines = path.read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("2,"))
-    head, value = lines[at].rsplit(",", 1)
-    lines[at] = f"{head},{int(value) + 1}"
+    head, value, lower, upper = lines[at].rsplit(",", 3)
+    lines[at] = f"{head},{int(value) + 1},{lower},{upper}"
     path.write_text("\n".join(lines) + "\n")
     restate(real, lambda stated: None)
     assert failed(real) == ["CSV and Parquet"]
-    lines[at] = f"{head},{value}.0"
+    lines[at] = f"{head},{value}.0,{lower},{upper}"
     path.write_text("\n".join(lines) + "\n")
     restate(real, lambda stated: None)
     assert failed(real) == ["CSV and Parquet", "integers"]

@@ -93,6 +93,12 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
         measured = files.read_measurement_tables(place)
         columns = files.measurement_columns(plan.level_names, stamped=stamped)
         _check_columns(measured, columns, files.MEASUREMENTS)
+        place_of = slice(0, 2 + len(plan.level_names))
+        if [row[place_of] for row in measured[1].rows] != [row[place_of] for row in parquet.rows]:
+            raise ReleaseError(
+                f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
+                "order."
+            )
     found = np.array(value, dtype=np.int64)
     return Contents(certificate, csv, parquet, plan, tree, found, measured)
 

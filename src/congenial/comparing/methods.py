@@ -14,6 +14,7 @@ from congenial.comparing.record import Contender
 from congenial.engine import Engine
 from congenial.mechanisms.additive import checked_size
 from congenial.model import Model, build_model
+from congenial.outputs import Publication
 from congenial.plan import Plan
 from congenial.randomness import Randomness, resolve
 from congenial.sections import GAUSSIAN, LAPLACE, Method
@@ -63,8 +64,12 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
         delta=asked if contender.noise == GAUSSIAN else None,
         ledger=None,
     )
+    # not every method has measurements to publish, and none is written here
     return msgspec.structs.replace(
-        plan, privacy=privacy, method=Method(method, sampler, contender.norm)
+        plan,
+        privacy=privacy,
+        method=Method(method, sampler, contender.norm),
+        release=Publication(),
     )
 
 
