@@ -348,14 +348,14 @@ def test_every_example_in_a_comment_may_be_put_in_force(place):
         publish_exactly=("borough",),
     )
     written = as_toml(draft, "congenial explain plan.toml")
-    keys = ("name", "where", "types", "lookup", "split", "ledger")
+    keys = ("name", "where", "types", "lookup", "split", "ledger", "required")
     lines = [
         line.removeprefix("# ") if line.startswith(tuple(f"# {key} = " for key in keys)) else line
         for line in written.splitlines()
     ]
     plan = parse_plan("\n".join(lines))
     assert plan.data.where == '"zone" IS NOT NULL'
-    assert plan.privacy.split == {"zone": 1.0}
+    assert plan.privacy.split == plan.accuracy.required == {"zone": 1.0}
     assert plan.data.name
     assert plan.privacy.ledger
 

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from pages import blocks_of
 
+from congenial.outputs import Accuracy, Publication
 from congenial.sections import Data, Hierarchy, Invariants, Lookup, Method, Privacy
 
 ROOT = Path(__file__).parents[1]
@@ -32,6 +33,8 @@ def test_every_key_of_a_plan_is_told_and_no_other() -> None:
         "privacy": Privacy,
         "invariants": Invariants,
         "method": Method,
+        "release": Publication,
+        "accuracy": Accuracy,
     }
     known = [f"{name}.{key}" for name, of in sections.items() for key in of.__struct_fields__]
     assert sorted(re.findall(r"^\| `([a-z_]+\.[a-z_]+)`", PLANS, flags=re.MULTILINE)) == sorted(

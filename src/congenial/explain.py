@@ -305,7 +305,7 @@ def _margins(explanation: Explanation) -> list[str]:
     if found is None:
         return []
     share = f"{100.0 * plan.accuracy.confidence:.6g}%"
-    lines = [f"Intervals of {share}, lower and upper in the released table. {found.told}"]
+    lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
     for asked in found.sums:
         told = "no margin is known" if asked.margin is None else f"within ±{asked.margin:,}"
         lines.append(f"The sum {asked.name}: {told}.")

@@ -20,6 +20,7 @@ from congenial.inference import exports
 from congenial.inference.posterior import Posterior, posterior
 from congenial.inference.priors import Prior
 from congenial.invariants import consistent, exactly, nonnegative
+from congenial.measurements import Measurements, read_measurements
 from congenial.model import Model
 from congenial.plan import Plan
 from congenial.randomness import Randomness
@@ -76,10 +77,17 @@ class Release:
         """The noise and the invariant that it was drawn with, worked out from its plan."""
         return self.contents.model()
 
+    @cached_property
+    def measurements(self) -> Measurements | None:
+        """The noisy measurements that it was made of; None where they are not published."""
+        return None if self.contents.measurements is None else read_measurements(self.directory)
+
     def posterior(
         self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
     ) -> Posterior:
         """Law of the confidential counts given the release, see `congenial.posterior`.
+
+        It is that of the measurements where these are published: the table tells nothing more.
 
         Parameters
         ----------
@@ -88,15 +96,18 @@ class Release:
         Raises
         ------
         UnsupportedError
-            If the release was not drawn under equalities alone: what it says of the counts is then
-            known only through measurements.
+            If the release was not drawn under equalities alone and has no measurements: what it
+            says of the counts is then known only through these.
         """
+        if self.measurements is not None:
+            found = self.measurements
+            return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
         law, need = self.model.engine, self.model.need
         if not isinstance(law, Conditioned) or not law.data_free:
             raise UnsupportedError(
                 "how this release depends on the counts has no posterior that is known exactly, as "
-                "inequalities or a projection shaped it; publish noisy measurements too and take "
-                "congenial.posterior of them."
+                "inequalities or a projection shaped it; publish noisy measurements too, of which "
+                "there is one."
             )
         # a release under equalities is a measurement whose noise adds up: its normaliser is one
         # number for all counts
