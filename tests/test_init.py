@@ -355,7 +355,8 @@ def test_every_example_in_a_comment_may_be_put_in_force(place):
     ]
     plan = parse_plan("\n".join(lines))
     assert plan.data.where == '"zone" IS NOT NULL'
-    assert plan.privacy.split == plan.accuracy.required == {"zone": 1.0}
+    assert plan.privacy.split == {"zone": 1.0}
+    assert plan.accuracy.required == {"zone": 20.0}
     assert plan.data.name
     assert plan.privacy.ledger
 
