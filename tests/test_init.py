@@ -124,7 +124,7 @@ def test_a_conversation(place):
     for complaint in (
         "there is no such file; give another path (did you mean 'zones.csv'?).",
         "'9' is no column",
-        "'rows.csv' holds the confidential rows",
+        "the domain is 'rows.csv', which holds the confidential rows",
         "'zone' is the deepest level",
         "'perhaps' is neither yes nor no",
         "'0' is no number from 1e-06 to 16",
@@ -255,6 +255,7 @@ MISTAKES = {
     "Zone,zone\n": ("rows.csv", "one name to two columns"),
     "root\n": ("rows.csv", "--levels", "root", "'root' is what plans call the whole"),
     "": ("rows.csv", "is an empty file"),
+    "Mary,7351\n": ("rows.csv", "holds a number, as a row does"),
 }
 
 
@@ -262,7 +263,9 @@ MISTAKES = {
 def test_headers_that_cannot_be_used(place, capsys, header):
     (place / "rows.csv").write_text(header)
     *arguments, told = MISTAKES[header]
-    assert told in refusal(capsys, *arguments, "--yes")
+    said = refusal(capsys, *arguments, "--yes")
+    assert told in said
+    assert "Mary" not in said
 
 
 @pytest.mark.parametrize(
@@ -276,7 +279,11 @@ def test_headers_that_cannot_be_used(place, capsys, header):
         (["none*.csv"], "no such file"),
         ([b"caf\xe9.csv".decode("utf-8", "surrogateescape")], "cannot name"),
         (["rows.csv", "--table", "t"], "is no database"),
-        (["rows.csv", "--lookup", "rows.csv", "--domain", "rows.csv"], "confidential rows"),
+        (["rows.csv", "--lookup", "rows.csv"], "confidential rows"),
+        (["rows.csv", "--domain", "rows.csv"], "confidential rows"),
+        (["rows.csv", "--lookup", "none.csv"], "the lookup is 'none.csv', and there is no such"),
+        (["rows.csv", "--method", "magic"], "'magic' is not one of"),
+        (["both.csv", *LOOKUP, "--levels", "borough"], "of the rows and of the lookup"),
         (["rows.csv", "--domain", "lookup"], "a plan with a lookup"),
         (["rows.csv", "--levels", "zone,zone"], "is there twice"),
         (["rows.csv", "--levels", " , "], "at least one column"),
@@ -293,6 +300,7 @@ def test_headers_that_cannot_be_used(place, capsys, header):
 )
 def test_what_cannot_be_used_is_refused_in_a_sentence(place, capsys, arguments, told):
     (place / "folder").mkdir()
+    (place / "both.csv").write_text("zone,borough\n")
     for name in ("rows.xlsx", "broken.parquet", "broken.duckdb"):
         (place / name).write_text("not what it says")
     assert told in refusal(capsys, *arguments, "--yes")
@@ -313,6 +321,15 @@ def test_several_tables_are_asked_about(place, capsys):
     with duckdb.connect("empty.duckdb"):
         pass
     assert "holds no table" in refusal(capsys, "empty.duckdb", "--yes", "--overwrite")
+
+
+def test_several_files_by_a_pattern(place):
+    for name in ("part-1.csv", "part-2.csv"):
+        (place / name).write_text(ROWS)
+    assert run("init", "part-*.csv", "--ledger", "b.sqlite", "--yes") == 0
+    plan = read_plan("plan.toml")
+    assert (plan.data.source, plan.data.name) == ("part-*.csv", "part")
+    assert run("explain", "plan.toml") == 0
 
 
 def test_an_older_plan_stays_until_it_is_asked_away(place, capsys):

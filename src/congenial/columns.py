@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import csv
 import os
+import re
 from pathlib import Path
 
 from congenial.databases import attach, is_database, tables_in
@@ -22,6 +23,9 @@ from congenial.sources import (
     open_files,
 )
 from congenial.sqlite import SqliteTable, is_sqlite
+
+# What a row holds, and a header seldom.
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
 def look_up_tables(source: str) -> tuple[str, ...]:
@@ -164,6 +168,12 @@ def _header(file: Path, source: str, key: str) -> list[str]:
             "names in one line."
         )
     names = [name.strip() for name in names]
+    if any(_NUMBER.fullmatch(name) for name in names):
+        # nothing of it is shown: it may be a person's row
+        raise DataError(
+            f"{given} holds a number, as a row does and a header seldom; give the file a header, "
+            "or write the plan by hand."
+        )
     folded = [name.casefold() for name in names if name]
     if len(set(folded)) != len(folded):
         raise DataError(f"{given} gives one name to two columns; rename one.")

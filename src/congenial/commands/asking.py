@@ -91,6 +91,8 @@ def choice(known: Sequence[str]) -> Callable[[str], str]:
     """Understand one of a few words."""
 
     def understand(answer: str) -> str:
+        if not answer.strip():
+            raise click.UsageError(f"name one of {', '.join(known)}.")
         if answer.strip() not in known:
             raise click.UsageError(f"{answer!r} is not one of {', '.join(known)}.")
         return answer.strip()

@@ -57,17 +57,15 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         If the rows have no columns, or an answer given is none.
     """
     with undisturbed():
-        from congenial.columns import find, look_up_columns
+        from congenial.columns import look_up_columns
         from congenial.draft import Draft
         from congenial.sections import LEAST_EPSILON, MOST_EPSILON
 
     table = _ask_table(asker, data, given["table"])
     rows = look_up_columns(data, table=table)
     _show(asker, f"Columns of {data if table is None else table}", rows)
-    lookup, known = _ask_lookup(asker, rows, out, given)
-    levels = _ask_levels(
-        asker, rows, known, None if lookup is None else lookup.key, given["levels"]
-    )
+    lookup, known = _ask_lookup(asker, data, rows, out, given)
+    levels = _ask_levels(asker, rows, known, lookup, given["levels"])
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
         Question(
@@ -78,7 +76,7 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         ),
         given["domain"],
         "lookup" if inside else "data",
-        lambda answer: _domain(answer, lookup, find(data, "DATA")),
+        lambda answer: _domain(answer, lookup, data),
     )
     if domain not in ("lookup", "data"):
         domain = _from_plan(domain, out)
@@ -194,7 +192,7 @@ def _ask_table(asker: Asker, data: str, given: str | None) -> str | None:
 
 
 def _ask_lookup(
-    asker: Asker, rows: Mapping[str, str], out: Path, given: Mapping[str, str | None]
+    asker: Asker, data: str, rows: Mapping[str, str], out: Path, given: Mapping[str, str | None]
 ) -> tuple[Lookup | None, dict[str, str]]:
     """Ask for a lookup; return it, and its columns."""
     from congenial.columns import look_up_columns
@@ -202,8 +200,11 @@ def _ask_lookup(
 
     def understand(answer: str) -> tuple[str, dict[str, str]]:
         path = answer.strip()
+        if not path:
+            return "", {}
+        _check_public(path, "the lookup", data)
         try:
-            return path, look_up_columns(path, "the lookup") if path else {}
+            return path, look_up_columns(path, "the lookup")
         except DataError as error:
             raise click.UsageError(str(error)) from None
 
@@ -249,11 +250,12 @@ def _ask_levels(
     asker: Asker,
     rows: Mapping[str, str],
     known: Mapping[str, str],
-    key: str | None,
+    lookup: Lookup | None,
     given: str | None,
 ) -> tuple[str, ...]:
     from congenial.draft import guess_levels
 
+    key, on = ("", "") if lookup is None else (lookup.key, lookup.on)
     # a key goes by the rows' name for it
     both = {**rows, **{name: kind for name, kind in known.items() if name != key}}
     if known:
@@ -264,6 +266,10 @@ def _ask_levels(
         for name in found:
             if found.count(name) > 1:
                 raise click.UsageError(f"{name!r} is there twice; name each column once.")
+            if name in rows and name in known and name != on:
+                raise click.UsageError(
+                    f"{name!r} is a column of the rows and of the lookup; rename it in one of them."
+                )
             if name == "root":
                 raise click.UsageError("'root' is what plans call the whole; rename the column.")
         return found
@@ -314,25 +320,29 @@ def _ask_name(asker: Asker, data: str, ledger: str, given: str | None) -> str | 
     )
 
 
-def _domain(answer: str, lookup: Lookup | None, rows: list[Path]) -> str:
+def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
     """Understand where the nodes come from."""
-    from congenial.columns import find
-
     found = answer.strip()
     if found == "lookup" and lookup is None:
         raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")
-    if found in ("lookup", "data"):
-        return found
+    if found not in ("lookup", "data"):
+        _check_public(found, "the domain", data)
+    return found
+
+
+def _check_public(path: str, key: str, data: str) -> None:
+    """Refuse a file that is none, or that is the rows: public files are read."""
+    from congenial.columns import find
+
     try:
-        files = find(found, "the domain")
+        files = find(path, key)
     except DataError as error:
         raise click.UsageError(str(error)) from None
-    if set(files) & set(rows):
+    if set(files) & set(find(data, "DATA")):
         raise click.UsageError(
-            f"{found!r} holds the confidential rows, and the list of nodes is public; give another "
-            "file, or 'data' and know that it leaves the names unprotected."
+            f"{key} is {path!r}, which holds the confidential rows, and is to be public; give "
+            "another file."
         )
-    return found
 
 
 def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
