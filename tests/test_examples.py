@@ -54,6 +54,10 @@ def test_the_taxi_zones(play, tmp_path, capsys):
     assert inside >= 210
     assert (np.abs(z - truth)[zones] <= names["together"].max()).all()
     assert (names["draws"] >= 0).all()
+    imaged = names["imaged"]
+    assert (imaged.values >= 0).all()
+    assert imaged.measurements is not None
+    assert ((names["low"] <= truth) & (truth <= names["high"]))[zones].sum() >= 210
     np.testing.assert_array_equal(tree.roll_up(names["draws"][0][tree.leaves]), names["draws"][0])
 
 
@@ -71,7 +75,10 @@ def test_a_dataframe(play, tmp_path, capsys):
     assert 0 < np.abs(found.values - truth).max() < 100
     assert (names["low"] <= names["likely"]).all()
     assert (names["likely"] <= names["high"]).all()
-    assert names["table"].height == len(found.tree)
+    table = names["table"]
+    assert table.height == len(found.tree)
+    assert (table["lower"] <= table["value"]).all()
+    assert (table["value"] <= table["upper"]).all()
 
 
 @pytest.mark.parametrize("script", SCRIPTS[:2])

@@ -18,9 +18,10 @@ import numpy as np
 import congenial as cg
 from congenial.conditioning.conditioned import Conditioned
 from congenial.explain import as_text, explain
+from congenial.outputs import Publication
 from congenial.plan import read_plan
 from congenial.release import release
-from congenial.sections import Invariants
+from congenial.sections import Invariants, Method
 from congenial.verify import verify
 
 HERE = Path(__file__).resolve().parent
@@ -111,3 +112,23 @@ print(f"\nZones with fewer than 100 trips: {few[0]} to {few[1]} (90%)")
 # %% A share: trips that start in Manhattan
 share = draws[:, tree.find("Manhattan")] / draws[:, 0]
 print(f"Manhattan's share: {share.mean():.4%} ± {1.645 * share.std():.4%} (90%)")
+
+# %% Where no released count may be negative: the closest table that obeys, and beside it, from the
+# same spending, the measurements that it was made of. What the counts may be is read off these. (A
+# second release of the same rows: the two cost epsilon 2 together, which a ledger would add up.)
+plan = msgspec.structs.replace(
+    read_plan(HERE / "plan.toml"),
+    method=Method(name="imaging"),
+    release=Publication(publish=("table", "measurements")),
+)
+beside = given.out.with_name(f"{given.out.name}-nonnegative")
+release(plan, beside, base=HERE, simulate=given.simulate, overwrite=True)
+imaged = cg.read_release(beside)
+law = imaged.posterior("negative-binomial")
+low, high = law.intervals(0.1)
+print(
+    "\nThe same quiet zones, no count below zero: released, measured, and what they may be (90%):"
+)
+for v in quiet:
+    measured = imaged.measurements.y[v] if imaged.measurements is not None else np.nan
+    print(f"  {called[v]:30.30} {imaged.values[v]:5} {measured:5.0f}   {low[v]} to {high[v]}")
