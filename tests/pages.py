@@ -9,6 +9,8 @@ A page is run from top to bottom in a directory of its own that holds a copy of 
   release is made and verified;
 - a comment `<!-- file: NAME -->` before a block has it written to that file instead, or compared
   with the one that is there;
+- a comment `<!-- printed -->` before a `text` block has it compared with what the Python above it
+  printed;
 - `json` blocks are read; `text` blocks are no code; `{toctree}` and `{eval-rst}` are the site's.
 
 Anything else is refused, so that no block is left that nobody runs.
@@ -41,7 +43,8 @@ from congenial.verify import verify
 ROOT = Path(__file__).parents[1]
 ELSEWHERE = {"out", "build", "dist", "site-packages", "node_modules"}
 FENCE = re.compile(r"^(?P<indent> *)(?P<fence>`{3,}|~{3,})(?P<info>.*)$")
-FILE = re.compile(r"<!-- file: (\S+) -->$")
+FILE = re.compile(r"<!-- (?:file: (?P<name>\S+)|printed) -->$")
+PRINTED = "<!-- printed -->"
 # What an indented block, which is mathematics here, would start with if it were code.
 LOOKS_LIKE_CODE = re.compile(
     r"^(?: {4,}|\t+)(?:\$ |\.venv/|python3? |pip |make |congenial |import \w|from \w+ import |>>> )"
@@ -52,7 +55,10 @@ SAVED = ("toml", "python", "json", "text")
 
 @dataclass(frozen=True)
 class Block:
-    """A fenced block: its language, text, first line's number, and the file it is to be."""
+    """A fenced block: its language, text, first line's number, and the file it is to be.
+
+    The file of a block that shows what was printed is `PRINTED`.
+    """
 
     language: str
     text: str
@@ -83,7 +89,8 @@ def blocks_of(text: str) -> list[Block]:
             if match:
                 named = FILE.search(previous)
                 info = match["info"].strip()
-                opened = (match["fence"], info, number + 1, named[1] if named else None)
+                file = (named["name"] or PRINTED) if named else None
+                opened = (match["fence"], info, number + 1, file)
                 indent, held = match["indent"], []
         elif match and match["info"].strip() == "" and match["fence"].startswith(opened[0]):
             found.append(Block(opened[1], "".join(f"{h}\n" for h in held), *opened[2:]))
@@ -116,13 +123,17 @@ class Runner:
         self.place = place
         self.names: dict[str, object] = {"__name__": "page"}
         self.examples = 0
+        self.printed = ""
 
     def run(self, block: Block) -> None:
         """Run a block, or say that nobody does."""
         where = f"{self.page}, line {block.line}"
         if block.language in DIRECTIVES:
             return
-        if block.file is not None:
+        if block.file == PRINTED:
+            shown = [line.rstrip() for line in block.text.splitlines()]
+            assert fits(shown, self.printed), f"{where}: what was printed is\n\n{self.printed}"
+        elif block.file is not None:
             assert block.language in SAVED, f"{where}: {block.language} cannot be saved."
             self.save(block, where)
         elif block.language == "python":
@@ -151,8 +162,10 @@ class Runner:
     def python(self, block: Block) -> None:
         """Run Python, with line numbers of the page in tracebacks."""
         source = "\n" * (block.line - 1) + block.text
-        with contextlib.redirect_stdout(io.StringIO()):
+        told = io.StringIO()
+        with contextlib.redirect_stdout(told):
             exec(compile(source, self.page, "exec"), self.names)
+        self.printed = told.getvalue()
 
     def console(self, block: Block, where: str) -> None:
         """Run commands and compare what they say with what is shown."""

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from pages import ROOT, Block, Runner, all_pages, blocks_of, copy_examples, fits, unfenced
+from pages import PRINTED, ROOT, Block, Runner, all_pages, blocks_of, copy_examples, fits, unfenced
 
 PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in all_pages()}
 
@@ -77,6 +77,10 @@ def test_blocks_that_fail_are_told(tmp_path):
     runner.run(block("python", "assert x == 1\n"))
     with pytest.raises(ZeroDivisionError):
         runner.run(block("python", "x / 0\n"))
+    runner.run(block("python", "print(x, 'and more')\n"))
+    runner.run(block("text", "1 and ...\n", PRINTED))
+    with pytest.raises(AssertionError, match="what was printed is"):
+        runner.run(block("text", "2 and ...\n", PRINTED))
     with pytest.raises(ValueError):
         runner.run(block("json", "{\n"))
     with pytest.raises(Exception, match="colour"):
