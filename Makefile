@@ -56,7 +56,7 @@ format:  ## Put the code in its standard form.
 docs:  ## Build the site, out/docs/index.html, and check its links.
 	@requirements/environment.sh docs
 	@echo "Building the site; a warning is an error."
-	@.venv/docs/bin/python -m sphinx -q -W --keep-going -c docs/sphinx -d out/doctrees . out/docs
+	@.venv/docs/bin/python -m sphinx -q -W --keep-going -j auto -c docs/sphinx -d out/doctrees . out/docs
 	@.venv/docs/bin/python docs/sphinx/check.py out/docs
 	@echo "Open out/docs/index.html in a browser; it needs no network."
 
