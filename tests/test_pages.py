@@ -6,6 +6,7 @@ import re
 
 import numpy as np
 import pytest
+from city import plan_text
 from pages import PRINTED, ROOT, Block, Runner, all_pages, blocks_of, copy_examples, fits, unfenced
 
 PAGES = {str(path.relative_to(ROOT)): path.read_text(encoding="utf-8") for path in all_pages()}
@@ -87,9 +88,11 @@ def test_blocks_that_fail_are_told(tmp_path):
         runner.run(block("toml", "[privacy]\ncolour = 1\n"))
     runner.run(block("text", "a\n1\n", "a.csv"))
     assert (tmp_path / "a.csv").read_text() == "a\n1\n"
-    (tmp_path / "plan.toml").write_text("[data]\n")
+    runner.run(block("toml", plan_text(), "plan.toml"))
+    runner.run(block("toml", plan_text(), "plan.toml"))
+    other = plan_text(invariants="nonnegative = false")
     with pytest.raises(AssertionError, match="differs"):
-        runner.run(block("toml", "[method]\n", "plan.toml"))
+        runner.run(block("toml", other, "plan.toml"))
 
 
 def test_blocks_are_found_with_their_files():
