@@ -12,7 +12,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cutset import CutConditioned
 from congenial.conditioning.gibbs import GibbsConditioned
 from congenial.conditioning.systems import sum_system
-from congenial.errors import UnsupportedError
+from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import requirements
 
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
@@ -99,15 +99,44 @@ def test_bounds_that_leave_one_value_fix_nothing_of_a_sum():
     assert not cg.condition(mechanism, invariant).fixed.any()
 
 
-def test_what_chains_do_not_reach_is_refused_with_what_may_help():
-    mechanism, invariant = measured(crossing(2, 2, 2, 2), ["axis0"], 7.0)
-    with pytest.raises(UnsupportedError, match="count fewer margins that cross, try publishing"):
-        cg.condition(mechanism, invariant)
-    # as advised
-    more = cg.condition(mechanism, invariant & cg.exactly_margins(["axis1"]))
-    assert type(more) is GibbsConditioned
-    fewer = measured(crossing(2, 2), ["axis0"], 7.0)
-    assert type(cg.condition(*fewer)) is Conditioned
+@pytest.mark.parametrize(
+    ("sizes", "exact"),
+    [
+        ((2, 2, 2, 2), ["axis0"]),
+        ((3, 3, 3), ["axis0", "axis1"]),
+        ((2, 3, 4), [()]),
+    ],
+)
+def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact):
+    workload = crossing(*sizes)
+    invariant = cg.consistent(workload) & cg.nonnegative()
+    if exact:
+        invariant = invariant & cg.exactly_margins(exact)
+    mechanism = cg.Additive(cg.DiscreteLaplace(np.full(len(workload), 20.0)), workload)
+    made = cg.condition(mechanism, invariant)
+    assert type(made) is GibbsConditioned
+    x = workload.answers(np.random.default_rng(6).integers(0, 30, sizes))
+    draw, info = made.run(x, 100, 4, cg.seeded(1))
+    z = draw.values.reshape(-1, len(workload))
+    assert workload.consistent_with(z).all() and z.min() >= 0
+    assert (z[:, made.requirements.pinned] == x[made.requirements.pinned]).all()
+    assert info.irreducible is True and info.worst[0] < 1.05 and info.worst[1] > 100
+    with pytest.raises(PrivacyError, match="cannot be released"):
+        made.sample(x)
+    with pytest.raises(PrivacyError, match="not certified"):
+        made.guarantee("substitute")
+    told = made.explain()
+    for part in ("lattice basis", "take too much", "within bounds as well", "Not certified"):
+        assert part in told
+
+
+def test_noise_that_nothing_holds_is_refused_for_chains_too():
+    workload = crossing(2, 2)
+    mechanism = cg.Additive(
+        cg.DiscreteLaplace(workload.scales({("axis0", "axis1"): np.inf, ("axis0",): 1.0})), workload
+    )
+    with pytest.raises(UnsupportedError, match="does not exist"):
+        cg.condition(mechanism, cg.consistent(workload), "gibbs")
 
 
 def test_sums_of_a_margin_that_a_crossing_one_fixes_open_cycles():

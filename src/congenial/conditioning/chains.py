@@ -56,8 +56,9 @@ class Info:
         Why there is no such bound; empty where there is one.
     blocks : int or None
         Blocks of one sweep, where there are blocks.
-    spanning : bool or None
-        Whether the blocks' moves have the dimension of all solutions; None where too large to say.
+    irreducible : bool or None
+        True where the moves are proved to lead from every solution to every other; None where
+        that is not known.
     certified : bool
         Always False: a chain's run is for studies.
     """
@@ -71,7 +72,7 @@ class Info:
     tv_bound: float | None = None
     unbounded: str = ""
     blocks: int | None = None
-    spanning: bool | None = None
+    irreducible: bool | None = None
     certified: bool = False
 
     @property

@@ -1,9 +1,9 @@
 """Blocked Gibbs sampling of sums with many cycles, for studies: not certified.
 
 A block holds a cut set at its present values and draws all the rest at once, exactly, from the
-forest that is left. Blocks with different cut sets alternate, so that every variable moves. The
-chain has the conditional law as its limit if the blocks' moves together reach every solution: they
-span the solutions of the sums (checked in dimension), and no bounds stand between (not checked).
+forest that is left. Blocks with different cut sets alternate, so that every variable moves. They
+need not reach every solution; moves along a lattice basis and random sums of it, between them, do
+(`lattice`), so that the chain has the conditional law as its limit.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.assignments import draw_forest, free_variables
-from congenial.conditioning.boxes import Box, place_box
+from congenial.conditioning.boxes import Box, place_box, spans_of
 from congenial.conditioning.branches import Branches, Program, compile_branches
 from congenial.conditioning.chains import (
     CHAINS,
@@ -30,6 +30,7 @@ from congenial.conditioning.chains import (
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
 from congenial.conditioning.forest import of_rows
+from congenial.conditioning.lattice import Lattice, Walk, lattice_of
 from congenial.conditioning.systems import SumSystem, cycle_closers
 from congenial.conditioning.weights import Unary
 from congenial.errors import PrivacyError, UnsupportedError
@@ -37,13 +38,12 @@ from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
-FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
 WARMUP = 200
-# Entries of all tables, and of variables whose spans are compared, beyond which a chain is refused.
+# Entries of all tables, and multiplications a sweep, beyond which there are no blocks.
 _MOST_ENTRIES = 1 << 26
-_MOST_COMPARED = 400
+_MOST_WORK = 1 << 28
 _MOST_BLOCKS = 16
 # Chains start where noise this many times as wide has led them.
 _HOT = (1.0, 2.0, 4.0)
@@ -74,38 +74,9 @@ def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
         moved.update(set(free) - set(cut))
         for v in cut:
             times[v] += 1
-        if len(moved) == len(free) and len(blocks) > 1 and spanning(system, blocks) is not False:
+        if len(moved) == len(free) and len(blocks) > 1:
             break
     return tuple(blocks)
-
-
-def spanning(system: SumSystem, blocks: list[tuple[int, ...]]) -> bool | None:
-    """Whether the blocks' moves have the dimension of all solutions; None where too large."""
-    free = free_variables(system)
-    if len(free) > _MOST_COMPARED:
-        return None
-    column = {v: j for j, v in enumerate(free)}
-    matrix = np.zeros((len(system.rows), len(free)))
-    for k, row in enumerate(system.rows):
-        for v, a in row.items():
-            matrix[k, column[v]] = a
-    moves = []
-    for cut in blocks:
-        rest = np.array([j for v, j in column.items() if v not in cut], dtype=np.int64)
-        basis = np.zeros((len(free), 0))
-        if rest.size:
-            kernel = _kernel(matrix[:, rest])
-            basis = np.zeros((len(free), kernel.shape[1]))
-            basis[rest] = kernel
-        moves.append(basis)
-    dimension = len(free) - int(np.linalg.matrix_rank(matrix))
-    return bool(np.linalg.matrix_rank(np.hstack(moves)) == dimension)
-
-
-def _kernel(matrix: FloatArray) -> FloatArray:
-    _, sizes, vectors = np.linalg.svd(matrix)
-    rank = int((sizes > 1e-9 * max(matrix.shape)).sum())
-    return np.asarray(vectors[rank:].T)
 
 
 @dataclass(frozen=True, eq=False)
@@ -122,10 +93,13 @@ class GibbsConditioned(Conditioned):
     system : SumSystem
     blocks : tuple of tuple of int
         The cut sets.
+    lattice : Lattice or None
+        A basis of the solutions; None where the sums are too large to find it, or not needed.
     """
 
     system: SumSystem | None = None
     blocks: tuple[tuple[int, ...], ...] = ()
+    lattice: Lattice | None = None
 
     @property
     def sums(self) -> SumSystem:
@@ -182,7 +156,7 @@ class GibbsConditioned(Conditioned):
             **measured(values),
             unbounded=_UNBOUNDED,
             blocks=len(self.blocks),
-            spanning=self._spanning,
+            irreducible=self.irreducible,
         )
         return Draw(values), info
 
@@ -242,47 +216,64 @@ class GibbsConditioned(Conditioned):
         """Nothing is proved: 1, the largest total variation there is."""
         return 1.0
 
+    @property
+    def irreducible(self) -> bool | None:
+        """Whether the moves lead from every solution to every other; None where that is unknown."""
+        return True if self.lattice is not None or () in self.blocks else None
+
     def explain(self) -> str:
         """Say which sampler draws, why, and that it is not certified."""
         free = len(free_variables(self.sums))
-        held = max((len(cut) for cut in self.blocks), default=0)
-        reach = {
-            True: "The blocks' moves have the dimension of all solutions",
-            False: "The blocks' moves do not reach all solutions",
-            None: "Whether the blocks' moves reach all solutions was not checked",
-        }[self._spanning]
-        entries, work = self._cost
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
-            f"over {free} entries make an exact draw too costly, or where asked for. Each sweep "
-            f"has {len(self.blocks)} blocks; a block holds up to {held} entries and draws the "
-            f"others exactly. By the noise alone, tables take {told_bytes(8.0 * entries)} and a "
-            f"sweep of one chain at most {work:.1e} multiplications ({told_time(work / RATE)}); "
-            f"{WARMUP} sweeps are left out. {reach}; bounds may still keep a chain from some of "
-            "them. Not certified: convergence is diagnosed (R-hat and effective sample size, see "
+            f"over {free} entries make an exact draw too costly, or where asked for. "
+            f"{self._told_blocks} {self._told_moves} {WARMUP} sweeps are left out. "
+            "Not certified: convergence is diagnosed (R-hat and effective sample size, see "
             f"run()), not proved, so no release can be made and no guarantee given; {_REMEDY}."
         )
 
+    @property
+    def _told_blocks(self) -> str:
+        if not self.blocks:
+            return "Blocks of entries drawn together would take too much, so there are none."
+        held = max(len(cut) for cut in self.blocks)
+        entries, work = self.cost
+        return (
+            f"A sweep has {len(self.blocks)} blocks; a block holds up to {held} entries and "
+            f"draws the others exactly. By the noise alone, tables take "
+            f"{told_bytes(8.0 * entries)} and a sweep of one chain at most {work:.1e} "
+            f"multiplications ({told_time(work / RATE)})."
+        )
+
+    @property
+    def _told_moves(self) -> str:
+        if self.lattice is not None:
+            return (
+                f"A sweep moves along some {self.lattice.moves} random sums of vectors from a "
+                f"lattice basis of the solutions, of dimension {self.lattice.dimension}; every "
+                "solution is reached from every other, within bounds as well."
+            )
+        if self.irreducible:
+            return "One block draws all of them."
+        return "Whether the blocks reach all solutions is not known: the sums are too large to say."
+
     @cached_property
-    def _cost(self) -> tuple[int, int]:
+    def cost(self) -> tuple[int, int]:
         """Table entries, and multiplications a sweep, without the bounds that depend on data."""
         system = self.sums
         weights = data_free_weights(
             self.mechanism, self.requirements, system.fixed, system.size
         ).each
-        blocks = self._compiled(self._box(weights), weights)
-        made = [branches for branches, _ in blocks]
-        return sum(b.table.size for b in made), sum(b.work for b in made)
+        box = self._box(weights)
+        free = free_variables(system)
+        made = [compile_branches(system.rows, box, free, cut, fill=False) for cut in self.blocks]
+        return sum(int(b.width.sum()) for b in made), sum(b.work for b in made)
 
     def _box(self, weights: Unary) -> Box:
         system = self.sums
         fixed = system.every_fixed
         hottest = replace(weights, scale=weights.scale * _HOT[-1])
         return place_box(system.rows, hottest, fixed, _BUDGET)
-
-    @cached_property
-    def _spanning(self) -> bool | None:
-        return spanning(self.sums, list(self.blocks))
 
     def _refuse(self, question: str, *_: object) -> NoReturn:
         raise UnsupportedError(
@@ -293,20 +284,26 @@ class GibbsConditioned(Conditioned):
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
         system = self.sums
         unary = self._weights(counts)
-        box = self._box(unary)
+        box = self._box(unary) if self.blocks else None
         state = np.zeros((chains, system.size), dtype=np.int64)
         for i, heat in enumerate(_HOT[1:], start=1):
             group = np.arange(chains) % len(_HOT) >= i
-            blocks = self._compiled(box, replace(unary, scale=unary.scale * heat))
+            hot = self._sweeps(box, replace(unary, scale=unary.scale * heat), int(group.sum()))
             for _ in range(_HOT_SWEEPS):
-                state[group] = _sweep(blocks, state[group], source)
-        blocks = self._compiled(box, unary)
+                state[group] = hot.sweep(state[group], source)
+        sweeps = self._sweeps(box, unary, chains)
         out = np.empty((chains, draws, system.n), dtype=np.int64)
         for t in range(-WARMUP, draws):
-            state = _sweep(blocks, state, source)
+            state = sweeps.sweep(state, source)
             if t >= 0:
                 out[:, t] = counts + state[:, : system.n]
         return out
+
+    def _sweeps(self, box: Box | None, weights: Unary, chains: int) -> _Sweeps:
+        blocks = [] if box is None else self._compiled(box, weights)
+        basis = self.lattice
+        walk = None if basis is None else Walk.of(basis, chains, self.sums.size)
+        return _Sweeps(blocks, walk, weights)
 
     def _compiled(self, box: Box, weights: Unary) -> list[tuple[Branches, Program]]:
         out = []
@@ -324,16 +321,26 @@ class GibbsConditioned(Conditioned):
         return out
 
 
-def _sweep(blocks: list[tuple[Branches, Program]], state: IntArray, source: Randomness) -> IntArray:
-    """Draw every block once, for all chains (rows of `state`)."""
-    for branches, program in blocks:
-        held = np.ascontiguousarray(state[:, list(branches.cut)])
-        words = source.bits(state.shape[0] * branches.choices)
-        words = words.reshape(state.shape[0], branches.choices)
-        fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
-        # where windows leave nothing to draw, the chain stays
-        state = np.where(whole[:, None], fresh, state)
-    return state
+@dataclass(frozen=True, eq=False)
+class _Sweeps:
+    """What one sweep of some chains takes: compiled blocks, and moves along a lattice."""
+
+    blocks: list[tuple[Branches, Program]]
+    walk: Walk | None
+    unary: Unary
+
+    def sweep(self, state: IntArray, source: Randomness) -> IntArray:
+        """Draw every block once and move once along every vector, for all rows of `state`."""
+        for branches, program in self.blocks:
+            held = np.ascontiguousarray(state[:, list(branches.cut)])
+            words = source.bits(state.shape[0] * branches.choices)
+            words = words.reshape(state.shape[0], branches.choices)
+            fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
+            # where windows leave nothing to draw, the chain stays
+            state = np.where(whole[:, None], fresh, state)
+        if self.walk is not None:
+            self.walk.sweep(self.unary, state, source)
+        return state
 
 
 def gibbs_conditioned(
@@ -344,14 +351,37 @@ def gibbs_conditioned(
     Raises
     ------
     UnsupportedError
-        If the blocks do not reach every solution.
+        If the law is improper.
     """
+    weights = data_free_weights(mechanism, need, system.fixed, system.size).each
+    spans_of(system.rows, weights, system.every_fixed)
     blocks = choose_blocks(system)
-    if spanning(system, list(blocks)) is False:
-        raise UnsupportedError(
-            "the sums have so many cycles that blocks of entries do not reach every solution; "
-            "count fewer margins that cross, try publishing others of them exactly, or image with "
-            "congenial.image."
-        )
+    basis = None if () in blocks else lattice_of(system, weights, _counted(need, system))
     forest = of_rows([], system.size)
-    return GibbsConditioned(mechanism, need, forest, system.fixed, system=system, blocks=blocks)
+    made = GibbsConditioned(
+        mechanism, need, forest, system.fixed, system=system, blocks=blocks, lattice=basis
+    )
+    return made if basis is None or _affordable(made) else replace(made, blocks=())
+
+
+def _counted(need: Requirements, system: SumSystem) -> npt.NDArray[np.bool_]:
+    """Variables with bounds, shape (size,): of a tree or workload the finest that have any."""
+    bounded = np.isfinite(need.lo) | np.isfinite(need.hi)
+    finest = np.zeros(need.n, dtype=np.bool_)
+    if need.workload is not None:
+        finest[need.workload.cells] = True
+    elif need.tree is not None:
+        finest[need.tree.leaves] = True
+    kept = bounded & finest if (bounded & finest).any() else bounded
+    rest = np.zeros(system.size - need.n, dtype=np.bool_)
+    rest[: system.slacks] = True
+    return np.append(kept, rest)
+
+
+def _affordable(made: GibbsConditioned) -> bool:
+    """Whether the blocks are worth their tables, by the noise alone."""
+    try:
+        entries, work = made.cost
+    except UnsupportedError:  # a scale too wide for any table
+        return False
+    return entries <= _MOST_ENTRIES and work <= _MOST_WORK
