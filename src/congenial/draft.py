@@ -157,6 +157,7 @@ def _head(draft: Draft) -> list[str]:
         "# A plan: which rows are counted, under which guarantee, and what every release obeys.",
         "# Begun by congenial init from the columns' names and types; no value of a row was read.",
         "# Paths start from this file's directory. A line that begins with # is not in force.",
+        "# The page docs/plan.md of congenial lists every key, also those that are not here.",
         *([f"# Columns of the rows: {_printable(listed)}."] if listed else []),
     ]
 
