@@ -22,8 +22,8 @@ if TYPE_CHECKING:
 EPILOGUE = """\b
 Exit codes:
   0              done
-  1              a check failed, or the output cannot be written
-  2              the input cannot be used; nothing was released
+  1              a check failed, or stdout cannot be written
+  2              unusable input, or place for the output; nothing was released
   129, 130, 143  ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM
 
 With --json a command prints one JSON object, also about an error.
