@@ -11,6 +11,7 @@ import numpy.typing as npt
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.dense import gaps, least_move, sum_rows
 from congenial.imaging.problem import TOLERANCE, FloatArray
+from congenial.imaging.sparse import solve_sparse
 from congenial.invariants import Requirements
 
 Flags = npt.NDArray[np.bool_]
@@ -75,7 +76,8 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
     prices that prove it. What binds is found with a small weight for entries without one, which
     the least-squares solve and the proof leave out, so that among equally close points these move
-    least; where that fails a larger weight is tried, and the point is one of the closest.
+    least; where that fails a larger weight is tried, and the point is one of the closest. Where
+    what binds is not found at all, the point is that of `solve_sparse`, proved by its own prices.
     """
     free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
     fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
@@ -93,7 +95,10 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     )
     out = fixed.copy()
     if free.size:
-        out[free] = y[free] + _closest(task)
+        try:
+            out[free] = y[free] + _closest(task)
+        except NumericalError:
+            return solve_sparse(need, y, weight)
     else:
         _check_settled(task, fixed)
     return np.clip(out, np.where(need.pinned, out, need.lo), np.where(need.pinned, out, need.hi))
