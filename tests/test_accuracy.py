@@ -7,7 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.accuracy import UNKNOWN, levels, margins, simulated_releases
-from congenial.errors import ArgumentError, PlanError
+from congenial.errors import ArgumentError, PlanError, UnsupportedError
 from congenial.inference.noise_margins import margin_of_noise_sum, noise_margin
 from congenial.intervals import intervals
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -240,6 +240,9 @@ def test_margins_of_images_know_what_they_cannot_do():
         cg.error_margins(imaged, size=10**9)
     with pytest.raises(ArgumentError, match="at least 9"):
         cg.error_margins(imaged, size=5)
+    stated = cg.image(noisy, cg.consistent(tree) & cg.linear([[1, 0, 0]], [7]))
+    with pytest.raises(UnsupportedError, match="do not have the sums"):
+        cg.error_margins(stated)
     own = cg.error_margins(imaged, rng=seeded(1))
     assert cg.error_margin_of_sum(imaged, [1], rng=seeded(1)) == own[1]
     assert (cg.simultaneous_error_margins(imaged, rng=seeded(1)) >= own).all()

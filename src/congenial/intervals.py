@@ -63,7 +63,7 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the columns `lower` and `upper` of the released table are."""
 
-    confidence: Annotated[float, msgspec.Meta(gt=0.0, lt=1.0)]
+    confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     source: Source
     told: str
     levels: tuple[LevelAccuracy, ...]

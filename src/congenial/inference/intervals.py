@@ -203,7 +203,13 @@ def _check_data_free(mechanism: Mechanism) -> None:
             f"a {type(mechanism).__name__} was given; give what congenial.condition(), image() or "
             "topdown_image() makes."
         )
-    if mechanism.requirements.has_inequalities:
+    need = mechanism.requirements
+    if not isinstance(mechanism, Conditioned) and need.equalities[1].any():
+        raise UnsupportedError(
+            "margins of images are simulated at counts of 0, which do not have the sums that "
+            "linear() states; publish these sums by exactly()."
+        )
+    if need.has_inequalities:
         raise UnsupportedError(
             "margins that are the same for every dataset exist under equalities only; publish "
             "measurements and take congenial.posterior() of them, or drop the bounds."

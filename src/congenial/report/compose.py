@@ -79,6 +79,8 @@ def _level_row(
         share = words.confidence(certificate)
         told = f"{NOISE[noise.name]}, scale {level.scale:.4g}, within ±{within:,} in {share}"
     reach = _reach(contents)[here & ~settled]
+    if certificate.accuracy.source == "measurements" and stated.margin is not None:
+        reach = np.full(reach.size, float(stated.margin))  # of the measurement, not of the count
     return LevelRow(
         level.name,
         level.nodes,

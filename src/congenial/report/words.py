@@ -29,8 +29,9 @@ _WHAT = {
     "true counts are.",
     "simulation": "A margin comes from simulated releases: the law of the error is the same "
     "whatever the true counts are.",
-    "measurements": "A margin comes from the noisy measurement of the count in measurements.csv "
-    "and the law of its noise, whatever the true counts are; it reaches the released count.",
+    "measurements": "An interval is the noisy measurement of the count, in measurements.csv, give "
+    "or take the margin of its noise, whatever the true counts are; it is cut at zero, and "
+    "stretched to the released count where that lies outside.",
 }
 _WHY_NONE = {
     "conditioning": "The noise was drawn given that no count may break a rule, and how far off "
@@ -229,7 +230,8 @@ def _sum(total: SumInterval, share: str) -> str:
     of = f"{total.name}, the sum of {_listed(total.nodes)}: {total.value:,}"
     if total.lower is None or total.upper is None:
         return f"{of}; no margin of error is known."
-    return f"{of}; the true one is from {total.lower:,} to {total.upper:,}, with {share}."
+    ends = f"from {total.lower:,} to {total.upper:,}"
+    return f"{of}; the true one is {ends}, with a probability of {share}."
 
 
 def _required(certificate: Certificate) -> str:
