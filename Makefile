@@ -87,8 +87,8 @@ lock:  ## Look for newer versions of what the project needs, and lock them.
 	@requirements/lock.sh $(BIN)/python
 	@echo "Done; make test installs them."
 
-clean:  ## Remove .venv, caches and what the demo and the benchmarks made.
-	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist
+clean:  ## Remove .venv, caches and what the demo, the site and the benchmarks made.
+	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
 	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release $(TAXI)/release-zones* examples/dataframe/release
 	@rm -rf benchmarks/out
 	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
