@@ -45,11 +45,15 @@ def test_the_gradient_of_the_evidence(noise, pins, parents):
     mean = rng.uniform(0.4, 8.0, tree.leaves.size)
     dispersion = np.exp(rng.uniform(-3.0, 3.0, tree.leaves.size))
     dispersion[0] = INF
+    zeros = rng.choice([0.0, 0.2, 0.7], tree.leaves.size)
+
+    def law(mean, dispersion):
+        return cg.posterior(y, noisy, known, cg.Prior(mean, dispersion, zeros))
 
     def evidence(mean, dispersion):
-        return cg.posterior(y, noisy, known, cg.Prior(mean, dispersion)).log_evidence()
+        return law(mean, dispersion).log_evidence()
 
-    found = cg.posterior(y, noisy, known, cg.Prior(mean, dispersion)).log_evidence_gradient()
+    found = law(mean, dispersion).log_evidence_gradient()
     expected = differences(evidence, mean, dispersion)
     np.testing.assert_allclose(found.mean, expected[0], rtol=1e-6, atol=1e-6)
     np.testing.assert_allclose(found.dispersion, expected[1], rtol=1e-6, atol=1e-6)

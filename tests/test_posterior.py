@@ -18,8 +18,11 @@ SHAPES = ((-1,), (-1, 0, 0), (-1, 0, 0, 1, 1), (-1, 0, 0, 0), (-1, 0, 1, 1), (-1
 HIGHEST = 60
 
 
-def log_count(k, mean, dispersion):
-    """Log probability of a count, Poisson where the dispersion is inf."""
+def log_count(k, mean, dispersion, zeros=0.0):
+    """Log probability of a count, Poisson where the dispersion is inf, 0 more often by `zeros`."""
+    if zeros:
+        p = (1.0 - zeros) * math.exp(log_count(k, mean, dispersion)) + zeros * (k == 0)
+        return math.log(p) if p else -math.inf
     if math.isinf(dispersion):
         return k * math.log(mean) - mean - math.lgamma(k + 1)
     b = mean / (mean + dispersion)
@@ -43,7 +46,7 @@ def enumerate_posterior(tree, kind, scales, y, pinned, lo, hi, prior):
     if prior is not None:
         for j, v in enumerate(tree.leaves):
             if not pinned[v]:
-                table = [log_count(k, prior[0][j], prior[1][j]) for k in range(HIGHEST + 1)]
+                table = [log_count(k, *(p[j] for p in prior)) for k in range(HIGHEST + 1)]
                 log_w += np.array(table)[z[:, v]]
     w = np.exp(log_w - log_w.max())
     return z, w / w.sum()
@@ -71,7 +74,8 @@ def cases(draw):
     if family != "flat":
         mean = np.array([draw(st.sampled_from((0.3, 1.0, 5.0))) for _ in range(leaves)])
         r = np.array([draw(st.sampled_from((0.1, 0.7, 1.0, 4.0))) for _ in range(leaves)])
-        prior = mean, np.full(leaves, INF) if family == "poisson" else r
+        zeros = np.array([draw(st.sampled_from((0.0, 0.0, 0.4, 0.9))) for _ in range(leaves)])
+        prior = mean, np.full(leaves, INF) if family == "poisson" else r, zeros
     return tree, kind, scales, y, pinned, lo, hi, prior
 
 
@@ -144,7 +148,15 @@ def chi_square(kind, factor, prior, seed):
 
 
 @pytest.mark.parametrize("kind", sorted(LAWS))
-@pytest.mark.parametrize("prior", [None, ([2.0, 3.0], [INF, INF]), ([2.0, 3.0], [0.4, 3.0])])
+@pytest.mark.parametrize(
+    "prior",
+    [
+        None,
+        ([2.0, 3.0], [INF, INF]),
+        ([2.0, 3.0], [0.4, 3.0]),
+        ([2.0, 9.0], [0.4, 3.0], [0.3, 0.6]),
+    ],
+)
 def test_draws_against_enumeration(kind, prior):
     assert chi_square(kind, 1.0, prior, 5) > 1e-6
     assert chi_square(kind, 1.3, prior, 5) < 1e-6

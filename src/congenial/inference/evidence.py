@@ -21,6 +21,8 @@ IntArray = npt.NDArray[np.int64]
 class Gradient(NamedTuple):
     """Derivatives by the mean and the dispersion of every leaf, each of shape (leaves,).
 
+    Shares of empty leaves, `Prior.zeros`, are held as they are.
+
     For one mean that all leaves share, sum them; for parameters of a model, the chain rule does it.
     """
 
@@ -36,13 +38,14 @@ def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
     problem : Problem
     prior : Prior
     tables : Tables
-        Of both, whose weights are 1 at a count of 0.
+        Of both, whose weights are 1 at a count of 0 but for `Prior.log_zero`.
     """
     leaf = problem.tree.leaves
     noise, scales = problem.mechanism.noise, problem.mechanism.scales
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
     counts = np.where(problem.pinned[leaf], problem.y[leaf], 0).astype(np.int64)
-    return exact.log_sum(tables) + float(at_mode + prior.log_pmf(counts).sum())
+    more = prior.log_zero(leaf.size)[~problem.pinned[leaf]].sum()
+    return exact.log_sum(tables) + float(at_mode + prior.log_pmf(counts).sum() - more)
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
@@ -65,7 +68,10 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
     wanted[leaf] = np.where(poisson, 0.0, r)
     found = summaries(tables, n, tree.is_leaf, 0.5, wanted, center)[leaf]
     k = found[:, kernels.MEAN] + center[leaf]
+    # probability that a leaf is empty for another reason than its law, which says nothing of it
+    besides = found[:, kernels.EMPTY] * -np.expm1(-prior.log_zero(leaf.size))
     with np.errstate(invalid="ignore"):
         over = np.where(poisson, 1.0, r / (m + r))
-        by_dispersion = found[:, kernels.RISE] + np.log(over) + (m - k) / (m + r)
-    return Gradient((k / m - 1.0) * over, np.where(poisson, 0.0, by_dispersion))
+        at_none = np.log(over) + m / (m + r)
+        by_dispersion = found[:, kernels.RISE] + at_none - k / (m + r) - besides * at_none
+    return Gradient((k / m - 1.0 + besides) * over, np.where(poisson, 0.0, by_dispersion))

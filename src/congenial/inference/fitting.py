@@ -10,20 +10,20 @@ from congenial.imaging.project import project
 from congenial.inference.priors import Prior
 from congenial.inference.problem import Problem
 from congenial.invariants import bounds, consistent
-from congenial.kernels import laws
-from congenial.kernels import priors as kernels
+from congenial.kernels import evidence, laws
 
 FloatArray = npt.NDArray[np.float64]
+Places = npt.NDArray[np.intp]
 
 # Means are kept off 0, where no count could ever be seen.
 _LEAST_MEAN = 0.02
-# Dispersions tried, and leaves that their likelihood is taken over at most.
-_DISPERSIONS = np.exp(np.linspace(np.log(0.02), np.log(200.0), 25))
-_LEAVES = 20_000
-# Leaves that a family needs for a dispersion of its own to weigh as much as its level's.
+# Dispersions and shares of empty leaves that are tried.
+_DISPERSIONS = np.exp(np.linspace(np.log(0.04), np.log(100.0), 11))
+_ZEROS = np.array([0.0, 0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
+# What a family's level says of it weighs as much as so many leaves.
 _ENOUGH = 12.0
 # Nats of noise that a likelihood is summed over.
-_NATS = 36.0
+_NATS = 14.0
 
 
 def fit(problem: Problem, family: str) -> Prior:
@@ -38,8 +38,9 @@ def fit(problem: Problem, family: str) -> Prior:
     -------
     Prior
         The mean of each leaf is that of its siblings: what the closest tree in weighted L2 gives
-        their parent, divided among them. The dispersion of a family of siblings is the one
-        of greatest marginal likelihood of their measurements, held towards that of their level.
+        their parent, divided among them. Dispersion and share of empty leaves of a family of
+        siblings are those of greatest marginal likelihood of their measurements, held towards
+        those of their level.
 
     Notes
     -----
@@ -51,16 +52,19 @@ def fit(problem: Problem, family: str) -> Prior:
     _, group = np.unique(tree.parents[free], return_inverse=True)
     mean = np.full(leaves.size, _LEAST_MEAN)
     place = np.searchsorted(leaves, free)
-    mean[place] = _means(problem, free, group)
+    of_group = _means(problem, free, group)
     if family == "poisson":
+        mean[place] = of_group[group]
         return Prior(mean)
-    dispersion = np.full(leaves.size, 1.0)
-    dispersion[place] = _dispersions(problem, free, group, mean[place])
-    return Prior(mean, dispersion)
+    dispersion, zeros = np.ones(leaves.size), np.zeros(leaves.size)
+    r, q = _shapes(problem, free, group, of_group)
+    mean[place] = (of_group / (1.0 - q))[group]
+    dispersion[place], zeros[place] = r[group], q[group]
+    return Prior(mean, dispersion, zeros)
 
 
-def _means(problem: Problem, free: npt.NDArray[np.intp], group: npt.NDArray[np.intp]) -> FloatArray:
-    """Return the mean of every leaf: the share that its family leaves to each."""
+def _means(problem: Problem, free: Places, group: Places) -> FloatArray:
+    """Return the mean of every family of leaves: the share that it leaves to each."""
     tree = problem.tree
     lo = np.where(tree.is_leaf, np.maximum(problem.lo, 0.0), problem.lo)
     variance = problem.mechanism.noise.variances(problem.mechanism.scales)
@@ -74,54 +78,50 @@ def _means(problem: Problem, free: npt.NDArray[np.intp], group: npt.NDArray[np.i
     total = np.bincount(group, weights=np.asarray(nearest, dtype=np.float64)[free])
     count = np.bincount(group)
     # half a person more, so that no family is sure to be empty
-    return np.maximum((total + 0.5) / count, _LEAST_MEAN)[group]
+    return np.asarray(np.maximum((total + 0.5) / count, _LEAST_MEAN))
 
 
-def _dispersions(
-    problem: Problem, free: npt.NDArray[np.intp], group: npt.NDArray[np.intp], mean: FloatArray
-) -> FloatArray:
-    """Return the dispersion of every leaf that is measured, its level's where it is not."""
-    measured = problem.measured[free]
-    level = problem.tree.level[free]
-    out = np.ones(free.size)
+def _shapes(
+    problem: Problem, free: Places, group: Places, mean: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Return the dispersion and the share of empty leaves of every family."""
+    families = mean.size
+    level = np.zeros(families, dtype=np.int64)
+    level[group] = problem.tree.level[free]
+    known = np.flatnonzero(problem.measured[free])
+    seen = np.bincount(group[known], minlength=families)
+    curves = _curves(problem, free[known], group[known], mean)
+    r, q = np.ones(families), np.zeros(families)
     for depth in np.unique(level):
-        here = np.flatnonzero((level == depth) & measured)
-        if not here.size:
-            continue
-        # spread over all families
-        step = max(1, here.size // _LEAVES)
-        taken = here[::step] if step > 1 else here
-        curves = _likelihoods(problem, free[taken], mean[taken])
-        whole = curves.sum(axis=1)
-        best = int(np.argmax(whole))
-        out[level == depth] = _DISPERSIONS[best]
-        if step > 1:
-            continue
-        # a family's own likelihood, and its level's as if of so many leaves
-        families, index = np.unique(group[here], return_inverse=True)
-        own = np.stack([np.bincount(index, weights=curve) for curve in curves])
-        held = own + _ENOUGH / here.size * whole[:, None]
-        chosen = _DISPERSIONS[np.argmax(held, axis=0)]
-        of_group = np.full(int(group.max()) + 1, _DISPERSIONS[best])
-        of_group[families] = chosen
-        at = np.flatnonzero(level == depth)
-        out[at] = of_group[group[at]]
-    return out
+        here = np.flatnonzero(level == depth)
+        leaves = int(seen[here].sum())
+        if leaves:
+            whole = curves[here].sum(axis=0)
+            best = np.argmax(curves[here] + _ENOUGH / leaves * whole, axis=1)
+            q[here] = _ZEROS[best // _DISPERSIONS.size]
+            r[here] = _DISPERSIONS[best % _DISPERSIONS.size]
+    return r, q
 
 
-def _likelihoods(
-    problem: Problem, nodes: npt.NDArray[np.intp], mean: FloatArray
-) -> npt.NDArray[np.float64]:
-    """Return the log marginal likelihood of each leaf at each dispersion tried."""
-    noise = problem.mechanism.noise
+def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) -> FloatArray:
+    """Return the log marginal likelihood of each family, shape (families, shapes tried)."""
+    order = np.lexsort((problem.y[nodes], group))
+    nodes, group = nodes[order], group[order]
+    start = np.searchsorted(group, np.arange(mean.size + 1))
     scale = problem.mechanism.scales[nodes]
-    gaussian = noise.kind == laws.GAUSSIAN
+    gaussian = problem.mechanism.noise.kind == laws.GAUSSIAN
     inverse = 0.5 / scale**2 if gaussian else 1.0 / scale
     reach = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale) + 4.0
-    log_mode = noise.log_pmf(np.zeros(scale.size), scale)
-    y = problem.y[nodes].astype(np.float64)
-    out = np.empty((_DISPERSIONS.size, nodes.size))
-    for k, r in enumerate(_DISPERSIONS):
-        dispersion = np.full(nodes.size, r)
-        kernels.log_marginals(noise.kind, inverse, log_mode, y, mean, dispersion, reach, out[k])
-    return out
+    out = np.empty((mean.size, _ZEROS.size, _DISPERSIONS.size))
+    evidence.family_curves(
+        start.astype(np.int64),
+        problem.y[nodes],
+        inverse,
+        gaussian,
+        reach.astype(np.int64),
+        mean,
+        _DISPERSIONS,
+        _ZEROS,
+        out,
+    )
+    return out.reshape(mean.size, -1)

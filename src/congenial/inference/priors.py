@@ -15,7 +15,7 @@ FloatArray = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent Poisson or negative binomial counts of leaves.
+    """Independent Poisson or negative binomial counts of leaves, some of them empty besides.
 
     Parameters
     ----------
@@ -23,30 +23,46 @@ class Prior:
         Positive means, in the order of ``tree.leaves``.
     dispersion : float or array_like, shape (leaves,)
         The variance is ``mean + mean**2 / dispersion``; inf, the default, is Poisson.
+    zeros : float or array_like, shape (leaves,)
+        Probability that a leaf is empty whatever its mean (zero inflation): the law is 0 with this
+        probability and otherwise the one above. At least 0 and below 1.
 
     Raises
     ------
     ArgumentError
-        If an entry is not positive, or a mean not finite.
+        If a mean or a dispersion is not positive, a mean not finite, or a share of zeros no number
+        from 0 up to 1.
     """
 
     mean: FloatArray
     dispersion: FloatArray
+    zeros: FloatArray
 
-    def __init__(self, mean: npt.ArrayLike, dispersion: npt.ArrayLike = np.inf) -> None:
+    def __init__(
+        self,
+        mean: npt.ArrayLike,
+        dispersion: npt.ArrayLike = np.inf,
+        zeros: npt.ArrayLike = 0.0,
+    ) -> None:
         """Check the numbers."""
-        for name, given, most in (("mean", mean, 2.0**52), ("dispersion", dispersion, np.inf)):
-            array = np.asarray(given)
+        given = {"mean": mean, "dispersion": dispersion, "zeros": zeros}
+        for name, values in given.items():
+            array = np.asarray(values)
             if array.dtype.kind not in "iuf" or array.ndim > 1:
                 raise ArgumentError(
                     f"{name} is no number and no vector; give one, or one for each leaf."
                 )
-            real = array.astype(np.float64)
+            object.__setattr__(self, name, array.astype(np.float64))
+        if not ((self.zeros >= 0.0) & (self.zeros < 1.0)).all():
+            raise ArgumentError(
+                "zeros has an entry outside 0 to 1; give probabilities that are less than 1."
+            )
+        for name, most in (("mean", 2.0**52), ("dispersion", np.inf)):
+            real = getattr(self, name)
             if not ((real > 0.0) & (real <= most)).all():
                 raise ArgumentError(
                     f"{name} has an entry that is not positive; give positive ones."
                 )
-            object.__setattr__(self, name, real)
 
     def panjer(self, leaves: int) -> tuple[FloatArray, FloatArray]:
         """Return a and b with ``p(k + 1) / p(k) = (a + b k) / (k + 1)``, shape (leaves,).
@@ -54,9 +70,10 @@ class Prior:
         Raises
         ------
         ArgumentError
-            If there are neither one nor as many means or dispersions.
+            If there are neither one nor as many means, dispersions or zeros.
         """
-        for name, array in (("means", self.mean), ("dispersions", self.dispersion)):
+        given = {"means": self.mean, "dispersions": self.dispersion, "zeros": self.zeros}
+        for name, array in given.items():
             if array.shape not in ((), (1,), (leaves,)):
                 raise ArgumentError(f"the prior has {array.size} {name}; give one, or {leaves}.")
         mean = np.broadcast_to(self.mean, (leaves,))
@@ -66,13 +83,26 @@ class Prior:
             a = np.where(np.isinf(dispersion), mean, b * dispersion)
         return a, b
 
+    def log_zero(self, leaves: int) -> FloatArray:
+        """Return what empty leaves have more, shape (leaves,).
+
+        It is the log of the probability of a count of 0 over that without the share of `zeros`.
+        """
+        mean = np.broadcast_to(self.mean, (leaves,))
+        r = np.broadcast_to(self.dispersion, (leaves,))
+        q = np.broadcast_to(self.zeros, (leaves,))
+        with np.errstate(invalid="ignore", divide="ignore"):
+            log_empty = np.where(np.isinf(r), -mean, -r * np.log1p(mean / r))
+            return np.asarray(np.logaddexp(0.0, np.log(q) - np.log1p(-q) - log_empty))
+
     def log_pmf(self, counts: npt.NDArray[np.int64]) -> FloatArray:
         """Log probability of each leaf's count, shape (leaves,); -inf below 0."""
         a, b = self.panjer(counts.size)
         out = np.empty(counts.size)
         for j, count in enumerate(counts.tolist()):
             out[j] = _log_pmf(float(a[j]), float(b[j]), count)
-        return out
+        q = np.broadcast_to(self.zeros, (counts.size,))
+        return np.where(counts == 0, out + self.log_zero(counts.size), out) + np.log1p(-q)
 
 
 def _log_pmf(a: float, b: float, count: int) -> float:

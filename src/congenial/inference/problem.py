@@ -89,14 +89,16 @@ class Problem:
         """Return every node's weight and the tree of counts that they are counted from."""
         tree, n = self.tree, len(self.tree)
         leaf = tree.leaves
-        a, b = np.full(n, -1.0), np.zeros(n)
+        a, b, zero = np.full(n, -1.0), np.zeros(n), np.zeros(n)
         lo = self.lo.copy()
         guess = np.zeros(leaf.size)
         if prior is not None:
             a[leaf], b[leaf] = prior.panjer(leaf.size)
+            zero[leaf] = prior.log_zero(leaf.size)
             guess = np.broadcast_to(prior.mean, leaf.shape)
             lo[leaf] = np.maximum(lo[leaf], 0.0)
         a[self.pinned] = -1.0
+        zero[self.pinned] = 0.0
         center = self.around(guess)
         kind = np.where(self.measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
         # a point has no other weight
@@ -105,7 +107,7 @@ class Problem:
         low, high = lo - center, self.hi - center
         mode = np.where(self.measured | self.pinned, (self.y - center).astype(np.float64), 0.0)
         unary = Unary(kind, scale, mode, low, high)
-        return shared(unary, a, b, center.astype(np.float64)), center
+        return shared(unary, a, b, center.astype(np.float64), zero), center
 
     def flat(self) -> tuple[SharedUnary, IntArray]:
         """Return the weights without a prior, as `conditioning.exact` takes them."""

@@ -21,7 +21,7 @@ def summaries(
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
 ) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 7).
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 8).
 
     Parameters
     ----------
@@ -30,9 +30,10 @@ def summaries(
     is_leaf : ndarray of bool, shape (n,)
     alpha : float
     dispersion : ndarray of float64, shape (n,), optional
-        Nodes where it is positive have a `congenial.kernels.marginals.rise` too.
+        Nodes where it is positive have a `congenial.kernels.marginals.rise` and the probability
+        of a count of 0 too.
     base : ndarray of int64, shape (n,), optional
-        What the tables' values are counted from, for `dispersion`.
+        What the tables' values are counted from.
     """
     network = tables.network
     width = tables.hi - tables.lo + 1

@@ -8,7 +8,7 @@ with Gaussian laws in the leaves' place.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -30,8 +30,9 @@ IntArray = npt.NDArray[np.int64]
 # What cutting tails may cost, in total variation, and what windows are first made for.
 _MOST_CUT = 1e-8
 _CUT = 1e-10
-# How much wider windows become to see what they lose.
-_WIDER = 1.15
+# What windows are first, of the width that the cut asks for, and how much wider they become to see
+# what they lose: each such step takes several times as much from what is lost as it leaves.
+_FIRST, _WIDER = 0.75, 1.08
 _UNIT = 2.0**-53
 # Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
 _STEP_UNITS = 8.0
@@ -39,7 +40,7 @@ _STEP_UNITS = 8.0
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
 # Rounds of Gaussian laws fitted to the leaves under their tilts.
-_ROUNDS = 4
+_ROUNDS = 2
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
 
@@ -51,7 +52,7 @@ class Weights:
     Attributes
     ----------
     unary : Unary
-    a, b, base : ndarray of float64, shape (d,)
+    a, b, base, zero : ndarray of float64, shape (d,)
         See `congenial.kernels.priors`.
     code : ndarray of int32, shape (n,)
         Place of each node's weight.
@@ -61,6 +62,7 @@ class Weights:
     a: FloatArray
     b: FloatArray
     base: FloatArray
+    zero: FloatArray
     code: npt.NDArray[np.int32]
 
     @property
@@ -71,10 +73,12 @@ class Weights:
         return np.where(kind == laws.FLAT, 0.0, gaussian)
 
 
-def shared(unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray) -> Weights:
+def shared(
+    unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray, zero: FloatArray
+) -> Weights:
     """List the weights of all nodes, each once."""
     base = np.where(a >= 0.0, base, 0.0)
-    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base)
+    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base, zero)
     order = np.lexsort(columns)
     fresh = np.zeros(order.size, dtype=np.bool_)
     fresh[0] = True
@@ -84,7 +88,7 @@ def shared(unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray) -> Weig
     code = np.empty(order.size, dtype=np.int32)
     code[order] = np.cumsum(fresh) - 1
     first = order[fresh]
-    return Weights(unary.at(first), a[first], b[first], base[first], code)
+    return Weights(unary.at(first), a[first], b[first], base[first], zero[first], code)
 
 
 def prepare(forest: SumForest, weights: Weights) -> Tables:
@@ -107,13 +111,15 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
     own = _Own(network, weights)
     place = own.place()
-    generous, before = 0.9, None
-    for _ in range(12):
+    generous, before = _FIRST, None
+    for _ in range(20):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
             return own.tables(place, filled, before.lost(filled))
-        generous, before = generous * _WIDER, filled
+        # its tables are not needed any more, and are as large as what comes
+        generous, before = generous * _WIDER, replace(filled, table=np.empty(0))
+        del filled
     raise NumericalError(
         "the messages of the posterior do not reach their error bound; use a prior and scales "
         "that differ less."
@@ -134,7 +140,7 @@ def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
     kind[at] = laws.GAUSSIAN
     most = _pole(weights)[rows]
     shape = unary.kind, weights.inverse, unary.center, unary.lo, unary.hi
-    lists = (*shape, weights.a, weights.b, weights.base)
+    lists = (*shape, weights.a, weights.b, weights.base, weights.zero)
     for _ in range(_ROUNDS):
         tilt = np.minimum(np.append(theta, 0.0)[above], most)
         found = np.empty((at.size, 4))
@@ -198,7 +204,8 @@ class _Own:
         row = network.unary.kind[v].astype(np.int64)
         self.unary = weights.unary.at(row)
         self.inverse = weights.inverse[row]
-        self.a, self.b, self.base = weights.a[row], weights.b[row], weights.base[row]
+        self.a, self.b = weights.a[row], weights.b[row]
+        self.base, self.zero = weights.base[row], weights.zero[row]
         self.tilt = network.tilt[v]
         self.is_unary = network.ctype == UNARY
         self.is_leaf = self.is_unary & (self.a >= 0.0)
@@ -218,7 +225,7 @@ class _Own:
         leaf = np.flatnonzero(self.is_leaf)
         found = np.empty((leaf.size, 4))
         lists = (unary.kind, self.inverse, unary.center, unary.lo, unary.hi)
-        own = (*lists, self.a, self.b, self.base, tilt)
+        own = (*lists, self.a, self.b, self.base, self.zero, tilt)
         priors.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), found)
         mean[leaf], var[leaf] = found[:, 0], found[:, 1]
         args = unary.kind.astype(np.int64), scale.astype(np.float64), var
@@ -249,8 +256,8 @@ class _Own:
         table, factor = np.empty(total), np.ones(width.size)
         powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
         shape = (network.ctype, network.left, network.right, network.sign)
-        law = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.tilt)
-        args = (*shape, *law, lo, hi, offset, table, factor, powers, logs)
+        law = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
+        args = (*shape, *law, self.tilt, lo, hi, offset, table, factor, powers, logs)
         for begin, end in stretches(work, np.zeros(0, dtype=np.int64)):
             priors.fill(begin, end, *args)
         at = network.roots

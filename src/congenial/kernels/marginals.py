@@ -10,10 +10,15 @@ from congenial.kernels.compiling import njit
 from congenial.kernels.descend import LINK, ROOT
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE = range(7)
-SUMMARIES = 7
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY = range(8)
+SUMMARIES = 8
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
+# Share of a sum's law that is passed over at either end when its parts are summarised.
+_CUT = 1e-12
+# Unsigned indices are never counted from the end, so that the compiler uses vectors.
+_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
 
 
 @njit(inner=True)
@@ -24,18 +29,66 @@ def _size_of(width):
     return size
 
 
+@njit(inner=True, fused=True)
+def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]; see `messages.convolve`."""
+    first = np.uint64(at)
+    for k in range(np.uint64(out.size)):
+        i = first + k
+        t = (a0 * wide[i] + a1 * wide[i + _U1]) + (a2 * wide[i + _U2] + a3 * wide[i + _U3])
+        u = (a4 * wide[i + _U4] + a5 * wide[i + _U5]) + (a6 * wide[i + _U6] + a7 * wide[i + _U7])
+        out[k] += t + u
+
+
 @njit(inner=True)
-def _correlate(outside, first, other, lo_other, out, lo_out):
-    """Write sum over s of outside[s] * other[s - l] to out[l]; arrays begin at the given values."""
+def _correlate(around, first, other, lo_other, out, lo_out, wide):
+    """Write sum over s of around[s] * other[s - l] to out[l]; arrays begin at the given values.
+
+    `wide` is for work, at least ``out.size + other.size + 16`` long.
+    """
+    # around[l + j + by] is at wide[l + j], so that eight rows in a row have no ends to look at
+    by = lo_out + lo_other - first
+    rows = (other.size + 7) // 8 * 8
+    for t in range(out.size + rows):
+        wide[t] = around[t + by] if 0 <= t + by < around.size else 0.0
     for l in range(out.size):
         out[l] = 0.0
-    for j in range(other.size):
-        w = other[j]
-        # s = l + j as values
-        shift = lo_out + lo_other + j - first
-        begin, stop = max(0, -shift), min(out.size, outside.size - shift)
-        for l in range(begin, stop):
-            out[l] += w * outside[l + shift]
+    size = other.size
+    for j in range(0, rows, 8):
+        begin, stop = max(0, -by - j - 7), min(out.size, around.size - by - j)
+        if stop <= begin:
+            continue
+        whole = j + 7 < size
+        _add_eight(
+            out[begin:stop],
+            wide,
+            j + begin,
+            other[j],
+            other[j + 1] if whole or j + 1 < size else 0.0,
+            other[j + 2] if whole or j + 2 < size else 0.0,
+            other[j + 3] if whole or j + 3 < size else 0.0,
+            other[j + 4] if whole or j + 4 < size else 0.0,
+            other[j + 5] if whole or j + 5 < size else 0.0,
+            other[j + 6] if whole or j + 6 < size else 0.0,
+            other[j + 7] if whole else 0.0,
+        )
+
+
+@njit(inner=True)
+def _held(outside, own):
+    """Return the ends, as of slices, of what holds all but a share of 2 `_CUT` of the law."""
+    total = 0.0
+    for k in range(own.size):
+        total += outside[k] * own[k]
+    most, begin, stop = _CUT * total, 0, own.size
+    below = above = 0.0
+    while begin < stop - 1 and below + outside[begin] * own[begin] <= most:
+        below += outside[begin] * own[begin]
+        begin += 1
+    while stop - 1 > begin and above + outside[stop - 1] * own[stop - 1] <= most:
+        above += outside[stop - 1] * own[stop - 1]
+        stop -= 1
+    return begin, stop
 
 
 @njit(inner=True)
@@ -122,6 +175,17 @@ def summarise(p, lo, alpha, out):
     out[REACH] = reach
 
 
+@njit(inner=True)
+def _share(p, at):
+    """Return the share of the weights that is at one place."""
+    if at < 0 or at >= p.size:
+        return 0.0
+    total = 0.0
+    for i in range(p.size):
+        total += p[i]
+    return p[at] / total
+
+
 @njit()
 def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
     """Fill `needed` (SIZES,) with how many rooms of each size `marginals` holds at once at most."""
@@ -160,9 +224,10 @@ def marginals(
     room_at,
     out,
 ):
-    """Fill `out` (n, 7) with the summaries of each node's marginal law.
+    """Fill `out` (n, 8) with the summaries of each node's marginal law.
 
-    Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs.
+    Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
+    all have the probability of such a count of 0.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
@@ -179,10 +244,11 @@ def marginals(
     most = 0
     for c in range(lo.size):
         most = max(most, hi[c] - lo[c] + 1)
-    law = np.empty(most)
+    law, wide = np.empty(most), np.empty(2 * most + 16)
     for i in range(op.size):
         count = 2
         source = first[i]
+        begins = stops = 0
         if op[i] == ROOT:
             count, source = 1, np.int64(-1)
         elif op[i] == LINK:
@@ -219,7 +285,11 @@ def marginals(
                 else:
                     o = slot_class[other]
                     rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
-                    _correlate(around, lo[d], rest, lo[o], outside, lo[c])
+                    if side == 0:
+                        own = offset[d]
+                        begins, stops = _held(around, table[own : own + around.size])
+                    kept = around[begins:stops]
+                    _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
                 top = _top(outside)
                 if top > 0.0:
                     for k in range(width):
@@ -230,6 +300,7 @@ def marginals(
                 summarise(law[:width], float(lo[c]), alpha, out[child])
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
+                out[child, EMPTY] = _share(law[:width], -base[child] - lo[c])
                 if ends[child]:
                     stack[room_at[size] + freed[size]] = begin
                     freed[size] += 1
