@@ -25,9 +25,8 @@ from congenial.inference.fitting import fit
 from congenial.inference.points import least_absolute
 from congenial.inference.priors import Prior
 from congenial.inference.problem import Problem, pose
-from congenial.inference.summaries import checked_alpha, shortest, summaries
+from congenial.inference.summaries import Summary, checked_alpha, shortest, summary
 from congenial.invariants import Invariant, bounds, consistent
-from congenial.kernels import marginals as kernels
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 
@@ -174,26 +173,29 @@ class Posterior:
         values, probabilities = marginal_table(tables, v)
         return values + center[v], probabilities
 
+    def summary(self, alpha: float = 0.1) -> Summary:
+        """Mean, deviation, median and interval of every node, exact, by one pass over the tree."""
+        checked_alpha(alpha)
+        return summary(*self._tables, self.problem.tree.is_leaf, alpha)
+
     def mean(self) -> FloatArray:
         """Posterior means, shape (n,): what minimises the expected squared error.
 
         They add up as the counts do, so that no other tree of real numbers, whether it adds up or
         not, has a smaller expected sum of squared errors, whatever weights the nodes have.
         """
-        means: FloatArray = self._summaries(0.5)[:, kernels.MEAN]
-        return means
+        return self.summary().mean
 
     def standard_deviation(self) -> FloatArray:
         """Posterior standard deviations, shape (n,)."""
-        deviations: FloatArray = np.sqrt(self._summaries(0.5)[:, kernels.VARIANCE])
-        return deviations
+        return self.summary().standard_deviation
 
     def median(self) -> IntArray:
         """Posterior medians, shape (n,): each minimises its own node's expected absolute error.
 
         They need not add up; `point` gives a tree that does.
         """
-        return np.rint(self._summaries(0.5)[:, kernels.MEDIAN]).astype(np.int64)
+        return self.summary().median
 
     def point(
         self,
@@ -244,9 +246,8 @@ class Posterior:
 
     def intervals(self, alpha: float = 0.1) -> tuple[IntArray, IntArray]:
         """Lower and upper ends of `interval` at every node, each of shape (n,)."""
-        checked_alpha(alpha)
-        found = np.rint(self._summaries(alpha)).astype(np.int64)
-        return found[:, kernels.LOW], found[:, kernels.HIGH]
+        found = self.summary(alpha)
+        return found.lower, found.upper
 
     def interval_of_sum(
         self,
@@ -408,11 +409,3 @@ class Posterior:
                 "give a prior, or bounds."
             )
         return exact.prepare(forest, flat, compose=compose), center
-
-    def _summaries(self, alpha: float) -> FloatArray:
-        """Return summaries of every node's marginal law, see `kernels.marginals`."""
-        tables, center = self._tables
-        out = summaries(tables, self.n, self.problem.tree.is_leaf, alpha)
-        for column in (kernels.MEAN, kernels.MEDIAN, kernels.LOW, kernels.HIGH):
-            out[:, column] += center
-        return out

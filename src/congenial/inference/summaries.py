@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 import numpy.typing as npt
 
@@ -11,6 +13,36 @@ from congenial.kernels import marginals as kernels
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+
+
+class Summary(NamedTuple):
+    """Of the marginal law of every node, each of shape (n,).
+
+    Means add up as the counts do; medians and ends need not.
+
+    Attributes
+    ----------
+    mean, standard_deviation : ndarray of float64
+    median, lower, upper : ndarray of int64
+        `lower` to `upper` is the shortest interval of the probability asked for, ends included.
+    """
+
+    mean: FloatArray
+    standard_deviation: FloatArray
+    median: IntArray
+    lower: IntArray
+    upper: IntArray
+
+
+def summary(
+    tables: Tables, center: IntArray, is_leaf: npt.NDArray[np.bool_], alpha: float
+) -> Summary:
+    """Return the summary of all nodes, whose tables are counted from `center`."""
+    found = summaries(tables, center.size, is_leaf, alpha)
+    columns = found[:, [kernels.MEDIAN, kernels.LOW, kernels.HIGH]]
+    median, low, high = np.rint(columns).astype(np.int64).T + center
+    deviation = np.sqrt(found[:, kernels.VARIANCE])
+    return Summary(found[:, kernels.MEAN] + center, deviation, median, low, high)
 
 
 def summaries(

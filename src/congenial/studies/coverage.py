@@ -21,9 +21,12 @@ from congenial.studies.sources import blocks, taxi
 if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
-# Scale of the noise on every node, and replicates: of trips by zone, of people by block.
+# Scale of the noise on every node.
 SCALE = 4.0
-ZONES, BLOCKS = 1_000, 40
+# Replicates, and those of methods that make tables anew for each of them, on all of a state.
+REPLICATES, SLOW = 1_000, 50
+# Below this share of the replicates one county stands for the state.
+_WHOLE, _COUNTY = 0.05, "53067"
 
 
 def run(seed: int, effort: float) -> Study:
@@ -33,28 +36,39 @@ def run(seed: int, effort: float) -> Study:
     ----------
     seed : int
     effort : float
-        Share of the full study's replicates.
+        Share of the full study's replicates; small ones take one county's blocks.
     """
     source = seeded(seed)
+    count = replicates(REPLICATES, effort, least=4)
+    state = effort >= _WHOLE
     worlds = {
-        "zones": (*taxi(), replicates(ZONES, effort, least=4)),
-        "blocks": (*blocks(), replicates(BLOCKS, effort, least=2)),
+        "zones": ("trips by taxi zone", taxi(), count),
+        "blocks": (
+            f"people by census block, {'Washington' if state else 'one county'}",
+            blocks(None if state else _COUNTY),
+            replicates(SLOW, effort),
+        ),
     }
     found = {
-        name: tallies(tree, x, SCALE, count, source) for name, (tree, x, count) in worlds.items()
-    }
-    titles = {
-        "zones": f"trips by taxi zone, {worlds['zones'][2]} replicates",
-        "blocks": f"people by census block, {worlds['blocks'][2]} replicates",
+        name: tallies(tree, x, SCALE, count, slow, source)
+        for name, (_, (tree, x), slow) in worlds.items()
     }
     tables = []
     for name, made in found.items():
-        tables += [_coverage(name, titles[name], made), _bias(name, titles[name], made)]
-    figure = Figure(
-        "bias", "Bias by decile of the true count", lambda c: _draw(c, found), size=(10.0, 4.2)
+        title = worlds[name][0]
+        tables += [_coverage(name, title, made), *_biases(name, title, made)]
+    figures = (
+        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found), size=(10.0, 7.6)),
+        Figure(
+            "coverage",
+            f"Share of intervals of {1 - ALPHA:.0%} that hold the count, by its size",
+            lambda c: _draw_coverage(c, found),
+            size=(10.0, 4.2),
+        ),
     )
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    return Study("coverage", title, _findings(found), tuple(tables), (figure,))
+    sizes = {name: tree.leaves.size for name, (_, (tree, _), _) in worlds.items()}
+    return Study("coverage", title, _findings(found, sizes), tuple(tables), figures)
 
 
 def _names() -> tuple[str, ...]:
@@ -70,79 +84,127 @@ def _mean(values: FloatArray) -> float | None:
     return None if np.isnan(values).any() else float(values.mean())
 
 
+def _standard_error(values: FloatArray) -> FloatArray:
+    """Standard error of means over replicates."""
+    return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
+
+
 def _coverage(name: str, title: str, made: tuple[Tally, ...]) -> Table:
     rows: list[tuple[Cell, ...]] = []
     for tally in made:
-        shares = (_mean(column) for column in tally.covered.T)
-        rows.append((tally.method, "coverage", *shares))
-        rows.append((tally.method, "mean width", *(_mean(column) for column in tally.width.T)))
+        errors = (_mean(np.atleast_1d(e)) for e in _standard_error(tally.covered))
+        told = tally.method, len(tally.covered)
+        rows.append((*told, "coverage", *(_mean(column) for column in tally.covered.T)))
+        rows.append((*told, "standard error", *errors))
+        rows.append((*told, "mean width", *(_mean(column) for column in tally.width.T)))
     return Table(
         f"{name}-coverage",
         f"Intervals of {1 - ALPHA:.0%}: {title}",
-        ("method", "what", *_names()),
+        ("method", "replicates", "what", *_names()),
         tuple(rows),
         ("Columns are classes of the true count of a leaf.",),
     )
 
 
-def _bias(name: str, title: str, made: tuple[Tally, ...]) -> Table:
-    rows: list[tuple[Cell, ...]] = [
-        (
-            tally.method,
-            float(tally.error.mean()),
-            *(float(b) for b in tally.bias.mean(axis=0)),
-            float(tally.bias[:, -1].std(ddof=1) / np.sqrt(tally.bias.shape[0])),
-        )
-        for tally in made
-    ]
+def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, Table]:
+    """Tables of the bias by decile of the truth and of the estimate."""
     deciles = tuple(str(k) for k in range(1, DECILES + 1))
-    return Table(
-        f"{name}-bias",
-        f"Mean absolute error of a leaf, and bias by decile of the true count: {title}",
-        ("method", "error", *deciles, "standard error of 10"),
-        tuple(rows),
-        ("Estimates of posteriors are their means.",),
+    end = "largest standard error"
+
+    def row(values: FloatArray) -> tuple[Cell, ...]:
+        return *(float(b) for b in values.mean(axis=0)), float(_standard_error(values).max())
+
+    true = [(t.method, len(t.bias), float(t.error.mean()), *row(t.bias)) for t in made]
+    given = [(t.method, len(t.bias), *row(t.surplus)) for t in made]
+    return (
+        Table(
+            f"{name}-bias",
+            f"Mean absolute error of a leaf, and bias by decile of the true count: {title}",
+            ("method", "replicates", "error", *deciles, end),
+            tuple(true),
+            ("Estimates of posteriors are their means.",),
+        ),
+        Table(
+            f"{name}-estimate",
+            f"Bias by decile of the estimate: {title}",
+            ("method", "replicates", *deciles, end),
+            tuple(given),
+            ("Of equal estimates those that come first in the tree are taken to be less.",),
+        ),
     )
 
 
-def _findings(found: dict[str, tuple[Tally, ...]]) -> tuple[str, ...]:
+def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tuple[str, ...]:
     told = [
         f"Discrete Laplace noise of scale {SCALE:g} on every node; each interval is meant to hold "
         f"the count with probability {1 - ALPHA:.0%}. The same measurements are given to all "
         "methods but conditioning, which draws its own. The margins of conditioning that adds up "
-        "are exact; for conditioning on bounds they are those without the bounds, which nothing "
-        "proves. TopDown has the margin of one measurement, as a user might take it."
+        "are exact, and so are those of measurements, from the law of their noise alone; those of "
+        "L2 take the spread of simulated images as that of a normal law. For conditioning on "
+        "bounds, for L2 with no count below 0 and for TopDown nothing proves theirs: they are the "
+        "margins without the bounds and those of one measurement, as a user might take them.",
     ]
     for name, made in found.items():
-        by = {tally.method: tally for tally in made}
-        free, flat, fitted = (
-            by[method]
-            for method in ("conditioning, adds up", "posterior, flat", "posterior, fitted")
-        )
-        worst = {t.method: float(np.nanmin(t.covered.mean(axis=0))) for t in made}
-        least = min(worst, key=lambda method: worst[method])
-        told.append(
-            f"On {name}, the exact margins hold in {_range(free)} of the cases, whatever the "
-            f"class; those of the fitted posterior in {_range(fitted)}, of the flat one in "
-            f"{_range(flat)}. The least is {worst[least]:.1%}, of {least}. In the top decile the "
-            f"mean of the flat posterior is off by {flat.bias[:, -1].mean():+.2f}, that of the "
-            f"fitted one by {fitted.bias[:, -1].mean():+.2f}; in the lowest by "
-            f"{flat.bias[:, 0].mean():+.2f} and {fitted.bias[:, 0].mean():+.2f}. The mean absolute "
-            f"error of a leaf is {flat.error.mean():.2f} and {fitted.error.mean():.2f}, against "
-            f"{by['L2, normal'].error.mean():.2f} of L2, "
-            f"{by['L2 ≥ 0, normal'].error.mean():.2f} of L2 with no count below 0, "
-            f"{free.error.mean():.2f} of conditioning and "
-            f"{by['conditioning, ≥ 0 too'].error.mean():.2f} of conditioning with no count below 0."
-        )
-    told.append(
+        slow = min(len(tally.error) for tally in made)
+        most = max(len(tally.error) for tally in made)
+        if slow < most:
+            error = max(
+                float(np.nanmax(_standard_error(t.covered)[:4]))
+                for t in made
+                if len(t.error) == slow
+            )
+            told.append(
+                f"On {name} the posteriors, and conditioning on bounds, have {slow} replicates of "
+                f"{sizes[name]:,} leaves each where the others have {most:,}: they make tables of "
+                "the whole tree anew for each. The standard errors of their coverage are "
+                f"{error:.2%} at most in classes below 1,000; all are in the tables."
+            )
+    told += [_of_world(name, made) for name, made in found.items()]
+    told += [
+        "Bias by decile of the true count is not a fault of an estimate alone: the mean of any "
+        "proper posterior is drawn towards what is likely beforehand, so that it is above the "
+        "smallest counts and below the largest. What a user sees is the estimate. Where the prior "
+        "is right, counts are on average what their estimates say, whatever the estimate: the "
+        "second table of each kind is the one to judge a prior by.",
         "A conditioned release can be nearer to the counts than the best estimate from noise that "
-        "was not conditioned: its noise is drawn from the law at perfect agreement of all nodes."
-    )
-    told.append(
+        "was not conditioned: its noise is drawn from the law at perfect agreement of all nodes.",
         "Coverage of a posterior holds on average over counts like those of its prior, not in "
-        "every class: estimates are drawn towards their family, the more the smaller the count."
-    )
+        "every class: estimates are drawn towards their family, the more the smaller the count.",
+    ]
     return tuple(told)
+
+
+def _of_world(name: str, made: tuple[Tally, ...]) -> str:
+    by = {tally.method: tally for tally in made}
+    free, flat, fitted = (
+        by[method] for method in ("conditioning, adds up", "posterior, flat", "posterior, fitted")
+    )
+    worst = {t.method: float(np.nanmin(t.covered.mean(axis=0))) for t in made}
+    least = min(worst, key=lambda method: worst[method])
+
+    def at(values: FloatArray, decile: int) -> str:
+        return f"{values[:, decile].mean():+.2f}"
+
+    def most(tally: Tally) -> str:
+        means = tally.surplus.mean(axis=0)
+        return f"{means[np.argmax(np.abs(means))]:+.2f}"
+
+    return (
+        f"On {name}, the exact margins hold in {_range(free)} of the cases, whatever the class; "
+        f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}. "
+        f"The least is {worst[least]:.1%}, of {least}. In the top decile of the true count the "
+        f"mean of the flat posterior is off by {at(flat.bias, -1)}, that of the fitted one by "
+        f"{at(fitted.bias, -1)}; in the top decile of the estimate by {at(flat.surplus, -1)} and "
+        f"{at(fitted.surplus, -1)}; in whichever decile of the estimate it is most, by "
+        f"{most(flat)} and {most(fitted)}. The mean absolute error of a leaf is "
+        f"{flat.error.mean():.2f} and {fitted.error.mean():.2f}, against "
+        f"{by['measurements'].error.mean():.2f} of measurements, "
+        f"{by['L2, normal'].error.mean():.2f} of L2, "
+        f"{by['L2 ≥ 0, normal'].error.mean():.2f} of L2 with no count below 0, "
+        f"{by['TopDown, raw noise'].error.mean():.2f} of TopDown, {free.error.mean():.2f} of "
+        f"conditioning and {by['conditioning, ≥ 0 too'].error.mean():.2f} of conditioning with no "
+        "count below 0."
+    )
 
 
 def _range(tally: Tally) -> str:
@@ -150,16 +212,34 @@ def _range(tally: Tally) -> str:
     return f"{np.nanmin(shares):.1%} to {np.nanmax(shares):.1%}"
 
 
-def _draw(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
-    """Draw the bias of every method by decile."""
-    panels = canvas.subplots(1, len(found))
+def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
+    """Draw the bias of every method by decile of the count, and of the estimate."""
+    panels = canvas.subplots(2, len(found), squeeze=False)
+    for column, (name, made) in enumerate(found.items()):
+        for row, what in enumerate(("true count", "estimate")):
+            axes = panels[row, column]
+            for tally in made:
+                values = tally.bias if row == 0 else tally.surplus
+                if row == 1 and tally.method in ("measurements", "L2, normal"):
+                    continue  # far off at both ends, where noise is largest
+                means = values.mean(axis=0)
+                axes.plot(range(1, DECILES + 1), means, marker="o", label=tally.method)
+            axes.axhline(0.0, color="0.7", linewidth=0.8)
+            axes.set_title(name if row == 0 else "")
+            axes.set_xlabel(f"decile of the {what}")
+            axes.set_ylabel("mean of estimate less count")
+    panels[0, 0].legend(frameon=False, fontsize="small")
+
+
+def _draw_coverage(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
+    """Draw how often intervals hold, by class of the count."""
+    panels = canvas.subplots(1, len(found), squeeze=False)[0]
     for axes, (name, made) in zip(panels, found.items(), strict=True):
         for tally in made:
-            axes.plot(
-                range(1, DECILES + 1), tally.bias.mean(axis=0), marker="o", label=tally.method
-            )
-        axes.axhline(0.0, color="0.7", linewidth=0.8)
+            axes.plot(range(len(CLASSES)), tally.covered.mean(axis=0), "o-", label=tally.method)
+        axes.axhline(1.0 - ALPHA, color="0.7", linewidth=0.8)
+        axes.set_xticks(range(len(CLASSES)), _names(), fontsize="small")
         axes.set_title(name)
-        axes.set_xlabel("decile of the true count")
-        axes.set_ylabel("mean of estimate less count")
+        axes.set_xlabel("true count")
+        axes.set_ylabel("share that holds")
     panels[0].legend(frameon=False, fontsize="small")

@@ -31,9 +31,25 @@ ALPHA = 0.1
 # The normal law's 95% point.
 _NORMAL = 1.6448536269514722
 # Simulated noise that the spread of L2 images is taken from.
-_SIMULATED = 2_000
+_SIMULATED = 1_000
 CLASSES = (0, 1, 10, 100, 1_000)
 DECILES = 10
+
+
+@dataclass(frozen=True, eq=False)
+class Method:
+    """How counts are estimated.
+
+    Attributes
+    ----------
+    answer : callable
+        Estimates and intervals from noisy measurements; conditioning draws noise of its own.
+    slow : bool
+        Whether tables are made anew for every replicate.
+    """
+
+    answer: Callable[[IntArray], Answer]
+    slow: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,8 +61,8 @@ class Tally:
     method : str
     covered, width : ndarray of float64, shape (replicates, classes)
         Share of the leaves of a size class whose interval holds the count, and mean width.
-    bias : ndarray of float64, shape (replicates, 10)
-        Mean of estimate less count, by decile of the count.
+    bias, surplus : ndarray of float64, shape (replicates, 10)
+        Mean of estimate less count, by decile of the count and by decile of the estimate.
     error : ndarray of float64, shape (replicates,)
         Mean absolute error of a leaf.
     """
@@ -55,13 +71,12 @@ class Tally:
     covered: FloatArray
     width: FloatArray
     bias: FloatArray
+    surplus: FloatArray
     error: FloatArray
 
 
-def methods(
-    tree: Tree, x: IntArray, scale: float, source: Randomness
-) -> dict[str, Callable[[IntArray], Answer]]:
-    """Return the methods, each from noisy measurements; conditioning draws noise of its own."""
+def methods(tree: Tree, x: IntArray, scale: float, source: Randomness) -> dict[str, Method]:
+    """Return the methods by their names."""
     noisy = Additive(DiscreteLaplace(scale), tree)
     whole, bounded = consistent(tree), consistent(tree) & nonnegative()
     free = cast(Conditioned, condition(noisy, whole))
@@ -76,6 +91,9 @@ def methods(
         z = mechanism.sample(x, rng=source)
         return z, z - margin, z + margin
 
+    def measured(y: IntArray) -> Answer:
+        return y, y - raw, y + raw
+
     def imaged(y: IntArray, *, least: bool) -> Answer:
         z = project(y, bounded if least else whole)
         return z, z - _NORMAL * spread, z + _NORMAL * spread
@@ -85,54 +103,66 @@ def methods(
         return z, z - raw, z + raw
 
     def after(y: IntArray, *, prior: Literal["flat", "negative-binomial"]) -> Answer:
-        law = posterior(y, noisy, bounded, prior)
-        return law.mean(), *law.intervals(ALPHA)
+        found = posterior(y, noisy, bounded, prior).summary(ALPHA)
+        return found.mean, found.lower, found.upper
 
     return {
-        "conditioning, adds up": partial(conditioned, mechanism=free),
-        "conditioning, ≥ 0 too": partial(conditioned, mechanism=kept),
-        "L2, normal": partial(imaged, least=False),
-        "L2 ≥ 0, normal": partial(imaged, least=True),
-        "TopDown, raw noise": down,
-        "posterior, flat": partial(after, prior="flat"),
-        "posterior, fitted": partial(after, prior="negative-binomial"),
+        "conditioning, adds up": Method(partial(conditioned, mechanism=free)),
+        "conditioning, ≥ 0 too": Method(partial(conditioned, mechanism=kept), slow=True),
+        "measurements": Method(measured),
+        "L2, normal": Method(partial(imaged, least=False)),
+        "L2 ≥ 0, normal": Method(partial(imaged, least=True)),
+        "TopDown, raw noise": Method(down),
+        "posterior, flat": Method(partial(after, prior="flat"), slow=True),
+        "posterior, fitted": Method(partial(after, prior="negative-binomial"), slow=True),
     }
 
 
 def tallies(
-    tree: Tree, x: IntArray, scale: float, count: int, source: Randomness
+    tree: Tree, x: IntArray, scale: float, count: int, slow: int, source: Randomness
 ) -> tuple[Tally, ...]:
-    """Run every method on `count` measurements of the counts."""
+    """Run every method on `count` measurements of the counts, slow ones on the first `slow`."""
     noisy = Additive(DiscreteLaplace(scale), tree)
     ways = methods(tree, x, scale, source)
     leaves = tree.leaves
     true = x[leaves]
     size = np.searchsorted(CLASSES, true, side="right") - 1
     members = np.bincount(size, minlength=len(CLASSES)).astype(np.float64)
-    decile = np.array_split(np.argsort(true, kind="stable"), DECILES)
-    found: dict[str, list[tuple[FloatArray, FloatArray, FloatArray, float]]] = {w: [] for w in ways}
-    for _ in range(count):
+    of_true = _deciles(true)
+    found: dict[str, list[tuple[FloatArray | float, ...]]] = {name: [] for name in ways}
+    for made in range(count):
         y = np.asarray(noisy.sample(x, rng=source), dtype=np.int64)
         for name, way in ways.items():
-            estimate, low, high = (np.asarray(a, dtype=np.float64)[leaves] for a in way(y))
+            if way.slow and made >= slow:
+                continue
+            given = way.answer(y)
+            estimate, low, high = (np.asarray(a, dtype=np.float64)[leaves] for a in given)
             with np.errstate(invalid="ignore"):
                 inside = np.bincount(size, (low <= true) & (true <= high), len(CLASSES)) / members
                 width = np.bincount(size, high - low, len(CLASSES)) / members
             off = estimate - true
-            bias = np.array([off[part].mean() for part in decile])
-            found[name].append((inside, width, bias, float(np.abs(off).mean())))
+            by = (_means(off, parts) for parts in (of_true, _deciles(given[0][leaves])))
+            found[name].append((inside, width, *by, float(np.abs(off).mean())))
     return tuple(
         Tally(name, *(np.array(column) for column in zip(*rows, strict=True)))
         for name, rows in found.items()
     )
 
 
+def _deciles(values: npt.NDArray[np.generic]) -> list[npt.NDArray[np.intp]]:
+    """Return the places of the least tenth, the next, and so on."""
+    return np.array_split(np.argsort(values, kind="stable"), DECILES)
+
+
+def _means(values: FloatArray, parts: list[npt.NDArray[np.intp]]) -> FloatArray:
+    return np.array([values[part].mean() for part in parts])
+
+
 def _spread(noisy: Additive, tree: Tree, source: Randomness) -> FloatArray:
     """Standard deviation of the L2 image of every node, whatever the counts."""
     total = np.zeros(len(tree))
     nothing = np.zeros(len(tree), dtype=np.int64)
-    rounds = max(20, min(_SIMULATED, 4_000_000 // len(tree)))
-    for _ in range(rounds):
+    for _ in range(_SIMULATED):
         z = project(noisy.sample(nothing, rng=source), consistent(tree))
         total += np.asarray(z, dtype=np.float64) ** 2
-    return np.asarray(np.sqrt(total / rounds))
+    return np.asarray(np.sqrt(total / _SIMULATED))

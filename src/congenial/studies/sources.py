@@ -53,17 +53,31 @@ def taxi() -> tuple[Tree, IntArray]:
     return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
 
 
-def blocks() -> tuple[Tree, IntArray]:
-    """People of Thurston County, Washington, in 2010: county, tracts, block groups and blocks.
+def blocks(county: str | None = None) -> tuple[Tree, IntArray]:
+    """People of Washington in 2010: state, counties, tracts, block groups and 195,574 blocks.
+
+    Parameters
+    ----------
+    county : str, optional
+        FIPS code, such as "53067"; only this one then, which is the root.
 
     Returns
     -------
     tree : Tree
-    x : ndarray of int64, shape (6309,)
+    x : ndarray of int64, shape (201855,)
     """
-    rows = _read("thurston_blocks_2010.csv.gz")
-    tree = Tree.from_paths([tuple(row["geoid"][:cut] for cut in (5, 11, 12, 15)) for row in rows])
-    people = {row["geoid"]: int(row["people"]) for row in rows}
+    rows = [
+        row
+        for row in _read("washington_blocks_2010.csv.gz")
+        if county is None or row["block_group"].startswith(county)
+    ]
+    people = {
+        row["block_group"] + block: int(count)
+        for row in rows
+        for block, count in zip(row["blocks"].split(), row["people"].split(), strict=True)
+    }
+    cuts = (2, 5, 11, 12, 15) if county is None else (5, 11, 12, 15)
+    tree = Tree.from_paths([tuple(code[:cut] for cut in cuts) for code in people])
     leaves = np.array([people[tree.names[int(v)]] for v in tree.leaves], dtype=np.int64)
     return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
 
