@@ -51,7 +51,7 @@ def study():
 
 def test_the_study_says_what_it_found(study):
     tables = {table.name: table for table in study.tables}
-    kinds = ("coverage", "bias", "estimate")
+    kinds = ("coverage", "held", "bias", "estimate")
     assert set(tables) == {f"{w}-{kind}" for w in ("zones", "blocks") for kind in kinds}
     for table in tables.values():
         assert len(set(table.column("method"))) == 8

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -56,7 +56,7 @@ def run(seed: int, effort: float) -> Study:
     tables = []
     for name, made in found.items():
         title = worlds[name][0]
-        tables += [_coverage(name, title, made), *_biases(name, title, made)]
+        tables += [*_coverages(name, title, made), *_biases(name, title, made)]
     figures = (
         Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found), size=(10.0, 7.6)),
         Figure(
@@ -89,20 +89,37 @@ def _standard_error(values: FloatArray) -> FloatArray:
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
-def _coverage(name: str, title: str, made: tuple[Tally, ...]) -> Table:
+def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, Table]:
+    """Tables of the coverage by class of the truth and of the estimate."""
     rows: list[tuple[Cell, ...]] = []
+    given: list[tuple[Cell, ...]] = []
     for tally in made:
-        errors = (_mean(np.atleast_1d(e)) for e in _standard_error(tally.covered))
         told = tally.method, len(tally.covered)
-        rows.append((*told, "coverage", *(_mean(column) for column in tally.covered.T)))
-        rows.append((*told, "standard error", *errors))
+        for kept, values in ((rows, tally.covered), (given, tally.held)):
+            errors = (_mean(np.atleast_1d(e)) for e in _standard_error(values))
+            kept.append((*told, "coverage", *(_mean(column) for column in values.T)))
+            kept.append((*told, "standard error", *errors))
         rows.append((*told, "mean width", *(_mean(column) for column in tally.width.T)))
-    return Table(
-        f"{name}-coverage",
-        f"Intervals of {1 - ALPHA:.0%}: {title}",
-        ("method", "replicates", "what", *_names()),
-        tuple(rows),
-        ("Columns are classes of the true count of a leaf.",),
+    columns = ("method", "replicates", "what", *_names(), "all leaves")
+    level = f"Intervals of {1 - ALPHA:.0%}"
+    return (
+        Table(
+            f"{name}-coverage",
+            f"{level} by the true count: {title}",
+            columns,
+            tuple(rows),
+            ("Columns are classes of the true count of a leaf.",),
+        ),
+        Table(
+            f"{name}-held",
+            f"{level} by the estimate: {title}",
+            columns,
+            tuple(given),
+            (
+                "Columns are classes of the rounded estimate of a leaf, those below 0 in the "
+                "first; empty where some replicate has none.",
+            ),
+        ),
     )
 
 
@@ -165,11 +182,12 @@ def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tup
         "proper posterior is drawn towards what is likely beforehand, so that it is above the "
         "smallest counts and below the largest. What a user sees is the estimate. Where the prior "
         "is right, counts are on average what their estimates say, whatever the estimate: the "
-        "second table of each kind is the one to judge a prior by.",
+        "tables by decile of the estimate are the ones to judge a prior by.",
         "A conditioned release can be nearer to the counts than the best estimate from noise that "
         "was not conditioned: its noise is drawn from the law at perfect agreement of all nodes.",
         "Coverage of a posterior holds on average over counts like those of its prior, not in "
-        "every class: estimates are drawn towards their family, the more the smaller the count.",
+        "every class of the true count: estimates are drawn towards their family, the more the "
+        "smaller the count. By class of the estimate it can be judged.",
     ]
     return tuple(told)
 
@@ -191,7 +209,9 @@ def _of_world(name: str, made: tuple[Tally, ...]) -> str:
 
     return (
         f"On {name}, the exact margins hold in {_range(free)} of the cases, whatever the class; "
-        f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}. "
+        f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}; "
+        f"over all leaves in {free.covered[:, -1].mean():.1%}, {fitted.covered[:, -1].mean():.1%} "
+        f"and {flat.covered[:, -1].mean():.1%}. "
         f"The least is {worst[least]:.1%}, of {least}. In the top decile of the true count the "
         f"mean of the flat posterior is off by {at(flat.bias, -1)}, that of the fitted one by "
         f"{at(fitted.bias, -1)}; in the top decile of the estimate by {at(flat.surplus, -1)} and "
@@ -208,8 +228,21 @@ def _of_world(name: str, made: tuple[Tally, ...]) -> str:
 
 
 def _range(tally: Tally) -> str:
-    shares = tally.covered.mean(axis=0)
+    shares = tally.covered[:, :-1].mean(axis=0)
     return f"{np.nanmin(shares):.1%} to {np.nanmax(shares):.1%}"
+
+
+def _style(place: int, tally: Tally) -> dict[str, Any]:
+    """Return the looks of a method's line, the same in all panels."""
+    whole = tally.method.startswith("posterior")
+    return {
+        "color": f"C{place}",
+        "marker": "osv^DP*X"[place],
+        "linestyle": "-" if whole else "--",
+        "linewidth": 1.8 if whole else 1.0,
+        "markersize": 5.0,
+        "label": tally.method,
+    }
 
 
 def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
@@ -218,12 +251,13 @@ def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
     for column, (name, made) in enumerate(found.items()):
         for row, what in enumerate(("true count", "estimate")):
             axes = panels[row, column]
-            for tally in made:
+            for place, tally in enumerate(made):
                 values = tally.bias if row == 0 else tally.surplus
-                if row == 1 and tally.method in ("measurements", "L2, normal"):
-                    continue  # far off at both ends, where noise is largest
                 means = values.mean(axis=0)
-                axes.plot(range(1, DECILES + 1), means, marker="o", label=tally.method)
+                axes.plot(range(1, DECILES + 1), means, **_style(place, tally))
+            if row == 1:
+                # estimates that may be negative are far off at the lower end
+                axes.set_ylim(-4.0, 4.0)
             axes.axhline(0.0, color="0.7", linewidth=0.8)
             axes.set_title(name if row == 0 else "")
             axes.set_xlabel(f"decile of the {what}")
@@ -235,8 +269,9 @@ def _draw_coverage(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
     """Draw how often intervals hold, by class of the count."""
     panels = canvas.subplots(1, len(found), squeeze=False)[0]
     for axes, (name, made) in zip(panels, found.items(), strict=True):
-        for tally in made:
-            axes.plot(range(len(CLASSES)), tally.covered.mean(axis=0), "o-", label=tally.method)
+        for place, tally in enumerate(made):
+            means = tally.covered[:, :-1].mean(axis=0)
+            axes.plot(range(len(CLASSES)), means, **_style(place, tally))
         axes.axhline(1.0 - ALPHA, color="0.7", linewidth=0.8)
         axes.set_xticks(range(len(CLASSES)), _names(), fontsize="small")
         axes.set_title(name)

@@ -59,8 +59,11 @@ class Tally:
     Attributes
     ----------
     method : str
-    covered, width : ndarray of float64, shape (replicates, classes)
-        Share of the leaves of a size class whose interval holds the count, and mean width.
+    covered, width : ndarray of float64, shape (replicates, classes + 1)
+        Share of the leaves of a size class whose interval holds the count, and mean width; of all
+        leaves at last.
+    held : ndarray of float64, shape (replicates, classes + 1)
+        Such shares by class of the estimate.
     bias, surplus : ndarray of float64, shape (replicates, 10)
         Mean of estimate less count, by decile of the count and by decile of the estimate.
     error : ndarray of float64, shape (replicates,)
@@ -70,6 +73,7 @@ class Tally:
     method: str
     covered: FloatArray
     width: FloatArray
+    held: FloatArray
     bias: FloatArray
     surplus: FloatArray
     error: FloatArray
@@ -126,8 +130,7 @@ def tallies(
     ways = methods(tree, x, scale, source)
     leaves = tree.leaves
     true = x[leaves]
-    size = np.searchsorted(CLASSES, true, side="right") - 1
-    members = np.bincount(size, minlength=len(CLASSES)).astype(np.float64)
+    size = _class(true)
     of_true = _deciles(true)
     found: dict[str, list[tuple[FloatArray | float, ...]]] = {name: [] for name in ways}
     for made in range(count):
@@ -137,16 +140,29 @@ def tallies(
                 continue
             given = way.answer(y)
             estimate, low, high = (np.asarray(a, dtype=np.float64)[leaves] for a in given)
-            with np.errstate(invalid="ignore"):
-                inside = np.bincount(size, (low <= true) & (true <= high), len(CLASSES)) / members
-                width = np.bincount(size, high - low, len(CLASSES)) / members
+            holds = ((low <= true) & (true <= high)).astype(np.float64)
+            shares = _by_class(holds, size), _by_class(high - low, size)
+            held = _by_class(holds, _class(np.rint(estimate)))
             off = estimate - true
             by = (_means(off, parts) for parts in (of_true, _deciles(given[0][leaves])))
-            found[name].append((inside, width, *by, float(np.abs(off).mean())))
+            found[name].append((*shares, held, *by, float(np.abs(off).mean())))
     return tuple(
         Tally(name, *(np.array(column) for column in zip(*rows, strict=True)))
         for name, rows in found.items()
     )
+
+
+def _class(values: npt.NDArray[np.generic]) -> npt.NDArray[np.intp]:
+    """Return the size class of each value; those below 0 are in the first."""
+    return np.maximum(np.searchsorted(CLASSES, values, side="right") - 1, 0)
+
+
+def _by_class(values: FloatArray, size: npt.NDArray[np.intp]) -> FloatArray:
+    """Return means by class and over all; NaN where a class has no leaf."""
+    count = len(CLASSES)
+    with np.errstate(invalid="ignore"):
+        means = np.bincount(size, values, count) / np.bincount(size, minlength=count)
+    return np.append(means, values.mean())
 
 
 def _deciles(values: npt.NDArray[np.generic]) -> list[npt.NDArray[np.intp]]:
