@@ -13,6 +13,9 @@ from congenial.tree import Tree
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
+# How far from the median values are told apart at first.
+_NEAR = 4
+
 
 def least_absolute(
     tree: Tree, draws: IntArray, limits: tuple[FloatArray, FloatArray], source: Randomness
@@ -21,7 +24,8 @@ def least_absolute(
 
     It is the L1 projection onto a larger tree: every node becomes a chain of as many nodes as the
     draws have values there, each with a value and how often it occurs as its weight. All nodes of
-    a chain are equal where the larger tree adds up.
+    a chain are equal where the larger tree adds up. Values far from the median are first taken as
+    if they were nearer.
 
     Parameters
     ----------
@@ -36,8 +40,25 @@ def least_absolute(
     -------
     ndarray of int64, shape (n,)
     """
-    size, n = draws.shape
     ordered = np.sort(draws.T, axis=1)
+    first, last = ordered[:, 0], ordered[:, -1]
+    middle = ordered[:, ordered.shape[1] // 2]
+    reach = np.full(middle.size, _NEAR)
+    while True:
+        low, high = middle - reach, middle + reach
+        # losses are convex: the least where none was changed is the least of all
+        found = _least(tree, np.clip(ordered, low[:, None], high[:, None]), limits, source)
+        beyond = ((found <= low) & (first < low)) | ((found >= high) & (last > high))
+        if not beyond.any():
+            return found
+        reach[beyond] *= 4
+
+
+def _least(
+    tree: Tree, ordered: IntArray, limits: tuple[FloatArray, FloatArray], source: Randomness
+) -> IntArray:
+    """Return the tree of least absolute error, given each node's draws in order."""
+    n, size = ordered.shape
     fresh = np.ones((n, size), dtype=np.bool_)
     fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
     targets = ordered[fresh]

@@ -1,0 +1,144 @@
+"""Priors fitted to measurements: their likelihoods and moments by brute force, and what they do."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import ArgumentError
+from congenial.inference import fitting, points
+from congenial.kernels import evidence, laws, priors
+from congenial.studies.sources import blocks
+
+COUNTS = np.arange(400)
+
+
+def negative_binomial(mean, r):
+    logs = [math.lgamma(k + r) - math.lgamma(r) - math.lgamma(k + 1.0) for k in COUNTS]
+    b = mean / (mean + r)
+    return np.exp(np.array(logs) + COUNTS * math.log(b) + r * math.log1p(-b))
+
+
+@pytest.mark.parametrize("gaussian", [False, True])
+def test_likelihoods_of_families(gaussian):
+    # negative, equal, overlapping and far measurements; two scales; a family of one
+    families = [[-40, -3, 0, 0, 5, 17, 150], [33], [2, 300]]
+    y = np.concatenate(families).astype(np.int64)
+    start = np.cumsum([0, *map(len, families)])
+    scale = np.where(np.arange(y.size) % 3 == 0, 2.0, 3.0)
+    inverse = 0.5 / scale**2 if gaussian else 1.0 / scale
+    reach = np.full(y.size, 60 if not gaussian else 30)
+    mean = np.array([12.0, 20.0, 40.0])
+    dispersions, zeros = np.array([0.05, 0.7, 30.0]), np.array([0.0, 0.3, 0.9])
+    out = np.empty((3, zeros.size, dispersions.size))
+    evidence.family_curves(start, y, inverse, gaussian, reach, mean, dispersions, zeros, out)
+    for f in range(3):
+        for h, q in enumerate(zeros):
+            for j, r in enumerate(dispersions):
+                p = (1.0 - q) * negative_binomial(mean[f] / (1.0 - q), r)
+                wanted = 0.0
+                for v in range(start[f], start[f + 1]):
+                    d = np.abs(COUNTS - y[v]).astype(float)
+                    law = np.exp(-inverse[v] * (d * d if gaussian else d))
+                    near = d <= max(reach[v], -y[v])
+                    whole = (p * law)[near].sum() + q * law[0]
+                    wanted += math.log(max(whole, 1e-300))
+                assert out[f, h, j] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
+@pytest.mark.parametrize("zero", [0.0, 3.0])
+@pytest.mark.parametrize("center", [-6.0, 0.0, 25.0])
+def test_moments_of_leaves(kind, zero, center):
+    mean, r, base, tilt = 9.0, 0.6, 4.0, -0.03
+    b = mean / (mean + r)
+    inverse = {laws.LAPLACE: 0.5, laws.GAUSSIAN: 0.02, laws.FLAT: 0.0}[kind]
+    u = COUNTS - base
+    d = np.abs(u - center)
+    p = negative_binomial(mean, r)
+    p[0] *= math.exp(zero)
+    w = p * np.exp(tilt * u - inverse * (d * d if kind == laws.GAUSSIAN else d))
+    w /= w.sum()
+    out = np.empty((1, 4))
+    columns = (inverse, center, -base, np.inf, b * r, b, base, zero, tilt)
+    priors.leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), out)
+    assert out[0, 0] == pytest.approx(w @ u, rel=1e-6, abs=1e-6)
+    assert out[0, 1] == pytest.approx(w @ (u - w @ u) ** 2, rel=1e-5)
+    # slopes at the far ends: of prior, noise and tilt above; below, the counts end
+    if kind == laws.LAPLACE:
+        assert out[0, 3] == pytest.approx(0.5 + 0.03 - math.log(b), rel=0.15)
+    if center == -6.0:
+        assert out[0, 2] == np.inf
+
+
+def measured(tree, x, scale, seed):
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    return mechanism.sample(x, rng=cg.seeded(seed)), mechanism, cg.consistent(tree)
+
+
+@pytest.mark.parametrize("scale", [4.0, 10.0])
+def test_shares_of_empty_leaves_pay(monkeypatch, scale):
+    tree, x = blocks("53067")
+    given = measured(tree, x, scale, 1)
+    found = {}
+    for zeros in (fitting._ZEROS, np.zeros(1)):
+        monkeypatch.setattr(fitting, "_ZEROS", zeros)
+        law = cg.posterior(*given, "negative-binomial")
+        error = np.abs(law.summary().mean - x)[tree.leaves].mean()
+        found[zeros.size] = law.log_evidence(), error
+    assert found[8][0] > found[1][0] + 20.0
+    assert found[8][1] < found[1][1]
+
+
+def test_a_large_leaf_among_empty_ones_keeps_its_count():
+    families, empty = 30, 200
+    parents = [-1, *[0] * families, 1, *[1] * empty]
+    counts = [1200, *[0] * empty]
+    for f in range(2, families + 1):
+        parents += [f] * 12
+        counts += [40, 90, 0, 25, 60, 110, 30, 75, 20, 50, 0, 35]
+    tree = cg.Tree.from_parents(parents)
+    x = tree.roll_up(np.array(counts))
+    large = int(np.argmax(x * tree.is_leaf))
+    off = []
+    for seed in range(6):
+        law = cg.posterior(*measured(tree, x, 4.0, seed), "negative-binomial")
+        found = law.summary()
+        off.append(found.mean[large] - x[large])
+        assert found.lower[large] - 5 <= x[large] <= found.upper[large] + 5
+    # one shape for all families takes some twenty from it
+    assert abs(np.mean(off)) < 6.0
+
+
+def test_points_are_the_same_however_far_values_are_told_apart(monkeypatch):
+    tree, x = blocks("53067")
+    law = cg.posterior(*measured(tree, x, 10.0, 2), "negative-binomial")
+    draws = law.sample(15, cg.seeded(3))
+    losses = []
+    for near in (1, 4, 10**6):
+        monkeypatch.setattr(points, "_NEAR", near)
+        found = points.least_absolute(tree, draws, law._limits, cg.seeded(4))
+        assert tree.is_consistent(found)
+        losses.append(np.abs(draws - found).sum())
+    assert len(set(losses)) == 1
+
+
+def test_shares_of_zeros_are_checked():
+    for wrong in (-0.1, 1.0, np.nan, [0.2, 2.0]):
+        with pytest.raises(ArgumentError, match="zeros has an entry outside 0 to 1"):
+            cg.Prior(3.0, 1.0, wrong)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    given = measured(tree, tree.roll_up([3, 0]), 1.0, 1)
+    with pytest.raises(ArgumentError, match="3 zeros"):
+        cg.posterior(*given, cg.Prior(3.0, 1.0, [0.1, 0.2, 0.3]))
+    # all counts of 0 come from the share that is empty besides where the mean is large
+    law = cg.posterior(
+        [0, 0, 0],
+        cg.Additive(cg.DiscreteLaplace(1.0), tree),
+        cg.consistent(tree),
+        cg.Prior(50.0, 40.0, 0.5),
+    )
+    assert law.summary().mean[0] < 1e-6
