@@ -300,8 +300,6 @@ class Tree:
         if array.ndim == 0 or array.shape[-1] != len(self):
             return False
         dtype = np.int64 if array.dtype.kind in "iub" else np.float64
-        parents, is_leaf = read_only(self.parents), read_only(self.is_leaf)
+        parents = read_only(self.parents)
         rows = read_only(array.astype(dtype, copy=False).reshape(-1, len(self)))
-        return all(
-            trees.adds_up(parents, is_leaf, row, np.zeros(len(self), dtype=dtype)) for row in rows
-        )
+        return all(trees.adds_up(parents, row, np.empty(len(self), dtype=dtype)) for row in rows)

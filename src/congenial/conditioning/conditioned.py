@@ -96,9 +96,8 @@ class Conditioned:
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
         out = draw(tables, rows, self.mechanism.n, source)
-        orientation = self.forest.orientation[: self.mechanism.n]
-        if (orientation < 0).any():
-            out *= orientation
+        if (compact(self.forest.orientation) < 0).any():
+            out *= self.forest.orientation[: self.mechanism.n]
         out += counts
         return out[0] if size is None else out
 

@@ -192,8 +192,12 @@ def _compose(network: Network, values: IntArray, source: Randomness, share: Shar
     def count(begin: int, end: int) -> int:
         return int(compositions.count_words(first, second, size, values, begin, end))
 
+    members, begun = network.members, set[int]()
+
     def run(tape: Bits, begin: int, end: int) -> int:
-        members = network.members
+        if begin in begun:  # with a longer tape
+            values[members, begin:end] = 0
+        begun.add(begin)
         args = (first, second, third, size, members, tape, values, begin, end)
         return int(compositions.compose(*args))
 

@@ -154,13 +154,17 @@ def _far(
     scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
     nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(cut))
     most = 4.0 ** max(attempt - 1, 0) * (256.0 * scale + 256.0)
+    gaps = (unary.center - unary.lo, unary.hi - unary.center)
+    lie_away = [np.isfinite(gap) & (gap > np.minimum(nats * scale, most)) for gap in gaps]
+    if not any(away.any() for away in lie_away):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
     near = np.zeros(code.size, dtype=np.bool_)
     if attempt == 0:
         near[:] = forest.above >= 0
         near[forest.owner[forest.owner >= 0]] = False
     found = []
-    for gap in (unary.center - unary.lo, unary.hi - unary.center):
-        away = np.isfinite(gap) & (gap > np.minimum(nats * scale, most))
+    for gap, away in zip(gaps, lie_away, strict=True):
         v = np.flatnonzero(away[code])
         of = code[v]
         reach = most[of]

@@ -83,13 +83,13 @@ def of_tree(tree: Tree) -> SumForest:
     """Arrange a tree: one constraint an inner node, owned by that node."""
     n = len(tree)
     inner = np.flatnonzero(~tree.is_leaf)
-    index = np.full(n + 1, -1, dtype=np.int32)
-    index[inner] = np.arange(inner.size)
+    index = np.empty(n + 1, dtype=np.int32)
+    index[inner], index[n] = np.arange(inner.size), -1
     return SumForest(
-        above=index[tree.parents],
+        above=np.take(index, tree.parents, mode="wrap"),  # -1 is the last
         owner=inner.astype(np.int32),
         sign=np.ones(inner.size, dtype=np.int8),
-        orientation=np.ones(n, dtype=np.int8),
+        orientation=np.broadcast_to(np.int8(1), (n,)),
         depth=tree.short_level[inner].astype(np.int32),
     )
 

@@ -189,7 +189,7 @@ def compile_network(
         second=program[1, begin:stop],
         third=program[2, begin:stop],
         cls=program[3, begin:stop],
-        members=members[:count].copy(),
+        members=members[:count] if 2 * count > n else members[:count].copy(),
         slots=slots,
         places=places,
         slot_class=slot_class[:places],

@@ -79,7 +79,7 @@ def checked_counts(
     if not need.adds_up(counts):
         raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
     matrix, value = need.equalities
-    if matrix.shape[0] and not np.array_equal(matrix @ counts, value):
+    if value.size and not np.array_equal(matrix @ counts, value):
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )
@@ -88,7 +88,7 @@ def checked_counts(
             "x violates the bounds of some entry; the data themselves must satisfy the invariant."
         )
     matrix, value = need.inequalities
-    if bounds_hold and not (matrix @ counts >= value).all():
+    if bounds_hold and value.size and not (matrix @ counts >= value).all():
         raise InvariantError(
             "x violates an at_least() condition; the data themselves must satisfy the invariant."
         )

@@ -19,6 +19,7 @@ import numpy as np
 
 from congenial.kernels.binomial import BYTES, MORE, fill_tables
 from congenial.kernels.compiling import njit
+from congenial.kernels.ordering import in_order, insert, read_marks
 from congenial.kernels.tape import below_bits, below_word, word_at
 
 # Bars that are not worth the tables.
@@ -32,11 +33,6 @@ _HALF_WORD = 1 << 28
 _CHUNK = 1024
 # Up to so many places a bar, buckets are words of marks.
 _DENSE = 16
-# De Bruijn's sequence: the index of a lone bit is found by a product.
-_DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
-_INDEX = np.zeros(64, dtype=np.uint8)
-for _i in range(64):
-    _INDEX[((int(_DE_BRUIJN) << _i) & 0xFFFFFFFFFFFFFFFF) >> 58] = _i
 
 
 @njit(inner=True)
@@ -52,10 +48,13 @@ def _composition_words(total, n):
         # and now and then one is drawn twice
         return (size + 1) // 2 + 1 if places <= _HALF_WORD else size
     share = size / places
+    shift = _bucket(places, size)
+    # a byte a bucket, and a word where that does not decide
+    counted = (0.125 + (0.057 if shift == 6 else 0.029)) * (places >> shift)
     if places <= _DENSE * size:
-        placed = 0.003 * places - math.log1p(-share) * places / 10.0 + 120.0 * share
+        placed = counted - 6.05 * math.log1p(-share) * places / 64.0 + 120.0 * share
     else:
-        placed = size * (0.16 + 1.02 * _bucket(places, size) / 64.0)
+        placed = counted + size * (shift + 0.1) / 64.0
     fixing = (2.0 + 2.0 / (1.0 - share)) * math.sqrt(size)
     return placed + fixing + 16.0
 
@@ -78,8 +77,8 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
 
     The parts of total ``values[first[i]]`` less those of ``-values[second[i]]``, either of them
-    zero where its slot is -1, are written to the `cls[i]` slots members[third[i]], ... Where more
-    than ``words.size`` words were read, they are to be thrown away.
+    zero where its slot is -1, are added to the `cls[i]` slots members[third[i]], ..., which come in
+    as zeros. Where more than ``words.size`` words were read, they are to be thrown away.
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.empty(_MARKS // 64, dtype=np.uint64)
@@ -90,8 +89,6 @@ def compose(first, second, third, cls, members, words, values, begin, end):
     for i in range(first.size):
         n, start = cls[i], third[i]
         for column in range(begin, end):
-            for r in range(start, start + n):
-                values[members[r], column] = 0
             up = values[first[i], column] if first[i] >= 0 else np.int64(0)
             down = -values[second[i], column] if second[i] >= 0 else np.int64(0)
             for total, sign in ((up, 1), (down, -1)):
@@ -164,7 +161,7 @@ def _choose_few(places, size, words, at, chosen, marks):
             t, at, pool, left = below_bits(j + 1, words, at, pool, left, 16)
             lone, last = one << np.uint64(t), one << np.uint64(j)
             held |= last if held & lone else lone
-        _read_marks(held, np.int64(0), chosen, r)
+        read_marks(held, np.int64(0), chosen, r)
         return at
     for j in range(places - size, places):
         t, at, pool, left = below_bits(j + 1, words, at, pool, left, 16)
@@ -173,7 +170,7 @@ def _choose_few(places, size, words, at, chosen, marks):
         u = np.uint64(j) if taken else u
         marks[u >> np.uint64(6)] |= one << (u & np.uint64(63))
     for w in range((places + 63) >> 6):
-        r = _read_marks(marks[w], w << 6, chosen, r)
+        r = read_marks(marks[w], w << 6, chosen, r)
         marks[w] = 0
     return at
 
@@ -202,45 +199,20 @@ def _choose_apart(places, size, words, at, chosen):
     # those drawn before stay, others come in
     zero, r = np.int64(0), np.int64(0)
     for i in range(size):
-        r += np.int64(_insert(drawn[i], chosen, zero, r))
+        r += np.int64(insert(drawn[i], chosen, zero, r))
     while r < size:
         t, at = below_word(places, words, at)
-        r += np.int64(_insert(t, chosen, zero, r))
+        r += np.int64(insert(t, chosen, zero, r))
     return at
 
 
 @njit(inner=True)
-def _read_marks(marks, base, chosen, r):
-    """Append to `chosen`, which holds r, base + i for every bit i that is set."""
-    while marks != np.uint64(0):
-        lone = marks & (~marks + np.uint64(1))
-        chosen[r] = base + np.int64(_INDEX[(lone * _DE_BRUIJN) >> np.uint64(58)])
-        r += np.uint64(1)
-        marks ^= lone
-    return r
-
-
-@njit(inner=True)
-def _insert(value, chosen, first, stop):
-    """Insert into the sorted chosen[first : stop], unless it is there; return whether it is new."""
-    i = stop
-    while i > first and chosen[i - 1] > value:
-        i -= 1
-    if i > first and chosen[i - 1] == value:
-        return False
-    for k in range(stop, i, -1):
-        chosen[k] = chosen[k - 1]
-    chosen[i] = value
-    return True
-
-
-@njit(inner=True)
 def _bucket(places, size):
-    """Return k for buckets of 2^k places: 64, or as many as hold one to two bars where few do."""
+    """Return k for buckets of 2^k places: 64, or as many as hold 1.5 to 3 bars where few do."""
     if places <= _DENSE * size:
         return 6
     shift = 2
-    while (places >> shift) > size:
+    while 3 * (places >> shift) > 2 * size:
         shift += 1
     return shift
 
@@ -267,7 +239,7 @@ def _add_many(places, size, stars, sign, words, at, held, values, column, member
     for i in range(size):
         while True:
             t, at = below_word(rest, words, at)
-            if _insert((b << shift) + t, chosen, zero, i):
+            if insert((b << shift) + t, chosen, zero, i):
                 break
     _, last = _add(chosen, size, stars, rank, last, sign, values, column, members, start)
     return last, at
@@ -305,7 +277,7 @@ def _place_marks(held, b, words, bit, chosen):
             left -= 1
             missing -= np.int64((marks & lone) == np.uint64(0))
             marks |= lone
-        r = _read_marks(marks ^ flip, b << 6, chosen, r)
+        r = read_marks(marks ^ flip, b << 6, chosen, r)
         b += 1
     return b, np.int64(r), bit
 
@@ -313,8 +285,11 @@ def _place_marks(held, b, words, bit, chosen):
 @njit(inner=True)
 def _place(held, b, shift, words, bit, chosen):
     """Fill `chosen` from buckets of 2^shift places, as `_place_marks` does."""
-    few = np.uint64(min(3, 64 // shift))
+    # of 128 bits: two places are read from the first 64 and three from the others
+    fit = 64 // shift
+    few = np.uint64(5 if fit > 2 else (4 if fit > 1 else 1))
     by, one, two = np.uint64(shift), np.uint64(1), np.uint64(2)
+    three, four, five = np.uint64(3), np.uint64(4), np.uint64(5)
     mask = (one << by) - one
     at, stop, r = np.uint64(b), np.uint64(held.size - 1), np.uint64(0)
     bit = np.uint64(bit)
@@ -323,26 +298,31 @@ def _place(held, b, shift, words, bit, chosen):
         base = at << by
         at += one
         if k <= few:
-            # three in order, of which k are there: no branch depends on them
+            # five in order, of which k are there: no branch depends on them
             pool = _peek(words, bit)
-            u = pool & mask
-            v = ((pool >> by) & mask) | (np.uint64(k < two) << np.uint64(62))
-            w = ((pool >> (by + by)) & mask) | (np.uint64(k <= two) << np.uint64(63))
-            u, v = (u, v) if u < v else (v, u)
-            v, w = (v, w) if v < w else (w, v)
-            u, v = (u, v) if u < v else (v, u)
-            chosen[r] = np.int64(base + u)
-            chosen[r + one] = np.int64(base + v)
-            chosen[r + two] = np.int64(base + w)
+            s = pool & mask
+            t = ((pool >> by) & mask) | (np.uint64(k < two) << np.uint64(59))
+            pool = _peek(words, bit + by + by)
+            u = (pool & mask) | (np.uint64(k < three) << np.uint64(60))
+            pool >>= by
+            v = (pool & mask) | (np.uint64(k < four) << np.uint64(61))
+            pool >>= by
+            w = (pool & mask) | (np.uint64(k < five) << np.uint64(62))
+            s, t, u, v, w = in_order(s, t, u, v, w)
+            chosen[r] = np.int64(base + s)
+            chosen[r + one] = np.int64(base + t)
+            chosen[r + two] = np.int64(base + u)
+            chosen[r + three] = np.int64(base + v)
+            chosen[r + four] = np.int64(base + w)
             bit += k * by
-            if (u != v) & (v != w):
+            if (s != t) & (t != u) & (u != v) & (v != w):
                 r += k
                 continue
         for i in range(r, r + k):
             while True:
                 value = np.int64(base + (_peek(words, bit) & mask))
                 bit += by
-                if _insert(value, chosen, np.int64(r), np.int64(i)):
+                if insert(value, chosen, np.int64(r), np.int64(i)):
                     break
         r += k
     return np.int64(at), np.int64(r), np.int64(bit)

@@ -56,9 +56,17 @@ def common(begin, size, member, code, slot_class):
     They are members begin, ..., or variables where there are no members.
     """
     r = code[member[begin] if member.size else begin]
-    for i in range(begin, begin + size):
-        v = member[i] if member.size else i
-        if code[v] != r or slot_class[v] >= 0:
+    if member.size:
+        for v in member[begin : begin + size]:
+            if code[v] != r or slot_class[v] >= 0:
+                return np.int32(-1)
+        return r
+    # many variables at once
+    for first in range(begin, begin + size, 1024):
+        other = False
+        for v in range(first, min(first + 1024, begin + size)):
+            other |= (code[v] != r) | (slot_class[v] >= 0)
+        if other:
             return np.int32(-1)
     return r
 

@@ -69,7 +69,11 @@ def number_weights(
     number = 0
     # codes of small counts with the same scale and bounds, which have the same mark
     mark, mark_scale, mark_lo, mark_hi = np.int32(0), -1.0, 0.0, 0.0
+    alike = not (by_scale or by_lo or by_hi or by_count or by_drop or by_way)
     for v in range(code.size):
+        if alike and 0 < v < n and fixed[v] == fixed[v - 1]:
+            code[v] = code[v - 1]
+            continue
         width, low, high = np.inf, -np.inf, np.inf
         place = -1
         if v < n:

@@ -28,19 +28,37 @@ def add_up(parents, bottom_up, total):
 
 
 @njit()
-def adds_up(parents, is_leaf, values, total):
-    """Whether every inner node has the sum of its children; `total` (n,) comes in as zeros.
+def adds_up(parents, values, total):
+    """Whether every node with children has the sum of theirs; `total` (n,) is for work.
 
-    Children are added in the same order as `add_up` has them.
+    Children are added in the same order as `add_up` has them, those of one parent that follow one
+    another without going to memory.
     """
-    for i in range(parents.size - 1, -1, -1):
-        if parents[i] >= 0:
-            total[parents[i]] += values[i]
-    same = True
-    for i in range(parents.size):
-        if not is_leaf[i]:
-            same &= total[i] == values[i]
-    return same
+    n = parents.size
+    last = np.int64(-1)
+    for i in range(n):
+        if parents[i] != last:
+            last = parents[i]
+            if last >= 0:
+                total[last] = 0
+    i = n - 1
+    while i >= 0:
+        last = parents[i]
+        if last < 0:
+            i -= 1
+            continue
+        sum_last = total[last]
+        while i >= 0 and parents[i] == last:
+            sum_last += values[i]
+            i -= 1
+        total[last] = sum_last
+    last = np.int64(-1)
+    for i in range(n):
+        if parents[i] != last:
+            last = parents[i]
+            if last >= 0 and total[last] != values[last]:
+                return False
+    return True
 
 
 @njit()
