@@ -15,6 +15,8 @@ from congenial.kernels.project_select import key_of, position_bits, select
 
 DONE, CLASH, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
+# So many places at once are read and written, some of them beyond the end of a family.
+_LANES = 8
 
 
 @njit()
@@ -37,88 +39,69 @@ def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> b
 
 
 @njit(inner=True, reordered=True)
-def _sums(y: np.ndarray) -> tuple[float, float]:
-    """Sum of the whole numbers near values, and of what they leave."""
+def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[float, float]:
+    """Sum of the whole numbers near the first k of m values from a on, and of what they leave."""
     whole, rest = 0.0, 0.0
-    for c in range(y.size):
-        near = np.rint(y[c])
-        left = y[c] - near
+    for i in range(m):
+        value = y[a + i] if i < k else 0.0
+        near = np.rint(value)
         whole += near
         # never so large, but sums in any order would take the difference apart
-        rest += min(1.0, left)
+        rest += min(1.0, value - near)
     return whole, rest
 
 
 @njit(inner=True, reordered=True)
-def _moves(by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> tuple[float, int]:
-    """Sum of how far places move that are to move by an amount, and how many do."""
-    total, moving = 0.0, 0
-    for c in range(y.size):
-        low, high = lo[c] - y[c], hi[c] - y[c]
-        move = max(by, low)
-        move = min(move, high)
-        total += move
-        moving += move == by
+def _moves(
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    a: np.uint64,
+    m: np.uint64,
+    k: np.uint64,
+) -> tuple[float, float]:
+    """Sum of how far the first k of m places move that are to move by an amount, and how many do."""
+    total, moving = 0.0, 0.0
+    for i in range(m):
+        low, high = lo[a + i] - y[a + i], hi[a + i] - y[a + i]
+        move = min(max(by, low), high)
+        total += move if i < k else 0.0
+        moving += 1.0 if i < k and move == by else 0.0
     return total, moving
 
 
 @njit(inner=True, reordered=True)
 def _put(
-    by: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray, out: np.ndarray
-) -> tuple[float, float]:
-    """Write places, moved; return their sum and their largest size."""
-    total, size = 0.0, 0.0
-    for c in range(y.size):
-        value = y[c] + by
-        value = max(value, lo[c])
-        value = min(value, hi[c])
-        out[c] = value
-        total += value
-        far = abs(value)
-        size = max(size, far)
-    return total, size
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    a: np.uint64,
+    m: np.uint64,
+    k: np.uint64,
+    out: np.ndarray,
+) -> tuple[float, float, float]:
+    """As `_moves`, and write all m places, moved; also return the sum of the first k of them."""
+    total, moving, put = 0.0, 0.0, 0.0
+    for i in range(m):
+        low, high = lo[a + i] - y[a + i], hi[a + i] - y[a + i]
+        move = min(max(by, low), high)
+        total += move if i < k else 0.0
+        moving += 1.0 if i < k and move == by else 0.0
+        value = min(max(y[a + i] + by, lo[a + i]), hi[a + i])
+        out[a + i] = value
+        put += value if i < k else 0.0
+    return total, moving, put
 
 
 @njit(inner=True)
-def _start(by: float, short: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
+def _start(
+    by: float, short: float, a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> float:
     """The amount at which all places have left the ends that keep their sum `short`."""
-    for c in range(y.size):
+    for c in range(a, b):
         by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
-    return by
-
-
-@njit(inner=True)
-def _amount(a: int, b: int, whole: float, y: np.ndarray, lo: np.ndarray, hi: np.ndarray) -> float:
-    """The amount to move the places a to b by, so that they add up to `whole`.
-
-    Newton's method. With ranges open on one side it comes down to the solution from its second
-    step on (Michelot 1986); otherwise it is kept between the last amounts that were too small and
-    too large.
-    """
-    by, least, most = 0.0, -np.inf, np.inf
-    y, lo, hi = y[a:b], lo[a:b], hi[a:b]
-    near, unmoved = _sums(y)
-    rest = (whole - near) - unmoved
-    close = 1e-15 * (b - a + abs(rest))
-    total, moving = _moves(by, y, lo, hi)
-    for _ in range(_MOST_STEPS):
-        short = rest - total
-        if abs(short) <= close:
-            break
-        if short > 0.0:
-            least = by
-        else:
-            most = by
-        after = by + short / moving if moving else np.nan
-        if not least < after < most:
-            if least > -np.inf and most < np.inf:
-                after = 0.5 * (least + most)
-            else:
-                after = _start(by, short, y, lo, hi)
-        if after in (by, least, most):
-            break
-        by = after
-        total, moving = _moves(by, y, lo, hi)
     return by
 
 
@@ -168,10 +151,80 @@ def _round(
 @njit(inner=True, reordered=True)
 def _within(y: np.ndarray, largest: float) -> bool:
     """Whether all numbers are finite and not beyond `largest`."""
-    sound = True
-    for value in y:
-        sound &= abs(value) <= largest
-    return sound
+    within = 0.0  # a number, of which several are counted at once
+    for i in range(y.size):
+        within += 1.0 if abs(y[i]) <= largest else 0.0
+    return within == y.size
+
+
+@njit(inner=True)
+def _families(
+    first: np.ndarray,
+    at: np.ndarray,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    words: np.ndarray,
+    out: np.ndarray,
+) -> bool:
+    """Fill all families, parents first; False where one does not add up.
+
+    Each is moved by the amount at which it adds up, found by Newton's method. With ranges open on
+    one side it comes down to the solution from its second step on (Michelot 1986); otherwise it is
+    kept between the last amounts that were too small and too large. It starts from the amount
+    without ranges, and what the family before took more than that.
+
+    A call that has arrays and many ways through it would count references to them, so all is here.
+    """
+    widest = 1
+    for k in range(at.size - 1):
+        widest = max(widest, first[k + 1] - first[k])
+    keys = np.empty(widest if words.size else 1, dtype=np.int64)
+    more = 0.0
+    for k in range(at.size - 1):
+        whole = out[at[k]]
+        a, count = np.uint64(first[k]), np.uint64(first[k + 1] - first[k])
+        # places after the family's are written too, and later anew
+        m = min((count + np.uint64(_LANES - 1)) & ~np.uint64(_LANES - 1), np.uint64(y.size) - a)
+        near, unmoved = _sums(y, a, m, count)
+        rest = (whole - near) - unmoved
+        mean = rest / count
+        by, least, most = mean + more, -np.inf, np.inf
+        close = 1e-15 * (count + abs(rest))
+        total, moving = _moves(by, y, lo, hi, a, m, count)
+        written, put = False, 0.0
+        for _ in range(_MOST_STEPS):
+            short = rest - total
+            if abs(short) <= close:
+                break
+            if short > 0.0:
+                least = by
+            else:
+                most = by
+            after = by + short / moving if moving > 0.0 else np.nan
+            if not least < after < most:
+                if least > -np.inf and most < np.inf:
+                    after = 0.5 * (least + most)
+                else:
+                    after = _start(by, short, first[k], first[k + 1], y, lo, hi)
+            if after in (by, least, most):
+                break
+            by = after
+            total, moving, put = _put(by, y, lo, hi, a, m, count, out)
+            written = True
+        if not written:
+            total, moving, put = _put(by, y, lo, hi, a, m, count, out)
+        more = by - mean
+        if words.size:
+            if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
+                return False
+        elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
+            size = 0.0
+            for c in range(first[k], first[k + 1]):
+                size = max(size, abs(out[c]))
+            if not abs(put - whole) <= 1e-9 * size:
+                return False
+    return True
 
 
 @njit()
@@ -206,14 +259,14 @@ def descend(
     """
     first, at = rows[0], rows[3]
     n = values.size
+    integer = words.size > 0
+    if not _within(values, largest):
+        return TOO_LARGE
     y, out = values, z
     if order.size:
         y, out = np.empty(n), np.empty(n)
         for i in range(n):
             y[i] = values[order[i]]
-    integer = words.size > 0
-    if not _within(y, largest):
-        return TOO_LARGE
     for c in range(first[0]):
         value = y[c]
         if fixed[c]:
@@ -225,20 +278,8 @@ def descend(
             if part > 0.5 or (part == 0.5 and words[c] & np.uint64(1)):
                 value += 1.0
         out[c] = min(max(value, lo[c]), hi[c])
-    widest = 1
-    for k in range(at.size - 1):
-        widest = max(widest, first[k + 1] - first[k])
-    keys = np.empty(widest if integer else 1, dtype=np.int64)
-    for k in range(at.size - 1):
-        a, b, whole = first[k], first[k + 1], out[at[k]]
-        by = _amount(a, b, whole, y, lo, hi)
-        if integer:
-            if not _round(a, b, whole, by, y, lo, hi, words, keys, out):
-                return INEXACT
-            continue
-        total, size = _put(by, y[a:b], lo[a:b], hi[a:b], out[a:b])
-        if not abs(total - whole) <= 1e-9 * max(size, abs(whole), 1.0):
-            return INEXACT
+    if not _families(first, at, y, lo, hi, words, out):
+        return INEXACT
     if order.size:
         for i in range(n):
             z[order[i]] = out[i]
