@@ -60,6 +60,16 @@ def rounds(steps: Mapping[str, Callable[[], object]], *, repeats: int, budget: f
     return {name: np.array(seconds[cold:]) for name, seconds in times.items()}
 
 
+def repeated(step: Callable[[], object], times: int) -> Callable[[], None]:
+    """Return a step that takes another so many times and lets go of what each gives."""
+
+    def steps() -> None:
+        for _ in range(times):
+            step()
+
+    return steps
+
+
 def ratio(
     measure: str, ours: npt.NDArray[np.float64], peer: npt.NDArray[np.float64], note: str = ""
 ) -> Seen:

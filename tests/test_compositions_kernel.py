@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from fractions import Fraction
-from itertools import combinations
+from itertools import combinations, product
 from math import comb
 
 import numpy as np
@@ -17,6 +17,7 @@ from congenial.kernels import compositions
 
 LEAST = 1e-6
 fill_tables = entry("binomial.fill_tables")
+in_order = entry("ordering.in_order")
 
 
 def split(up, down, n, words, draws=1):
@@ -203,3 +204,25 @@ def test_all_subsets_of_few_places_are_told_apart():
     seen = Counter(map(tuple, parts))
     stars = [tuple(np.bincount(c, minlength=4)) for c in combinations(range(4), 2)]
     assert all(seen[s] > 0 for s in stars)
+
+
+def test_five_are_put_in_order():
+    # a network that sorts all zeros and ones sorts all numbers (Knuth, volume 3, 5.3.4)
+    for bits in product((0, 1), repeat=5):
+        assert in_order(*np.array(bits, dtype=np.uint64)) == tuple(sorted(bits))
+
+
+@pytest.mark.parametrize("shift", [2, 10, 12, 13, 21, 22, 32, 33])
+def test_bars_lie_anywhere_in_buckets_of_any_size(shift):
+    # up to two, four or five places are read at once, by their size
+    n, draws = 400, 300
+    places = 2 * n << (shift - 1)  # two bars a bucket
+    parts, read, size = split(places - n + 1, 0, n, None, draws)
+    assert read <= size
+    bars = np.cumsum(parts[:, :-1] + 1, axis=1) - 1
+    assert (np.diff(bars, axis=1) > 0).all()
+    within = (bars % (1 << shift)).ravel() / (1 << shift)
+    seen = np.bincount((within * 4).astype(int), minlength=4)
+    assert stats.chisquare(seen).pvalue > LEAST
+    skewed = np.bincount((within**1.3 * 4).astype(int), minlength=4)
+    assert stats.chisquare(skewed).pvalue < LEAST

@@ -104,6 +104,19 @@ def test_large_trees_in_any_order_reach_the_optimum(seed):
     assert off_optimum(moved, y, tree, need, relative) > 1e-9
 
 
+@pytest.mark.parametrize("total", [0.0, 3.0, 1e5])
+def test_families_all_below_their_bounds_at_first_are_solved(total):
+    # nothing moves at the price where the search begins
+    tree = Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
+    y = np.array([total, -5.0, 2.0, -7.0, -3.0, -900.0, -1.0, 4.0])
+    invariant = consistent(tree) & exactly([0]) & nonnegative()
+    need, weight, fast = set_up(tree, invariant, None)
+    z = fast.solve(y)
+    assert z is not None
+    assert z[0] == pytest.approx(total, abs=1e-9)
+    assert off_optimum(z, y, tree, need, weight) < 1e-9
+
+
 def test_where_it_finds_nothing_the_dynamic_programme_is_asked(monkeypatch):
     tree, x, rng = city(60, 3, 9)
     y = x + rng.normal(0.0, 3.0, len(tree))

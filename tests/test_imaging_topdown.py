@@ -125,6 +125,36 @@ def test_counts_of_a_trillion_keep_their_last_digit():
     assert CITY.is_consistent(topdown(y, CITY, invariant, rng=seeded(1)))
 
 
+@pytest.mark.parametrize("capped", [False, True])
+@pytest.mark.parametrize("seed", range(6))
+def test_families_unlike_those_before_them_are_solved(seed, capped):
+    # each search starts where the family before ended, and several places are written at once
+    draw = np.random.default_rng(seed)
+    parents, above = [-1], [0]
+    for _ in range(3):
+        below = []
+        for v in above:
+            size = int(draw.choice([1, 2, 7, 8, 9, 17, 40]))
+            below += range(len(parents), len(parents) + size)
+            parents += [v] * size
+        above = draw.permutation(below)[: 1 + len(below) // 6].tolist()
+    tree = Tree.from_parents(parents)
+    y = draw.normal(2.0, 3.0, len(tree)) * 10.0 ** draw.integers(-3, 7, len(tree))
+    y[0] = float(draw.choice([0.0, 5.0, 1e4]))
+    need = exactly([0]) & (bounds(0, 1e9) if capped else nonnegative())
+    z = topdown(y, tree, need, integer=False)
+    lo, hi = reachable(tree, requirements(need, len(tree)), y)
+    starts, order = tree.children
+    for v in np.flatnonzero(~tree.is_leaf):
+        members = order[starts[v] : starts[v + 1]]
+        exact = closest(y[members], z[v], lo[members], hi[members])
+        size = 1.0 + np.abs(y[members]).max()
+        np.testing.assert_allclose(z[members], exact, atol=1e-9 * size)
+        assert z[members].sum() == pytest.approx(z[v], abs=1e-9 * size)
+        wrong = closest(y[members], z[v] + 1e-4 * size, lo[members], hi[members])
+        assert np.abs(wrong - z[members]).max() > 1e-9 * size
+
+
 @pytest.mark.parametrize("noise", [DiscreteLaplace, DiscreteGaussian])
 def test_each_level_may_have_its_own_share_of_the_budget(noise):
     scales = np.array([9.0, 1.0, 2.5])[CITY.level]

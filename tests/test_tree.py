@@ -213,3 +213,20 @@ def test_a_long_chain_is_no_burden():
     tree = cg.Tree.from_parents(np.arange(-1, n - 1))
     assert tree.depth == n
     assert (tree.roll_up([7]) == 7).all()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_are_checked_in_any_order_of_the_nodes(seed):
+    draw = np.random.default_rng(seed)
+    n = int(draw.integers(1, 30))
+    above = np.array([draw.integers(-1, v) for v in range(n)])
+    place = draw.permutation(n)
+    parents = np.full(n, -1)
+    parents[place] = np.where(above >= 0, place[above], -1)
+    tree = cg.Tree.from_parents(parents)
+    x = tree.roll_up(draw.integers(-4, 9, tree.leaves.size))
+    assert tree.is_consistent(x)
+    assert tree.is_consistent(x / 4.0)
+    for v in np.flatnonzero((parents >= 0) | ~tree.is_leaf):
+        assert not tree.is_consistent(x + (np.arange(n) == v))
+    assert not (parents >= 0).any() or not tree.is_consistent(np.full(n, np.nan))

@@ -18,7 +18,7 @@ import numpy.typing as npt
 import congenial as cg
 from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
-from benchmarks.timing import faster, rounds
+from benchmarks.timing import faster, repeated, rounds
 from congenial.imaging.problem import link, prepare, residual
 from congenial.imaging.project import Projector
 from congenial.invariants import Invariant, requirements
@@ -84,10 +84,10 @@ def _run(leaves: int, quick: bool) -> Iterator[Seen]:
     calls = 1 if quick else max(1, 200_000 // n)  # short times are taken many at once
     few = max(1, calls // 50)
     steps = {
-        "ours again": lambda: [projector.apply(y) for _ in range(calls)],
-        "piqp again": lambda: [again() for _ in range(few)],
-        "ours": lambda: [cg.project(y, invariant) for _ in range(few)],
-        "piqp": lambda: [once() for _ in range(few)],
+        "ours again": repeated(partial(projector.apply, y), calls),
+        "piqp again": repeated(again, few),
+        "ours": repeated(partial(cg.project, y, invariant), few),
+        "piqp": repeated(once, few),
     }
     times = rounds(steps, repeats=7, budget=60.0)
     ours = times["ours again"] / calls

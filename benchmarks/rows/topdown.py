@@ -17,7 +17,7 @@ import numpy.typing as npt
 import congenial as cg
 from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
-from benchmarks.timing import faster, ratio, rounds
+from benchmarks.timing import faster, ratio, repeated, rounds
 from congenial.imaging.descent import Descent
 from congenial.invariants import requirements
 
@@ -69,9 +69,9 @@ def _solvers(quick: bool) -> Iterator[Seen]:
     imposed = cg.exactly([0]) & cg.nonnegative()
     apart = np.abs(ours[False].apply(y, source) - families.topdown(tree, y, integer=False)).max()
     steps = {
-        "real": lambda: [ours[False].apply(y, source) for _ in range(AGAIN)],
+        "real": repeated(partial(ours[False].apply, y, source), AGAIN),
         "piqp": lambda: families.topdown(tree, y, integer=False),
-        "whole": lambda: [ours[True].apply(y, source) for _ in range(AGAIN)],
+        "whole": repeated(partial(ours[True].apply, y, source), AGAIN),
         "once": lambda: cg.topdown(y, tree, imposed),
     }
     times = rounds(steps, repeats=7, budget=20.0)
@@ -97,7 +97,7 @@ def _copies(quick: bool) -> Iterator[Seen]:
         descent.apply(y, source)
         steps: dict[str, Callable[[], object]] = {
             "ours": partial(descent.apply, y, source),
-            "copy": lambda: [y.copy() for _ in range(AGAIN)],
+            "copy": repeated(y.copy, AGAIN),
         }
         times = rounds(steps, repeats=11, budget=15.0)
         yield ratio(COPIES[integer], times["ours"], times["copy"] / AGAIN)

@@ -97,12 +97,15 @@ class ActiveSet:
         Semismooth Newton steps on the prices of the sums, which is the primal-dual active set
         method (Hintermüller, Ito and Kunisch 2003). What a family's leaves take is piecewise
         linear and, where all bounds are below, convex in its price, and a higher price of one
-        family lowers the excess of those next to it; so after the first step, which holds nothing,
+        family lowers the excess of those next to it; so after the first step, wherever it starts,
         all prices fall to the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970,
         section 13.3); with all bounds above they rise. With others that is not assured.
         """
         out = self._solve(values, 1)
-        return out if out is None else out[0, : values.size]
+        if out is None:
+            return None
+        z: FloatArray = out[0]  # short ones are made by the thousand, so not cut to no end
+        return z[: values.size] if self.sums.size else z
 
     def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
         """Round the closest point to the integers of least summed change that add up.

@@ -61,6 +61,10 @@ class Descent:
         return lo, hi, bool(tighten(laid.rows, lo, hi, 0.0))
 
     @cached_property
+    def _capped(self) -> bool:
+        return bool((self._ranges[1] < np.inf).any())
+
+    @cached_property
     def _pins(self) -> tuple[npt.NDArray[np.bool_], IntArray]:
         """Whether each root is pinned, by place, and the places of the other pins."""
         pinned = self.levels.placed(self.need.pinned)
@@ -84,12 +88,14 @@ class Descent:
         if need.relative.size:
             return replace(self, need=need.settled(values)).apply(values, source)
         lo, hi, sound = self._ranges
+        capped = self._capped
         fixed, pins = self._pins
         if pins.size:
             lo, hi = lo.copy(), hi.copy()
             kept = laid.placed(values)[pins]
             sound = sound and bool(((kept >= lo[pins]) & (kept <= hi[pins])).all())
             lo[pins] = hi[pins] = kept
+            capped = True
             slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
             sound = sound and bool(tighten(laid.rows, lo, hi, slack))
         words = source.bits(need.n) if self.integer else NO_WORDS
@@ -97,7 +103,7 @@ class Descent:
         state = CLASH
         if sound:
             given = read_only(values)
-            state = descend(laid.rows, laid.order, fixed, lo, hi, given, LARGEST, words, z)
+            state = descend(laid.rows, laid.order, fixed, lo, hi, capped, given, LARGEST, words, z)
         if state != DONE:
             self._refuse(values)
         return z.astype(np.int64) if self.integer else z

@@ -19,6 +19,7 @@ IntArray = npt.NDArray[np.int64]
 Words = npt.NDArray[np.uint64]
 Costs = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
 
+_FLOAT = np.dtype(np.float64)
 LARGEST = 2.0**53
 # Weights further apart than this are brought to that ratio, which double precision can resolve.
 WEIGHT_RATIO = 1e12
@@ -106,8 +107,10 @@ def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
     ArgumentError
         If the shape differs, or entries are no real numbers.
     """
+    if type(y) is np.ndarray and y.dtype == _FLOAT and y.shape == (n,):
+        return y
     array = as_array(f"the entries of {name}", y)
-    if array.dtype == np.float64 and array.shape == (n,):
+    if array.dtype == _FLOAT and array.shape == (n,):
         return array
     if array.shape != (n,) or array.dtype.kind not in "iuf":
         raise ArgumentError(

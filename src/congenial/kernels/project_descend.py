@@ -57,15 +57,17 @@ def _moves(
     y: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
+    capped: bool,
     a: np.uint64,
     m: np.uint64,
     k: np.uint64,
 ) -> tuple[float, float]:
-    """Sum of how far the first k of m places move that are to move by an amount, and how many do."""
+    """Sum of how far the first k of m places move, asked to move by an amount, and how many do."""
     total, moving = 0.0, 0.0
     for i in range(m):
-        low, high = lo[a + i] - y[a + i], hi[a + i] - y[a + i]
-        move = min(max(by, low), high)
+        move = max(by, lo[a + i] - y[a + i])
+        if capped:
+            move = min(move, hi[a + i] - y[a + i])
         total += move if i < k else 0.0
         moving += 1.0 if i < k and move == by else 0.0
     return total, moving
@@ -77,6 +79,7 @@ def _put(
     y: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
+    capped: bool,
     a: np.uint64,
     m: np.uint64,
     k: np.uint64,
@@ -85,11 +88,14 @@ def _put(
     """As `_moves`, and write all m places, moved; also return the sum of the first k of them."""
     total, moving, put = 0.0, 0.0, 0.0
     for i in range(m):
-        low, high = lo[a + i] - y[a + i], hi[a + i] - y[a + i]
-        move = min(max(by, low), high)
+        move = max(by, lo[a + i] - y[a + i])
+        if capped:
+            move = min(move, hi[a + i] - y[a + i])
         total += move if i < k else 0.0
         moving += 1.0 if i < k and move == by else 0.0
-        value = min(max(y[a + i] + by, lo[a + i]), hi[a + i])
+        value = max(y[a + i] + by, lo[a + i])
+        if capped:
+            value = min(value, hi[a + i])
         out[a + i] = value
         put += value if i < k else 0.0
     return total, moving, put
@@ -164,6 +170,7 @@ def _families(
     y: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
+    capped: bool,
     words: np.ndarray,
     out: np.ndarray,
 ) -> bool:
@@ -191,7 +198,7 @@ def _families(
         mean = rest / count
         by, least, most = mean + more, -np.inf, np.inf
         close = 1e-15 * (count + abs(rest))
-        total, moving = _moves(by, y, lo, hi, a, m, count)
+        total, moving = _moves(by, y, lo, hi, capped, a, m, count)
         written, put = False, 0.0
         for _ in range(_MOST_STEPS):
             short = rest - total
@@ -210,10 +217,10 @@ def _families(
             if after in (by, least, most):
                 break
             by = after
-            total, moving, put = _put(by, y, lo, hi, a, m, count, out)
+            total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
             written = True
         if not written:
-            total, moving, put = _put(by, y, lo, hi, a, m, count, out)
+            total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
         more = by - mean
         if words.size:
             if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
@@ -234,6 +241,7 @@ def descend(
     fixed: np.ndarray,
     lo: np.ndarray,
     hi: np.ndarray,
+    capped: bool,
     values: np.ndarray,
     largest: float,
     words: np.ndarray,
@@ -247,6 +255,7 @@ def descend(
     order : the node at each place; empty where that is the place's own number
     fixed : whether each root keeps its value, by place
     lo, hi : what each place can reach, so that no choice above becomes impossible below
+    capped : whether any of `hi` is finite
     values : what is measured, by node
     largest : larger numbers are refused
     words : one a place, for integers; empty where `z` is to be real
@@ -278,7 +287,7 @@ def descend(
             if part > 0.5 or (part == 0.5 and words[c] & np.uint64(1)):
                 value += 1.0
         out[c] = min(max(value, lo[c]), hi[c])
-    if not _families(first, at, y, lo, hi, words, out):
+    if not _families(first, at, y, lo, hi, capped, words, out):
         return INEXACT
     if order.size:
         for i in range(n):

@@ -15,6 +15,13 @@ from congenial.kernels.compiling import njit
 
 # Where a parent's own value is: free, equal to its measurement, or held at a bound.
 FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
+# Rows of the arrays below. They are read in place: a row taken out is counted as a reference, which
+# takes longer than what a short family needs.
+FIRST, SPLIT, BELOW, AT = 0, 1, 2, 3
+GIVE, LO, HI = 0, 1, 2
+WEIGHT, LOW, HIGH, KIND = 0, 1, 2, 3
+NEAR, OWN, OFFSET, SLOPE, PRICE, VALUE, OUTER, MEAN = 0, 1, 2, 3, 4, 5, 6, 7
+STIFF, START, GROW, SEEN, UNMOVED, STATE = 8, 9, 10, 11, 12, 13
 
 
 @njit(inner=True, reordered=True)
@@ -23,35 +30,40 @@ def _moves(
 ) -> tuple[float, float]:
     """Sum of how far leaves move at a price, and how fast it grows with the price."""
     total, slope = 0.0, 0.0
-    give, lo, hi = leaf[0], leaf[1], leaf[2]
     # unsigned, so that no index is tried for being negative
     for c in range(np.uint64(begin), np.uint64(end)):
-        free = price * give[c]
-        low, high = lo[c] - y[c], hi[c] - y[c]
+        free = price * leaf[GIVE, c]
+        low, high = leaf[LO, c] - y[c], leaf[HI, c] - y[c]
         move = max(free, low)
         move = min(move, high)
         total += move
-        slope += give[c] if move == free else 0.0
+        slope += leaf[GIVE, c] if move == free else 0.0
     return total, slope
 
 
 @njit(inner=True, reordered=True)
 def _first(
     begin: int, end: int, y: np.ndarray, leaf: np.ndarray, largest: float
-) -> tuple[float, float, float, int]:
-    """Sums of the whole numbers near leaves, of what they leave and of `give`; how many are bad."""
-    whole, rest, grows, good = 0.0, 0.0, 0.0, 0
-    give, lo, hi = leaf[0], leaf[1], leaf[2]
+) -> tuple[float, float, float, float, float, int]:
+    """Sums of the whole numbers near leaves and of what they leave; how many leaves are bad.
+
+    Between them, what `_moves` gives at price 0 and the sum of `give`.
+    """
+    whole, rest, total, slope, grows, good = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     for c in range(np.uint64(begin), np.uint64(end)):
         near = np.rint(y[c])
         left = y[c] - near
         whole += near
         # never so large, but sums in any order would take the difference apart
         rest += min(1.0, left)
-        grows += give[c]
-        kept = (lo[c] <= y[c]) & (y[c] <= hi[c])
-        good += (abs(y[c]) <= largest) & (kept | (give[c] > 0.0))
-    return whole, rest, grows, end - begin - good
+        move = max(0.0, leaf[LO, c] - y[c])
+        move = min(move, leaf[HI, c] - y[c])
+        total += move
+        slope += leaf[GIVE, c] if move == 0.0 else 0.0
+        grows += leaf[GIVE, c]
+        kept = (leaf[LO, c] <= y[c]) & (y[c] <= leaf[HI, c])
+        good += (abs(y[c]) <= largest) & (kept | (leaf[GIVE, c] > 0.0))
+    return whole, rest, total, slope, grows, end - begin - good
 
 
 @njit(inner=True)
@@ -64,29 +76,29 @@ def _start(
     largest: float,
     state: np.ndarray,
 ) -> float:
-    """Set up each parent with no leaf at a bound; return the largest number, nan where one is bad.
+    """Set up each parent; return the largest number, nan where one is bad.
 
+    Leaves are at a bound that are so at price 0, or none of a family that are all.
     The whole number near a parent is the sum of those near its children. A number is bad that is
     beyond `largest`, or is to be kept and outside its own bounds.
     """
-    weight, low, high = inner[0], inner[1], inner[2]
-    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
-    near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
-    unmoved = state[12]
     size = 1.0
-    for k in range(below.size - 2, -1, -1):
-        a, b = first[k], split[k]
-        whole, total, grows, bad = _first(a, b, y, leaf, largest)
+    for k in range(rows.shape[1] - 2, -1, -1):
+        a, b = rows[FIRST, k], rows[SPLIT, k]
+        whole, rest, total, slope, grows, bad = _first(a, b, y, leaf, largest)
         sound = bad == 0
-        for j in range(below[k], below[k + 1]):
-            whole += near[j]
-        near[k], offset[k], unmoved[k], slope[k] = whole, total, total, grows
-        own[k], price[k] = 0.0, 0.0
-        if held[k] == FIXED or weight[k] > 0.0:
-            own[k] = y[at[k]] - whole
-            sound &= abs(y[at[k]]) <= largest
-            sound &= held[k] == FREE or low[k] <= y[at[k]] <= high[k]
-            size = max(size, abs(own[k]))
+        for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
+            whole += state[NEAR, j]
+        if slope == 0.0:
+            total, slope = 0.0, grows
+        state[NEAR, k], state[UNMOVED, k] = whole, rest
+        state[OFFSET, k], state[SLOPE, k] = rest + total, slope
+        state[OWN, k], state[PRICE, k] = 0.0, 0.0
+        if held[k] == FIXED or inner[WEIGHT, k] > 0.0:
+            state[OWN, k] = y[rows[AT, k]] - whole
+            sound &= abs(y[rows[AT, k]]) <= largest
+            sound &= held[k] == FREE or inner[LOW, k] <= y[rows[AT, k]] <= inner[HIGH, k]
+            size = max(size, abs(state[OWN, k]))
         if not sound:
             return np.nan
     return size
@@ -94,7 +106,7 @@ def _start(
 
 @njit(inner=True)
 def _prices(
-    below: np.ndarray,
+    rows: np.ndarray,
     inner: np.ndarray,
     held: np.ndarray,
     size: float,
@@ -105,63 +117,57 @@ def _prices(
     The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value
     z is ``stiff / 2 * (z - mean)**2``. False where what is held does not add up.
     """
-    weight, low, high = inner[0], inner[1], inner[2]
-    near, own, offset, slope, price = state[0], state[1], state[2], state[3], state[4]
-    value, outer, mean, stiff, start, grow = (
-        state[5],
-        state[6],
-        state[7],
-        state[8],
-        state[9],
-        state[10],
-    )
-    for k in range(below.size - 2, -1, -1):
-        base, rate = offset[k], slope[k]
-        for j in range(below[k], below[k + 1]):
-            base += mean[j]
-            rate += 1.0 / stiff[j]
-        start[k], grow[k] = base, rate
+    for k in range(rows.shape[1] - 2, -1, -1):
+        base, rate = state[OFFSET, k], state[SLOPE, k]
+        for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
+            base += state[MEAN, j]
+            rate += 1.0 / state[STIFF, j]
+        state[START, k], state[GROW, k] = base, rate
         if held[k] == FREE and rate > 0.0:
-            stiff[k] = weight[k] + 1.0 / rate
-            mean[k] = base + (weight[k] / stiff[k]) * (own[k] - base)
+            state[STIFF, k] = inner[WEIGHT, k] + 1.0 / rate
+            state[MEAN, k] = base + (inner[WEIGHT, k] / state[STIFF, k]) * (state[OWN, k] - base)
         else:
-            stiff[k] = np.inf
+            state[STIFF, k] = np.inf
             if held[k] == FREE:
-                mean[k] = base
+                state[MEAN, k] = base
             elif held[k] == FIXED:
-                mean[k] = own[k]
+                state[MEAN, k] = state[OWN, k]
             else:
-                mean[k] = (low[k] if held[k] == AT_LO else high[k]) - near[k]
-    for k in range(below[0]):
-        value[k], outer[k] = mean[k], 0.0
-    for k in range(below.size - 1):
-        if grow[k] > 0.0:
-            price[k] = (value[k] - start[k]) / grow[k]
+                state[MEAN, k] = (inner[LOW, k] if held[k] == AT_LO else inner[HIGH, k]) - state[
+                    NEAR, k
+                ]
+    for k in range(rows[BELOW, 0]):
+        state[VALUE, k], state[OUTER, k] = state[MEAN, k], 0.0
+    for k in range(rows.shape[1] - 1):
+        if state[GROW, k] > 0.0:
+            state[PRICE, k] = (state[VALUE, k] - state[START, k]) / state[GROW, k]
         elif held[k] == FREE:
-            price[k] = outer[k] - weight[k] * (value[k] - own[k])
-        elif abs(value[k] - start[k]) > 1e-12 * size:
+            state[PRICE, k] = state[OUTER, k] - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
+        elif abs(state[VALUE, k] - state[START, k]) > 1e-12 * size:
             return False
-        for j in range(below[k], below[k + 1]):
-            value[j] = mean[j] + price[k] / stiff[j]
-            outer[j] = price[k]
+        for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
+            state[VALUE, j] = state[MEAN, j] + state[PRICE, k] / state[STIFF, j]
+            state[OUTER, j] = state[PRICE, k]
     return True
 
 
 @njit(inner=True)
 def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
     """Hold parents that have crossed a bound, free those that pull away; whether any changed."""
-    weight, low, high = inner[0], inner[1], inner[2]
-    near, own, price, value, outer = state[0], state[1], state[4], state[5], state[6]
     changed = False
     for k in range(held.size):
         now = held[k]
         if now == FREE:
-            if value[k] < low[k] - near[k]:
+            if state[VALUE, k] < inner[LOW, k] - state[NEAR, k]:
                 held[k] = AT_LO
-            elif value[k] > high[k] - near[k]:
+            elif state[VALUE, k] > inner[HIGH, k] - state[NEAR, k]:
                 held[k] = AT_HI
         elif now != FIXED:
-            pull = outer[k] - price[k] - weight[k] * (value[k] - own[k])
+            pull = (
+                state[OUTER, k]
+                - state[PRICE, k]
+                - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
+            )
             if (pull > 0.0) == (now == AT_LO) and pull != 0.0:
                 held[k] = FREE
         changed |= held[k] != now
@@ -171,14 +177,17 @@ def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
 @njit(inner=True)
 def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
     """Worst violation of the conditions of optimality at the parents, but for the sums."""
-    weight, low, high = inner[0], inner[1], inner[2]
-    near, own, price, value, outer = state[0], state[1], state[4], state[5], state[6]
     worst = 0.0
     for k in range(held.size):
         if held[k] == FIXED:
             continue
-        outside = max(low[k] - near[k] - value[k], value[k] - (high[k] - near[k]))
-        pull = outer[k] - price[k] - weight[k] * (value[k] - own[k])
+        outside = max(
+            inner[LOW, k] - state[NEAR, k] - state[VALUE, k],
+            state[VALUE, k] - (inner[HIGH, k] - state[NEAR, k]),
+        )
+        pull = (
+            state[OUTER, k] - state[PRICE, k] - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
+        )
         if held[k] == FREE:
             pull = abs(pull)
         elif held[k] == AT_HI:
@@ -197,18 +206,27 @@ def _apart(
     whole: np.ndarray,
 ) -> None:
     """Fill `whole` and `z` by place."""
-    first, split, at = rows[0], rows[1], rows[3]
-    give, lo, hi = leaf[0], leaf[1], leaf[2]
-    near, price, value = state[0], state[4], state[5]
-    for c in range(first[0]):
+    for c in range(rows[FIRST, 0]):
         whole[c] = np.rint(y[c])
-        z[c] = min(max(y[c], lo[c]), hi[c]) - whole[c]
-    for k in range(at.size - 1):
-        whole[at[k]], z[at[k]] = near[k], value[k]
-        for c in range(first[k], split[k]):
+        z[c] = min(max(y[c], leaf[LO, c]), leaf[HI, c]) - whole[c]
+    for k in range(rows.shape[1] - 1):
+        whole[rows[AT, k]], z[rows[AT, k]] = state[NEAR, k], state[VALUE, k]
+        for c in range(rows[FIRST, k], rows[SPLIT, k]):
             rounded = np.rint(y[c])
-            moved_to = (y[c] - rounded) + price[k] * give[c]
-            whole[c], z[c] = rounded, min(max(moved_to, lo[c] - rounded), hi[c] - rounded)
+            moved_to = (y[c] - rounded) + state[PRICE, k] * leaf[GIVE, c]
+            whole[c], z[c] = (
+                rounded,
+                min(max(moved_to, leaf[LO, c] - rounded), leaf[HI, c] - rounded),
+            )
+
+
+@njit(inner=True)
+def _put(
+    price: float, begin: int, end: int, y: np.ndarray, leaf: np.ndarray, z: np.ndarray
+) -> None:
+    """Write the leaves of a family at a price."""
+    for c in range(np.uint64(begin), np.uint64(end)):
+        z[c] = min(max(y[c] + price * leaf[GIVE, c], leaf[LO, c]), leaf[HI, c])
 
 
 @njit()
@@ -242,47 +260,45 @@ def solve(
         Residual of the conditions of optimality relative to the largest number; infinite where
         none was reached, and `out` is not filled then.
     """
-    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
-    give, lo, hi = leaf[0], leaf[1], leaf[2]
     n, m = values.size, inner.shape[1]
     y = values
     if order.size:
         y = np.empty(n)
         for i in range(n):
             y[i] = values[order[i]]
-    state = np.empty((13, m))
-    near, offset, slope, price, value = state[0], state[2], state[3], state[4], state[5]
-    seen, unmoved = state[11], state[12]
+    state = np.empty((STATE, m))
     held = np.empty(m, dtype=np.int8)
     for k in range(m):
-        held[k] = FIXED if inner[3, k] == FIXED else FREE
+        held[k] = FIXED if inner[KIND, k] == FIXED else FREE
     size = _start(rows, y, leaf, inner, held, largest, state)
     bounded = False
     for k in range(m):
-        seen[k] = -1.0
-        bounded |= held[k] == FREE and (inner[1, k] > -np.inf or inner[2, k] < np.inf)
-    for c in range(first[0]):
-        if not abs(y[c]) <= largest or (give[c] == 0.0 and not lo[c] <= y[c] <= hi[c]):
+        state[SEEN, k] = -1.0
+        bounded |= held[k] == FREE and (inner[LOW, k] > -np.inf or inner[HIGH, k] < np.inf)
+    for c in range(rows[FIRST, 0]):
+        if not abs(y[c]) <= largest or (
+            leaf[GIVE, c] == 0.0 and not leaf[LO, c] <= y[c] <= leaf[HI, c]
+        ):
             size = np.inf
     if not size < np.inf:
         return np.inf
     off = np.inf
     for _ in range(limit):
-        if not _prices(below, inner, held, size, state):
+        if not _prices(rows, inner, held, size, state):
             return np.inf
         changed = bounded and _hold(inner, held, state)
         same, off = True, 0.0
         for k in range(m):
-            a, b = first[k], split[k]
-            total, grows = _moves(price[k], a, b, y, leaf)
-            total += unmoved[k]
-            offset[k], slope[k] = total - grows * price[k], grows
-            for j in range(below[k], below[k + 1]):
-                total += value[j]
-            off = max(off, abs(total - value[k]))
-            size = max(size, abs(value[k]))
-            same &= grows == seen[k]
-            seen[k] = grows
+            a, b = rows[FIRST, k], rows[SPLIT, k]
+            total, grows = _moves(state[PRICE, k], a, b, y, leaf)
+            total += state[UNMOVED, k]
+            state[OFFSET, k], state[SLOPE, k] = total - grows * state[PRICE, k], grows
+            for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
+                total += state[VALUE, j]
+            off = max(off, abs(total - state[VALUE, k]))
+            size = max(size, abs(state[VALUE, k]))
+            same &= grows == state[SEEN, k]
+            state[SEEN, k] = grows
         # a leaf that a bound does not push comes and goes by rounding errors
         if not changed and (same or off <= 1e-14 * size):
             break
@@ -293,13 +309,17 @@ def solve(
         _apart(rows, leaf, y, state, out[0], out[1])
         return off / size
     z = out[0]
-    for c in range(first[0]):
+    for c in range(rows[FIRST, 0]):
         v = order[c] if order.size else c
-        z[v] = min(max(y[c], lo[c]), hi[c])
+        z[v] = min(max(y[c], leaf[LO, c]), leaf[HI, c])
     for k in range(m):
-        v = order[at[k]] if order.size else at[k]
-        z[v] = value[k] + near[k]
-        for c in range(first[k], split[k]):
-            v = order[c] if order.size else c
-            z[v] = min(max(y[c] + price[k] * give[c], lo[c]), hi[c])
+        v = order[rows[AT, k]] if order.size else rows[AT, k]
+        z[v] = state[VALUE, k] + state[NEAR, k]
+        begin, end = rows[FIRST, k], rows[SPLIT, k]
+        if order.size:
+            for c in range(begin, end):
+                moved_to = y[c] + state[PRICE, k] * leaf[GIVE, c]
+                z[order[c]] = min(max(moved_to, leaf[LO, c]), leaf[HI, c])
+        else:
+            _put(state[PRICE, k], begin, end, y, leaf, z)
     return off / size
