@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test test-browser lint format docs figures studies comparison benchmark lock clean
+.PHONY: help demo test test-browser lint format docs figures studies comparison analysts benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
@@ -75,6 +75,12 @@ comparison:  ## Compare every method on the taxi trips, which are public, and wr
 	@requirements/environment.sh dev
 	@if [ ! -f $(TAXI)/trips.parquet ]; then $(BIN)/python $(TAXI)/build_trips.py; fi
 	@$(BIN)/congenial compare $(TAXI)/plan.toml --public --delta 1e-7 --out docs/compare
+
+analysts:  ## Fit models to private releases, with the noise and without, and write docs/analysts.
+	@requirements/environment.sh dev
+	@echo "Fitting models to releases of counts simulated many times, some ten minutes."
+	@$(BIN)/python examples/inference/yellow_zones.py --replicates 200 --draws 300 --out docs/analysts
+	@$(BIN)/python examples/inference/normaliser.py --replicates 1000 --out docs/analysts
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark
