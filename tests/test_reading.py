@@ -165,6 +165,19 @@ def test_released_counts_alone_serve_where_there_is_no_posterior(place):
     np.testing.assert_array_equal(data["observed_data"]["released"].values, found.values)
 
 
+def test_arviz_holds_published_measurements(tmp_path):
+    pytest.importorskip("arviz")
+    sections = {"release": 'publish = ["table", "measurements"]', "method": 'name = "imaging"'}
+    release(read_plan(make_city(tmp_path, **sections)), tmp_path / "out", base=tmp_path, simulate=6)
+    found = cg.read_release(tmp_path / "out")
+    data = found.to_arviz(20, rng=cg.seeded(2))
+    expected = found.posterior().sample(20, cg.seeded(2))
+    np.testing.assert_array_equal(data["posterior"]["count"].values[0], expected)
+    measured = data["observed_data"]["measurement"].values
+    np.testing.assert_array_equal(measured, found.measurements.y)
+    assert (measured != found.values).any()
+
+
 def test_a_missing_extra_is_told_with_the_command(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     law = read.posterior()

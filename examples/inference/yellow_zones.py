@@ -279,17 +279,20 @@ def draw_figure(
     colours = {"naive": "#c2410c", "honest": "#1d4ed8", "counts": "#6b7280"}
     figure = Figure(figsize=(9.0, 4.0), layout="constrained")
     left, right = figure.subplots(1, 2)
-    grid = np.linspace(np.log(4.0), np.log(150.0), 400)
+    grid = np.linspace(np.log(4.0), np.log(220.0), 400)
     for name, values in drawn.items():
         flat = values.ravel()
         wide = 1.06 * flat.std() * flat.size**-0.2
         height = np.exp(-0.5 * ((grid[:, None] - flat) / wide) ** 2).mean(axis=1)
         height /= wide * np.sqrt(2.0 * np.pi)
-        left.plot(np.exp(grid), height, color=colours[name], label=TOLD[name])
+        left.plot(np.exp(grid), height, color=colours[name])
+        top, peak = float(np.exp(grid[int(np.argmax(height))])), float(height.max())
+        side, shift = ("left", 1.06) if name == "honest" else ("center", 1.0)
+        above = peak + (0.0 if name == "honest" else 0.03)
+        left.text(top * shift, above, TOLD[name], color=colours[name], fontsize=9, ha=side)
         left.fill_between(np.exp(grid), height, color=colours[name], alpha=0.15)
     left.set(xscale="log", xlabel="ratio of pickups, yellow to boro zone", yticks=[])
     left.set_title("One release: posterior of the ratio", fontsize=10)
-    left.legend(frameon=False, fontsize=8)
     shown = min(40, len(fits["honest"]))
     for shift, name in ((-0.18, "naive"), (0.18, "honest")):
         for row, fit in enumerate(fits[name][:shown]):
@@ -299,7 +302,7 @@ def draw_figure(
     right.set(xscale="log", xlabel="90% interval of the ratio", yticks=[])
     right.set_title(f"{shown} simulated releases; the line is the truth", fontsize=10)
     for axes in (left, right):
-        axes.set_xticks([5, 10, 20, 50, 100], ["5", "10", "20", "50", "100"])
+        axes.set_xticks([5, 10, 20, 50, 100, 200], ["5", "10", "20", "50", "100", "200"])
         axes.set_xticks([], minor=True)
         axes.spines[["top", "right", "left"]].set_visible(False)
     # the same picture gives the same file

@@ -135,10 +135,11 @@ class Release:
         Returns
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-            Groups ``posterior`` (variable ``count``), ``observed_data`` (``released``) and
-            ``constant_data`` (``scale`` of the noise before the mandates, inf where there was none;
-            ``published_exactly``), by `node`, each with a `level`. Every group's attributes hold
-            the guarantee as a sentence and in numbers, and the law of the noise.
+            Groups ``posterior`` (variable ``count``), ``observed_data`` (``released``, and
+            ``measurement`` where published) and ``constant_data`` (``scale`` of the noise before
+            the mandates, inf where there was none; ``published_exactly``), by `node`, each with a
+            `level`. Every group's attributes hold the guarantee as a sentence and in numbers, and
+            the law of the noise.
 
         Raises
         ------
@@ -155,6 +156,8 @@ class Release:
             groups["posterior"] = {"count": self.posterior(prior).sample(int(draws), rng)}
         pinned = self.model.need.pinned
         groups["observed_data"] = {"released": self.values}
+        if self.measurements is not None:
+            groups["observed_data"]["measurement"] = self.measurements.y
         groups["constant_data"] = {
             "scale": np.where(pinned, 0.0, self.model.mechanism.scales),
             "published_exactly": pinned,
