@@ -207,6 +207,7 @@ def draws(
     *,
     size: int,
     seed: int,
+    warmup: int | None = None,
 ) -> FloatArray:
     """Draw the logarithm of the ratio by NUTS, two chains from the mode, shape (2, size)."""
     block = tuple(PRIORS)
@@ -221,7 +222,7 @@ def draws(
     )
     chains = MCMC(
         kernel,
-        num_warmup=min(size, 100),
+        num_warmup=min(size, 100) if warmup is None else warmup,
         num_samples=size,
         num_chains=2,
         chain_method="sequential",
