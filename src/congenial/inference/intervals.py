@@ -33,8 +33,9 @@ from congenial.randomness import Randomness, resolve
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# Different nodes whose laws are computed one by one.
-_FEW = 64
+# Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
+# pass over all takes longer for each of them, as it does not skip those that are alike.
+_FEW, _SHARE = 64, 0.25
 # Values of simulated noise held at once, and of errors of which each node's are put in order.
 _VALUES = 1 << 24
 _MOST_ERRORS = 1 << 27
@@ -97,7 +98,7 @@ def error_margins(
     tables = _tables(conditioned)
     group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
     representatives = np.unique(group, return_index=True)[1]
-    if representatives.size > _FEW:
+    if representatives.size > max(_FEW, _SHARE * len(tree)):
         found = summaries(tables, len(tree), tree.is_leaf, alpha)[:, kernels.REACH]
         return np.rint(found).astype(np.int64)
     reach = np.empty(representatives.size, dtype=np.int64)
