@@ -237,6 +237,8 @@ def _sum(total: SumInterval, share: str) -> str:
 def _required(certificate: Certificate) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
     need = "Say below what you need, and see which counts have it."
+    if certificate.accuracy.source == "none":
+        need = "Without margins of error nothing tells which counts have it."
     if not asked:
         return f"The plan states no accuracy that a release must reach. {need}"
     told = {None: "not known", True: "yes", False: "no"}
