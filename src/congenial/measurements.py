@@ -75,9 +75,10 @@ def read_measurements(path: str | Path) -> Measurements:
 
     Examples
     --------
-    >>> found = read_measurements("release")  # doctest: +SKIP
-    >>> known = found.invariant & cg.nonnegative()  # doctest: +SKIP
-    >>> law = cg.posterior(found.y, found.mechanism, known)  # doctest: +SKIP
+    >>> import congenial as cg
+    >>> found = read_measurements("release")
+    >>> known = found.invariant & cg.nonnegative()
+    >>> law = cg.posterior(found.y, found.mechanism, known)
     """
     place = Path(path)
     file = place / files.MEASUREMENTS_PARQUET if place.is_dir() else place
