@@ -68,7 +68,8 @@ SHARES = (
         ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
         ("trees.add_up", "i8*! i8* i8*"),
         ("trees.add_up", "i8*! i8* f8*"),
-        ("trees.adds_up", "i8*! i8*! i8*"),
+        ("trees.adds_up", "i8*! i8* i8*! i8*"),
+        ("trees.numbers_above", "i8*! i4* i4*"),
         ("trees.mark_implied", "i8*! b1*! b1*! f8*! f8* b1*"),
     ),
 )

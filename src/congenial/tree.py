@@ -300,6 +300,7 @@ class Tree:
         if array.ndim == 0 or array.shape[-1] != len(self):
             return False
         dtype = np.int64 if array.dtype.kind in "iub" else np.float64
-        parents = read_only(self.parents)
+        parents, inner = read_only(self.parents), np.flatnonzero(~self.is_leaf)
         rows = read_only(array.astype(dtype, copy=False).reshape(-1, len(self)))
-        return all(trees.adds_up(parents, row, np.empty(len(self), dtype=dtype)) for row in rows)
+        total = np.empty(len(self), dtype=dtype)
+        return all(trees.adds_up(parents, inner, row, total) for row in rows)

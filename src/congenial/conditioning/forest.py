@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from congenial.errors import UnsupportedError
 from congenial.invariants import Requirements
+from congenial.kernels import trees
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -83,10 +84,11 @@ def of_tree(tree: Tree) -> SumForest:
     """Arrange a tree: one constraint an inner node, owned by that node."""
     n = len(tree)
     inner = np.flatnonzero(~tree.is_leaf)
-    index = np.empty(n + 1, dtype=np.int32)
-    index[inner], index[n] = np.arange(inner.size), -1
+    number, above = np.empty(n, dtype=np.int32), np.empty(n, dtype=np.int32)
+    number[inner] = np.arange(inner.size)
+    trees.numbers_above(trees.read_only(tree.parents), number, above)
     return SumForest(
-        above=np.take(index, tree.parents, mode="wrap"),  # -1 is the last
+        above=above,
         owner=inner.astype(np.int32),
         sign=np.ones(inner.size, dtype=np.int8),
         orientation=np.broadcast_to(np.int8(1), (n,)),

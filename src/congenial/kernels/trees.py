@@ -28,20 +28,15 @@ def add_up(parents, bottom_up, total):
 
 
 @njit()
-def adds_up(parents, values, total):
-    """Whether every node with children has the sum of theirs; `total` (n,) is for work.
+def adds_up(parents, inner, values, total):
+    """Whether every node of `inner`, all that have children, has their sum; `total` is for work.
 
     Children are added in the same order as `add_up` has them, those of one parent that follow one
     another without going to memory.
     """
-    n = parents.size
-    last = np.int64(-1)
-    for i in range(n):
-        if parents[i] != last:
-            last = parents[i]
-            if last >= 0:
-                total[last] = 0
-    i = n - 1
+    for v in inner:
+        total[v] = 0
+    i = parents.size - 1
     while i >= 0:
         last = parents[i]
         if last < 0:
@@ -52,13 +47,21 @@ def adds_up(parents, values, total):
             sum_last += values[i]
             i -= 1
         total[last] = sum_last
-    last = np.int64(-1)
-    for i in range(n):
-        if parents[i] != last:
-            last = parents[i]
-            if last >= 0 and total[last] != values[last]:
-                return False
-    return True
+    same = True
+    for v in inner:
+        same &= total[v] == values[v]
+    return same
+
+
+@njit()
+def numbers_above(parents, number, above):
+    """Fill `above` (n,) with the number of every node's parent, -1 for a root."""
+    last, of_last = np.int64(-1), np.int32(-1)
+    for v in range(parents.size):
+        if parents[v] != last:
+            last = parents[v]
+            of_last = number[last] if last >= 0 else np.int32(-1)
+        above[v] = of_last
 
 
 @njit()
