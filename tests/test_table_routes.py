@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from enumeration import assert_same_law, enumerate_law
-from table_cases import rows_of
+from table_cases import masks, rows_of
 
 import congenial as cg
 from congenial.conditioning.conditioned import Conditioned
@@ -128,6 +128,26 @@ def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact)
     told = made.explain()
     for part in ("lattice basis", "take too much", "within bounds as well", "Not certified"):
         assert part in told
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_no_scale_is_too_wide_for_chains(kind):
+    workload = crossing(3, 3)
+    x = workload.answers(np.full((3, 3), 50))
+    spread = []
+    for scale in (1e5, 30.0):
+        mechanism = cg.Additive(LAWS[kind](np.full(len(workload), scale)), workload)
+        made = cg.condition(mechanism, cg.consistent(workload))
+        assert type(made) is GibbsConditioned
+        draw, info = made.run(x, 500, 4, cg.seeded(3))
+        assert info.worst[0] < 1.02
+        spread.append((draw.values[:, :, workload.cells] - 50.0).std() / scale)
+        with pytest.raises(UnsupportedError, match="takes more than"):
+            cg.condition(mechanism, cg.consistent(workload), "exact")
+    assert spread[0] == pytest.approx(spread[1], rel=0.05)
+    if kind == "gaussian":  # least squares
+        each = masks(workload).astype(float)
+        assert spread[0] == pytest.approx(np.sqrt(np.linalg.inv(each.T @ each)[0, 0]), rel=0.05)
 
 
 def test_noise_that_nothing_holds_is_refused_for_chains_too():

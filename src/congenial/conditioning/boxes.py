@@ -125,19 +125,32 @@ def _key(unary: Unary, v: int) -> tuple[float, ...]:
     return (float(unary.kind[v]), float(unary.scale[v]), float(unary.lo[v]), float(unary.hi[v]))
 
 
-def _law(key: tuple[float, ...]) -> _Law:
+def summable(unary: Unary, fixed: npt.NDArray[np.bool_]) -> bool:
+    """Whether every measured variable is narrow enough that its values can be summed over."""
+    free = np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist()
+    ends = [_ends(key) for key in {_key(unary, v) for v in free}]
+    return all(high - low <= _MOST_WIDTH for low, high in ends)
+
+
+def _ends(key: tuple[float, ...]) -> tuple[float, float]:
+    """Return the values beyond which the weight is below exp(-_DEEPEST) of the largest."""
     kind, scale, lo, hi = key
     gaussian = kind == laws.GAUSSIAN
     reach = np.ceil(scale * (np.sqrt(2.0 * _DEEPEST) if gaussian else _DEEPEST)) + 1.0
     nearest = min(max(0.0, lo), hi)
-    low, high = max(lo, nearest - reach), min(hi, nearest + reach)
+    return max(lo, nearest - reach), min(hi, nearest + reach)
+
+
+def _law(key: tuple[float, ...]) -> _Law:
+    kind, scale, lo, hi = key
+    low, high = _ends(key)
     if high - low > _MOST_WIDTH:
         raise UnsupportedError(
             f"the sums contain cycles and a noise scale is {scale:g}, too wide to sum over the "
             "values of a cut set; use smaller scales, or merge sums so that they form a forest."
         )
     u = np.arange(low, high + 1.0)
-    log_w = -0.5 * (u / scale) ** 2 if gaussian else -np.abs(u) / scale
+    log_w = -0.5 * (u / scale) ** 2 if kind == laws.GAUSSIAN else -np.abs(u) / scale
     top = float(log_w.max())
     log_norm = top + float(np.log(np.exp(log_w - top).sum()))
     return _Law(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)

@@ -26,7 +26,7 @@ from congenial.conditioning.assignments import (
     free_variables,
     weigh,
 )
-from congenial.conditioning.boxes import Box, place_box
+from congenial.conditioning.boxes import Box, place_box, summable
 from congenial.conditioning.branches import compile_branches
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.cost import RATE, data_free_weights, told_bytes, told_time
@@ -240,7 +240,8 @@ def cut_conditioned(
     UnsupportedError
         If the law is improper.
     """
-    cost = estimated(system, data_free_weights(mechanism, need, system.fixed, system.size).each)
+    unary = data_free_weights(mechanism, need, system.fixed, system.size).each
+    cost = estimated(system, unary) if summable(unary, system.every_fixed) else None
     if cost is None:
         return None
     rest = [

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.assignments import draw_forest, free_variables
-from congenial.conditioning.boxes import Box, place_box, spans_of
+from congenial.conditioning.boxes import Box, place_box, spans_of, summable
 from congenial.conditioning.branches import Branches, Program, compile_branches
 from congenial.conditioning.chains import (
     CHAINS,
@@ -43,7 +43,7 @@ IntArray = npt.NDArray[np.int64]
 WARMUP = 200
 # Entries of all tables, and multiplications a sweep, beyond which there are no blocks.
 _MOST_ENTRIES = 1 << 26
-_MOST_WORK = 1 << 28
+_MOST_WORK = 1 << 24
 _MOST_BLOCKS = 16
 # Chains start where noise this many times as wide has led them.
 _HOT = (1.0, 2.0, 4.0)
@@ -361,7 +361,7 @@ def gibbs_conditioned(
     made = GibbsConditioned(
         mechanism, need, forest, system.fixed, system=system, blocks=blocks, lattice=basis
     )
-    return made if basis is None or _affordable(made) else replace(made, blocks=())
+    return made if basis is None or _affordable(made, weights) else replace(made, blocks=())
 
 
 def _counted(need: Requirements, system: SumSystem) -> npt.NDArray[np.bool_]:
@@ -378,10 +378,10 @@ def _counted(need: Requirements, system: SumSystem) -> npt.NDArray[np.bool_]:
     return np.append(kept, rest)
 
 
-def _affordable(made: GibbsConditioned) -> bool:
+def _affordable(made: GibbsConditioned, weights: Unary) -> bool:
     """Whether the blocks are worth their tables, by the noise alone."""
-    try:
-        entries, work = made.cost
-    except UnsupportedError:  # a scale too wide for any table
+    hottest = replace(weights, scale=weights.scale * _HOT[-1])
+    if not summable(hottest, made.sums.every_fixed):
         return False
+    entries, work = made.cost
     return entries <= _MOST_ENTRIES and work <= _MOST_WORK

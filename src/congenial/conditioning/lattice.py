@@ -109,19 +109,20 @@ def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice |
     entries = sum(map(len, system.rows))
     if len(system.rows) > _MOST_ROWS or max(entries, free.size) > _MOST_GIVEN:
         return None
-    basis = integer_kernel(system.rows, free.tolist(), np.flatnonzero(counted).tolist())
+    measured = unary.kind[free] != laws.FLAT
+    weight = np.where(measured, unary.scale[free], np.inf) ** -2.0
+    # those that are not measured have the last say
+    weight = np.maximum(weight, 1e-6 * float(weight[measured].min(initial=1.0)))
+    basis = integer_kernel(system.rows, free.tolist(), weight.tolist())
     if basis is None:
         return None
     k, n = basis.shape
     if 0 < k * k * n <= _MOST_PRODUCTS:
-        measured = unary.kind[free] != laws.FLAT
-        weight = np.where(measured, unary.scale[free], np.inf) ** -2.0
-        # those that are not measured have the last say
-        tiny = 1e-6 * float(weight[measured].min(initial=1.0))
-        weight = np.maximum(weight, tiny)
-        few = basis.copy()
         lattice.shorten(basis, weight)
+        few = None
         if counted[free].any():
+            few = integer_kernel(system.rows, free.tolist(), counted[free].astype(float).tolist())
+        if few is not None:
             lattice.shorten(few, np.where(counted[free], 1.0, 1e-6 * weight / weight.max()))
             basis = np.vstack((basis, _short(few, counted[free])))
     vector, column = np.nonzero(basis)
@@ -163,7 +164,7 @@ def _one_way(vectors: IntArray) -> IntArray:
 
 
 def integer_kernel(
-    rows: tuple[Row, ...], free: list[int], kept: Sequence[int] = ()
+    rows: tuple[Row, ...], free: list[int], rank: Sequence[float] = ()
 ) -> IntArray | None:
     """Return a basis of the integer solutions of sums, shape (k, len(free)).
 
@@ -175,9 +176,9 @@ def integer_kernel(
     rows : tuple of dict of int to int
         Over the variables `free`; each adds up to zero.
     free : list of int
-    kept : sequence of int
-        Variables that are expressed by others where nothing else is left: of these every vector
-        has few.
+    rank : sequence of float, optional
+        A number for each of `free`. Those of the largest are expressed by others only where nothing
+        else is left, so that every vector has few of them.
 
     Returns
     -------
@@ -190,18 +191,21 @@ def integer_kernel(
         for v in row:
             touching[v].add(k)
     solved: list[tuple[int, Row]] = []
-    held, fresh = set(kept), max(free, default=-1) + 1
+    fresh = max(free, default=-1) + 1
+    ranks = dict(zip(free, rank, strict=True)) if len(rank) else dict.fromkeys(free, 0.0)
     entries = sum(map(len, left.values()))
     while left:
-        k = min(left, key=lambda k: (len(left[k]), k))
+        # lowest ranks first
+        lowest = {k: min(ranks[v] for v in row) for k, row in left.items()}
+        k = min(left, key=lambda k: (lowest[k], len(left[k]), k))
         row, shared = left[k], gcd(*left[k].values())
-        v = min(row, key=lambda v: (abs(row[v]), v in held, len(touching[v]), v))
+        v = min(row, key=lambda v: (abs(row[v]), ranks[v], len(touching[v]), v))
         lead = row[v] // shared
         equals = {w: -(a // shared // lead) for w, a in row.items() if w != v}
         equals = {w: a for w, a in equals.items() if a}
         if abs(lead) != 1:
             equals[fresh] = 1
-            touching[fresh] = set()
+            touching[fresh], ranks[fresh] = set(), ranks[v]
             fresh += 1
         for j in touching.pop(v):
             entries += _replace(left[j], v, equals, touching, j)
