@@ -126,6 +126,22 @@ def test_points_are_the_same_however_far_values_are_told_apart(monkeypatch):
     assert len(set(losses)) == 1
 
 
+@pytest.mark.parametrize("scale", [15.0, 40.0])
+def test_noise_above_the_counts_tells_of_no_empty_leaves(scale):
+    tree, x = blocks("53067")
+    law = cg.posterior(*measured(tree, x, scale, 0), "negative-binomial")
+    assert law.prior.zeros.max() == 0.0
+    assert law.error_bound < 1e-6
+
+
+def test_leaves_that_are_exact_leave_nothing_to_fit():
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    y, mechanism, known = measured(tree, tree.roll_up([3, 0, 5]), 2.0, 1)
+    y[1:] = 3, 0, 5
+    law = cg.posterior(y, mechanism, known & cg.exactly([1, 2, 3]), "negative-binomial")
+    assert law.summary().lower.tolist() == [8, 3, 0, 5]
+
+
 def test_shares_of_zeros_are_checked():
     for wrong in (-0.1, 1.0, np.nan, [0.2, 2.0]):
         with pytest.raises(ArgumentError, match="zeros has an entry outside 0 to 1"):

@@ -20,6 +20,9 @@ _LEAST_MEAN = 0.02
 # Dispersions and shares of empty leaves that are tried.
 _DISPERSIONS = np.exp(np.linspace(np.log(0.04), np.log(100.0), 11))
 _ZEROS = np.array([0.0, 0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
+# Empty leaves are told from small ones where the noise is at most so much of a level's mean count:
+# beyond it measurements do not tell them, and leaves of two modes ask for very wide tables.
+_TELLS = 0.5
 # What a family's level says of it weighs as much as so many leaves.
 _ENOUGH = 12.0
 # Nats of noise that a likelihood is summed over.
@@ -91,13 +94,17 @@ def _shapes(
     known = np.flatnonzero(problem.measured[free])
     seen = np.bincount(group[known], minlength=families)
     curves = _curves(problem, free[known], group[known], mean)
+    deviation = np.sqrt(problem.mechanism.noise.variances(problem.mechanism.scales))
     r, q = np.ones(families), np.zeros(families)
     for depth in np.unique(level):
         here = np.flatnonzero(level == depth)
         leaves = int(seen[here].sum())
         if leaves:
-            whole = curves[here].sum(axis=0)
-            best = np.argmax(curves[here] + _ENOUGH / leaves * whole, axis=1)
+            own = curves[here]
+            at = known[level[group[known]] == depth]
+            if np.median(deviation[free[at]]) > _TELLS * mean[group[at]].mean():
+                own[:, _DISPERSIONS.size :] = -np.inf
+            best = np.argmax(own + _ENOUGH / leaves * own.sum(axis=0), axis=1)
             q[here] = _ZEROS[best // _DISPERSIONS.size]
             r[here] = _DISPERSIONS[best % _DISPERSIONS.size]
     return r, q
@@ -124,4 +131,4 @@ def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) ->
         _ZEROS,
         out,
     )
-    return out.reshape(mean.size, -1)
+    return out.reshape(mean.size, _ZEROS.size * _DISPERSIONS.size)
