@@ -156,6 +156,19 @@ def test_likelihood_of_a_model_against_enumeration(kind, dispersion, pins):
     assert cg.log_likelihood([8, 2, 5], given, cg.Prior(mean, dispersion)) == -INF
 
 
+@pytest.mark.parametrize("row", [[0, 1, -1], [1, 0, 0], [0, 1, 1]])
+def test_a_model_is_refused_where_its_counts_may_break_a_linear_condition(row):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    z = np.array([6, 3, 3])
+    given = cg.condition(noisy, cg.consistent(tree) & cg.linear([row], [int(np.dot(row, z))]))
+    assert cg.log_likelihood(z, given, z) == float(given.log_prob(z, z))
+    with pytest.raises(UnsupportedError, match="linear"):
+        cg.log_likelihood(z, given, cg.Prior(3.0))
+    with pytest.raises(UnsupportedError, match="linear"):
+        cg.log_likelihood_gradient(z, given, cg.Prior(3.0))
+
+
 def test_likelihoods_of_releases_sum_to_one():
     tree = cg.Tree.from_parents([-1, 0, 0])
     noisy = cg.Additive(cg.DiscreteLaplace(0.4), tree)

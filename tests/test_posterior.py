@@ -163,6 +163,22 @@ def test_draws_against_enumeration(kind, prior):
     assert chi_square(kind, 0.7, prior, 5) < 1e-6
 
 
+@pytest.mark.parametrize("upwards", [True, False])
+@pytest.mark.parametrize("root", [2.0, INF])
+def test_draws_of_leaves_that_nothing_but_bounds_holds(root, upwards):
+    # two unmeasured siblings are any composition of their sum, whose weight is their number
+    sign = 1 if upwards else -1
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    scales = np.array([root, 2.5, 1.5, INF, INF])
+    y, pinned = sign * np.array([5, 3, 2, 0, 0]), np.arange(5) == (0 if root == INF else 9)
+    lo, hi = np.full(5, 0.0 if upwards else -30.0), np.full(5, 30.0 if upwards else 0.0)
+    states, p = enumerate_posterior(tree, "laplace", scales, y, pinned, lo, hi, None)
+    bounded = (lo, np.full(5, INF)) if upwards else (np.full(5, -INF), hi)
+    z = found(tree, "laplace", scales, y, pinned, *bounded, None).sample(40_000, cg.seeded(5))
+    error = np.sqrt(p @ (states - p @ states) ** 2 / len(z))
+    assert (np.abs(z.mean(axis=0) - p @ states) <= 5.0 * error + 1e-9).all()
+
+
 def city(size=60, seed=3):
     """Skewed counts of three families, their measurements and what is known."""
     generator = np.random.default_rng(seed)

@@ -229,6 +229,8 @@ def _weights(
     row = keys[source, 1]
     unary = given.at(listed[row])
     upwards = summed & (own[:, 3] > 0)
+    # flat members ignore their scale, and their sum has no decay
+    unary.scale[summed & (unary.kind == laws.FLAT)] = np.inf
     unary.kind[summed] = laws.GEOMETRIC_SUM
     unary.center[summed] = own[summed, 2]  # their number, by convention
     unary.lo[upwards] = 0.0

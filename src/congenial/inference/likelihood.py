@@ -39,7 +39,8 @@ def log_likelihood(
     ArgumentError
         If shapes do not fit, or counts do not add up.
     UnsupportedError
-        If a model is given and inequalities make the normaliser depend on the counts.
+        If a model is given and inequalities make the normaliser depend on the counts, or a release
+        must satisfy `linear` conditions: a model's counts need not.
 
     Notes
     -----
@@ -143,6 +144,11 @@ def _counts_given(
     need = conditioned.requirements
     if need.tree is None:
         raise UnsupportedError("models are for releases on a tree; impose consistent(tree).")
+    if need.equalities[1].size:
+        raise UnsupportedError(
+            "a model's counts need not satisfy the linear() conditions of the release; publish "
+            "nodes with exactly() instead, or judge given counts."
+        )
     if not need.tree.is_consistent(released):
         return None
     known = consistent(need.tree) & bounds(-np.inf, np.inf)
