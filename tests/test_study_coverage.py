@@ -42,6 +42,9 @@ def test_exact_margins_cover_and_those_of_less_noise_do_not():
     assert fitted.error.mean() < made["L2, normal"].error.mean()
     assert flat.bias[:, 0].mean() > fitted.bias[:, 0].mean()
     assert len(flat.error) == 100
+    table = made["conditioning, ≥ 0, posterior"]
+    assert table.error.mean() < free.error.mean()
+    assert 0.86 < table.covered[:, -1].mean() < 0.99
 
 
 @pytest.fixture(scope="module")
@@ -54,7 +57,7 @@ def test_the_study_says_what_it_found(study):
     kinds = ("coverage", "held", "bias", "estimate")
     assert set(tables) == {f"{w}-{kind}" for w in ("zones", "blocks") for kind in kinds}
     for table in tables.values():
-        assert len(set(table.column("method"))) == 8
+        assert len(set(table.column("method"))) == 9
     top = dict(
         zip(tables["blocks-bias"].column("method"), tables["blocks-bias"].column("10"), strict=True)
     )

@@ -232,8 +232,10 @@ def _why_none(model: Model) -> str:
     if model.plan.method.name == "conditioning":
         return (
             "Empty, but where a count is exact: noise conditioned on bounds has a law that depends "
-            "on the confidential counts, and no interval is proved for it. A plan without bounds "
-            "has intervals, and so has one of imaging or topdown that publishes its measurements."
+            "on the confidential counts, and no interval is proved for it. The posterior that "
+            "congenial.read_release(DIR) gives has intervals that hold on average; a plan without "
+            "bounds has proved ones, and so has one of imaging or topdown that publishes its "
+            "measurements."
         )
     return (
         "Empty, but where a count is exact: where bounds bind, the error depends on the "

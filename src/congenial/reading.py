@@ -96,20 +96,27 @@ class Release:
         Raises
         ------
         UnsupportedError
-            If the release was not drawn under equalities alone and has no measurements: what it
-            says of the counts is then known only through these.
+            If the release is an image without measurements, or was conditioned on more than a
+            tree that adds up, exact counts and bounds.
+
+        Notes
+        -----
+        The law of a release that was conditioned on bounds has a normaliser N(x) that depends on
+        the counts: the probability that the noise alone keeps to the bounds. The posterior is then
+        exact for the prior times N(x), which takes counts near their bounds to be rarer than
+        `prior` does. How often its intervals hold was measured: the row "conditioning, ≥ 0,
+        posterior" of ``congenial study coverage``.
         """
         if self.measurements is not None:
             found = self.measurements
             return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
         law, need = self.model.engine, self.model.need
-        if not isinstance(law, Conditioned) or not law.data_free:
+        if not isinstance(law, Conditioned):
             raise UnsupportedError(
                 "how this release depends on the counts has no posterior that is known exactly, as "
-                "inequalities or a projection shaped it; publish noisy measurements too, of which "
-                "there is one."
+                "a projection shaped it; publish noisy measurements too, of which there is one."
             )
-        # a release under equalities is a measurement whose noise adds up: its normaliser is one
+        # under equalities a release is a measurement whose noise adds up: its normaliser is one
         # number for all counts
         known = consistent(self.tree) & nonnegative()
         if need.pinned.any():

@@ -159,7 +159,9 @@ def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tup
         "are exact, and so are those of measurements, from the law of their noise alone; those of "
         "L2 take the spread of simulated images as that of a normal law. For conditioning on "
         "bounds, for L2 with no count below 0 and for TopDown nothing proves theirs: they are the "
-        "margins without the bounds and those of one measurement, as a user might take them.",
+        "margins without the bounds and those of one measurement, as a user might take them. The "
+        "posterior of a release that was conditioned on bounds is that which `read_release` "
+        "gives, fitted to the released counts.",
     ]
     for name, made in found.items():
         slow = min(len(tally.error) for tally in made)
@@ -194,8 +196,14 @@ def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tup
 
 def _of_world(name: str, made: tuple[Tally, ...]) -> str:
     by = {tally.method: tally for tally in made}
-    free, flat, fitted = (
-        by[method] for method in ("conditioning, adds up", "posterior, flat", "posterior, fitted")
+    free, flat, fitted, table = (
+        by[method]
+        for method in (
+            "conditioning, adds up",
+            "posterior, flat",
+            "posterior, fitted",
+            "conditioning, ≥ 0, posterior",
+        )
     )
     worst = {t.method: float(np.nanmin(t.covered.mean(axis=0))) for t in made}
     least = min(worst, key=lambda method: worst[method])
@@ -211,7 +219,8 @@ def _of_world(name: str, made: tuple[Tally, ...]) -> str:
         f"On {name}, the exact margins hold in {_range(free)} of the cases, whatever the class; "
         f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}; "
         f"over all leaves in {free.covered[:, -1].mean():.1%}, {fitted.covered[:, -1].mean():.1%} "
-        f"and {flat.covered[:, -1].mean():.1%}. "
+        f"and {flat.covered[:, -1].mean():.1%}. Those of the posterior of a release conditioned on "
+        f"bounds hold in {_range(table)}, over all leaves in {table.covered[:, -1].mean():.1%}. "
         f"The least is {worst[least]:.1%}, of {least}. In the top decile of the true count the "
         f"mean of the flat posterior is off by {at(flat.bias, -1)}, that of the fitted one by "
         f"{at(fitted.bias, -1)}; in the top decile of the estimate by {at(flat.surplus, -1)} and "
@@ -234,10 +243,10 @@ def _range(tally: Tally) -> str:
 
 def _style(place: int, tally: Tally) -> dict[str, Any]:
     """Return the looks of a method's line, the same in all panels."""
-    whole = tally.method.startswith("posterior")
+    whole = "posterior" in tally.method
     return {
         "color": f"C{place}",
-        "marker": "osv^DP*X"[place],
+        "marker": "osv^DP*X<"[place],
         "linestyle": "-" if whole else "--",
         "linewidth": 1.8 if whole else 1.0,
         "markersize": 5.0,

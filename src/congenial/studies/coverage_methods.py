@@ -110,6 +110,10 @@ def methods(tree: Tree, x: IntArray, scale: float, source: Randomness) -> dict[s
         found = posterior(y, noisy, bounded, prior).summary(ALPHA)
         return found.mean, found.lower, found.upper
 
+    def released(_: IntArray) -> Answer:
+        z = np.asarray(kept.sample(x, rng=source), dtype=np.int64)
+        return after(z, prior="negative-binomial")
+
     return {
         "conditioning, adds up": Method(partial(conditioned, mechanism=free)),
         "conditioning, ≥ 0 too": Method(partial(conditioned, mechanism=kept), slow=True),
@@ -119,6 +123,8 @@ def methods(tree: Tree, x: IntArray, scale: float, source: Randomness) -> dict[s
         "TopDown, raw noise": Method(down),
         "posterior, flat": Method(partial(after, prior="flat"), slow=True),
         "posterior, fitted": Method(partial(after, prior="negative-binomial"), slow=True),
+        # exact for the prior times the normaliser of conditioning (congenial.reading)
+        "conditioning, ≥ 0, posterior": Method(released, slow=True),
     }
 
 
