@@ -174,6 +174,15 @@ def test_what_is_needed_is_held_against_what_is_there(shown):
     shown.wait(f"{cells}.join() === 'not known,not known,not known'")
 
 
+def test_no_need_is_asked_for_where_no_margin_can_meet_it(shown, tmp_path):
+    asked = "document.getElementById('need').checkVisibility()"
+    assert shown.run(asked)
+    plan = read_plan(make_city(tmp_path))
+    release(plan, tmp_path / "out", base=tmp_path, simulate=7)
+    shown.open(report(tmp_path / "out"))
+    assert not shown.run(asked)
+
+
 @pytest.mark.parametrize("width", [1100, 390, 320])
 def test_a_page_is_as_wide_as_its_screen(shown, page, width):
     shown.screen(width=width, height=800)

@@ -123,7 +123,7 @@ def unprotected(certificate: Certificate) -> tuple[str, ...]:
     if distance.relation == "substitute":  # which the sentence below says in full
         listed = tuple(text for text in listed if text != ALL_RECORDS)
     out = [text[:1].upper() + text[1:] + "." for text in listed]
-    if not certificate.guarantee.unprotected:
+    if not certificate.guarantee.unprotected and distance.relation != "substitute":
         out.append("Nothing is published outside the guarantee.")
     if distance.relation == "substitute":
         rule = ", those that were left out included" if distance.rule_may_be_crossed else ""
