@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo test test-browser lint format docs figures studies comparison analysts benchmark lock clean
+.PHONY: help demo extras test test-browser lint format docs figures studies comparison analysts benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
@@ -24,6 +24,9 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 	@$(BIN)/congenial release $(TAXI)/plan.toml --out $(TAXI)/release --overwrite
 	@echo "Checking the release: congenial verify $(TAXI)/release"
 	@$(BIN)/congenial verify $(TAXI)/release
+
+extras:  ## Add to .venv what figures, models, the examples and the tests need.
+	@requirements/environment.sh dev
 
 test: lint  ## Check the style and the types, then run every test.
 	@echo "Running the tests."

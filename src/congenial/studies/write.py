@@ -37,7 +37,8 @@ def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None
     missing = [name for name in needed or NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(
-            f"{what} needs {' and '.join(missing)}, not installed here; install congenial[studies]."
+            f"{what} needs {' and '.join(missing)}, not installed here; run make extras in a clone "
+            "of the project, or install congenial[studies]."
         )
 
 
