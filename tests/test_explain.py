@@ -91,7 +91,7 @@ def test_every_promise_is_named(tmp_path):
     ]
     assert "the noise takes 0.566565; bounds raise that by gamma = 0.765" in text
     assert "(proved bound: proofs/inequalities.md)" in text
-    assert "exact sampler" in text
+    assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
     assert "(1, " in text
     assert "made-up rows" in text
@@ -157,3 +157,46 @@ def test_what_a_release_refuses_is_refused_here_too(tmp_path):
     plan = make_city(tmp_path, invariants='publish_exactly = ["Nowhere"]')
     with pytest.raises(CongenialError, match="Nowhere"):
         explain(read_plan(plan), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [
+        ('["zone", "borough"]', True),
+        ('["borough", "zone"]', False),
+        # attributes that cross are in no order
+        ('["zone", "sex"]', False),
+    ],
+)
+def test_levels_that_seem_reversed_are_told(tmp_path, levels, told):
+    listed = "borough,zone,sex\n" + "".join(
+        f"{'NS'[zone % 2]},z{zone},{sex}\n" for zone in range(6) for sex in "fm"
+    )
+    (tmp_path / "places.csv").write_text(listed)
+    hierarchy = f"""
+        root = "City"
+        levels = {levels}
+        domain = "places.csv"
+        names_repeat = true
+        """
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0'
+    data = 'source = "rows.csv"'
+    plan = read_plan(make_city(tmp_path, hierarchy=hierarchy, data=data, privacy=privacy))
+    assert ("Check the order: most counts of zone" in as_text(explain(plan, tmp_path))) is told
+
+
+def test_what_substitution_never_hides_is_told_beside_a_rule(tmp_path):
+    (tmp_path / "places.csv").write_text("borough,zone\nN,1\nN,2\nS,3\n")
+    data = 'source = "rows.csv"\nwhere = "zone IS NOT NULL"'
+    for relation, told in (
+        ("substitute", "Not protected: how many rows there are in all"),
+        ("add-remove", "Not protected: nothing is published outside the guarantee."),
+    ):
+        plan = make_city(
+            tmp_path,
+            data=data,
+            hierarchy='root = "City"\nlevels = ["borough", "zone"]\ndomain = "places.csv"',
+            privacy=f'neighbours = "{relation}"\nepsilon = 1.0',
+            invariants="nonnegative = false",
+        )
+        assert told in as_text(explain(read_plan(plan), tmp_path))

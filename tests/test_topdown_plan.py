@@ -87,7 +87,7 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, privacy):
     sections = {} if privacy is None else {"privacy": privacy}
     plan = read_plan(make_city(tmp_path, method=METHOD, **sections))
     text = as_text(explain(plan, tmp_path))
-    assert "Method: topdown. topdown: adds discrete-" in text
+    assert "Method: topdown. Adds discrete-" in text
     assert "gamma = 0 (imaging: post-processing, none)" in text
     done = release(plan, tmp_path / "out", base=tmp_path)
     assert done.certificate.drawn.method == "topdown"

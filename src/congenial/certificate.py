@@ -293,11 +293,11 @@ def read_certificate(path: Path) -> Certificate:
     except OSError as error:
         reason = error.strerror or "unreadable"
         raise ReleaseError(
-            f"the certificate {path.name} cannot be read ({reason.lower()}); make the release anew."
+            f"the certificate {path.name} cannot be read ({reason.lower()}); get the release anew."
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ReleaseError(
-            f"the certificate {path.name} is not one ({error}); make the release anew."
+            f"the certificate {path.name} is not one ({error}); get the release anew."
         ) from None
 
 

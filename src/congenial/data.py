@@ -358,8 +358,9 @@ def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
         if blank is None and ask(connection, f"SELECT 1 FROM tally WHERE {where} LIMIT 1", BROKEN):
             blank = level
     if blank is not None:
+        other = ", or with one that data.types does not allow" if plan.data.types else ""
+        where = f"{identifier(blank)} IS NOT NULL"
         raise DataError(
-            f"{shown} has a counted row without a value in {blank!r}, or with one that data.types "
-            f"does not allow; mend it, or leave such rows out with data.where, as in "
-            f"{identifier(blank)} IS NOT NULL."
+            f"{shown} has a counted row without a value in {blank!r}{other}; mend it, or leave "
+            f"such rows out, under [data]: where = {where!r}."
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import pairwise
 from pathlib import Path
 
 import numpy as np
@@ -73,6 +74,8 @@ class Explanation:
         The margin of every level beside the one that the plan requires.
     margins : Margins or None
         Those of all counts, and what they rest on.
+    reversed : tuple of str
+        Levels that seem to be finer than the one below them.
     """
 
     plan: Plan
@@ -86,6 +89,7 @@ class Explanation:
     found: dict[str, float] | None = None
     accuracy: tuple[LevelAccuracy, ...] = ()
     margins: Margins | None = None
+    reversed: tuple[str, ...] = ()
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -138,6 +142,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         else {plan.level_names[depth]: share for depth, share in model.split.items()},
         levels(model, reach),
         reach,
+        reversed_levels(model),
     )
 
 
@@ -153,6 +158,29 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     """
     changing = changing_levels(model.tree, model.need, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
+
+
+def reversed_levels(model: Model) -> tuple[str, ...]:
+    """Levels with more names than the one below, most of whose nodes have one child.
+
+    A finer level above a coarser one looks so: a town that is said to hold one county. Two
+    attributes that cross, as counties and sexes do, do not, since each node has several children.
+
+    Parameters
+    ----------
+    model : Model
+    """
+    tree = model.tree
+    children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
+    named = [
+        len({tree.names[v] for v in np.flatnonzero(tree.level == at.depth)}) for at in model.levels
+    ]
+    lone = [float((children[tree.level == at.depth] == 1).mean()) for at in model.levels]
+    return tuple(
+        at.name
+        for at in model.levels[1:-1]
+        if named[at.depth] > named[at.depth + 1] and lone[at.depth] > 0.5
+    )
 
 
 def expected_noise(scale: float, noise: str = LAPLACE) -> float:
@@ -222,7 +250,7 @@ def as_text(explanation: Explanation) -> str:
     plan, guarantee = explanation.plan, explanation.guarantee
     lines = [f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:", ""]
     lines += _table(explanation)
-    lines += ["", explanation.basis, *_margins(explanation)]
+    lines += [*_order(explanation), "", explanation.basis, *_margins(explanation)]
     if plan.data.where is not None:
         lines += [
             "",
@@ -231,12 +259,16 @@ def as_text(explanation: Explanation) -> str:
         ]
     lines += [
         "",
-        f"Method: {plan.method.name}. {explanation.route}",
+        f"Method: {plan.method.name}. {_sentence(plan.method.name, explanation.route)}",
         "",
         f"Guarantee: {guarantee.sentence}",
     ]
     if not guarantee.unprotected:
-        lines.append("Not protected: nothing is published outside the guarantee.")
+        # with every count noisy, only a rule lets the counted rows be more or fewer
+        all_rows = "how many rows there are in all, counted and left out"
+        nothing = "nothing is published outside the guarantee"
+        same = plan.privacy.neighbours == "substitute"
+        lines.append(f"Not protected: {all_rows if same else nothing}.")
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
@@ -249,6 +281,22 @@ def as_text(explanation: Explanation) -> str:
         f"Nothing has been spent: {_read(plan)}, and nothing was written.",
     ]
     return "\n".join(lines)
+
+
+def _order(explanation: Explanation) -> list[str]:
+    names = explanation.plan.level_names
+    told = [
+        f"Check the order: most counts of {level} have one count of {below} below them, and "
+        f"{level} has more names; hierarchy.levels goes from coarse to fine."
+        for level, below in pairwise(names)
+        if level in explanation.reversed
+    ]
+    return ["", *told] if told else []
+
+
+def _sentence(method: str, route: str) -> str:
+    told = route.removeprefix(f"{method}: ")
+    return told[:1].upper() + told[1:]
 
 
 def _measured(guarantee: Guarantee) -> list[str]:

@@ -284,11 +284,11 @@ def _read_csv(path: Path) -> Table:
             lines = [tuple(line) for line in csv.reader(file, strict=True)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReleaseError(
-            f"{path.name} cannot be read as a table; make the release anew."
+            f"{path.name} cannot be read as a table; get the release anew."
         ) from error
     if not lines or any(len(line) != len(lines[0]) for line in lines):
         raise ReleaseError(
-            f"{path.name} has lines of different lengths or none; make the release anew."
+            f"{path.name} has lines of different lengths or none; get the release anew."
         )
     return Table(tuple((name, "VARCHAR") for name in lines[0]), list(lines[1:]))
 
@@ -301,7 +301,7 @@ def _read_parquet(path: Path) -> Table:
             return Table(columns, found.fetchall())
     except duckdb.Error as error:
         raise ReleaseError(
-            f"{path.name} cannot be read as a table; make the release anew."
+            f"{path.name} cannot be read as a table; get the release anew."
         ) from error
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -41,7 +41,8 @@ class Release:
     """
 
     directory: Path
-    contents: Contents
+    # thousands of lines, in a notebook
+    contents: Contents = field(repr=False)
 
     @property
     def tree(self) -> Tree:
@@ -113,8 +114,8 @@ class Release:
         law, need = self.model.engine, self.model.need
         if not isinstance(law, Conditioned):
             raise UnsupportedError(
-                "how this release depends on the counts has no posterior that is known exactly, as "
-                "a projection shaped it; publish noisy measurements too, of which there is one."
+                "this release has no posterior that is known exactly, as a projection shaped it and "
+                "it has no measurements; a release with publish = ['table', 'measurements'] has one."
             )
         # under equalities a release is a measurement whose noise adds up: its normaliser is one
         # number for all counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import shutil
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -161,7 +162,9 @@ def _column(part: str, known: Sequence[str]) -> str:
         return folded[0]
     if part.isdecimal() and 1 <= int(part) <= len(known):
         return known[int(part) - 1]
-    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(known)}.")
+    # a name with a comma shows its quotes, as the answer has to
+    told = [json.dumps(name, ensure_ascii=False) if "," in name else name for name in known]
+    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(told)}.")
 
 
 def split(answer: str) -> tuple[str, ...]:

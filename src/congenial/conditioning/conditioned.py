@@ -261,9 +261,9 @@ class Conditioned:
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost; no table is filled for it."""
         n, free = self.mechanism.n, int((~self.fixed[: self.mechanism.n]).sum())
+        sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
         shape = (
-            f"{n} queries joined by {self.forest.m} sums without a cycle, "
-            f"{n - free} of them published exactly"
+            f"{n} queries joined by {sums} without a cycle, {n - free} of them published exactly"
         )
         inequalities = self.requirements.inequalities[1].size
         if inequalities:

@@ -124,9 +124,9 @@ def told_cost(
     if least is None or most is None:
         return "Bounds alone hold the law, so its cost cannot be told without the counts."
     return (
-        f"By the noise alone, without the confidential counts, its tables take between {least}, "
-        f"where all counts lie alike within their bounds, and {most}, where no two do, for each "
-        "call of sample()."
+        f"Each call of sample() fills tables, the least where all counts lie alike within their "
+        f"bounds: {least}; the most where no two do: {most}; told from the noise alone, without "
+        "the confidential counts."
     )
 
 

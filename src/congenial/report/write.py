@@ -59,7 +59,8 @@ def report(
     if failed:
         raise ReleaseError(
             f"{place} fails the check {failed[0].name!r} ({failed[0].detail}), so no page speaks "
-            "for it; run congenial verify, and make the release anew."
+            "for it; run congenial verify, and get the release anew (to make another would be a "
+            "second spending)."
         )
     say("working out margins")
     certificate = read_certificate(place / files.CERTIFICATE)
