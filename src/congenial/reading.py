@@ -114,8 +114,9 @@ class Release:
         law, need = self.model.engine, self.model.need
         if not isinstance(law, Conditioned):
             raise UnsupportedError(
-                "this release has no posterior that is known exactly, as a projection shaped it and "
-                "it has no measurements; a release with publish = ['table', 'measurements'] has one."
+                "this release has no posterior that is known exactly, as a projection shaped it "
+                "and it has no measurements; a release with publish = ['table', 'measurements'] "
+                "has one."
             )
         # under equalities a release is a measurement whose noise adds up: its normaliser is one
         # number for all counts
