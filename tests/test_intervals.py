@@ -113,6 +113,42 @@ def test_margins_of_what_is_published_exactly_are_zero():
     assert cg.simultaneous_error_margins(given, [0, 1, 2], rng=cg.seeded(1))[:2].tolist() == [0, 0]
 
 
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+@pytest.mark.parametrize("kind", sorted(LAWS))
+def test_an_image_moves_with_the_counts_where_inner_nodes_are_not_measured(norm, kind):
+    # margins are simulated at counts of 0, so the error may not depend on the counts
+    tree = grown(3, 2, 3)
+    scales = np.array([0.8, INF, INF, 3.0])[tree.level]
+    mechanism = cg.Additive(LAWS[kind](scales), tree)
+    engine = cg.image(mechanism, cg.consistent(tree), norm, integer=True)
+    leaves = np.random.default_rng(8).integers(0, 2000, size=int(tree.is_leaf.sum()))
+    counts = tree.roll_up(leaves * (np.arange(leaves.size) < 6))
+    for seed in range(40):
+        here = engine.sample(counts, rng=cg.seeded(seed)) - counts
+        there = engine.sample(np.zeros_like(counts), rng=cg.seeded(seed))
+        assert here.tolist() == there.tolist()
+
+
+@pytest.mark.parametrize("norm", ["l1", "l2"])
+def test_margins_of_images_want_every_count_told_by_measurements(norm):
+    tree = cg.Tree.from_paths(["a/b", "a/c", "a/d"])
+    two_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, INF, INF]), tree)
+    engine = cg.image(two_open, cg.consistent(tree), norm, integer=True)
+    for margins in (
+        lambda: cg.error_margins(engine),
+        lambda: cg.error_margin_of_sum(engine, ["b"]),
+        lambda: cg.simultaneous_error_margins(engine, ["b"]),
+    ):
+        with pytest.raises(UnsupportedError, match="a/d.*neither measured nor told"):
+            margins()
+    one_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, 2.0, INF]), tree)
+    engine = cg.image(one_open, cg.consistent(tree), norm, integer=True)
+    margin = cg.error_margins(engine, rng=cg.seeded(1))
+    counts = np.array([10_100, 0, 100, 10_000])
+    off = np.abs(engine.sample(counts, 2_000, cg.seeded(2)) - counts)
+    assert ((off <= margin).mean(axis=0) > 0.87).all()
+
+
 def test_margins_under_inequalities_are_refused():
     tree = grown(3)
     noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
 from congenial.given import as_array
-from congenial.kernels.project_check import certify, reach, settle
+from congenial.kernels.project_check import add_told, certify, reach, settle
 from congenial.requirements import Requirements, named
 from congenial.tree import Tree
 from congenial.workload import Workload
@@ -224,7 +224,10 @@ def prepare(
             f"what is imposed on {_name(links, need, clash)} and on what is below it clashes: no "
             "values add up; relax bounds there, or publish fewer counts exactly there."
         )
-    prefer = np.where(known, y, np.clip(-center, lo, hi))
+    prefer = np.where(known, y, -center)
+    # what is told by all below it prefers their sum, so that an image moves with the counts
+    add_told(links.starts, links.children, links.downward, known, prefer)
+    prefer = np.where(known, y, np.clip(prefer, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)
 
 

@@ -12,6 +12,7 @@ depends on the confidential counts; publish measurements and take `congenial.pos
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -215,6 +216,14 @@ def _check_data_free(mechanism: Mechanism) -> None:
             "margins that are the same for every dataset exist under equalities only; publish "
             "measurements and take congenial.posterior() of them, or drop the bounds."
         )
+    if not isinstance(mechanism, Conditioned):
+        told = need.pinned | np.isfinite(mechanism.mechanism.scales)
+        free = np.flatnonzero(~determined(replace(need, pinned=told)))
+        if free.size:
+            raise UnsupportedError(
+                f"{need.name(int(free[-1]))} is neither measured nor told by what is, so an image "
+                "may be off by any number there; give it a finite scale."
+            )
 
 
 def _margins_of_images(

@@ -87,6 +87,32 @@ def settle(
 
 
 @njit()
+def add_told(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    known: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    """Set `values` of what is not `known` to the sum of its children, where that is told.
+
+    A node without children is told where it is `known`, another also where all its children are.
+    """
+    told = known.copy()
+    for step in range(downward.size - 1, -1, -1):
+        v = downward[step]
+        if known[v] or starts[v + 1] == starts[v]:
+            continue
+        total, whole = 0.0, True
+        for c in children[starts[v] : starts[v + 1]]:
+            total += values[c]
+            whole &= told[c]
+        if whole:
+            told[v] = True
+            values[v] = total
+
+
+@njit()
 def refine(
     starts: np.ndarray,
     children: np.ndarray,
