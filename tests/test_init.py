@@ -405,3 +405,13 @@ def test_levels_are_guessed_from_names(names, guess):
 def test_a_column_of_numbers_with_a_point_is_not_offered():
     assert guess_levels({"root": "VARCHAR", "cost": "DOUBLE", "kind": "VARCHAR"}) == ("kind",)
     assert len(set(COARSE_TO_FINE)) == len(COARSE_TO_FINE)
+
+
+def test_values_that_an_enum_lists_are_not_told(place, capsys):
+    with duckdb.connect("e.duckdb") as database:
+        database.execute("CREATE TYPE person AS ENUM ('Secret Ann', 'it''s Secret, Bob)')")
+        database.execute("CREATE TABLE t (name person, home STRUCT(a person, b INTEGER), n INTEGER)")
+    assert run("init", "e.duckdb", "--yes", "--json") == 0
+    columns = json.loads(capsys.readouterr().out)["result"]["columns"]
+    assert columns == {"name": "ENUM", "home": "STRUCT(a ENUM, b INTEGER)", "n": "INTEGER"}
+    assert "Secret" not in Path("plan.toml").read_text()

@@ -290,6 +290,22 @@ def test_a_simulation_is_stamped_in_every_row(tmp_path):
     assert failed(tmp_path / "out") == []
 
 
+def test_a_simulation_hides_no_stamp_of_its_measurements(tmp_path):
+    release(city_plan(tmp_path, "l2"), tmp_path / "sham", base=tmp_path, simulate=3)
+    assert not failed(tmp_path / "sham")
+    rewrite(tmp_path / "sham", "SELECT * REPLACE ('' AS note) FROM t")
+    assert failed(tmp_path / "sham") == ["simulation"]
+
+
+def test_the_truth_of_a_simulation_adds_up(tmp_path):
+    plan = city_plan(tmp_path, "l2")
+    release(plan, tmp_path / "sham", base=tmp_path, simulate=3, with_truth=True)
+    assert not failed(tmp_path / "sham")
+    changed = "SELECT * REPLACE (truth + (level = 2)::BIGINT AS truth) FROM t"
+    rewrite(tmp_path / "sham", changed, (files.CSV, files.PARQUET))
+    assert failed(tmp_path / "sham") == ["simulation"]
+
+
 def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
     with pytest.raises(ReleaseError, match=r"does not exist; give the directory .* publish = "):
         cg.read_measurements(tmp_path)

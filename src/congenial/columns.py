@@ -24,6 +24,8 @@ from congenial.sources import (
 )
 from congenial.sqlite import SqliteTable, is_sqlite
 
+# The type of an ENUM lists values, which may be those of rows.
+_LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
 # What a row holds, and a header seldom.
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
@@ -76,7 +78,8 @@ def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None)
     Returns
     -------
     dict of str to str
-        DuckDB type of each column; columns without a name are left out.
+        DuckDB type of each column, of an ENUM without its values; columns without a name are left
+        out.
 
     Raises
     ------
@@ -91,7 +94,7 @@ def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None)
             found = open_files(connection, files, source, key).columns
     else:
         found = dict.fromkeys(_header(files[0], source, key), "VARCHAR")
-    named = {name: kind for name, kind in found.items() if name.strip()}
+    named = {name: _LISTED.sub("ENUM", kind) for name, kind in found.items() if name.strip()}
     if not named:
         raise DataError(f"{key} is {show(source)}, which has no column with a name; name them.")
     return named

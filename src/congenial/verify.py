@@ -298,18 +298,23 @@ def _simulation(place: Path, contents: Contents) -> Check:
             if clean
             else "some parts say that this is a simulation and the certificate does not",
         )
-    pinned = contents.model().need.pinned if certificate.simulation.with_truth else None
+    shown = [contents.parquet]
+    if contents.measurements is not None:
+        shown.append(contents.measurements[1])
     stamped = (
         certificate.stamp == STAMP
         and certificate.drawn.randomness == "seeded"
         and marker.is_file()
         and marker.read_bytes() == files.MARKER_TEXT.encode()
-        and set(contents.parquet.column("note")) == {STAMP}
+        and all(set(table.column("note")) == {STAMP} for table in shown)
     )
-    if stamped and pinned is not None:
+    if stamped and certificate.simulation.with_truth:
+        pinned = contents.model().need.pinned
         truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
         if not (truth[pinned] == contents.value[pinned]).all():
             return Check("simulation", False, "a count to be published exactly is not its truth")
+        if truth.min() < 0 or not contents.tree.is_consistent(truth):
+            return Check("simulation", False, "the true counts do not add up, or one is negative")
     return Check(
         "simulation",
         stamped,
