@@ -409,8 +409,8 @@ def test_a_column_of_numbers_with_a_point_is_not_offered():
 
 def test_values_that_an_enum_lists_are_not_told(place, capsys):
     with duckdb.connect("e.duckdb") as database:
-        database.execute("CREATE TYPE person AS ENUM ('Secret Ann', 'it''s Secret, Bob)')")
-        database.execute("CREATE TABLE t (name person, home STRUCT(a person, b INTEGER), n INTEGER)")
+        database.execute("CREATE TYPE p AS ENUM ('Secret Ann', 'it''s Secret, Bob)')")
+        database.execute("CREATE TABLE t (name p, home STRUCT(a p, b INTEGER), n INTEGER)")
     assert run("init", "e.duckdb", "--yes", "--json") == 0
     columns = json.loads(capsys.readouterr().out)["result"]["columns"]
     assert columns == {"name": "ENUM", "home": "STRUCT(a ENUM, b INTEGER)", "n": "INTEGER"}
