@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import signal
 import threading
 import time
 from dataclasses import replace
@@ -80,6 +81,8 @@ def test_a_few_draws_use_no_thread(monkeypatch):
 def test_an_interrupt_is_seen_while_threads_draw(monkeypatch):
     tables, n = tables_of()
     kernel, calls = descend.draw, []
+    # a shell that started this in the background may have it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
 
     def interrupted(*args):
         calls.append(1)
@@ -90,8 +93,11 @@ def test_an_interrupt_is_seen_while_threads_draw(monkeypatch):
 
     monkeypatch.setattr(descend, "draw", interrupted)
     monkeypatch.setattr(draws, "_VALUES_AT_ONCE", 10 * tables.network.slots)
-    with pytest.raises(KeyboardInterrupt):
-        draws.draw(tables, 1000, n, cg.seeded(1), threads=2)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            draws.draw(tables, 1000, n, cg.seeded(1), threads=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
     assert len(calls) <= 4
 
 

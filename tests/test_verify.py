@@ -255,7 +255,7 @@ def test_a_route_whose_estimates_differ(real):
     def told(factor):
         def change(stated):
             route = stated["drawn"]["route"]
-            number = re.search(r"between ([0-9.]+)", route)[1]
+            number = re.search(r"within their bounds: ([0-9.]+)", route)[1]
             stated["drawn"]["route"] = route.replace(number, f"{float(number) * factor:.4g}")
 
         return change
