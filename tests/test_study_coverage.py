@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import fields
+
 import numpy as np
 import pytest
 
 from congenial.randomness import seeded
-from congenial.studies import coverage
-from congenial.studies.coverage_methods import tallies
+from congenial.studies import coverage, coverage_methods
+from congenial.studies.coverage_tallies import BATCH, tallies
 from congenial.studies.sources import blocks, taxi
 from congenial.tree import Tree
 
@@ -27,7 +29,7 @@ def test_the_blocks_are_those_of_the_county_and_of_the_state():
 def test_exact_margins_cover_and_those_of_less_noise_do_not():
     tree = Tree.from_parents([-1, 0, 0, 0, *[1, 2, 3] * 8])
     x = tree.roll_up(np.arange(24) ** 2)
-    made = {t.method: t for t in tallies(tree, x, 4.0, 300, 100, seeded(3))}
+    made = {t.method: t for t in tallies(tree, x, 4.0, 300, seeded(3))}
     free = made["conditioning, adds up"]
     shares = free.covered[:, 1:4]  # classes that have leaves
     error = shares.mean(axis=1).std(ddof=1) / np.sqrt(len(shares))
@@ -37,11 +39,10 @@ def test_exact_margins_cover_and_those_of_less_noise_do_not():
     assert abs(free.bias.mean()) < 0.2
     raw = made["measurements"]
     assert raw.covered[:, 1:4].mean() > 0.9
-    assert len(raw.error) == 300
     flat, fitted = made["posterior, flat"], made["posterior, fitted"]
     assert fitted.error.mean() < made["L2, normal"].error.mean()
     assert flat.bias[:, 0].mean() > fitted.bias[:, 0].mean()
-    assert len(flat.error) == 100
+    assert all(len(tally.error) == 300 for tally in made.values())
     table = made["conditioning, ≥ 0, posterior"]
     assert table.error.mean() < free.error.mean()
     assert 0.86 < table.covered[:, -1].mean() < 0.99
@@ -68,13 +69,34 @@ def test_the_study_says_what_it_found(study):
     # counts are what the estimates of a fitted prior say, and not what raw measurements do
     assert worst["posterior, fitted"] < worst["posterior, flat"] < worst["measurements"]
     assert any("exact margins hold" in finding for finding in study.findings)
-    assert any("2 replicates" in finding for finding in study.findings)
+    assert any("has 4 replicates, on 263 zones and on 6,097 blocks" in f for f in study.findings)
 
 
-def test_the_same_seed_gives_the_same_zones():
+def test_the_same_seed_gives_the_same_zones_on_any_number_of_threads():
     tree, x = taxi()
-    one, two = (tallies(tree, x, 4.0, 2, 1, seeded(5)) for _ in range(2))
-    assert all(
-        (a.bias == b.bias).all() and (a.width == b.width).all()
-        for a, b in zip(one, two, strict=True)
-    )
+    told: list[str] = []
+    count = 2 * BATCH + 1
+    alone = tallies(tree, x, 4.0, count, seeded(5))
+    both = tallies(tree, x, 4.0, count, seeded(5), workers=2, notify=told.append)
+    for one, two in zip(alone, both, strict=True):
+        assert one.method == two.method
+        assert len(one.error) == count
+        for field in fields(one)[1:]:
+            np.testing.assert_array_equal(getattr(one, field.name), getattr(two, field.name))
+    assert len(told) == 1 + count
+    assert told[-1] == f"{count} of {count} replicates, 0 s left"
+    # replicates differ within a batch and from batch to batch
+    assert all(len(np.unique(tally.bias, axis=0)) == count for tally in alone)
+
+
+def test_an_error_in_one_thread_ends_the_others(monkeypatch):
+    tree, x = taxi()
+    told: list[str] = []
+
+    def broken(*_):
+        raise ZeroDivisionError
+
+    monkeypatch.setattr(coverage_methods, "topdown", broken)
+    with pytest.raises(ZeroDivisionError):
+        tallies(tree, x, 4.0, 50 * BATCH, seeded(5), workers=2, notify=told.append)
+    assert len(told) == 1

@@ -10,7 +10,7 @@ import click
 from congenial.commands.answer import Answer, Command
 from congenial.commands.loading import undisturbed
 from congenial.commands.names import OUT_DIRECTORY
-from congenial.studies import NAMES
+from congenial.studies import NAMES, SHARED
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,9 @@ def command(name: str, out: Path, seed: int, effort: float) -> Answer:
         study = import_module(f"congenial.studies.{name.replace('-', '_')}")
     with progress() as notify:
         notify(f"study {name}")
-        found = study.run(seed, effort)
+        # one study takes an hour: it tells how far it is
+        shown = {"notify": lambda told: notify(f"study {name}: {told}")} if name in SHARED else {}
+        found = study.run(seed, effort, **shown)
         written = write(found, out, seed=seed, effort=effort)
     return Answer(
         Result(name, seed, effort, tuple(found.findings), tuple(written)),

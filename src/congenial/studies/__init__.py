@@ -2,3 +2,5 @@
 
 # Each is a module of this package, with "_" for "-".
 NAMES = ("taxi", "p12", "two-bin", "simplex", "belief", "coverage")
+# Those that share their replicates out among threads, and tell how far they are.
+SHARED = ("coverage",)

@@ -2,19 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
+import numba
 import numpy as np
 
 from congenial.randomness import seeded
-from congenial.studies.coverage_methods import (
-    ALPHA,
-    CLASSES,
-    DECILES,
-    FloatArray,
-    Tally,
-    tallies,
-)
+from congenial.studies.coverage_methods import ALPHA, FloatArray
+from congenial.studies.coverage_tallies import CLASSES, DECILES, Tally, tallies
 from congenial.studies.record import Cell, Figure, Study, Table, replicates
 from congenial.studies.sources import blocks, taxi
 
@@ -23,13 +20,19 @@ if TYPE_CHECKING:
 
 # Scale of the noise on every node.
 SCALE = 4.0
-# Replicates, and those of methods that make tables anew for each of them, on all of a state.
-REPLICATES, SLOW = 1_000, 50
+REPLICATES = 1_000
 # Below this share of the replicates one county stands for the state.
 _WHOLE, _COUNTY = 0.05, "53067"
+_MOST_WORKERS = 8
 
 
-def run(seed: int, effort: float) -> Study:
+def run(
+    seed: int,
+    effort: float,
+    *,
+    workers: int | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Study:
     """Run every method on taxi trips by zone and on people by census block.
 
     Parameters
@@ -37,21 +40,35 @@ def run(seed: int, effort: float) -> Study:
     seed : int
     effort : float
         Share of the full study's replicates; small ones take one county's blocks.
+    workers : int, optional
+        Threads, by default as many as numba uses (NUMBA_NUM_THREADS) and 8 at most, for the sake of
+        memory. What is found does not depend on them.
+    notify : callable
+        Told how far it is.
     """
     source = seeded(seed)
+    if workers is None:
+        workers = min(int(numba.config.NUMBA_NUM_THREADS), _MOST_WORKERS)
     count = replicates(REPLICATES, effort, least=4)
     state = effort >= _WHOLE
     worlds = {
-        "zones": ("trips by taxi zone", taxi(), count),
+        "zones": ("trips by taxi zone", taxi()),
         "blocks": (
             f"people by census block, {'Washington' if state else 'one county'}",
             blocks(None if state else _COUNTY),
-            replicates(SLOW, effort),
         ),
     }
     found = {
-        name: tallies(tree, x, SCALE, count, slow, source)
-        for name, (_, (tree, x), slow) in worlds.items()
+        name: tallies(
+            tree,
+            x,
+            SCALE,
+            count,
+            source,
+            workers=workers,
+            notify=partial(_tell, notify, name),
+        )
+        for name, (_, (tree, x)) in worlds.items()
     }
     tables = []
     for name, made in found.items():
@@ -67,8 +84,12 @@ def run(seed: int, effort: float) -> Study:
         ),
     )
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    sizes = {name: tree.leaves.size for name, (_, (tree, _), _) in worlds.items()}
+    sizes = {name: tree.leaves.size for name, (_, (tree, _)) in worlds.items()}
     return Study("coverage", title, _findings(found, sizes), tuple(tables), figures)
+
+
+def _tell(notify: Callable[[str], None], name: str, told: str) -> None:
+    notify(f"{name}: {told}")
 
 
 def _names() -> tuple[str, ...]:
@@ -154,30 +175,20 @@ def _biases(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, Tabl
 def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tuple[str, ...]:
     told = [
         f"Discrete Laplace noise of scale {SCALE:g} on every node; each interval is meant to hold "
-        f"the count with probability {1 - ALPHA:.0%}. The same measurements are given to all "
-        "methods but conditioning, which draws its own. The margins of conditioning that adds up "
-        "are exact, and so are those of measurements, from the law of their noise alone; those of "
-        "L2 take the spread of simulated images as that of a normal law. For conditioning on "
-        "bounds, for L2 with no count below 0 and for TopDown nothing proves theirs: they are the "
-        "margins without the bounds and those of one measurement, as a user might take them. The "
-        "posterior of a release that was conditioned on bounds is that which `read_release` "
-        "gives, fitted to the released counts.",
+        f"the count with probability {1 - ALPHA:.0%}. Conditioning draws releases of its own, once "
+        "with sums alone and once with no count below 0 too; all other methods are given the same "
+        "measurements. The margins of conditioning that adds up are exact, and so are those of "
+        "measurements, from the law of their noise alone; those of L2 take the spread of simulated "
+        "images as that of a normal law. For conditioning on bounds, for L2 with no count below 0 "
+        "and for TopDown nothing proves theirs: they are the margins without the bounds and those "
+        "of one measurement, as a user might take them. The posterior of the releases that were "
+        "conditioned on bounds is that which `read_release` gives, fitted to the released counts.",
     ]
-    for name, made in found.items():
-        slow = min(len(tally.error) for tally in made)
-        most = max(len(tally.error) for tally in made)
-        if slow < most:
-            error = max(
-                float(np.nanmax(_standard_error(t.covered)[:4]))
-                for t in made
-                if len(t.error) == slow
-            )
-            told.append(
-                f"On {name} the posteriors, and conditioning on bounds, have {slow} replicates of "
-                f"{sizes[name]:,} leaves each where the others have {most:,}: they make tables of "
-                "the whole tree anew for each. The standard errors of their coverage are "
-                f"{error:.2%} at most in classes below 1,000; all are in the tables."
-            )
+    count = len(next(iter(found.values()))[0].error)
+    told.append(
+        f"Every method has {count:,} replicates, on {sizes['zones']:,} zones and on "
+        f"{sizes['blocks']:,} blocks; the standard errors are in the tables."
+    )
     told += [_of_world(name, made) for name, made in found.items()]
     told += [
         "Bias by decile of the true count is not a fault of an estimate alone: the mean of any "
