@@ -49,6 +49,7 @@ LAYERS = (
     ("data",),
     ("columns", "draft", "engine"),
     ("model",),
+    ("table_posterior",),
     ("files",),
     ("accuracy", "measurements"),
     ("intervals",),

@@ -23,11 +23,12 @@ from congenial.invariants import determined
 from congenial.model import Model
 from congenial.plan import named_nodes
 from congenial.randomness import seeded
+from congenial.table_posterior import too_large
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-Source = Literal["law", "simulation", "measurements", "none"]
+Source = Literal["law", "simulation", "measurements", "posterior", "none"]
 
 # Stated for a node without a margin.
 UNKNOWN = -1
@@ -37,6 +38,13 @@ DRAWS, VALUES = 9_999, 1 << 25
 # simulation are allowed for, so that none is too small by its luck.
 ALLOWANCE = 4.0
 _SEED = 20_261_121
+_HIDDEN = (
+    "Empty, but where a count is exact: where bounds bind, the error depends on the confidential "
+    "counts. A plan that publishes its measurements has intervals, at no further cost in privacy."
+)
+_TOO_LARGE = (
+    "a tree with so many leaves, or with so much noise, takes more work than a release does"
+)
 
 
 @dataclass(frozen=True, eq=False)
@@ -45,9 +53,9 @@ class Margins:
 
     Attributes
     ----------
-    source : {"law", "simulation", "measurements", "none"}
+    source : {"law", "simulation", "measurements", "posterior", "none"}
         What the margins are worked out from; with "measurements" they are those of these, not of
-        the released counts.
+        the released counts; with "posterior" there are none before the table is drawn.
     told : str
         What the intervals are, or why there are none.
     margin : ndarray of int64, shape (n,)
@@ -77,7 +85,7 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest margin of a level, by itself and for all its counts at once.
 
     `met` tells whether the margin is as small as the plan requires; None where it requires nothing
-    or there is no margin.
+    or no margin is known before a release.
     """
 
     level: str
@@ -103,7 +111,8 @@ def margins(model: Model) -> Margins:
     -----
     Under equalities alone the error has one law for all counts: exact for conditioning, simulated
     for images. Under bounds an image has the margins of its measurements, where these are
-    published; conditioning then has none that is proved.
+    published; conditioning then has none that is proved, and its intervals are those of the
+    posterior of the table, once that is drawn.
     """
     plan, engine = model.plan, model.engine
     named = {
@@ -115,7 +124,11 @@ def margins(model: Model) -> Margins:
     if model.need.has_inequalities:
         if plan.release.measurements:
             return _of_measurements(model, named, told)
-        return _none(model, named, _why_none(model))
+        if not isinstance(engine, Conditioned):
+            return _none(model, named, _HIDDEN)
+        if too_large(model):
+            return _none(model, named, without_posterior(_TOO_LARGE))
+        return _none(model, named, _by_posterior(model), source="posterior")
     if isinstance(engine, Conditioned):
         return _of_law(model, engine, named, told)
     return _of_images(model, cast("Imaged | TopDown", engine), named, told)
@@ -179,7 +192,7 @@ def _of_images(
     if not draws:
         many = f"Empty: {len(model.tree)} counts are too many to simulate releases of for intervals"
         return _none(model, named, f"{many} of {_share(model)}.")
-    alpha = _cautious(model, draws)
+    alpha = cautious(model, draws)
     margin = error_margins(engine, alpha, size=draws, rng=seeded(_SEED))
     together = None
     if model.plan.accuracy.simultaneous:
@@ -197,8 +210,8 @@ def _of_images(
     return Margins("simulation", told, margin, together, sums)
 
 
-def _cautious(model: Model, draws: int) -> float:
-    """Alpha less what a simulation may be off by."""
+def cautious(model: Model, draws: int) -> float:
+    """Alpha less what so many draws may be off by; they are one at least."""
     alpha = model.plan.accuracy.alpha
     return alpha - ALLOWANCE * math.sqrt(alpha * (1.0 - alpha) / draws)
 
@@ -212,12 +225,14 @@ def _simulated_sum(
 ) -> SumMargin:
     if not draws:
         return SumMargin(name, nodes, None)
-    alpha = _cautious(model, draws)
+    alpha = cautious(model, draws)
     found = error_margin_of_sum(engine, nodes, alpha, size=draws, rng=seeded(_SEED))
     return SumMargin(name, nodes, found)
 
 
-def _none(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
+def _none(
+    model: Model, named: dict[str, tuple[int, ...]], told: str, *, source: Source = "none"
+) -> Margins:
     fixed = determined(model.need)
     margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
@@ -225,22 +240,33 @@ def _none(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins
         for name, nodes in named.items()
     )
     together = margin if model.plan.accuracy.simultaneous else None
-    return Margins("none", told, margin, together, sums)
+    return Margins(source, told, margin, together, sums)
 
 
-def _why_none(model: Model) -> str:
-    if model.plan.method.name == "conditioning":
-        return (
-            "Empty, but where a count is exact: noise conditioned on bounds has a law that depends "
-            "on the confidential counts, and no interval is proved for it. The posterior that "
-            "congenial.read_release(DIR) gives has intervals that hold on average; a plan without "
-            "bounds has proved ones, and so has one of imaging or topdown that publishes its "
-            "measurements."
-        )
+def _by_posterior(model: Model) -> str:
     return (
-        "Empty, but where a count is exact: where bounds bind, the error depends on the "
-        "confidential counts. A plan that publishes its measurements has intervals, at no further "
-        "cost in privacy."
+        "Each is the shortest that holds the count with a probability of at least "
+        f"{_share(model)} given the released table, under a negative binomial prior fitted to it, "
+        "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
+        "as often as that on average over counts that look like the released ones, and not for "
+        "each count: none is proved, as the error depends on the confidential counts. How often "
+        "they held is in congenial's docs/studies/coverage.md."
+    )
+
+
+def without_posterior(why: str) -> str:
+    """Say why a release that was conditioned on bounds has no intervals.
+
+    Parameters
+    ----------
+    why : str
+        What keeps them from being those of its posterior.
+    """
+    return (
+        "Empty, but where a count is exact: noise conditioned on bounds has a law that depends on "
+        "the confidential counts, so that no interval is proved for it, and the posterior of the "
+        f"table gives none, as {why}. A plan without bounds has proved intervals, and so has one "
+        "of imaging or topdown that publishes its measurements."
     )
 
 

@@ -354,12 +354,14 @@ def _margins(explanation: Explanation) -> list[str]:
         return []
     share = f"{100.0 * plan.accuracy.confidence:.6g}%"
     lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
+    later = found.source == "posterior"
+    unknown = "no margin is known" + " before it is drawn" * later
     for asked in found.sums:
-        told = "no margin is known" if asked.margin is None else f"within ±{asked.margin:,}"
+        told = unknown if asked.margin is None else f"within ±{asked.margin:,}"
         lines.append(f"The sum {asked.name}: {told}.")
     for level in explanation.accuracy:
         if level.required is not None:
-            met = {None: "no margin is known", True: "met", False: "not met"}[level.met]
+            met = {None: unknown, True: "met", False: "not met"}[level.met]
             lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")
     if plan.release.measurements:
         lines.append(

@@ -2,15 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Annotated
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accuracy import UNKNOWN, LevelAccuracy, Margins, Source, estimates, levels
+from congenial.accuracy import (
+    UNKNOWN,
+    LevelAccuracy,
+    Margins,
+    Source,
+    cautious,
+    estimates,
+    levels,
+    simulated_releases,
+    without_posterior,
+)
 from congenial.model import Model
+from congenial.table_posterior import NoEnds, posterior_ends
 
 IntArray = npt.NDArray[np.int64]
 BoolArray = npt.NDArray[np.bool_]
@@ -22,6 +33,10 @@ class Intervals:
 
     Attributes
     ----------
+    source : {"law", "simulation", "measurements", "posterior", "none"}
+        What they rest on; "none" also where the posterior that was to give them could not be had.
+    told : str
+        What they are, or why there are none.
     known : ndarray of bool, shape (n,)
     lower, upper : ndarray of int64, shape (n,)
         Ends, where known.
@@ -30,6 +45,8 @@ class Intervals:
     sums : tuple of SumInterval
     """
 
+    source: Source
+    told: str
     known: BoolArray
     lower: IntArray
     upper: IntArray
@@ -61,7 +78,10 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the columns `lower` and `upper` of the released table are."""
+    """What the columns `lower` and `upper` of the released table are.
+
+    `levels` have the margins that are known before a release: by a posterior there are none.
+    """
 
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
     source: Source
@@ -91,6 +111,14 @@ def intervals(
         The published measurements, exact counts where these are published, anything where there is
         neither; needed where the margins are theirs.
     """
+    if found.source == "posterior":
+        return _by_posterior(model, found, value)
+    return _by_margins(model, found, value, measured)
+
+
+def _by_margins(
+    model: Model, found: Margins, value: IntArray, measured: IntArray | None
+) -> Intervals:
     n, need = len(model.tree), model.need
     known = found.margin != UNKNOWN
     centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
@@ -115,13 +143,40 @@ def intervals(
             least = float(low[at].sum())
             first = min(total, int(max(middle - asked.margin, least)))
             last = max(total, int(min(middle + asked.margin, float(high[at].sum()))))
-        names = tuple("/".join(model.tree.path(v)) for v in at)
-        sums.append(SumInterval(asked.name, names, total, first, last))
-    return Intervals(known, lower, upper, lower_all, upper_all, tuple(sums))
+        sums.append(SumInterval(asked.name, _names(model, at), total, first, last))
+    kind = found.source, found.told
+    return Intervals(*kind, known, lower, upper, lower_all, upper_all, tuple(sums))
+
+
+def _by_posterior(model: Model, found: Margins, value: IntArray) -> Intervals:
+    """Work out the intervals that the released counts alone give, or say why there are none."""
+    draws = simulated_releases(model) if found.sums else 0
+    alpha = cautious(model, draws) if draws else model.plan.accuracy.alpha
+    asked = [entry.nodes for entry in found.sums]
+    ends = posterior_ends(model, value, asked, draws=draws, cautious=alpha)
+    if isinstance(ends, NoEnds):
+        told = without_posterior(ends.why)
+        return _by_margins(model, replace(found, source="none", told=told), value, None)
+    sums = [
+        SumInterval(
+            entry.name,
+            _names(model, list(entry.nodes)),
+            int(value[list(entry.nodes)].sum()),
+            *((None, None) if reach is None else reach),
+        )
+        for entry, reach in zip(found.sums, ends.sums, strict=True)
+    ]
+    known = np.ones(len(model.tree), dtype=np.bool_)
+    low_all, high_all = ends.together or (None, None)
+    return Intervals("posterior", found.told, known, *ends.each, low_all, high_all, tuple(sums))
+
+
+def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:
+    return tuple("/".join(model.tree.path(v)) for v in nodes)
 
 
 def state(model: Model, found: Margins, made: Intervals) -> StatedAccuracy:
     """State the intervals of a release as the certificate does."""
     return StatedAccuracy(
-        model.plan.accuracy.confidence, found.source, found.told, levels(model, found), made.sums
+        model.plan.accuracy.confidence, made.source, made.told, levels(model, found), made.sums
     )

@@ -13,17 +13,17 @@ import numpy.typing as npt
 
 from congenial import files
 from congenial.certificate import Certificate, read_certificate
-from congenial.conditioning.conditioned import Conditioned
 from congenial.contents import Contents, read_contents
-from congenial.errors import ArgumentError, CongenialError, ReleaseError, UnsupportedError
+from congenial.errors import ArgumentError, CongenialError, ReleaseError
 from congenial.inference import exports
 from congenial.inference.posterior import Posterior, posterior
 from congenial.inference.priors import Prior
-from congenial.invariants import consistent, exactly, nonnegative
+from congenial.invariants import nonnegative
 from congenial.measurements import Measurements, read_measurements
 from congenial.model import Model
 from congenial.plan import Plan
 from congenial.randomness import Randomness
+from congenial.table_posterior import posterior_of_table
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -111,19 +111,7 @@ class Release:
         if self.measurements is not None:
             found = self.measurements
             return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
-        law, need = self.model.engine, self.model.need
-        if not isinstance(law, Conditioned):
-            raise UnsupportedError(
-                "this release has no posterior that is known exactly, as a projection shaped it "
-                "and it has no measurements; a release with publish = ['table', 'measurements'] "
-                "has one."
-            )
-        # under equalities a release is a measurement whose noise adds up: its normaliser is one
-        # number for all counts
-        known = consistent(self.tree) & nonnegative()
-        if need.pinned.any():
-            known = known & exactly(np.flatnonzero(need.pinned).tolist())
-        return posterior(self.values, self.model.mechanism, known, prior)
+        return posterior_of_table(self.model, self.values, prior)
 
     def to_arviz(
         self,

@@ -52,7 +52,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         details=words.details(certificate),
         accuracy=words.accuracy(certificate, len(tree)),
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
-        margin_label=f"Margin of error, {words.confidence(certificate)}",
+        margin_label=words.margin_label(certificate),
         rows=_rows(contents, settled),
         cite=words.cite(certificate, title),
         reuse=words.reuse(certificate),

@@ -62,8 +62,8 @@
     }
     span = [0, 1];
     for (const row of shown) {
-      span[0] = Math.min(span[0], low(row));
-      span[1] = Math.max(span[1], high(row));
+      span[0] = Math.min(span[0], low(row), data.value[row]);
+      span[1] = Math.max(span[1], high(row), data.value[row]);
     }
     sort();
   }

@@ -5,8 +5,9 @@ from __future__ import annotations
 import math
 
 from congenial.accounting.scope import ALL_RECORDS
+from congenial.accuracy import Source
 from congenial.certificate import Certificate
-from congenial.intervals import SumInterval
+from congenial.intervals import StatedAccuracy, SumInterval
 from congenial.report.expected import draws_for
 from congenial.report.record import Fact
 
@@ -32,10 +33,14 @@ _WHAT = {
     "measurements": "An interval is the noisy measurement of the count, in measurements.csv, give "
     "or take the margin of its noise, whatever the true counts are; it is cut at zero, and "
     "stretched to the released count where that lies outside.",
+    "posterior": "How far off a count is depends on the true counts, which are confidential, so "
+    "no margin is proved. These were worked out from this table alone: which counts are likely, "
+    "if they are like the released ones.",
 }
 _WHY_NONE = {
     "conditioning": "The noise was drawn given that no count may break a rule, and how far off "
-    "that leaves a count depends on the true counts, which are confidential.",
+    "that leaves a count depends on the true counts, which are confidential; likely counts were "
+    "not worked out from the table either.",
     "imaging": "How far the rules moved a count depends on the true counts, which are "
     "confidential; its noisy measurement would have a margin, and is not published.",
 }
@@ -193,6 +198,12 @@ def confidence(certificate: Certificate) -> str:
     return f"{100.0 * certificate.accuracy.confidence:.6g}%"
 
 
+def margin_label(certificate: Certificate) -> str:
+    """Return the heading of the margins."""
+    average = " on average" if certificate.accuracy.source == "posterior" else ""
+    return f"Margin of error, {confidence(certificate)}{average}"
+
+
 def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
     """What margins and expected errors are, and are not."""
     stated, share = certificate.accuracy, confidence(certificate)
@@ -203,17 +214,13 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
             + f" The table tells how far the noise alone reaches in {share} of the cases."
         ]
     else:
-        rest = f"{100.0 * (1.0 - stated.confidence):.3g}"
-        out = [
-            f"{_WHAT[stated.source]} It holds with a probability of at least {share}, for each "
-            f"count by itself: at most about {rest} counts in a hundred are farther off."
-        ]
+        out = [f"{_WHAT[stated.source]} {_how_often(stated, share)}"]
     if certificate.plan["invariants"]["nonnegative"]:
         out.append("Since no count may be below zero, those near zero tend to be too large.")
-    out += [_sum(total, share) for total in stated.sums]
+    out += [_sum(total, share, stated.source) for total in stated.sums]
     if certificate.plan["accuracy"]["simultaneous"] and stated.source != "none":
         out.append(
-            "Margins that hold for all counts of a level at once are wider: level_lower and "
+            "Margins for all counts of a level at once are wider: level_lower and "
             "level_upper in release.csv."
         )
     out += [
@@ -226,22 +233,42 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
     return tuple(out)
 
 
-def _sum(total: SumInterval, share: str) -> str:
+def _how_often(stated: StatedAccuracy, share: str) -> str:
+    """Say what the probability of the margins is: of each, or on average."""
+    rest = f"{100.0 * (1.0 - stated.confidence):.3g}"
+    if stated.source == "posterior":
+        return (
+            f"On average about {share} of the true counts are in such an interval, more often for "
+            "some and less often for others; nothing says so of any one count. An interval need "
+            "not hold the released count itself."
+        )
+    return (
+        f"It holds with a probability of at least {share}, for each count by itself: at most about "
+        f"{rest} counts in a hundred are farther off."
+    )
+
+
+def _sum(total: SumInterval, share: str, source: Source) -> str:
     of = f"{total.name}, the sum of {_listed(total.nodes)}: {total.value:,}"
     if total.lower is None or total.upper is None:
         return f"{of}; no margin of error is known."
     ends = f"from {total.lower:,} to {total.upper:,}"
+    if source == "posterior":
+        return f"{of}; the true one is likely {ends} ({share}, on average over such tables)."
     return f"{of}; the true one is {ends}, with a probability of {share}."
 
 
 def _required(certificate: Certificate) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
-    need = "Say below what you need, and see which counts have it."
+    need, unknown = "Say below what you need, and see which counts have it.", "not known"
     if certificate.accuracy.source == "none":
         need = "Without margins of error nothing tells which counts have it."
+    if certificate.accuracy.source == "posterior":
+        need = "Say below what you need, and see which counts are likely to have it."
+        unknown = "not known before the release was made"
     if not asked:
         return f"The plan states no accuracy that a release must reach. {need}"
-    told = {None: "not known", True: "yes", False: "no"}
+    told = {None: unknown, True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {told[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {need}"
 

@@ -1,0 +1,291 @@
+"""Intervals of releases conditioned on bounds: the posterior of their table, and nothing else."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import duckdb
+import numpy as np
+import pytest
+from city import make_city
+
+import congenial as cg
+from congenial import files, table_posterior
+from congenial.accuracy import UNKNOWN, levels, margins
+from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.explain import as_text, explain
+from congenial.intervals import intervals
+from congenial.model import build_model
+from congenial.plan import read_plan
+from congenial.published_checks import check_intervals
+from congenial.release import release
+from congenial.report.write import report
+from congenial.verify import verify
+
+ASKED = """
+confidence = 0.8
+simultaneous = true
+required = { zone = 50 }
+sums = { north = ["Arden"], odd = ["1", "3", "5"], everything = ["City"] }
+"""
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    """Return a directory with a release conditioned on bounds."""
+    place = tmp_path_factory.mktemp("bounded")
+    plan = read_plan(make_city(place, accuracy=ASKED))
+    release(plan, place / "out", base=place)
+    return place
+
+
+@pytest.fixture
+def spoilt(pristine, tmp_path):
+    """Return a release of its own to spoil."""
+    return shutil.copytree(pristine / "out", tmp_path / "out")
+
+
+def failed(directory):
+    return [check.name for check in verify(directory) if not check.passed]
+
+
+def column(directory, name):
+    return files.read_tables(directory)[1].column(name)
+
+
+def test_the_columns_are_the_posterior_that_a_reader_has(pristine):
+    read = cg.read_release(pristine / "out")
+    law = read.posterior("negative-binomial")
+    found = law.summary(1.0 - 0.8)
+    assert column(pristine / "out", "lower") == found.lower.tolist()
+    assert column(pristine / "out", "upper") == found.upper.tolist()
+    stated = read.certificate.accuracy
+    assert stated.source == "posterior" and "on average" in stated.told
+    assert "at least 80%" in stated.told and "none is proved" in stated.told
+    assert [v.margin for v in stated.levels] == [0, None, None]
+    assert failed(pristine / "out") == []
+
+
+def test_sums_and_levels_hold_by_draws_of_the_posterior_that_they_were_not_made_of(pristine):
+    read = cg.read_release(pristine / "out")
+    law = read.posterior("negative-binomial")
+    draws, size = law.sample(20_000, cg.seeded(77)), 20_000
+    slack = 5.0 * np.sqrt(0.16 / size)
+    low, high = (np.array(column(pristine / "out", f"level_{end}")) for end in ("lower", "upper"))
+    for depth in range(3):
+        here = read.tree.level == depth
+        held = ((low <= draws) & (draws <= high))[:, here].all(axis=1).mean()
+        assert held >= 0.8 - slack
+    north, odd, everything = read.certificate.accuracy.sums
+    at = read.tree.find("Arden")
+    own = column(pristine / "out", "lower")[at], column(pristine / "out", "upper")[at]
+    assert (north.lower, north.upper) == own
+    assert everything.lower == everything.upper == everything.value == read.value("City")
+    total = draws[:, [read.tree.find(name) for name in ("1", "3", "5")]].sum(axis=1)
+    assert odd.value == sum(read.value(name) for name in ("1", "3", "5"))
+    assert np.mean((odd.lower <= total) & (total <= odd.upper)) >= 0.8 - slack
+    inside = (odd.lower < total) & (total < odd.upper)
+    assert np.mean(inside) < 0.8 + slack  # not wide for nothing
+
+
+def test_a_few_counts_by_enumeration(tmp_path):
+    """Three zones, none below zero: all counts in turn, by prior and noise alone."""
+    zones, trips = {1: "Arden", 2: "Brook", 3: "Brook"}, {1: 3, 2: 0, 3: 2}
+    plan = read_plan(make_city(tmp_path, zones=zones, trips=trips))
+    release(plan, tmp_path / "out", base=tmp_path, simulate=8)
+    read = cg.read_release(tmp_path / "out")
+    prior = read.posterior("negative-binomial").prior
+    tree, total = read.tree, read.value("City")
+    order = [int(np.flatnonzero(tree.leaves == tree.find(k))[0]) for k in ("1", "2", "3")]
+    cells = [(i, k, total - i - k) for i in range(total + 1) for k in range(total + 1 - i)]
+    leaves = np.empty((len(cells), 3), dtype=np.int64)
+    leaves[:, order] = cells
+    x = tree.roll_up(leaves)
+    scales = read.model.mechanism.scales
+    log = np.array([prior.log_pmf(row).sum() for row in leaves])
+    log -= (np.abs(x - read.values) / scales)[:, 1:].sum(axis=1)
+    weights = np.exp(log - log.max())
+    weights /= weights.sum()
+    low, high = column(tmp_path / "out", "lower"), column(tmp_path / "out", "upper")
+    for v in range(len(tree)):
+        within = weights[(low[v] <= x[:, v]) & (x[:, v] <= high[v])].sum()
+        assert within >= 0.9 - 1e-6
+        width = high[v] - low[v]
+        for first in range(total + 1):  # none that is shorter has as much
+            shorter = weights[(first <= x[:, v]) & (x[:, v] < first + width)].sum()
+            assert shorter < 0.9
+
+
+def rewrite(directory, query):
+    """Rewrite the table by a query on `t`, and certify the new digests."""
+    source, target = directory / files.PARQUET, directory / files.CSV
+    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM '{source}'")
+        connection.execute(f"COPY ({query}) TO '{source}' (FORMAT parquet)")
+        connection.execute(f"COPY ({query}) TO '{target}' (FORMAT csv, HEADER)")
+    change(directory, lambda stated: None)
+
+
+def change(directory, act):
+    path = directory / files.CERTIFICATE
+    stated = json.loads(path.read_text())
+    act(stated)
+    stated["files"] = {name: files.sha256(directory / name) for name in stated["files"]}
+    path.write_text(json.dumps(stated))
+
+
+@pytest.mark.parametrize(
+    "query",
+    [
+        "SELECT * REPLACE (CASE zone WHEN '3' THEN upper + 1 ELSE upper END AS upper) FROM t",
+        "SELECT * REPLACE (CASE zone WHEN '1' THEN lower - 1 ELSE lower END AS lower) FROM t",
+        "SELECT * REPLACE (lower + 2 AS lower, upper + 2 AS upper) FROM t",
+        "SELECT * REPLACE (level_upper + (level = 1)::INT AS level_upper) FROM t",
+        "SELECT * REPLACE (CASE zone WHEN '1' THEN NULL ELSE lower END AS lower) FROM t",
+        "SELECT * REPLACE (nullif(lower, lower) AS lower, nullif(upper, upper) AS upper) FROM t",
+    ],
+)
+def test_an_edited_end_is_found(spoilt, query):
+    rewrite(spoilt, query)
+    assert failed(spoilt) == ["intervals"]
+
+
+@pytest.mark.parametrize(
+    ("part", "value"),
+    [
+        (("source",), "law"),
+        (("source",), "none"),
+        (("told",), "Each holds its count with a probability of at least 80%."),
+        (("levels", 2, "met"), True),
+        (("levels", 2, "margin"), 3),
+        (("sums", 1, "upper"), 10_000),
+        (("sums", 0, "lower"), None),
+    ],
+)
+def test_another_statement_of_them_is_found(spoilt, part, value):
+    def put(stated):
+        place = stated["accuracy"]
+        for key in part[:-1]:
+            place = place[key]
+        place[part[-1]] = value
+
+    change(spoilt, put)
+    assert failed(spoilt) == ["intervals"]
+
+
+def test_nothing_is_known_before_a_draw_and_explain_says_so(pristine):
+    plan = read_plan(pristine / "plan.toml")
+    told = explain(plan, pristine)
+    found = told.margins
+    assert found.source == "posterior"
+    assert found.margin.tolist() == [0] + [UNKNOWN] * 9
+    assert [v.margin for v in found.sums] == [None, None, 0]
+    assert [v.met for v in told.accuracy] == [None, None, None]
+    text = as_text(told)
+    assert "given the released table, under a negative binomial prior" in text
+    assert "The sum odd: no margin is known before it is drawn." in text
+    assert "Required at zone: within ±50, no margin is known before it is drawn." in text
+
+
+def test_a_page_says_what_they_are_and_promises_no_more(spoilt, tmp_path):
+    page = report(spoilt, tmp_path / "page.html").read_text()
+    assert "Margin of error, 80% on average" in page
+    assert "On average about 80% of the true counts are in such an interval" in page
+    assert "not known before the release was made" in page
+    assert "with a probability of at least" not in page
+    assert "on average over such tables" in page
+
+
+REASONS = [
+    (UnsupportedError("tables"), "more memory or time than a release takes on"),
+    (MemoryError(), "more memory or time than a release takes on"),
+    (NumericalError("bound"), "its numerical error could not be held to the bound"),
+    (ArgumentError("prior"), "no prior can be fitted to it"),
+]
+
+
+@pytest.mark.parametrize(("error", "why"), REASONS, ids=lambda v: type(v).__name__)
+def test_what_a_posterior_cannot_give_is_empty_with_its_reason(
+    error, why, pristine, tmp_path, monkeypatch
+):
+    def refuse(*_):
+        raise error
+
+    monkeypatch.setattr(table_posterior, "posterior_of_table", refuse)
+    plan = read_plan(pristine / "plan.toml")
+    made = release(plan, tmp_path / "out", base=pristine)
+    stated = made.certificate.accuracy
+    assert stated.source == "none" and stated.told.startswith("Empty") and why in stated.told
+    assert column(tmp_path / "out", "lower")[1:] == [None] * 9
+    assert [v.lower is None for v in stated.sums] == [True, True, False]
+    assert failed(tmp_path / "out") == []
+    monkeypatch.undo()
+    # where there are intervals, none may be left out
+    assert failed(tmp_path / "out") == ["intervals"]
+
+
+def test_too_much_work_is_told_before_and_too_many_products_after(pristine, tmp_path, monkeypatch):
+    plan = read_plan(pristine / "plan.toml")
+    scale = float(build_model(plan, cg.read_release(pristine / "out").tree).levels[2].scale)
+    monkeypatch.setattr(table_posterior, "MOST_WORK", 6 * max(scale, 4.0) ** 2 + 1e-6)
+    assert explain(plan, pristine).margins.source == "posterior"
+    monkeypatch.setattr(table_posterior, "MOST_WORK", 6 * max(scale, 4.0) ** 2 - 1e-6)
+    told = explain(plan, pristine)
+    assert told.margins.source == "none" and "more work than a release does" in told.margins.told
+    release(plan, tmp_path / "many", base=pristine)
+    assert column(tmp_path / "many", "upper")[1:] == [None] * 9
+    monkeypatch.undo()
+    assert explain(plan, pristine).margins.source == "posterior"
+    monkeypatch.setattr(table_posterior, "MOST_PRODUCTS", 10.0)
+    made = release(plan, tmp_path / "wide", base=pristine)
+    assert "more memory or time" in made.certificate.accuracy.told
+
+
+def world(tmp_path, scale):
+    """Return a model of 8 boroughs of 12 zones, whose noise is so many times the plan's."""
+    zones = {i: f"B{i % 8}" for i in range(96)}
+    plan = read_plan(make_city(tmp_path, zones=zones, trips={0: 1}))
+    paths = [("City", name, str(zone)) for zone, name in zones.items()]
+    model = build_model(plan, cg.Tree.from_paths(paths))
+    noisy = cg.Additive(cg.DiscreteLaplace(model.mechanism.scales * scale), model.tree)
+    return model, cg.condition(noisy, model.invariant)
+
+
+def coverage(tmp_path, scale):
+    """Return the share of leaves whose interval holds them, over made-up cities."""
+    model, engine = world(tmp_path, scale)
+    leaves, rng = model.tree.leaves, np.random.default_rng(20_261_121)
+    found, held = margins(model), []
+    for made in range(60):
+        x = model.tree.roll_up(rng.negative_binomial(1.0, 1.0 / 41.0, leaves.size))
+        z = engine.sample(x, rng=cg.seeded(made))
+        ends = intervals(model, found, z)
+        assert ends.source == "posterior"
+        held.append(((ends.lower <= x) & (x <= ends.upper))[leaves].mean())
+    return float(np.mean(held))
+
+
+def test_they_hold_on_average_and_too_seldom_where_noise_is_wider_than_told(tmp_path):
+    """5,760 leaves: a share has a standard error of 0.004, five of which are 0.02."""
+    assert 0.87 <= coverage(tmp_path, 1.0) <= 0.93
+    assert coverage(tmp_path, 1.0 / 0.7) < 0.84
+
+
+def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'
+    for name, sections in {
+        "zone": {"privacy": privacy},
+        "gaussian": {"privacy": f'{privacy}\ndelta = 1e-6\nnoise = "discrete-gaussian"'},
+        "exact": {"invariants": 'publish_exactly = ["root", "Arden"]\nnonnegative = true'},
+    }.items():
+        (tmp_path / name).mkdir()
+        plan = read_plan(make_city(tmp_path / name, **sections))
+        release(plan, tmp_path / name / "out", base=tmp_path / name)
+        read = cg.read_release(tmp_path / name / "out")
+        found = read.posterior("negative-binomial").summary(0.1)
+        assert column(tmp_path / name / "out", "lower") == found.lower.tolist()
+        assert column(tmp_path / name / "out", "upper") == found.upper.tolist()
+        assert check_intervals(read.contents).passed
+        met = [v.margin for v in levels(read.model, margins(read.model))]
+        assert met == [0, None, None]
