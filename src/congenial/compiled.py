@@ -18,6 +18,7 @@ import numpy as np
 from congenial.conditioning.condition import condition
 from congenial.imaging.image import image
 from congenial.imaging.topdown import topdown_image
+from congenial.inference.posterior import posterior
 from congenial.invariants import bounds, consistent, exactly, nonnegative
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -165,3 +166,7 @@ def _draw_from_each(method: Method) -> None:
     total = consistent(flat) & exactly([0])
     wide = Additive(DiscreteLaplace(100.0), flat)
     condition(wide, total).sample(flat.roll_up(np.ones(3000)), rng=source)
+    # what intervals of releases under bounds are worked out by
+    law = posterior(x, whole, pinned & nonnegative(), "negative-binomial")
+    law.summary(0.1)
+    law.sample(2, source)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Literal
@@ -26,11 +25,9 @@ Ends = tuple[IntArray, IntArray]
 
 # The prior of intervals in a release: no other suits skewed counts.
 PRIOR: Literal["negative-binomial"] = "negative-binomial"
-# Work that a release takes on for its intervals: by the squared scales of the leaves, each at least
-# the least one, which the plan tells; and by products of tables, which the table tells. The first
-# allows a million leaves of scale 4, which take half a minute and 2.4 GB.
+# Work that a release takes on for its intervals, by the squared scales of its leaves, each at least
+# the least one: a million leaves of scale 4, which take about half a minute and 2.4 GB.
 MOST_WORK, LEAST_SCALE = float(1 << 24), 4.0
-MOST_PRODUCTS = float(1 << 36)
 # The seed is fixed so that intervals of sums can be worked out again.
 _SEED = 20_261_121
 
@@ -146,7 +143,6 @@ def posterior_ends(
     alpha, fixed = model.plan.accuracy.alpha, determined(model.need)
     try:
         law = posterior_of_table(model, value, PRIOR)
-        law = dataclasses.replace(law, most_products=MOST_PRODUCTS)
         each = _ends(law, alpha, value, fixed)
         together = _together(law, model, value, fixed) if model.plan.accuracy.simultaneous else None
         told = tuple(

@@ -120,13 +120,10 @@ class Posterior:
     problem : Problem
     prior : Prior or None
         None is flat.
-    most_products : float
-        Work that tables may take where there is a prior; what takes more is refused.
     """
 
     problem: Problem
     prior: Prior | None
-    most_products: float = weighted.MOST_PRODUCTS
 
     @property
     def n(self) -> int:
@@ -404,7 +401,7 @@ class Posterior:
         forest = of_tree(self.problem.tree)
         if self.prior is not None:
             weights, center = self.problem.weights(self.prior)
-            return weighted.prepare(forest, weights, most_products=self.most_products), center
+            return weighted.prepare(forest, weights), center
         flat, center = self.problem.flat()
         if any(improper_ends(forest, flat)):
             raise UnsupportedError(

@@ -40,7 +40,7 @@ _UNIT = 2.0**-53
 _STEP_UNITS = 8.0
 # Entries of all tables, 8 bytes each, and products of all sums.
 _MEMORY_LIMIT = 1 << 28
-MOST_PRODUCTS = float(1 << 38)
+_WORK_LIMIT = 1 << 38
 # Rounds of Gaussian laws fitted to the leaves under their tilts.
 _ROUNDS = 2
 # Where the decay of a product is judged, in nats below its mode.
@@ -93,15 +93,8 @@ def shared(
     return Weights(unary.at(first), a[first], b[first], base[first], zero[first], code)
 
 
-def prepare(forest: SumForest, weights: Weights, *, most_products: float = MOST_PRODUCTS) -> Tables:
+def prepare(forest: SumForest, weights: Weights) -> Tables:
     """Compile, place windows, fill and verify the messages.
-
-    Parameters
-    ----------
-    forest : SumForest
-    weights : Weights
-    most_products : float
-        Products that filling all tables may take.
 
     Raises
     ------
@@ -118,7 +111,7 @@ def prepare(forest: SumForest, weights: Weights, *, most_products: float = MOST_
     coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
     composed = np.zeros(numbers.size, dtype=np.int8)
     network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
-    own = _Own(network, weights, most_products)
+    own = _Own(network, weights)
     place = own.place()
     generous, before = _FIRST, None
     for done in range(12):
@@ -208,8 +201,8 @@ class _Filled:
 class _Own:
     """The weights of a network's classes, read from the list that they were compiled from."""
 
-    def __init__(self, network: Network, weights: Weights, most_products: float) -> None:
-        self.network, self.most_products = network, most_products
+    def __init__(self, network: Network, weights: Weights) -> None:
+        self.network = network
         v = np.maximum(network.variable, 0)
         row = network.unary.kind[v].astype(np.int64)
         self.unary = weights.unary.at(row)
@@ -256,7 +249,7 @@ class _Own:
         left, right = width[network.left] * merge, width[network.right] * merge
         work = np.minimum(width, left + right) * np.minimum(left, right)
         products = float(work.sum(dtype=np.float64))
-        if total > _MEMORY_LIMIT or products > self.most_products:
+        if total > _MEMORY_LIMIT or products > _WORK_LIMIT:
             raise UnsupportedError(
                 f"the posterior would need {total * 8 / 2**30:.1f} GiB of tables and "
                 f"{products:.0g} products; use measurements with less noise, measure inner nodes "
