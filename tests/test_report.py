@@ -212,9 +212,19 @@ def test_margins_are_called_what_they_are(place):
     equal = read(place / "equal", place / "equal.html")
     bounded = read(place / "bounded", place / "bounded.html")
     assert "A margin is exact" in equal.said and "probability of at least 90%" in equal.said
-    assert "No margin of error is known" in bounded.said and "in 90%" in bounded.said
+    assert "no margin is proved" in bounded.said and "in 90%" in bounded.said
+    assert "On average about 90%" in bounded.said and "of at least 90%" not in bounded.said
+    assert "Margin of error, 90% on average" in bounded.said
     assert "near zero tend to be too large" in bounded.said and "near zero" not in equal.said
-    assert [v is None for v in bounded.data["lower"]] == [not e for e in bounded.data["exact"]]
+    assert None not in bounded.data["lower"]
+
+
+def test_where_there_is_no_margin_the_page_says_so(tmp_path):
+    plan = make_city(tmp_path, method='name = "imaging"')
+    release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    hidden = read(tmp_path / "out", None)
+    assert "No margin of error is known" in hidden.said and "in 90%" in hidden.said
+    assert [v is None for v in hidden.data["lower"]] == [not e for e in hidden.data["exact"]]
 
 
 ASKED = """

@@ -239,8 +239,8 @@ def _how_often(stated: StatedAccuracy, share: str) -> str:
     if stated.source == "posterior":
         return (
             f"On average about {share} of the true counts are in such an interval, more often for "
-            "some and less often for others; nothing says so of any one count. An interval need "
-            "not hold the released count itself."
+            "some and less often for others, so that it promises nothing about any one of them. "
+            "It need not hold the released count itself."
         )
     return (
         f"It holds with a probability of at least {share}, for each count by itself: at most about "
