@@ -64,7 +64,7 @@ def test_moments_of_leaves(kind, zero, center):
     w /= w.sum()
     out = np.empty((1, 4))
     columns = (inverse, center, -base, np.inf, b * r, b, base, zero, tilt)
-    priors.leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), out)
+    priors.leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), 45.0, out)
     assert out[0, 0] == pytest.approx(w @ u, rel=1e-6, abs=1e-6)
     assert out[0, 1] == pytest.approx(w @ (u - w @ u) ** 2, rel=1e-5)
     # slopes at the far ends: of prior, noise and tilt above; below, the counts end
@@ -72,6 +72,31 @@ def test_moments_of_leaves(kind, zero, center):
         assert out[0, 3] == pytest.approx(0.5 + 0.03 - math.log(b), rel=0.15)
     if center == -6.0:
         assert out[0, 2] == np.inf
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
+@pytest.mark.parametrize("zero", [0.0, 3.0, 900.0])
+@pytest.mark.parametrize(("center", "low"), [(-6.0, 0), (25.0, 0), (3000.0, 0), (25.0, 7)])
+def test_weights_of_leaves(kind, zero, center, low):
+    # shapes with a mode at 0, at the measurement, at both, and far beyond what a float holds
+    inverse = {laws.LAPLACE: 0.5, laws.GAUSSIAN: 0.02, laws.FLAT: 0.0}[kind]
+    base, tilt, size = 4.0, -0.03, 3300 if center > 1000.0 else 90
+    for mean, r in ((9.0, 0.6), (9.0, math.inf), (0.1, 2.0)):
+        b = 0.0 if r == math.inf else mean / (mean + r)
+        a = mean if r == math.inf else b * r
+        k = np.arange(low, low + size)
+        u = k - base
+        d = np.abs(u - center)
+        law = tilt * u - inverse * (d * d if kind == laws.GAUSSIAN else d)
+        steps = np.log((a + b * np.arange(low + size)) / (np.arange(low + size) + 1.0))
+        prior = np.append(0.0, np.cumsum(steps))[k]
+        logs = law + prior + np.where(k == 0, zero, 0.0)
+        out = np.empty(size)
+        lo = low - int(base)
+        top = priors.fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out)
+        assert top == pytest.approx(logs.max(), rel=1e-9, abs=1e-9)
+        assert out.max() == 1.0 == out[np.argmax(logs)]
+        np.testing.assert_allclose(out, np.exp(logs - logs.max()), rtol=1e-9, atol=1e-290)
 
 
 def measured(tree, x, scale, seed):

@@ -41,8 +41,12 @@ _STEP_UNITS = 8.0
 # Entries of all tables, 8 bytes each, and products of all sums.
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
-# Rounds of Gaussian laws fitted to the leaves under their tilts.
-_ROUNDS = 2
+# Rounds of Gaussian laws fitted to the leaves under their tilts. The first is enough where it moves
+# leaves by few of their standard deviations, in root mean square: windows are as narrow then.
+_ROUNDS, _SMALL = 2, 0.4
+# Nats below the mode where a leaf's tails are forgotten: for its moments, and for tilts, which may
+# be any.
+_FORGOTTEN, _ROUGH = 45.0, 20.0
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
 
@@ -144,10 +148,14 @@ def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
     most = _pole(weights)[rows]
     shape = unary.kind, weights.inverse, unary.center, unary.lo, unary.hi
     lists = (*shape, weights.a, weights.b, weights.base, weights.zero)
-    for _ in range(_ROUNDS):
+    for done in range(_ROUNDS):
         tilt = np.minimum(np.append(theta, 0.0)[above], most)
-        found = np.empty((at.size, 4))
-        priors.leaf_moments(*(column[rows] for column in lists), tilt, found)
+        # without tilts leaves of one weight are alike
+        which, place = np.unique(rows, return_inverse=True) if done == 0 else (rows, slice(None))
+        own = np.zeros(which.size) if done == 0 else tilt
+        found = np.empty((which.size, 4))
+        priors.leaf_moments(*(column[which] for column in lists), own, _ROUGH, found)
+        found = found[place]
         scale[at] = np.sqrt(np.maximum(found[:, 1], 1.0))
         center[at] = found[:, 0] - scale[at] ** 2 * tilt
         free = found[:, 1] > 0.0
@@ -157,7 +165,8 @@ def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
         numbers = np.arange(forest.n, dtype=np.int32)
         last = theta
         theta = tilts(forest, SharedUnary(Unary(kind, scale, center, low, high), numbers))
-        if not theta.any() or np.array_equal(theta, last):
+        moved = np.append(theta, 0.0)[above] ** 2 * found[:, 1]
+        if np.array_equal(theta, last) or moved.sum() <= _SMALL**2 * moved.size:
             break
     held = above >= 0
     np.minimum.at(theta, above[held], most[held])
@@ -229,7 +238,7 @@ class _Own:
         found = np.empty((leaf.size, 4))
         lists = (unary.kind, self.inverse, unary.center, unary.lo, unary.hi)
         own = (*lists, self.a, self.b, self.base, self.zero, tilt)
-        priors.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), found)
+        priors.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), _FORGOTTEN, found)
         mean[leaf], var[leaf] = found[:, 0], found[:, 1]
         args = unary.kind.astype(np.int64), scale.astype(np.float64), var
         rate_lo = decay_of(*args, tilt, mean - unary.lo, unary.hi - unary.center)

@@ -17,30 +17,60 @@ from congenial.kernels.laws import GAUSSIAN, LAPLACE
 from congenial.kernels.messages import UNARY, combine, working_lines
 from congenial.kernels.weights import fill_unary
 
-# Where tails are judged, and where they are forgotten: 30 and 45 nats below the mode.
-_JUDGED, _FORGOTTEN = math.exp(30.0), math.exp(45.0)
+# Where tails are judged: 30 nats below the mode.
+_JUDGED = math.exp(30.0)
 # Where weights are made smaller.
 _LARGE = 1e150
+# Nats beyond which the exponential function may overflow.
+_MANY_NATS = 700.0
 # Steps after which a tail is no longer followed.
 _MOST = 1 << 22
 
 
 @njit(inner=True)
-def _law_step(kind, inverse, center, u):
-    """Return log law(u + 1) - log law(u)."""
-    if kind == LAPLACE:
-        return inverse if u < center else -inverse
+def _law_ratios(kind, inverse, center, tilt, lo, way, out):
+    """Multiply `out` by the law's part of the ratios from lo + i to lo + i + 1, or back again.
+
+    `way` is 1 or -1. All but those of a Gaussian law are one of two numbers.
+    """
     if kind == GAUSSIAN:
-        return -inverse * (2.0 * (u - center) + 1.0)
-    return 0.0
+        for i in range(out.size):
+            step = -inverse * (2.0 * (float(lo + i) - center) + 1.0)
+            out[i] *= math.exp(way * (step + tilt))
+        return
+    slope = inverse if kind == LAPLACE else 0.0
+    rises, falls = math.exp(way * (tilt + slope)), math.exp(way * (tilt - slope))
+    mode = min(max(np.int64(math.ceil(center)) - lo, 0), out.size)
+    for i in range(mode):
+        out[i] *= rises
+    for i in range(mode, out.size):
+        out[i] *= falls
 
 
 @njit(inner=True)
-def _step(kind, inverse, center, a, b, base, zero, tilt, u):
-    """Return the log of the ratio of the weights at u + 1 and u."""
-    k = u + base
-    step = _law_step(kind, inverse, center, u) + tilt + math.log((a + b * k) / (k + 1.0))
-    return step - zero if k == 0.0 else step
+def _farthest(ratios):
+    """Return where the product of the first ratios is largest, after none of them at least.
+
+    Also the log of that product. Where products become too large or too small for a number, `e`
+    counts how often they were divided by `_LARGE`.
+    """
+    p = best = 1.0
+    e = best_e = at = 0
+    for i in range(ratios.size):
+        p *= ratios[i]
+        if e == best_e:
+            higher = p > best
+        else:
+            higher = math.log(p) - math.log(best) > (best_e - e) * math.log(_LARGE)
+        if higher:
+            best, best_e, at = p, e, i + 1
+        if p > _LARGE:
+            p /= _LARGE
+            e += 1
+        elif p < 1.0 / _LARGE:
+            p *= _LARGE
+            e -= 1
+    return at, math.log(best) + best_e * math.log(_LARGE)
 
 
 @njit(inner=True)
@@ -63,41 +93,52 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
     """Fill `out` with the weights at lo, lo + 1, ..., the largest 1; return the log of the factor.
 
     From the largest outwards each is the last one times a ratio, which is within 8 units of
-    2^-53 as it is multiplied.
+    2^-53 as it is multiplied. A count of 0 can only be the first, as none is below.
     """
     n = out.size
-    top, best, at = 0.0, 0.0, 0
+    first = float(lo) + base
+    ratios = out[: n - 1]
     for i in range(n - 1):
-        top += _step(kind, inverse, center, a, b, base, zero, tilt, float(lo + i))
-        if top > best:
-            best, at = top, i + 1
+        k = first + i
+        ratios[i] = (a + b * k) / (k + 1.0)
+    _law_ratios(kind, inverse, center, tilt, lo, 1.0, ratios)
+    at, rise = _farthest(ratios)
+    empty = first == 0.0
+    if empty and zero > rise:
+        at = 0
+    w, ratio = 1.0, out[at]
     out[at] = 1.0
     for i in range(at, n - 1):
-        u = float(lo + i)
-        k = u + base
-        out[i + 1] = out[i] * (
-            (a + b * k) / (k + 1.0) * math.exp(_law_step(kind, inverse, center, u) + tilt)
-        )
-        if k == 0.0:
-            out[i + 1] *= math.exp(-zero)
-    for i in range(at, 0, -1):
-        u = float(lo + i - 1)
-        k = u + base
-        out[i - 1] = out[i] * (
-            (k + 1.0) / (a + b * k) * math.exp(-_law_step(kind, inverse, center, u) - tilt)
-        )
-        if k == 0.0:
-            out[i - 1] *= math.exp(zero)
+        w *= ratio
+        if empty and i == 0:
+            w *= math.exp(-zero)
+        ratio = out[i + 1]
+        out[i + 1] = w
+    # the ratios of the way down are found as such, as inverses would be rounded once more
+    ratios = out[:at]
+    for i in range(at):
+        k = first + i
+        ratios[i] = (k + 1.0) / (a + b * k)
+    _law_ratios(kind, inverse, center, tilt, lo, -1.0, ratios)
+    w = 1.0
+    for i in range(at - 1, -1, -1):
+        w *= ratios[i]
+        ratios[i] = w
+    if empty and at > 0:
+        # beyond what a number can hold the product is 0 times infinity
+        out[0] = out[0] * math.exp(zero) if zero < _MANY_NATS else math.exp(zero - rise)
     u = float(lo + at)
     return _log_weight(kind, inverse, center, a, b, base, zero, tilt, u)
 
 
 @njit()
-def leaf_moments(kind, inverse, center, lo, hi, a, b, base, zero, tilt, out):
+def leaf_moments(kind, inverse, center, lo, hi, a, b, base, zero, tilt, nats, out):
     """Fill `out` (c, 4) with the mean, the variance, and the decay below and above, of each leaf.
 
-    A decay is the slope where a tail has lost some nats; inf where the support ends before.
+    A decay is the slope where a tail has lost some nats; inf where the support ends before. Tails
+    are forgotten `nats` below the mode.
     """
+    forgotten = math.exp(nats)
     far, drop = np.empty(2), np.empty(2)
     for v in range(kind.size):
         start = min(max(center[v], lo[v]), hi[v])
@@ -138,7 +179,7 @@ def leaf_moments(kind, inverse, center, lo, hi, a, b, base, zero, tilt, out):
                     if drop[side] > _JUDGED:
                         judged = True
                         out[v, 2 + side] = max(-math.log(ratio), 1e-12)
-                if w * _FORGOTTEN < best:
+                if w * forgotten < best:
                     break
                 if w > _LARGE:
                     one, w, best = one / _LARGE, w / _LARGE, best / _LARGE
