@@ -249,8 +249,9 @@ def _by_posterior(model: Model) -> str:
         f"{_share(model)} given the released table, under a negative binomial prior fitted to it, "
         "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
         "as often as that on average over counts that look like the released ones, and not for "
-        "each count: none is proved, as the error depends on the confidential counts. How often "
-        "they held is in congenial's docs/studies/coverage.md."
+        "each count: none is proved, as the error depends on the confidential counts. They hold "
+        "less often for counts and sums beside many that are near zero, whose noise goes up. How "
+        "often they held is in congenial's docs/studies/coverage.md."
     )
 
 
