@@ -217,9 +217,7 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
         out = [f"{_WHAT[stated.source]} {_how_often(stated, share)}"]
     if certificate.plan["invariants"]["nonnegative"]:
         near = "Since no count may be below zero, those near zero tend to be too large"
-        beside = (
-            ", and large counts beside many such ones too small, by more than such margins tell"
-        )
+        beside = ", and large ones beside many such too small, for which margins allow in part"
         out.append(f"{near}{beside * (stated.source == 'posterior')}.")
     out += [_sum(total, share, stated.source) for total in stated.sums]
     if certificate.plan["accuracy"]["simultaneous"] and stated.source != "none":
