@@ -9,7 +9,7 @@ from typing import cast
 import numpy as np
 import numpy.typing as npt
 
-from congenial import files
+from congenial import __version__, files
 from congenial.accuracy import margins
 from congenial.certificate import published
 from congenial.checks import Check, close, compare
@@ -129,7 +129,11 @@ def check_intervals(contents: Contents) -> Check:
         for v in told.levels
     )
     if not (all(columns) and kept):
-        return Check(name, False, "an interval is not the one that follows from what is published")
+        detail = "an interval is not the one that follows from what is published"
+        made = certificate.versions.get("congenial", "an unknown version")
+        if found.source == "posterior" and made != __version__:
+            detail += f", unless congenial {made}, which made it, fits the prior otherwise than this"
+        return Check(name, False, detail)
     if not (same and met):
         return Check(name, False, "the certificate states intervals that do not follow")
     return Check(name, True, f"every interval follows from what is published ({found.source})")
