@@ -132,7 +132,7 @@ def check_intervals(contents: Contents) -> Check:
         detail = "an interval is not the one that follows from what is published"
         made = certificate.versions.get("congenial", "an unknown version")
         if found.source == "posterior" and made != __version__:
-            detail += f", unless congenial {made}, which made it, fits the prior otherwise than this"
+            detail += f", unless congenial {made}, which made it, fits the prior otherwise"
         return Check(name, False, detail)
     if not (same and met):
         return Check(name, False, "the certificate states intervals that do not follow")
