@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 
 import numpy as np
@@ -24,26 +25,47 @@ def negative_binomial(mean, r):
 
 @pytest.mark.parametrize("gaussian", [False, True])
 def test_likelihoods_of_families(gaussian):
-    # negative, equal, overlapping and far measurements; two scales; a family of one
-    families = [[-40, -3, 0, 0, 5, 17, 150], [33], [2, 300]]
-    y = np.concatenate(families).astype(np.int64)
-    start = np.cumsum([0, *map(len, families)])
-    scale = np.where(np.arange(y.size) % 3 == 0, 2.0, 3.0)
-    inverse = 0.5 / scale**2 if gaussian else 1.0 / scale
-    reach = np.full(y.size, 60 if not gaussian else 30)
+    # negative, equal, overlapping and far measurements; two scales; a family of one; two families
+    # of one mean, which share a measurement
     mean = np.array([12.0, 20.0, 40.0])
+    families = [[-40, -3, 0, 0, 5, 17, 150], [33], [2, 300], [5, 9]]
+    of_mean = [[0, 3], [1], [2]]
     dispersions, zeros = np.array([0.05, 0.7, 30.0]), np.array([0.0, 0.3, 0.9])
-    out = np.empty((3, zeros.size, dispersions.size))
-    evidence.family_curves(start, y, inverse, gaussian, reach, mean, dispersions, zeros, out)
-    for f in range(3):
+    leaves = [[(y, 2.0 + y % 2, f) for f in fs for y in families[f]] for fs in of_mean]
+    once = [sorted({leaf[:2] for leaf in group}) for group in leaves]
+    start = np.cumsum([0, *map(len, once)])
+    number = [
+        start[g] + once[g].index(leaf[:2]) for g, group in enumerate(leaves) for leaf in group
+    ]
+    y, scale = (np.array(column) for column in zip(*itertools.chain(*once), strict=True))
+    inverse = 0.5 / scale**2 if gaussian else 1.0 / scale
+    most = 60 if not gaussian else 30
+    out = np.zeros((4, zeros.size, dispersions.size))
+    evidence.family_curves(
+        start,
+        y.astype(np.int64),
+        inverse,
+        gaussian,
+        np.full(y.size, most),
+        mean,
+        dispersions,
+        zeros,
+        np.cumsum([0, *map(len, leaves)]),
+        np.array(number),
+        np.array([leaf[2] for group in leaves for leaf in group]),
+        out,
+    )
+    for f in range(4):
+        m = mean[[f in group for group in of_mean].index(True)]
         for h, q in enumerate(zeros):
             for j, r in enumerate(dispersions):
-                p = (1.0 - q) * negative_binomial(mean[f] / (1.0 - q), r)
+                p = (1.0 - q) * negative_binomial(m / (1.0 - q), r)
                 wanted = 0.0
-                for v in range(start[f], start[f + 1]):
-                    d = np.abs(COUNTS - y[v]).astype(float)
-                    law = np.exp(-inverse[v] * (d * d if gaussian else d))
-                    near = d <= max(reach[v], -y[v])
+                for value in families[f]:
+                    d = np.abs(COUNTS - value).astype(float)
+                    width = 2.0 + value % 2
+                    law = np.exp(-0.5 * (d / width) ** 2 if gaussian else -d / width)
+                    near = d <= max(most, -value)
                     whole = (p * law)[near].sum() + q * law[0]
                     wanted += math.log(max(whole, 1e-300))
                 assert out[f, h, j] == pytest.approx(wanted, rel=1e-6, abs=1e-6)
@@ -104,10 +126,9 @@ def measured(tree, x, scale, seed):
     return mechanism.sample(x, rng=cg.seeded(seed)), mechanism, cg.consistent(tree)
 
 
-@pytest.mark.parametrize("scale", [4.0, 10.0])
-def test_shares_of_empty_leaves_pay(monkeypatch, scale):
+def test_shares_of_empty_leaves_pay(monkeypatch):
     tree, x = blocks("53067")
-    given = measured(tree, x, scale, 1)
+    given = measured(tree, x, 4.0, 1)
     found = {}
     for zeros in (fitting._ZEROS, np.zeros(1)):
         monkeypatch.setattr(fitting, "_ZEROS", zeros)

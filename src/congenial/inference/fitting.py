@@ -10,9 +10,10 @@ from congenial.imaging.project import project
 from congenial.inference.priors import Prior
 from congenial.inference.problem import Problem
 from congenial.invariants import bounds, consistent
-from congenial.kernels import evidence, laws
+from congenial.kernels import evidence, laws, moments
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 
 # Means are kept off 0, where no count could ever be seen.
@@ -20,13 +21,28 @@ _LEAST_MEAN = 0.02
 # Dispersions and shares of empty leaves that are tried.
 _DISPERSIONS = np.exp(np.linspace(np.log(0.04), np.log(100.0), 11))
 _ZEROS = np.array([0.0, 0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
+# Before anything is measured: the spread of the log of a dispersion around 0, the probability that
+# no leaf is empty besides, and how many families all this weighs as much as.
+_SPREAD, _NONE_EMPTY, _FAMILIES = 1.2, 0.8, 8.0
+# Steps of the law of shapes towards its most likely one.
+_STEPS = 30
+# Nats by which a level's measurements must be likelier with empty leaves than without.
+_PROOF = 10.0
 # Empty leaves are told from small ones where the noise is at most so much of a level's mean count:
 # beyond it measurements do not tell them, and leaves of two modes ask for very wide tables.
 _TELLS = 0.5
-# What a family's level says of it weighs as much as so many leaves.
-_ENOUGH = 12.0
+# Nats that a law falls by between empty leaves and the others, at most: beyond, it would hold all
+# counts between to be impossible, and windows find no end.
+_VALLEY = 16.0
+# The relative variance, less that of Poisson counts, up to which an uncertain mean widens a law:
+# beyond it, wider laws hold ever more leaves to be empty.
+_WIDEST = 1.0 / 0.3
+# Means of families are told apart by so many nats where shapes are compared.
+_APART = 0.05
 # Nats of noise that a likelihood is summed over.
 _NATS = 14.0
+# The variance of what nothing is known of.
+_UNKNOWN = 1e30
 
 
 def fit(problem: Problem, family: str) -> Prior:
@@ -40,95 +56,215 @@ def fit(problem: Problem, family: str) -> Prior:
     Returns
     -------
     Prior
-        The mean of each leaf is that of its siblings: what the closest tree in weighted L2 gives
-        their parent, divided among them. Dispersion and share of empty leaves of a family of
-        siblings are those of greatest marginal likelihood of their measurements, held towards
-        those of their level.
+        The mean of each leaf is that of its siblings: what is left to them on average, given all
+        measurements and the means of the other families of their level. Dispersion and share of
+        empty leaves of a family are averages over those that its measurements leave likely, held
+        towards those of its level.
 
     Notes
     -----
-    Given its parent's count a family of negative binomial counts of one dispersion is
-    Dirichlet-multinomial, whatever the mean: the mean says something only about the parent.
+    The law of shapes (dispersions and shares of empty leaves) over the families of a level is the
+    most likely one on a grid (Kiefer and Wolfowitz, 1956; Laird, 1978), with a Dirichlet prior. A
+    family's relative variance 1 / r is its mean under what its measurements leave of that law,
+    greater by what fitting the mean to the same leaves has taken from it, and by ``k v / m**2``
+    where the mean m of k leaves has variance v, up to a limit: so that the prior of their sum is no
+    narrower than what it was fitted from (Morris, 1983, on the spread of fitted parameters).
+
+    References
+    ----------
+    Kiefer and Wolfowitz (1956), "Consistency of the maximum likelihood estimator in the presence
+    of infinitely many incidental parameters", Annals of Mathematical Statistics 27.
+    Laird (1978), "Nonparametric maximum likelihood estimation of a mixing distribution", Journal of
+    the American Statistical Association 73.
+    Morris (1983), "Parametric empirical Bayes inference: theory and applications", Journal of the
+    American Statistical Association 78.
     """
-    tree, leaves = problem.tree, problem.tree.leaves
+    leaves = problem.tree.leaves
     free = leaves[~problem.pinned[leaves]]
-    _, group = np.unique(tree.parents[free], return_inverse=True)
     mean = np.full(leaves.size, _LEAST_MEAN)
+    if not free.size:
+        return Prior(mean)
+    _, group, size = np.unique(problem.tree.parents[free], return_inverse=True, return_counts=True)
     place = np.searchsorted(leaves, free)
-    of_group = _means(problem, free, group)
+    of_group, relative = _means(problem, free, group, size)
     if family == "poisson":
         mean[place] = of_group[group]
         return Prior(mean)
     dispersion, zeros = np.ones(leaves.size), np.zeros(leaves.size)
-    r, q = _shapes(problem, free, group, of_group)
+    spread, q = _shapes(problem, free, group, of_group)
+    # the mean was fitted to the same leaves, as in the variance of a sample
+    spread *= size / np.maximum(size - 1.0, 1.0)
+    r = 1.0 / np.maximum(spread, np.minimum(spread + size * relative, _WIDEST))
     mean[place] = (of_group / (1.0 - q))[group]
     dispersion[place], zeros[place] = r[group], q[group]
     return Prior(mean, dispersion, zeros)
 
 
-def _means(problem: Problem, free: Places, group: Places) -> FloatArray:
-    """Return the mean of every family of leaves: the share that it leaves to each."""
+def _means(
+    problem: Problem, free: Places, group: Places, size: Places
+) -> tuple[FloatArray, FloatArray]:
+    """Return the mean of a leaf of every family, and its relative variance.
+
+    The sum of a family is known from the measurements, and from the other families of its level as
+    draws of one normal law, and is not negative.
+    """
     tree = problem.tree
-    lo = np.where(tree.is_leaf, np.maximum(problem.lo, 0.0), problem.lo)
-    variance = problem.mechanism.noise.variances(problem.mechanism.scales)
-    weight = np.where(problem.measured, 1.0 / variance, 0.0)
     seen = problem.measured | problem.pinned
     if not seen.any():
         raise ArgumentError("nothing is measured to fit a prior from; give a Prior.")
-    whole = consistent(tree) & bounds(lo, problem.hi)
+    noise = problem.mechanism.noise.variances(problem.mechanism.scales)
+    weight = np.where(problem.measured, 1.0 / noise, 0.0)
+    lo = np.where(problem.pinned, problem.lo, -np.inf)
+    hi = np.where(problem.pinned, problem.hi, np.inf)
     values = np.where(seen, problem.y, 0).astype(np.float64)
+    whole = consistent(tree) & bounds(lo, hi)
     nearest = project(values, whole, weights=weight if weight.any() else None)
     total = np.bincount(group, weights=np.asarray(nearest, dtype=np.float64)[free])
-    count = np.bincount(group)
-    # half a person more, so that no family is sure to be empty
-    return np.asarray(np.maximum((total + 0.5) / count, _LEAST_MEAN))
+    variance = _variances(problem, free, group, noise)
+    center, spread = total.copy(), variance.copy()
+    level = np.zeros(size.size, dtype=np.int64)
+    level[group] = tree.level[free]
+    for depth in np.unique(level):
+        here = np.flatnonzero(level == depth)
+        known = here[variance[here] < _UNKNOWN]
+        if known.size > 2:
+            m, v = total[known] / size[known], variance[known] / size[known] ** 2
+            middle = max(float(m.mean()), 0.0)
+            between = float(((m - middle) ** 2).sum()) / (known.size - 1.0)
+            # as far as it may be above what it seems
+            error = np.sqrt(2.0 / (known.size - 1.0))
+            tau = max(between - v.mean(), 0.0) + error * max(between, float(v.mean()))
+            level_variance = np.maximum(tau * size[known] ** 2.0, 1e-12)
+            both = 1.0 / (1.0 / variance[known] + 1.0 / level_variance)
+            center[known] = both * (
+                total[known] / variance[known] + middle * size[known] / level_variance
+            )
+            spread[known] = both
+    unknown = spread >= _UNKNOWN
+    spread[unknown] = np.maximum(center[unknown], 1.0) ** 2 / size[unknown]
+    kind = np.full(size.size, laws.GAUSSIAN, dtype=np.int64)
+    least, most = np.zeros(size.size), np.full(size.size, np.inf)
+    found, error = np.empty(size.size), np.empty(size.size)
+    # a normal law of a spread of less than one leaves nothing but its mode
+    deviation = np.sqrt(np.maximum(spread, 0.25))
+    moments.moments(kind, deviation, center, least, most, np.zeros(size.size), found, error)
+    mean = np.maximum(found / size, _LEAST_MEAN)
+    return mean, np.minimum(spread, error) / (mean * size) ** 2
+
+
+def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray) -> FloatArray:
+    """Return the variance of each family's sum given all measurements, normal and without bounds.
+
+    Two passes (Hay et al., 2010): what the measurements below a node say of it, and what those
+    above and beside it do.
+    """
+    tree, n = problem.tree, len(problem.tree)
+    own = np.where(problem.measured, noise, _UNKNOWN)
+    own[problem.pinned] = 1e-12
+    below, sums = own.copy(), np.zeros(n)
+    levels = [np.flatnonzero(tree.level == depth) for depth in range(tree.depth)]
+    for at in reversed(levels[1:]):
+        inner = at[~tree.is_leaf[at]]
+        below[inner] = 1.0 / (1.0 / own[inner] + 1.0 / sums[inner])
+        sums += np.bincount(tree.parents[at], weights=below[at], minlength=n)
+    above = np.full(n, _UNKNOWN)
+    for at in levels[1:]:
+        parent = tree.parents[at]
+        others = np.maximum(sums[parent] - below[at], 0.0)
+        above[at] = 1.0 / (1.0 / own[parent] + 1.0 / above[parent]) + others
+    inside = np.bincount(group, weights=below[free])
+    parent = np.zeros(inside.size, dtype=np.intp)
+    parent[group] = tree.parents[free]
+    beside = np.maximum(sums[parent] - inside, 0.0)
+    outside = 1.0 / (1.0 / own[parent] + 1.0 / above[parent]) + beside
+    return np.asarray(np.minimum(1.0 / (1.0 / inside + 1.0 / outside), _UNKNOWN))
 
 
 def _shapes(
     problem: Problem, free: Places, group: Places, mean: FloatArray
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the dispersion and the share of empty leaves of every family."""
-    families = mean.size
-    level = np.zeros(families, dtype=np.int64)
+    """Return 1 / dispersion and the share of empty leaves of every family."""
+    level = np.zeros(mean.size, dtype=np.int64)
     level[group] = problem.tree.level[free]
     known = np.flatnonzero(problem.measured[free])
-    seen = np.bincount(group[known], minlength=families)
     curves = _curves(problem, free[known], group[known], mean)
+    # between two modes the law falls by its own probability of a count of 0
+    with_zeros = mean[:, None, None] / (1.0 - _ZEROS[None, :, None])
+    valley = _DISPERSIONS * np.log1p(with_zeros / _DISPERSIONS)
+    curves[(valley > _VALLEY) & (_ZEROS[None, :, None] > 0.0)] = -np.inf
     deviation = np.sqrt(problem.mechanism.noise.variances(problem.mechanism.scales))
-    r, q = np.ones(families), np.zeros(families)
+    spread, q = np.ones(mean.size), np.zeros(mean.size)
     for depth in np.unique(level):
         here = np.flatnonzero(level == depth)
-        leaves = int(seen[here].sum())
-        if leaves:
-            own = curves[here]
-            at = known[level[group[known]] == depth]
-            if np.median(deviation[free[at]]) > _TELLS * mean[group[at]].mean():
-                own[:, _DISPERSIONS.size :] = -np.inf
-            best = np.argmax(own + _ENOUGH / leaves * own.sum(axis=0), axis=1)
-            q[here] = _ZEROS[best // _DISPERSIONS.size]
-            r[here] = _DISPERSIONS[best % _DISPERSIONS.size]
-    return r, q
+        at = known[level[group[known]] == depth]
+        weights, found = _shares(curves[here, :1])
+        if at.size and np.median(deviation[free[at]]) <= _TELLS * mean[group[at]].mean():
+            more, better = _shares(curves[here])
+            if better > found + _PROOF:
+                weights = more
+        likeliest = np.argmax(weights.sum(axis=2), axis=1)
+        q[here] = _ZEROS[likeliest]
+        of_r = weights[np.arange(here.size), likeliest]
+        spread[here] = (of_r @ (1.0 / _DISPERSIONS)) / of_r.sum(axis=1)
+    return spread, q
+
+
+def _shares(curves: FloatArray) -> tuple[FloatArray, float]:
+    """Return the probability of each shape for each family, and the log likelihood of all.
+
+    Parameters
+    ----------
+    curves : ndarray of float64, shape (families, zeros, dispersions)
+    """
+    families, zeros, _ = curves.shape
+    prior = np.tile(np.exp(-0.5 * (np.log(_DISPERSIONS) / _SPREAD) ** 2), (zeros, 1))
+    prior /= prior.sum(axis=1, keepdims=True)
+    if zeros > 1:
+        prior[0] *= _NONE_EMPTY
+        prior[1:] *= (1.0 - _NONE_EMPTY) / (zeros - 1.0)
+    before = prior.ravel()
+    logs = curves.reshape(families, -1)
+    top = logs.max(axis=1)
+    likely = np.exp(logs - top[:, None])
+    share = before
+    for _ in range(_STEPS):
+        counted = share * ((1.0 / (likely @ share)) @ likely)
+        share = (counted + _FAMILIES * before) / (families + _FAMILIES)
+    weights = likely * share
+    each = weights.sum(axis=1)
+    weights /= each[:, None]
+    return weights.reshape(curves.shape), float((np.log(each) + top).sum())
 
 
 def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) -> FloatArray:
-    """Return the log marginal likelihood of each family, shape (families, shapes tried)."""
-    order = np.lexsort((problem.y[nodes], group))
-    nodes, group = nodes[order], group[order]
-    start = np.searchsorted(group, np.arange(mean.size + 1))
-    scale = problem.mechanism.scales[nodes]
+    """Return log marginal likelihoods, shape (families, zeros, dispersions).
+
+    Families whose means hardly differ share them, and leaves of the same measurement all the rest.
+    """
+    out = np.zeros((mean.size, _ZEROS.size, _DISPERSIONS.size))
+    scale, y = problem.mechanism.scales[nodes], problem.y[nodes]
+    step = np.rint(np.log(mean) / _APART).astype(np.int64)[group]
+    order = np.lexsort((scale, y, step))
+    group, scale, y, step = group[order], scale[order], y[order], step[order]
+    fresh = np.ones(order.size, dtype=np.bool_)
+    fresh[1:] = (np.diff(step) != 0) | (np.diff(y) != 0) | (np.diff(scale) != 0)
+    once = np.flatnonzero(fresh)
+    of_mean = np.unique(step)
     gaussian = problem.mechanism.noise.kind == laws.GAUSSIAN
-    inverse = 0.5 / scale**2 if gaussian else 1.0 / scale
-    reach = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale) + 4.0
-    out = np.empty((mean.size, _ZEROS.size, _DISPERSIONS.size))
+    inverse = 0.5 / scale[once] ** 2 if gaussian else 1.0 / scale[once]
+    reach = np.ceil((np.sqrt(2.0 * _NATS) if gaussian else _NATS) * scale[once]) + 4.0
     evidence.family_curves(
-        start.astype(np.int64),
-        problem.y[nodes],
+        np.append(np.searchsorted(step[once], of_mean), once.size).astype(np.int64),
+        y[once],
         inverse,
         gaussian,
         reach.astype(np.int64),
-        mean,
+        np.exp(_APART * of_mean),
         _DISPERSIONS,
         _ZEROS,
+        np.append(np.searchsorted(step, of_mean), order.size).astype(np.int64),
+        np.cumsum(fresh) - 1,
+        group.astype(np.int64),
         out,
     )
-    return out.reshape(mean.size, _ZEROS.size * _DISPERSIONS.size)
+    return out

@@ -10,6 +10,8 @@ from congenial.kernels.compiling import njit
 
 # What no likelihood falls below.
 _LEAST = 1e-300
+# Counts above which the log of a ratio of Gamma functions is taken from its first term.
+_LARGE = 1e7
 
 
 @njit(inner=True, reordered=True)
@@ -28,8 +30,11 @@ def _noise(d, inverse, gaussian):
 
 @njit(inner=True)
 def _log_pmf(k, mean, r):
-    counts = math.lgamma(k + r) - math.lgamma(r) - math.lgamma(k + 1.0)
-    return counts + k * math.log(mean / (mean + r)) - r * math.log1p(mean / r)
+    # the difference of two large values would leave few digits
+    ahead = (r - 1.0) * math.log(k + 0.5 * r) if k > _LARGE else 0.0
+    if k <= _LARGE:
+        ahead = math.lgamma(k + r) - math.lgamma(k + 1.0)
+    return ahead - math.lgamma(r) - k * math.log1p(r / mean) - r * math.log1p(mean / r)
 
 
 @njit(inner=True)
@@ -53,22 +58,26 @@ def _fill(p, first, mean, r):
 
 
 @njit()
-def family_curves(start, y, inverse, gaussian, reach, mean, dispersions, zeros, out):
-    """Fill `out` (families, zeros, dispersions) with log likelihoods of families' measurements.
+def family_curves(
+    start, y, inverse, gaussian, reach, mean, dispersions, zeros, begins, number, family, out
+):
+    """Add log likelihoods of leaves' measurements to those of their families, in `out`.
 
-    Leaves of family f are ``start[f]`` to ``start[f + 1]``, with measurements `y` in order, int64.
-    Counts have mean ``mean[f]``: a share `zeros` of them is 0, the others are negative binomial.
-    Sums run over counts within `reach` of a measurement; the noise law is 1 at its mode.
+    Leaves whose counts have mean ``mean[g]`` are ``begins[g]`` to ``begins[g + 1]``: each has the
+    measurement `number` and belongs to `family`. Measurements with this mean, each once, are
+    ``start[g]`` to ``start[g + 1]``, with values `y` in order, int64. A share `zeros` of the counts
+    is 0, the others are negative binomial. `out` has shape (families, zeros, dispersions). Sums run
+    over counts within `reach` of a measurement; the noise law is 1 at its mode.
     """
-    for f in range(start.size - 1):
-        out[f] = 0.0
-        begin = start[f]
-        while begin < start[f + 1]:
+    for g in range(start.size - 1):
+        begin = start[g]
+        log_own = np.empty((start[g + 1] - begin, zeros.size, dispersions.size))
+        while begin < start[g + 1]:
             # measurements whose sums overlap share one table of probabilities
             first = max(0, y[begin] - reach[begin])
             last = max(0, y[begin]) + reach[begin]
             widest, end = reach[begin], begin + 1
-            while end < start[f + 1] and y[end] - reach[end] <= last:
+            while end < start[g + 1] and y[end] - reach[end] <= last:
                 last = max(last, max(0, y[end]) + reach[end])
                 widest = max(widest, reach[end])
                 end += 1
@@ -78,8 +87,7 @@ def family_curves(start, y, inverse, gaussian, reach, mean, dispersions, zeros, 
             for h in range(zeros.size):
                 q = zeros[h]
                 for j in range(dispersions.size):
-                    _fill(p, first, mean[f] / (1.0 - q), dispersions[j])
-                    total = 0.0
+                    _fill(p, first, mean[g] / (1.0 - q), dispersions[j])
                     for v in range(begin, end):
                         if inverse[v] != scale or reach[v] != wide:
                             scale, wide = inverse[v], reach[v]
@@ -94,6 +102,11 @@ def family_curves(start, y, inverse, gaussian, reach, mean, dispersions, zeros, 
                         else:
                             one = p[low - first : high - first + 1]
                             own = _dot(one, law[low - y[v] + wide : high - y[v] + wide + 1])
-                        total += math.log(max((1.0 - q) * own + q * empty, _LEAST))
-                    out[f, h, j] += total
+                        whole = max((1.0 - q) * own + q * empty, _LEAST)
+                        log_own[v - start[g], h, j] = math.log(whole)
             begin = end
+        for v in range(begins[g], begins[g + 1]):
+            one, at = out[family[v]], log_own[number[v] - start[g]]
+            for h in range(zeros.size):
+                for j in range(dispersions.size):
+                    one[h, j] += at[h, j]
