@@ -8,6 +8,7 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.descend import LINK, ROOT
+from congenial.kernels.messages import largest
 
 # Columns of the summaries.
 MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY = range(8)
@@ -16,6 +17,8 @@ SUMMARIES = 8
 SIZES = 40
 # Share of a sum's law that is passed over at either end when its parts are summarised.
 _CUT = 1e-12
+# Share of a law that rounding may move.
+_SLACK = 1e-12
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
@@ -49,8 +52,16 @@ def _correlate(around, first, other, lo_other, out, lo_out, wide):
     # around[l + j + by] is at wide[l + j], so that eight rows in a row have no ends to look at
     by = lo_out + lo_other - first
     rows = (other.size + 7) // 8 * 8
-    for t in range(out.size + rows):
-        wide[t] = around[t + by] if 0 <= t + by < around.size else 0.0
+    stop = out.size + rows
+    begin = min(max(0, -by), stop)
+    end = max(begin, min(stop, around.size - by))
+    for t in range(np.uint64(begin)):
+        wide[t] = 0.0
+    to, of = np.uint64(begin), np.uint64(max(begin + by, 0))
+    for t in range(np.uint64(end - begin)):
+        wide[to + t] = around[of + t]
+    for t in range(np.uint64(end), np.uint64(stop)):
+        wide[t] = 0.0
     for l in range(out.size):
         out[l] = 0.0
     size = other.size
@@ -74,13 +85,27 @@ def _correlate(around, first, other, lo_other, out, lo_out, wide):
         )
 
 
-@njit(inner=True)
-def _held(outside, own):
-    """Return the ends, as of slices, of what holds all but a share of 2 `_CUT` of the law."""
+@njit(inner=True, reordered=True)
+def _joint(outside, own):
     total = 0.0
     for k in range(own.size):
         total += outside[k] * own[k]
-    most, begin, stop = _CUT * total, 0, own.size
+    return total
+
+
+@njit(inner=True, reordered=True)
+def _squares(p, mean):
+    """Return the sum of the weights times squared distances from `mean`."""
+    total = 0.0
+    for i in range(p.size):
+        total += p[i] * (i - mean) * (i - mean)
+    return total
+
+
+@njit(inner=True)
+def _held(outside, own):
+    """Return the ends, as of slices, of what holds all but a share of 2 `_CUT` of the law."""
+    most, begin, stop = _CUT * _joint(outside, own), 0, own.size
     below = above = 0.0
     while begin < stop - 1 and below + outside[begin] * own[begin] <= most:
         below += outside[begin] * own[begin]
@@ -89,14 +114,6 @@ def _held(outside, own):
         above += outside[stop - 1] * own[stop - 1]
         stop -= 1
     return begin, stop
-
-
-@njit(inner=True)
-def _top(p):
-    top = 0.0
-    for i in range(p.size):
-        top = max(top, p[i])
-    return top
 
 
 @njit(inner=True)
@@ -132,35 +149,36 @@ def summarise(p, lo, alpha, out):
     """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
 
     The interval has probability 1 - alpha at least; of several that are as short the one with
-    most. So has -reach .. reach.
+    most. So has -reach .. reach. Returns the sum of the weights.
     """
-    total = first = second = 0.0
+    total = first = 0.0
     for i in range(p.size):
         total += p[i]
         first += p[i] * i
     mean = first / total
-    for i in range(p.size):
-        second += p[i] * (i - mean) * (i - mean)
-    out[MEAN], out[VARIANCE] = lo + mean, second / total
-    below, median = 0.0, 0
-    for i in range(p.size):
-        below += p[i]
-        if 2.0 * below >= total:
-            median = i
-            break
-    out[MEDIAN] = lo + median
+    out[MEAN], out[VARIANCE] = lo + mean, _squares(p, mean) / total
     need = (1.0 - alpha) * total
     # each interval ends as soon as it has enough
-    inside, begin = 0.0, 0
+    below = inside = 0.0
+    begin, median = 0, -1
     shortest, most, low, high = p.size + 1, 0.0, 0, p.size - 1
     for i in range(p.size):
+        below += p[i]
         inside += p[i]
+        if median < 0 and 2.0 * below >= total:
+            median = i
+        if not inside >= need:
+            continue
         while inside - p[begin] >= need and begin < i:
             inside -= p[begin]
             begin += 1
         length = i - begin + 1
-        if inside >= need and (length < shortest or (length == shortest and inside > most)):
+        if length < shortest or (length == shortest and inside > most):
             shortest, most, low, high = length, inside, begin, i
+        # what is left is too little for an interval to begin later, and so to be as short
+        if median >= 0 and inside - p[begin] + (total - below) < need - _SLACK * total:
+            break
+    out[MEDIAN] = lo + max(median, 0)
     out[LOW], out[HIGH] = lo + low, lo + high
     zero = np.int64(-lo)
     inside, reach = 0.0, max(abs(zero), abs(p.size - 1 - zero))
@@ -173,17 +191,7 @@ def summarise(p, lo, alpha, out):
             reach = r
             break
     out[REACH] = reach
-
-
-@njit(inner=True)
-def _share(p, at):
-    """Return the share of the weights that is at one place."""
-    if at < 0 or at >= p.size:
-        return 0.0
-    total = 0.0
-    for i in range(p.size):
-        total += p[i]
-    return p[at] / total
+    return total
 
 
 @njit()
@@ -290,17 +298,19 @@ def marginals(
                         begins, stops = _held(around, table[own : own + around.size])
                     kept = around[begins:stops]
                     _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
-                top = _top(outside)
+                top = largest(outside)
                 if top > 0.0:
+                    scale = 1.0 / max(top, 1e-300)
                     for k in range(width):
-                        outside[k] /= top
+                        outside[k] *= scale
             if child < n:
                 for k in range(width):
                     law[k] = outside[k] * table[offset[c] + k]
-                summarise(law[:width], float(lo[c]), alpha, out[child])
+                total = summarise(law[:width], float(lo[c]), alpha, out[child])
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
-                out[child, EMPTY] = _share(law[:width], -base[child] - lo[c])
+                empty = -base[child] - lo[c]
+                out[child, EMPTY] = law[empty] / total if 0 <= empty < width else 0.0
                 if ends[child]:
                     stack[room_at[size] + freed[size]] = begin
                     freed[size] += 1

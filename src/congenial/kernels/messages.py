@@ -135,7 +135,7 @@ def convolve(a, b, first, out, work):
 
 
 @njit(inner=True)
-def _largest(x):
+def largest(x):
     """Return the largest of nonnegative numbers; four comparisons need not wait for one another."""
     p = q = r = s = 0.0
     fours = _U4 * np.uint64(x.size // 4)
@@ -179,7 +179,7 @@ def combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work):
         wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
         wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
         convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
-    top = power_above(_largest(out))
+    top = power_above(largest(out))
     scale = 1.0 / top
     for i in range(out.size):
         out[i] *= scale
