@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -39,6 +39,8 @@ from congenial.workload import Workload
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
+# Whole numbers up to here, and their sums of two, are floating-point numbers.
+_WHOLE = 2.0**52
 
 
 def project(
@@ -120,7 +122,25 @@ def project(
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
     need = requirements(invariant, array.size, _imposed(invariant), whole=integer is True)
     check_feasible(need, invariant, whole=integer is True)
-    return Projector(need, checked_weights(weights, need.n), norm, integer, beta).apply(array, rng)
+    made = Projector(need, checked_weights(weights, need.n), norm, integer, beta)
+    if beta is None and _obeys(need, made.weight, array):
+        # no other point is as close
+        return array.astype(np.int64) if integer else array.astype(np.float64)
+    return made.apply(array, rng)
+
+
+def _obeys(need: Requirements, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
+    """Whether whole numbers on a tree, all of them looked at, satisfy what is imposed."""
+    tree = need.tree
+    if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
+        return False
+    held = need.pinned | (need.lo == need.hi)
+    if y.dtype.kind not in "iuf" or not ((weight > 0) | held).all():
+        return False
+    real = y.astype(np.float64)
+    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE) & (need.lo <= real)).all():
+        return False
+    return bool((real <= need.hi).all()) and tree.is_consistent(real.astype(np.int64))
 
 
 def _imposed(invariant: Invariant) -> Tree | Workload | None:
