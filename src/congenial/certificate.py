@@ -21,7 +21,7 @@ from congenial.errors import ReleaseError
 from congenial.files import STAMP
 from congenial.intervals import StatedAccuracy
 from congenial.ledger.records import Debit
-from congenial.model import Model
+from congenial.model import Model, claim
 from congenial.plan import Plan
 from congenial.specification import Specification, specify
 
@@ -117,6 +117,11 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     versions: dict[str, str]
     ledger: Debited | None
 
+    @property
+    def author(self) -> str:
+        """The version that chose its words."""
+        return self.versions.get("congenial", __version__)
+
 
 def certify(
     model: Model,
@@ -166,6 +171,27 @@ def certify(
         ledger=None
         if debit is None
         else Debited(debit.entry, debit.cost.epsilon_text, debit.cost.delta_text),
+    )
+
+
+def reworded(certificate: Certificate, model: Model) -> Certificate:
+    """Say in this version's words what a certificate of another one claims.
+
+    Parameters
+    ----------
+    certificate : Certificate
+        Whose numbers `congenial.verify.verify` found to follow from its plan.
+    model : Model
+    """
+    found = claim(model, certificate.guarantee.sampler_error)
+    return msgspec.structs.replace(
+        certificate,
+        sentence=sentence(found, simulated=certificate.simulation is not None),
+        guarantee=as_claim(found),
+        published=published(model.plan),
+        specification=specify(model, found),
+        drawn=msgspec.structs.replace(certificate.drawn, route=model.engine.explain()),
+        left_out=LeftOut(model.plan.data.where, ROWS_NOT_SHOWN),
     )
 
 

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 
 import msgspec
 
+from congenial import __version__
+from congenial.fields import show
+
+# Keys of a certificate that hold words of ours, which versions may choose otherwise.
+WORDS = frozenset(
+    ("covered", "datasets", "gamma_source", "rows", "sentence", "told", "unprotected")
+)
 # Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
 TOLERANCE = 1e-12
 # The same of estimates told to three digits.
 SHOWN = 0.01
+_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
 
 
 @dataclass(frozen=True)
@@ -24,18 +32,48 @@ class Check:
     passed : bool
     detail : str
         What was found, in a sentence.
+    comparable : bool
+        False where numbers and kinds agree, and the words are another version's.
     """
 
     name: str
     passed: bool
     detail: str
+    comparable: bool = True
 
 
-def compare(name: str, what: str, found: object, stated: object) -> Check:
-    """Compare a part of the certificate with what follows from its plan."""
-    same = close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
-    text = "as it follows" if same else "the certificate states what does not follow"
-    return Check(name, same, f"{what}: {text} from the plan")
+def compare(
+    name: str, what: str, found: object, stated: object, author: str = __version__
+) -> Check:
+    """Compare a part of the certificate with what follows from its plan.
+
+    Parameters
+    ----------
+    name, what : str
+    found, stated : object
+        Plain data or structs; words of ours stand at keys in `WORDS`.
+    author : str
+        The version that wrote the certificate. Words of another one are not compared, but may hold
+        no number that ours do not.
+    """
+    ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(stated)
+    if close(ours, theirs):
+        return Check(name, True, f"{what}: as it follows from the plan")
+    if author != __version__ and close(_wordless(ours), _wordless(theirs)):
+        pairs = list(zip(_words(ours), _words(theirs), strict=True))
+        if all(_same_numbers(*pair) for pair in pairs):
+            first = next(one for one, other in pairs if one != other)
+            return otherwise_worded(name, what, first, author)
+    return Check(name, False, f"{what}: the certificate states what does not follow from the plan")
+
+
+def otherwise_worded(name: str, what: str, ours: str, author: str) -> Check:
+    """Return the check of a part whose words are another version's."""
+    told = (
+        f"{what}: follows from the plan but for its words, those of congenial {show(author)}, "
+        f"which {__version__} does not compare"
+    )
+    return Check(name, True, f"{told}; its own are {ours!r}" if ours else told, comparable=False)
 
 
 def close(one: object, other: object) -> bool:
@@ -51,8 +89,39 @@ def close(one: object, other: object) -> bool:
 
 def same_words(one: str, other: str) -> bool:
     """Whether texts agree, and numbers in them but for what rounding may do to an estimate."""
-    pattern = r"\d+(?:\.\d+)?(?:e[+-]?\d+)?"
-    numbers, others = (map(float, re.findall(pattern, text)) for text in (one, other))
-    return re.split(pattern, one) == re.split(pattern, other) and all(
+    numbers, others = (map(float, _NUMBER.findall(text)) for text in (one, other))
+    return _NUMBER.split(one) == _NUMBER.split(other) and all(
         math.isclose(a, b, rel_tol=SHOWN) for a, b in zip(numbers, others, strict=True)
     )
+
+
+def holds_numbers(text: str, *shown: str) -> bool:
+    """Whether all of some numbers stand in a text."""
+    return {*map(float, shown)} <= {*map(float, _NUMBER.findall(text))}
+
+
+def _wordless(part: object) -> object:
+    """Plain data without the words of ours in it; lists of them by whether there are any."""
+    if isinstance(part, dict):
+        return {k: bool(v) if k in WORDS else _wordless(v) for k, v in part.items()}
+    return [_wordless(v) for v in part] if isinstance(part, list | tuple) else part
+
+
+def _words(part: object) -> list[str]:
+    """Words of ours in plain data, in order."""
+    if isinstance(part, list | tuple):
+        return [text for v in part for text in _words(v)]
+    if not isinstance(part, dict):
+        return []
+    found = []
+    for key, value in part.items():
+        if key in WORDS:
+            found.append(value if isinstance(value, str) else "; ".join(value or ()))
+        else:
+            found += _words(value)
+    return found
+
+
+def _same_numbers(ours: str, theirs: str) -> bool:
+    """Whether the other words hold no number that ours do not."""
+    return {*map(float, _NUMBER.findall(theirs))} <= {*map(float, _NUMBER.findall(ours))}

@@ -42,7 +42,8 @@ def check_published(place: Path, contents: Contents) -> Check:
         told = "are missing" if wanted else "are there, and the plan publishes none"
         return Check("published", False, f"measurements {told}")
     found, stated = published(contents.plan), contents.certificate.published
-    return compare("published", "what is published from one spending", found, stated)
+    author = contents.certificate.author
+    return compare("published", "what is published from one spending", found, stated, author)
 
 
 def check_measurements(contents: Contents) -> Iterator[Check]:
@@ -117,13 +118,15 @@ def check_intervals(contents: Contents) -> Check:
     kept = found.source != "posterior" or _as_wide(found, contents)
     expected = state(model, reach, found)
     told = certificate.accuracy
-    said = (expected.confidence, expected.source, expected.told) == (
-        told.confidence,
-        told.source,
-        told.told,
+    said = compare(
+        name,
+        "what the intervals are",
+        {"confidence": expected.confidence, "source": expected.source, "told": expected.told},
+        {"confidence": told.confidence, "source": told.source, "told": told.told},
+        certificate.author,
     )
     numbers = _numbers(expected), _numbers(told)
-    same = said and _known(expected) == _known(told) and _near(*numbers, slack)
+    same = said.passed and _known(expected) == _known(told) and _near(*numbers, slack)
     met = all(
         v.met == (None if v.required is None or v.margin is None else v.margin <= v.required)
         for v in told.levels
@@ -136,6 +139,8 @@ def check_intervals(contents: Contents) -> Check:
         return Check(name, False, detail)
     if not (same and met):
         return Check(name, False, "the certificate states intervals that do not follow")
+    if not said.comparable:
+        return said
     return Check(name, True, f"every interval follows from what is published ({found.source})")
 
 

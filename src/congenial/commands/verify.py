@@ -18,7 +18,10 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What was checked; a check has a name, whether it passed, and a detail."""
+    """What was checked; a check has a name, whether it passed, a detail, and whether it compares.
+
+    Where it does not, numbers and kinds agree, and the words are another version's.
+    """
 
     directory: Path
     passed: bool
@@ -35,23 +38,28 @@ class Result:
 def command(directory: Path, ledger: Path | None) -> Answer:
     """Check the release in DIRECTORY: files, numbers and claims.
 
-    Not checked, since nothing in the directory can tell: when the release was made, by which
-    versions and which route (made, versions and drawn.route in the certificate), a simulation's
-    seed, and whether the confidential rows were counted rightly. Nothing is signed.
+    Not checked, since nothing in the directory can tell: when the release was made and by which
+    versions (made and versions in the certificate), a simulation's seed, and whether the
+    confidential rows were counted rightly. Nothing is signed. Of a release by another version the
+    numbers are checked, and its words are not compared.
     """
     with undisturbed():
         from congenial.verify import verify
     checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
-    lines = [
-        f"{'ok    ' if check.passed else 'FAILED'}  {check.name:{width}}  {check.detail}"
-        for check in checks
-    ]
+    lines = [f"{_mark(check)}  {check.name:{width}}  {check.detail}" for check in checks]
     failed = sum(not check.passed for check in checks)
-    lines.append(
-        f"{failed} of {len(checks)} checks failed; do not use this release."
-        if failed
-        else f"All {len(checks)} checks passed."
-    )
+    others = sum(not check.comparable for check in checks)
+    if failed:
+        lines.append(f"{failed} of {len(checks)} checks failed; do not use this release.")
+    else:
+        unlike = f" {others} of them compared no words, which are another version's."
+        lines.append(f"All {len(checks)} checks passed.{unlike if others else ''}")
     result = Result(directory, not failed, checks)
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)
+
+
+def _mark(check: Check) -> str:
+    if not check.passed:
+        return "FAILED"
+    return "ok    " if check.comparable else "words "

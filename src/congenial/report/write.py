@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 
 from congenial import files
-from congenial.certificate import read_certificate
+from congenial.certificate import read_certificate, reworded
 from congenial.contents import read_contents
 from congenial.errors import ReleaseError
 from congenial.plan import Plan
@@ -65,7 +66,11 @@ def report(
     say("working out margins")
     certificate = read_certificate(place / files.CERTIFICATE)
     plan = msgspec.convert(certificate.plan, Plan)
-    page = compose(read_contents(place, certificate, plan), checks)
+    contents = read_contents(place, certificate, plan)
+    if not all(check.comparable for check in checks):
+        # nothing on the page is left unchecked
+        contents = replace(contents, certificate=reworded(certificate, contents.model()))
+    page = compose(contents, checks)
     say("writing")
     _write(target, render(page).encode())
     return target

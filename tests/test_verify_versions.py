@@ -1,0 +1,135 @@
+"""Releases of another version: what they claim is checked, and its words are not compared."""
+
+from __future__ import annotations
+
+import json
+import shutil
+
+import pytest
+from city import make_city
+
+from congenial import files
+from congenial.certificate import plan_digest
+from congenial.cli import run
+from congenial.plan import read_plan
+from congenial.release import release
+from congenial.report.write import report
+from congenial.verify import verify
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    place = tmp_path_factory.mktemp("pristine")
+    plan = read_plan(make_city(place))
+    release(plan, place / "real", base=place)
+    release(plan, place / "sham", base=place, simulate=5)
+    return place
+
+
+def other(directory, to, *changes, version="0.0.9"):
+    """Return a copy by another version, changed at paths of keys."""
+    shutil.copytree(directory, to)
+    path = to / files.CERTIFICATE
+    stated = json.loads(path.read_text())
+    stated["versions"]["congenial"] = version or stated["versions"]["congenial"]
+    for *keys, last, value in changes:
+        part = stated
+        for key in keys:
+            part = part[key]
+        assert part[last] != value
+        part[last] = value
+    stated["plan_sha256"] = plan_digest(stated["plan"])
+    path.write_text(json.dumps(stated))
+    return to
+
+
+def found(directory):
+    """Return the names of the checks that fail, and of those that compare no words."""
+    checks = verify(directory)
+    unlike = {c.name for c in checks if not c.comparable}
+    return {c.name for c in checks if not c.passed}, unlike
+
+
+ROUTE = "exact sampler: by a method that was called otherwise. It took 17 operations."
+# epsilon and delta of the city's release follow in the test
+WORDS = [
+    ("route", ("drawn", "route", ROUTE)),
+    ("guarantee", ("guarantee", "covered", "the datasets of that time")),
+    ("guarantee", ("guarantee", "gamma_source", "shown")),
+    ("unprotected", ("guarantee", "unprotected", ["what is exact"])),
+    ("domain", ("specification", "domain", "datasets", "the datasets of that time")),
+    ("invariants", ("specification", "invariants", 0, "told", "integers")),
+    ("distance", ("specification", "distance", "told", "a record changes")),
+    ("measure", ("specification", "measure", "told", "by a factor")),
+    ("spending", ("specification", "budget", "gamma_source", "shown")),
+    ("published", ("published", "told", "It is the table's.")),
+    ("rule", ("left_out", "rows", "as many as there were")),
+    ("intervals", ("accuracy", "told", "There are none.")),
+]
+
+
+@pytest.mark.parametrize(("check", "change"), WORDS)
+def test_words_of_another_version_are_told_as_such(pristine, tmp_path, check, change):
+    assert found(other(pristine / "real", tmp_path / "old", change)) == (set(), {check})
+    same = other(pristine / "real", tmp_path / "same", change, version=None)
+    assert found(same) == ({check}, set())
+
+
+@pytest.mark.parametrize(
+    ("check", "change"),
+    [
+        ("guarantee", ("guarantee", "epsilon", 0.5)),
+        ("guarantee", ("guarantee", "covered", "the 12 datasets of that time")),
+        ("guarantee", ("guarantee", "covered", "")),
+        ("unprotected", ("guarantee", "unprotected", [])),
+        ("noise", ("levels", 1, "scale", 20.0)),
+        ("domain", ("specification", "domain", "public", False)),
+        ("invariants", ("specification", "invariants", 0, "kind", "sums")),
+        ("distance", ("specification", "distance", "records", 2)),
+        ("measure", ("specification", "measure", "delta", 0.0)),
+        ("spending", ("specification", "budget", "epsilon", 0.5)),
+        ("proofs", ("specification", "proofs", [])),
+        ("published", ("published", "products", [])),
+        ("route", ("drawn", "route", "by hand")),
+        ("rule", ("left_out", "rule", "zone < 3")),
+        ("rule", ("left_out", "rows", "12")),
+        ("intervals", ("accuracy", "confidence", 0.99)),
+        ("numerical error", ("drawn", "numerical_error", 0.0)),
+        ("sentence", ("sentence", "Nobody can learn anything.")),
+        ("sentence", ("sentence", "(0.1, 0)-differentially private.")),
+    ],
+)
+def test_numbers_and_kinds_of_another_version_are_checked(pristine, tmp_path, check, change):
+    assert check in found(other(pristine / "real", tmp_path / "old", change))[0]
+
+
+def reworded(directory, extra=""):
+    claim = json.loads((directory / files.CERTIFICATE).read_text())["guarantee"]
+    return f"Epsilon is {claim['epsilon']:.6g} and delta {claim['delta']:.2g}.{extra}"
+
+
+def test_a_guarantee_in_other_words_has_its_numbers(pristine, tmp_path):
+    told = reworded(pristine / "real")
+    old = other(pristine / "real", tmp_path / "old", ("sentence", told))
+    assert found(old) == (set(), {"sentence"})
+    more = reworded(pristine / "real", " It was 0.125 once.")
+    assert "sentence" in found(other(pristine / "real", tmp_path / "more", ("sentence", more)))[0]
+    # a simulation is not told as a release
+    sham = other(pristine / "sham", tmp_path / "sham", ("sentence", told))
+    assert "sentence" in found(sham)[0]
+
+
+def test_another_version_with_the_same_words_is_compared(pristine, tmp_path):
+    assert found(other(pristine / "real", tmp_path / "old")) == (set(), set())
+
+
+def test_the_command_and_the_page_speak_for_what_was_checked(pristine, tmp_path, capsys):
+    told = reworded(pristine / "real", " Anything may be learnt.")
+    old = other(pristine / "real", tmp_path / "old", ("sentence", told), version="0.0\x1b[2J")
+    assert run(["verify", str(old)]) == 0
+    out = capsys.readouterr().out
+    assert "words   sentence" in out and "1 of them compared no words" in out
+    assert "\x1b" not in out
+    page = report(old).read_text()
+    assert "Anything may be learnt" not in page
+    assert json.loads((pristine / "real" / files.CERTIFICATE).read_text())["sentence"][:60] in page
