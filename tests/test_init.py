@@ -57,7 +57,7 @@ def test_defaults_make_a_plan_that_explain_accepts(place, capsys):
     assert run("init", "rows.csv", "--yes") == 0
     said = capsys.readouterr()
     assert said.out == "Wrote plan.toml.\nNext: congenial explain plan.toml\n"
-    assert said.err.startswith("Unprotected: with the domain 'data'")
+    assert said.err.splitlines()[-1].startswith("Unprotected: with the domain 'data'")
     assert (place / "plan.toml").read_text().endswith("\n# Next: congenial explain plan.toml\n")
     plan = read_plan("plan.toml")
     assert (plan.data.source, plan.hierarchy.levels) == ("rows.csv", ("zone",))

@@ -90,7 +90,9 @@ def test_verify(place, capsys):
     code, found, _ = told(capsys, "verify", place / "out")
     assert (code, list(found["result"])) == (0, keys("verify"))
     assert found["result"]["passed"] is True
-    assert all(list(c) == ["name", "passed", "detail"] for c in found["result"]["checks"])
+    assert all(
+        list(c) == ["name", "passed", "detail", "comparable"] for c in found["result"]["checks"]
+    )
     with (place / "out/release.csv").open("a") as file:
         file.write("\n")
     code, found, _ = told(capsys, "verify", place / "out")
@@ -166,6 +168,25 @@ def test_errors_are_objects_too(tmp_path, capsys, monkeypatch, arguments, comman
     assert (ended, found["command"], found["error"]["kind"]) == (code, command, kind)
     assert found["result"] is None
     assert found["error"]["message"] in " ".join(err.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["release"], "Missing argument 'PLAN'; see congenial release --help."),
+        (["explain", "--jsn", "p"], "No such option '--jsn' (did you mean '--json'?); see"),
+        (["ledger", "shw"], "No such command 'shw' (did you mean 'show'?); see congenial ledger"),
+        (["completion"], "one of bash, zsh, fish; see congenial completion --help."),
+        (["explain", "one", "two\nlines"], "Got unexpected extra argument (two lines); see"),
+        (["compare", "p", "--public", "--total", "3"], "name different counts; give one."),
+    ],
+)
+def test_a_usage_error_is_one_sentence(tmp_path, capsys, monkeypatch, arguments, said):
+    monkeypatch.chdir(tmp_path)
+    assert cli.run(arguments) == 2
+    out, err = capsys.readouterr()
+    assert out == "" and said in err
+    assert err.startswith("Error: ") and err.endswith(".\n") and err.count("\n") == 1
 
 
 def test_an_interrupt_is_told(tmp_path, capsys, monkeypatch):

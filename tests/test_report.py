@@ -356,3 +356,16 @@ def test_mistakes_are_told_in_a_sentence(place, capsys, directory, out, told):
     said = capsys.readouterr().err
     assert told in said and said.count("\n") == 1
     assert (place / "bounded" / files.CSV).read_bytes() == before
+
+
+def test_a_requirement_that_no_level_has_takes_no_column(tmp_path):
+    required = "Required by the plan"
+    plan = make_city(tmp_path, accuracy="required = { zone = 20 }")
+    for name, wanted in (("asked", True), ("free", False)):
+        plan = plan if wanted else make_city(tmp_path)
+        release(read_plan(plan), tmp_path / name, base=tmp_path, simulate=2)
+        text = report(tmp_path / name).read_text(encoding="utf-8")
+        assert (required in text) is wanted
+        levels = text[text.index('<table id="levels">') : text.index("</table>")]
+        heads, *rows = levels.split("<tr>")[1:]
+        assert [row.count("<td") + 1 for row in rows] == [heads.count("<th")] * 3

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import csv
 import json
 import shutil
 from itertools import pairwise
@@ -251,6 +252,24 @@ def test_the_worst_pair_is_named(made, name, change, counts):
     assert all(one[1] != other[1] for one, other in pairwise(ends))
     if name == "equalities":
         assert "Arden" not in {end[1] for end in ends}
+
+
+ODD = 'St. "Anne", \u00c9t\u00e9\nand more'
+
+
+def test_odd_names_are_quoted_and_break_no_line(tmp_path):
+    zones = dict.fromkeys(ZONES, "Plain") | {1: ODD}
+    plan = make_city(tmp_path)
+    with (tmp_path / "zones.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("zone_id", "borough"), *zones.items()])
+    text = as_text(explain(read_plan(plan), tmp_path))
+    line = next(line for line in text.splitlines() if line.startswith("Worst neighbours:"))
+    assert repr(f"City/{ODD}/1") in line and "'City/Plain/" in line
+    pinned = make_city(tmp_path, invariants=f"publish_exactly = [{json.dumps(ODD)}]")
+    with (tmp_path / "zones.csv").open("w", newline="") as file:
+        csv.writer(file).writerows([("zone_id", "borough"), *zones.items()])
+    told = as_text(explain(read_plan(pinned), tmp_path))
+    assert f"the exact count of {f'City/{ODD}'!r}" in told
 
 
 def test_nodes_that_come_from_the_rows_are_not_named(made, tmp_path):

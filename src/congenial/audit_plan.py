@@ -244,8 +244,8 @@ def _told(pair: Pair, tree: Tree | None) -> str:
     if tree is None:
         return "of another size"
     change = (pair[1] - pair[0])[tree.leaves]
-    gains = ["/".join(tree.path(int(v))) for v in tree.leaves[change > 0]]
-    losses = ["/".join(tree.path(int(v))) for v in tree.leaves[change < 0]]
+    gains = [repr("/".join(tree.path(int(v)))) for v in tree.leaves[change > 0]]
+    losses = [repr("/".join(tree.path(int(v)))) for v in tree.leaves[change < 0]]
     crowd = int(pair[0][tree.leaves].sum())
     way = f"from {losses[0]} to {gains[0]}" if losses and gains else f"in {(gains + losses)[0]}"
     return f"one record {way}, {crowd:,} in all"

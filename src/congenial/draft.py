@@ -51,6 +51,8 @@ class Draft:
     lookup : Lookup, optional
     columns : mapping of str to str
         Of the rows, told in a comment.
+    guessed : tuple of str
+        Options of `congenial init` that nobody gave or was asked for; their keys are marked.
     """
 
     source: str
@@ -68,6 +70,7 @@ class Draft:
     ledger: str | None = None
     lookup: Lookup | None = None
     columns: Mapping[str, str] = field(default_factory=dict)
+    guessed: tuple[str, ...] = ()
 
 
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
@@ -143,9 +146,36 @@ def as_toml(draft: Draft, following: str) -> str:
     str
         TOML; `congenial.plan.parse_plan` reads it.
     """
-    sections = (_head(draft), _data(draft), _hierarchy(draft), _privacy(draft), _rest(draft))
+    sections = (
+        _head(draft),
+        _marked(_data(draft), draft.guessed, {"lookup": "--lookup-key", "name": "--name"}),
+        _marked(
+            _hierarchy(draft), draft.guessed, _options("root", "levels", "domain", "names_repeat")
+        ),
+        _marked(_privacy(draft), draft.guessed, _options("neighbours", "epsilon")),
+        _marked(
+            _rest(draft),
+            draft.guessed,
+            _options("publish_exactly", "nonnegative") | {"name": "--method"},
+        ),
+    )
     lines = [line for section in sections for line in (*section, "")]
     return "\n".join([*lines, f"# Next: {following}", ""])
+
+
+def _options(*keys: str) -> dict[str, str]:
+    """Options of `congenial init` by the keys that they answer."""
+    return {key: f"--{key.replace('_', '-')}" for key in keys}
+
+
+def _marked(lines: list[str], guessed: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
+    """Mark the keys of a section whose values nobody gave."""
+    return [
+        f"{line}  # guessed, not asked"
+        if options.get(line.partition(" = ")[0]) in guessed
+        else line
+        for line in lines
+    ]
 
 
 def _head(draft: Draft) -> list[str]:

@@ -15,10 +15,12 @@ from congenial.accounting.calibration import changing_levels
 from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import LevelAccuracy, Margins, levels, margins
 from congenial.data import build_tree
+from congenial.fields import show
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import seeded
 from congenial.sections import GAUSSIAN, LAPLACE
+from congenial.sources import matching
 from congenial.specification import Neighbours, worst_neighbours
 
 FloatArray = npt.NDArray[np.float64]
@@ -90,6 +92,7 @@ class Explanation:
     accuracy: tuple[LevelAccuracy, ...] = ()
     margins: Margins | None = None
     reversed: tuple[str, ...] = ()
+    missing: bool = False
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -143,6 +146,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         levels(model, reach),
         reach,
         reversed_levels(model),
+        _is_missing(plan, Path(base)),
     )
 
 
@@ -278,7 +282,7 @@ def as_text(explanation: Explanation) -> str:
         *_unused(explanation),
         *_debited(explanation),
         "",
-        f"Nothing has been spent: {_read(plan)}, and nothing was written.",
+        f"Nothing has been spent: {_read(explanation)}, and nothing was written.",
     ]
     return "\n".join(lines)
 
@@ -341,9 +345,20 @@ def _debited(explanation: Explanation) -> list[str]:
     return [f"A release is debited {cost} in {ledger}, which was not opened."]
 
 
-def _read(plan: Plan) -> str:
+def _is_missing(plan: Plan, base: Path) -> bool:
+    """Whether there is nothing where the plan says that the rows are; no file is opened."""
+    return not any(file.exists() for file in matching(base, plan.data.source))
+
+
+def _read(explanation: Explanation) -> str:
+    plan = explanation.plan
     if plan.hierarchy.domain == "data":
         return "the rows were read for the names of the nodes, which the plan leaves unprotected"
+    if explanation.missing:
+        return (
+            f"data.source is {show(plan.data.source)}, and there is no such file, so give a path "
+            "that starts from the plan's directory before you release"
+        )
     return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 

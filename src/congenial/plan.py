@@ -149,25 +149,37 @@ def read_plan(path: str | Path) -> Plan:
         raise PlanError(
             f"the plan {shown} cannot be read ({reason}); give a readable TOML file."
         ) from None
-    return parse_plan(text)
+    return parse_plan(text, shown)
 
 
-def parse_plan(text: str) -> Plan:
+def parse_plan(text: str, shown: str = "") -> Plan:
     """Understand the text of a plan.
+
+    Parameters
+    ----------
+    text : str
+    shown : str
+        What messages call its file.
 
     Raises
     ------
     PlanError
         As `read_plan`.
     """
+    named = f"the plan {shown}".rstrip()
     try:
         raw = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
         what = " ".join(str(error).split()).rstrip(".")
-        raise PlanError(f"the plan is not valid TOML: {what}; correct it there.") from None
+        at = f"at line {max(1, len(text.splitlines()))}"
+        what = what.replace("at end of document", f"{at}, the end of the document")
+        raise PlanError(
+            f"{named} is not valid TOML: {what}; correct that line, with text in quotes and "
+            "each key once."
+        ) from None
     except (ValueError, RecursionError):  # numbers of thousands of digits, brackets as deep
         raise PlanError(
-            "the plan is not valid TOML: a value is too long or too deeply nested; shorten it."
+            f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
     fit(raw, Plan, examples=_EXAMPLES)
     plan: Plan = msgspec.convert(raw, Plan)

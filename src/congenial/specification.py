@@ -289,4 +289,4 @@ def _budget(model: Model, guarantee: Guarantee) -> Budget:
 
 
 def _shown(path: NodePath) -> str:
-    return "/".join(path)
+    return repr("/".join(path))

@@ -93,7 +93,7 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
     """
 
     def path(node: int) -> str:
-        return "/".join(tree.path(node))
+        return _on_a_line("/".join(tree.path(node)))
 
     out: list[str] = []
     for depth, level in enumerate(levels):
@@ -102,7 +102,7 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
             continue
         if exact[here].all():
             out.append(
-                f"the exact count of {tree.names[int(here[0])]}"
+                f"the exact count of {_on_a_line(tree.names[int(here[0])])}"
                 if here.size == 1
                 else f"the exact counts of all {here.size} nodes of level {level}"
             )
@@ -111,6 +111,11 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
         whole = f"all {here.size} nodes of level {level}" if same[here].all() else ""
         out += _told("count", f"nodes of level {level}", here[same[here]], path, whole)
     return out
+
+
+def _on_a_line(name: str) -> str:
+    """Keep a name of several lines or invisible signs from breaking a sentence."""
+    return name if name.isprintable() else repr(name)
 
 
 def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]:

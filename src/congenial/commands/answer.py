@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -108,8 +109,13 @@ def show_failure(
     as_json : bool
     """
     if isinstance(error, click.ClickException):
-        error.show()
-        code, failure = error.exit_code, Failure("UsageError", error.format_message())
+        if isinstance(error, click.exceptions.NoArgsIsHelpError):
+            error.show()
+            told = error.format_message()
+        else:
+            told = _usage(error, name)
+            click.echo(f"Error: {told}", err=True)
+        code, failure = error.exit_code, Failure("UsageError", told)
     elif error is not None:
         click.echo(f"Error: {error}", err=True)
         code, failure = UNUSABLE, Failure(type(error).__name__, str(error))
@@ -119,6 +125,20 @@ def show_failure(
     if as_json:
         _print(Output(FORMAT, name, code, failure, None))
     return code
+
+
+def _usage(error: click.ClickException, name: str) -> str:
+    """Say in one sentence what was wrong with a command's words."""
+    told = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
+    told = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", told)
+    told = told.replace(". Choose from: ", ", one of ")
+    # ours name a remedy after a semicolon
+    return f"{told}." if ";" in told else f"{told}; see {_help_of(error, name)}."
+
+
+def _help_of(error: click.ClickException, name: str) -> str:
+    context = error.ctx if isinstance(error, click.UsageError) else None
+    return f"{f'congenial {name}'.strip() if context is None else context.command_path} --help"
 
 
 def wants_json(arguments: Sequence[str]) -> bool:

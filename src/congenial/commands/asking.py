@@ -6,7 +6,7 @@ import csv
 import json
 import shutil
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any, TypeVar
 
 import click
@@ -36,9 +36,17 @@ class Question:
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`."""
+    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`.
+
+    Attributes
+    ----------
+    yes : bool
+    taken : dict of str to str
+        What was taken without asking, by option; filled as questions come.
+    """
 
     yes: bool
+    taken: dict[str, str] = field(default_factory=dict)
 
     def ask(
         self,
@@ -64,6 +72,8 @@ class Asker:
             If the option's value is none of the answers, or the input ends.
         """
         if given is not None or self.yes:
+            if given is None:
+                self.taken[question.option] = default
             try:
                 return understand(default if given is None else str(given))
             except click.UsageError as error:

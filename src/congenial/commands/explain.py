@@ -36,6 +36,7 @@ class Result:
     debit: dict[str, str] | None
     accuracy: tuple[LevelAccuracy, ...]
     intervals: str
+    source_missing: bool
 
 
 @click.command("explain", cls=Command)
@@ -69,5 +70,6 @@ def command(plan: Path) -> Answer:
         debit,
         found.accuracy,
         "" if found.margins is None else found.margins.told,
+        found.missing,
     )
     return Answer(result, as_text(found))

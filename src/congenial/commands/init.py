@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import shlex
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -19,12 +20,16 @@ from congenial.errors import PlanError
 
 @dataclass(frozen=True)
 class Result:
-    """The plan that was written, its content, and the command that comes next."""
+    """The plan that was written, its content, and the command that comes next.
+
+    `guessed` are the answers that nobody gave, by the names of the options.
+    """
 
     file: Path
     plan: dict[str, Any]
     columns: dict[str, str]
     next: str
+    guessed: dict[str, str]
 
 
 @click.command("init", cls=Command)
@@ -76,7 +81,8 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
         from congenial.draft import as_toml
         from congenial.plan import parse_plan
     _check_target(out, overwrite)
-    draft = ask_all(Asker(yes), data, out, given)
+    asker = Asker(yes)
+    draft = replace(ask_all(asker, data, out, given), guessed=tuple(asker.taken))
     following = f"congenial explain {shlex.quote(str(out))}"
     if not following.isprintable():
         following = "congenial explain PLAN, with this file's name"
@@ -84,9 +90,24 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     plan = parse_plan(written)
     try_plan(plan, out.parent)
     _write(out, written)
-    notes = (DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()
-    result = Result(out, plain_plan(plan), dict(draft.columns), following)
+    notes = (*_guesses(asker.taken), *((DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()))
+    taken = {option.removeprefix("--"): answer for option, answer in asker.taken.items()}
+    result = Result(out, plain_plan(plan), dict(draft.columns), following, taken)
     return Answer(result, f"Wrote {out}.\nNext: {following}", notes=notes)
+
+
+def _guesses(taken: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what was taken without asking; a line that begins with the levels, which may be wrong."""
+    order = sorted(taken, key=lambda option: option != "--levels")
+    shown = [
+        f"{option} {shlex.quote(taken[option]) if taken[option].isprintable() else '...'}"
+        for option in order
+    ]
+    if not shown:
+        return ()
+    if "--levels" in taken:
+        shown[0] += " (by the columns' names)"
+    return (f"Guessed, not asked: {', '.join(shown)}; correct the plan, or give these options.",)
 
 
 def _check_target(out: Path, overwrite: bool) -> None:

@@ -240,9 +240,9 @@ class GibbsConditioned(Conditioned):
         entries, work = self.cost
         return (
             f"A sweep has {len(self.blocks)} blocks; a block holds up to {held} entries and "
-            f"draws the others exactly. By the noise alone, tables take "
-            f"{told_bytes(8.0 * entries)} and a sweep of one chain at most {work:.1e} "
-            f"multiplications ({told_time(work / RATE)})."
+            f"draws the others exactly. By the noise alone, their tables take "
+            f"{told_bytes(8.0 * entries)} and drawing them all at most {work:.1e} multiplications "
+            f"a sweep of one chain ({told_time(work / RATE)})."
         )
 
     @property

@@ -173,7 +173,9 @@
   level.addEventListener("change", choose);
   search.addEventListener("input", later(choose));
   // nothing to hold a need against
-  need.parentElement.hidden = data.lower.every((end, row) => end === null || data.exact[row]);
+  const unknown = data.lower.every((end, row) => end === null || data.exact[row]);
+  need.parentElement.hidden = unknown;
+  for (const id of ["levels", "table"]) at(id).classList.toggle("unknown", unknown);
   need.addEventListener("input", later(() => { judge(); draw(); }));
   at("controls").addEventListener("submit", (event) => { event.preventDefault(); choose(); });
   at("first").addEventListener("click", () => move(0));

@@ -23,6 +23,7 @@ def render(page: Page) -> str:
     ----------
     page : Page
     """
+    asked = any(level.required is not None for level in page.levels)
     css, js = _resource("page.css"), _resource("page.js")
     return Template(_resource("page.html")).substitute(
         css=css,
@@ -38,7 +39,8 @@ def render(page: Page) -> str:
         details=_facts(page.details),
         accuracy=_paragraphs(page.accuracy),
         margin_label=_safe(page.margin_label),
-        levels="\n".join(map(_level, page.levels)),
+        required='<th scope="col" class="number">Required by the plan</th>' if asked else "",
+        levels="\n".join(_level(level, asked=asked) for level in page.levels),
         options=_options(page),
         cite=_items(page.cite),
         reuse=_items(page.reuse),
@@ -107,7 +109,7 @@ def _options(page: Page) -> str:
     return "\n".join([*made, '<option value="all">all levels</option>'])
 
 
-def _level(level: LevelRow) -> str:
+def _level(level: LevelRow, *, asked: bool) -> str:
     margin = "not known"
     if level.exact == level.nodes:
         margin = "exact"
@@ -122,8 +124,9 @@ def _level(level: LevelRow) -> str:
     cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, shown, margin, required)
     number = " class=number"
     kinds = (number, number, "", number, number, number)
-    made = "".join(f"<td{k}>{_safe(c)}</td>" for k, c in zip(kinds, cells, strict=True))
-    return f'<tr><th scope="row">{_safe(level.name)}</th>{made}<td class="number"></td></tr>'
+    shown_cells = list(zip(kinds, cells, strict=True))[: None if asked else -1]
+    made = "".join(f"<td{k}>{_safe(c)}</td>" for k, c in shown_cells)
+    return f'<tr><th scope="row">{_safe(level.name)}</th>{made}<td class="number fits"></td></tr>'
 
 
 def _number(value: float) -> str:
