@@ -192,6 +192,29 @@ def test_likelihood_of_a_model_against_enumeration(kind, dispersion, pins):
     assert cg.log_likelihood([8, 2, 5], given, cg.Prior(mean, dispersion)) == -INF
 
 
+def test_a_release_whose_exact_counts_cannot_be_has_no_likelihood():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    noisy, model = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.Prior([2.0, 4.0], 0.7)
+    for pinned, z in ((0, [7, 2, 5]), (1, [7, 2, 5])):
+        free = cg.consistent(tree) & cg.exactly([pinned])
+        high, low = np.full(3, INF), np.full(3, -INF)
+        high[pinned] = z[pinned]
+        held = cg.condition(noisy, free & cg.bounds(low, high))
+        assert held.data_free
+        plain = cg.log_likelihood(z, cg.condition(noisy, free), model)
+        assert np.isfinite(plain) and cg.log_likelihood(z, held, model) == plain
+        high[pinned] -= 1
+        low[pinned] = -1.0
+        law = cg.condition(noisy, free & cg.bounds(low, high))
+        assert cg.log_likelihood(z, law, model) == -INF
+        with pytest.raises(ArgumentError, match="an exact count that cannot be"):
+            cg.log_likelihood_gradient(z, law, model)
+    # a model counts from 0 on
+    for pins, z in (([0], [-1, 2, -3]), ([1], [3, -1, 4]), ([0, 1], [3, 5, -2])):
+        law = cg.condition(noisy, cg.consistent(tree) & cg.exactly(pins))
+        assert cg.log_likelihood(z, law, model) == -INF
+
+
 @pytest.mark.parametrize("row", [[0, 1, -1], [1, 0, 0], [0, 1, 1]])
 def test_a_model_is_refused_where_its_counts_may_break_a_linear_condition(row):
     tree = cg.Tree.from_parents([-1, 0, 0])

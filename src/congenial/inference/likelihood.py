@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.conditioned import Conditioned
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.inference.evidence import Gradient
 from congenial.inference.posterior import Posterior
 from congenial.inference.priors import Prior
@@ -32,7 +32,7 @@ def log_likelihood(
     Returns
     -------
     float, or ndarray of float64, shape (k,)
-        -inf where the release is not possible.
+        -inf where the release is not possible, also where what it publishes exactly cannot be.
 
     Raises
     ------
@@ -115,7 +115,10 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
     """
     law = _counts_given(_checked(z, conditioned), conditioned, prior)
     if law is None:
-        raise ArgumentError("z does not add up, so that no counts give it; give a release.")
+        raise ArgumentError(
+            "no counts give z, as it does not add up or holds an exact count that cannot be; give "
+            "a release."
+        )
     return law.log_evidence_gradient()
 
 
@@ -139,7 +142,8 @@ def _counts_given(
     if not conditioned.data_free:
         raise UnsupportedError(
             "under inequalities the normaliser depends on the counts, which a model sums over; "
-            "take the measurements and congenial.posterior(...).log_evidence()."
+            "judge given counts, or take congenial.posterior(...).log_evidence() of measurements "
+            "that imaging or topdown publish."
         )
     need = conditioned.requirements
     if need.tree is None:
@@ -151,9 +155,16 @@ def _counts_given(
         )
     if not need.tree.is_consistent(released):
         return None
-    known = consistent(need.tree) & bounds(-np.inf, np.inf)
+    # the counts obey the bounds, and so does what is published of them exactly
+    known = need.settled(released)
+    if ((released < known.lo) | (released > known.hi))[need.pinned].any():
+        return None
+    imposed = consistent(need.tree) & bounds(-np.inf, np.inf)
     if need.pinned.any():
-        known = known & exactly(np.flatnonzero(need.pinned).tolist())
+        imposed = imposed & exactly(np.flatnonzero(need.pinned).tolist())
     prior.panjer(need.tree.leaves.size)
-    problem = pose(released, conditioned.mechanism, known, nonnegative_leaves=True)
+    try:
+        problem = pose(released, conditioned.mechanism, imposed, nonnegative_leaves=True)
+    except InfeasibleError:  # no counts from 0 on have the values published exactly
+        return None
     return Posterior(problem, prior)
