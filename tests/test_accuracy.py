@@ -232,7 +232,8 @@ def test_confidence_and_required_margins_are_the_plans():
 def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
     model = made((2, 3), method="imaging")
     assert simulated_releases(model) == 9_999
-    monkeypatch.setattr("congenial.accuracy.VALUES", 1_000)
+    monkeypatch.setattr("congenial.accuracy.VALUES", 99 * len(model.tree))
+    monkeypatch.setattr("congenial.accuracy.MOST_VALUES", 99 * len(model.tree))
     assert simulated_releases(model) == 0
     found = margins(model)
     assert found.source == "none" and "too many to simulate" in found.told

@@ -14,11 +14,12 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.imaging.image import Imaged
 from congenial.imaging.topdown import TopDown
 from congenial.inference.intervals import (
-    error_margin_of_sum,
     error_margins,
-    simultaneous_error_margins,
+    margins_of_sums,
+    stretched,
 )
 from congenial.inference.noise_margins import Noise, margin_of_noise_sum
+from congenial.inference.simulated import cautious_alpha
 from congenial.invariants import determined
 from congenial.model import Model
 from congenial.plan import named_nodes
@@ -32,11 +33,13 @@ Source = Literal["law", "simulation", "measurements", "posterior", "none"]
 
 # Stated for a node without a margin.
 UNKNOWN = -1
-# Simulated releases, and the largest number of values drawn for them.
-DRAWS, VALUES = 9_999, 1 << 25
-# The seed is fixed so that margins can be worked out again; this many standard errors of the
-# simulation are allowed for, so that none is too small by its luck.
-ALLOWANCE = 4.0
+# Simulated releases, those that serve where counts are many, and the largest numbers of values
+# drawn for either.
+DRAWS, FEWER = 9_999, 256
+VALUES, MOST_VALUES = 1 << 25, 1 << 27
+# The seed is fixed so that margins can be worked out again; none is too small by its luck but with
+# this probability.
+RISK = 3e-5
 _SEED = 20_261_121
 _HIDDEN = (
     "Empty, but where a count is exact: where bounds bind, the error depends on the confidential "
@@ -45,6 +48,8 @@ _HIDDEN = (
 _TOO_LARGE = (
     "a tree with so many leaves, or with so much noise, takes more work than a release does"
 )
+# Fewer simulated releases than this widen margins by a tenth or more.
+_MANY = 2_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,11 +155,14 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
 
 
 def simulated_releases(model: Model) -> int:
-    """How many releases are simulated for the margins of images; 0 where too few would be."""
-    alpha = model.plan.accuracy.alpha
-    # with fewer the allowance takes more than three quarters of alpha
-    least = math.ceil((ALLOWANCE / 0.75) ** 2 * (1.0 - alpha) / alpha)
-    draws = min(max(DRAWS, least), VALUES // len(model.tree))
+    """How many releases are simulated for the margins of images; 0 where too few would be.
+
+    The fewer, the wider the margins; they hold all the same.
+    """
+    alpha, n = model.plan.accuracy.alpha, len(model.tree)
+    # the largest of so many is a margin
+    least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
+    draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
     return draws if draws >= least else 0
 
 
@@ -179,7 +187,7 @@ def _of_law(
             if here.any():  # the union bound, which loses next to nothing
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
     draws = simulated_releases(model)
-    sums = tuple(_simulated_sum(model, engine, draws, *entry) for entry in named.items())
+    sums = _simulated_sums(model, engine, draws, named)
     return Margins(
         "law", f"{told}: under equalities alone the error has one law.", margin, together, sums
     )
@@ -193,41 +201,45 @@ def _of_images(
         many = f"Empty: {len(model.tree)} counts are too many to simulate releases of for intervals"
         return _none(model, named, f"{many} of {_share(model)}.")
     alpha = cautious(model, draws)
-    margin = error_margins(engine, alpha, size=draws, rng=seeded(_SEED))
+    source = seeded(_SEED)
+    margin = error_margins(engine, alpha, size=draws, rng=source)
     together = None
     if model.plan.accuracy.simultaneous:
         together = np.zeros_like(margin)
-        for depth in range(model.tree.depth):
-            here = np.flatnonzero(model.tree.level == depth)
-            together[here] = simultaneous_error_margins(
-                engine, here.tolist(), alpha, size=draws, rng=seeded(_SEED)
-            )
-    sums = tuple(_simulated_sum(model, engine, draws, *entry) for entry in named.items())
+        here = [np.flatnonzero(model.tree.level == depth) for depth in range(model.tree.depth)]
+        found = stretched(engine, margin, here, alpha, size=draws, rng=source)
+        together[np.concatenate(here)] = np.concatenate(found)
+    sums = _simulated_sums(model, engine, draws, named)
     told += (
         f": under equalities alone the error has one law, whose quantiles {draws:,} simulated "
-        f"releases tell, {ALLOWANCE:g} standard errors of the simulation allowed for."
+        f"releases tell, so cautiously that luck makes any one margin too small with a probability "
+        f"of {RISK:.0e} at most{'; so few make it wider' if draws < _MANY else ''}."
     )
     return Margins("simulation", told, margin, together, sums)
 
 
 def cautious(model: Model, draws: int) -> float:
-    """Alpha less what so many draws may be off by; they are one at least."""
-    alpha = model.plan.accuracy.alpha
-    return alpha - ALLOWANCE * math.sqrt(alpha * (1.0 - alpha) / draws)
+    """Alpha less what so many draws may be off by; they are as many as `simulated_releases`."""
+    found = cautious_alpha(model.plan.accuracy.alpha, draws, RISK)
+    if found is None:
+        raise AssertionError("enough releases are simulated")
+    return found
 
 
-def _simulated_sum(
+def _simulated_sums(
     model: Model,
     engine: Conditioned | Imaged | TopDown,
     draws: int,
-    name: str,
-    nodes: tuple[int, ...],
-) -> SumMargin:
-    if not draws:
-        return SumMargin(name, nodes, None)
+    named: dict[str, tuple[int, ...]],
+) -> tuple[SumMargin, ...]:
+    if not named or not draws:
+        return tuple(SumMargin(name, nodes, None) for name, nodes in named.items())
     alpha = cautious(model, draws)
-    found = error_margin_of_sum(engine, nodes, alpha, size=draws, rng=seeded(_SEED))
-    return SumMargin(name, nodes, found)
+    found = margins_of_sums(engine, list(named.values()), alpha, size=draws, rng=seeded(_SEED))
+    return tuple(
+        SumMargin(name, nodes, margin)
+        for (name, nodes), margin in zip(named.items(), found, strict=True)
+    )
 
 
 def _none(

@@ -11,7 +11,7 @@ depends on the confidential counts; publish measurements and take `congenial.pos
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -26,6 +26,7 @@ from congenial.conditioning.weights import share_noise
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
 from congenial.imaging.topdown import TopDown
+from congenial.inference.simulated import batches, largest, order_statistic, rank
 from congenial.inference.summaries import checked_alpha, summaries
 from congenial.invariants import determined
 from congenial.kernels import marginals as kernels
@@ -37,8 +38,7 @@ IntArray = npt.NDArray[np.int64]
 # Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
 # pass over all takes longer for each of them, as it does not skip those that are alike.
 _FEW, _SHARE = 64, 0.25
-# Values of simulated noise held at once, and of errors of which each node's are put in order.
-_VALUES = 1 << 24
+# Simulated errors held at once, of each node the largest.
 _MOST_ERRORS = 1 << 27
 
 Mechanism = Conditioned | Imaged | TopDown
@@ -138,14 +138,30 @@ def error_margin_of_sum(
         The true sum lies within ``released - margin`` and ``released + margin`` with probability
         1 - alpha at least, over the release and the simulation.
     """
+    return margins_of_sums(mechanism, [nodes], alpha, size=size, rng=rng)[0]
+
+
+def margins_of_sums(
+    mechanism: Mechanism,
+    sums: Sequence[Sequence[int | str]],
+    alpha: float,
+    *,
+    size: int,
+    rng: Randomness | None,
+) -> list[int]:
+    """Return `error_margin_of_sum` of each of several sums, by one simulation for all of them."""
     _check_data_free(mechanism)
-    at = find_nodes(mechanism.mechanism, mechanism.requirements, nodes)
-    if not at:
+    found = [find_nodes(mechanism.mechanism, mechanism.requirements, nodes) for nodes in sums]
+    if not all(found):
         raise ArgumentError("no node is named; give at least one.")
-    sums = _simulated(
-        mechanism, size, alpha, rng, lambda u: np.abs(u[:, at].sum(axis=1)).astype(np.float64)
-    )
-    return _whole(_order_statistic(sums, alpha))
+    parts = [
+        [np.abs(u[:, at].sum(axis=1)).astype(np.float64) for at in found]
+        for u in _draws(mechanism, size, alpha, rng)
+    ]
+    return [
+        _whole(order_statistic(np.concatenate(values), alpha))
+        for values in zip(*parts, strict=True)
+    ]
 
 
 def simultaneous_error_margins(
@@ -187,16 +203,49 @@ def simultaneous_error_margins(
         at = np.array(found, dtype=np.int64)
     if not at.size:
         raise ArgumentError("no node is named; give at least one.")
+    return stretched(mechanism, own, [at], alpha, size=size, rng=source)[0]
+
+
+def stretched(
+    mechanism: Mechanism,
+    own: IntArray,
+    groups: Sequence[IntArray],
+    alpha: float,
+    *,
+    size: int,
+    rng: Randomness | None,
+) -> list[IntArray]:
+    """Stretch nodes' own margins so that those of a group hold at once, for several groups.
+
+    Parameters
+    ----------
+    mechanism : Conditioned, Imaged or TopDown
+    own : ndarray of int64, shape (n,)
+        As `error_margins` gives them, by other randomness than `rng` will give.
+    groups : sequence of ndarray of int64
+        Indices of the nodes of each group; one simulation serves all.
+    alpha : float
+    size : int
+    rng : Randomness or None
+
+    Returns
+    -------
+    list of ndarray of int64
+        Of each group's nodes.
+    """
     # half a unit more, so that a margin of 0 stretches too
-    width = own[at] + 0.5
-    fixed = determined(mechanism.requirements)[at]
-    statistic = _simulated(
-        mechanism, size, alpha, source, lambda u: (np.abs(u[:, at]) / width).max(axis=1)
-    )
-    stretch = _order_statistic(statistic, alpha)
-    # values are whole, and rounding must not leave out those at the very end
-    reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
-    return np.where(fixed, 0, reach)
+    widths = [own[at] + 0.5 for at in groups]
+    parts = [
+        [(np.abs(u[:, at]) / width).max(axis=1) for at, width in zip(groups, widths, strict=True)]
+        for u in _draws(mechanism, size, alpha, rng)
+    ]
+    fixed, out = determined(mechanism.requirements), []
+    for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
+        stretch = order_statistic(np.concatenate(values), alpha)
+        # values are whole, and rounding must not leave out those at the very end
+        reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
+        out.append(np.where(fixed[at], 0, reach))
+    return out
 
 
 def _check_data_free(mechanism: Mechanism) -> None:
@@ -231,14 +280,14 @@ def _margins_of_images(
 ) -> IntArray:
     """Margin of every node by simulated images."""
     n = mechanism.mechanism.n
-    if isinstance(size, int | np.integer) and size * n > _MOST_ERRORS:
+    drawn = _draws(mechanism, size, alpha, rng)
+    kept = int(size) - rank(int(size), alpha) + 1
+    if kept * n > _MOST_ERRORS:
         raise ArgumentError(
-            f"size is {size}, and {n} errors of each are too many to put in order; simulate "
-            f"{_MOST_ERRORS // n} releases at most."
+            f"size is {size}, and {kept} errors of each of {n} nodes are too many to put in order; "
+            f"simulate {int(_MOST_ERRORS / n / alpha)} releases at most."
         )
-    found = _simulated(mechanism, size, alpha, rng, np.abs)
-    rank = _rank(found.shape[0], alpha) - 1
-    margin = np.array([_whole(np.partition(column, rank)[rank]) for column in found.T])
+    margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
     return np.where(determined(mechanism.requirements), 0, margin)
 
 
@@ -281,14 +330,10 @@ def _alike(
     return group
 
 
-def _simulated(
-    mechanism: Mechanism,
-    size: int,
-    alpha: float,
-    rng: Randomness | None,
-    statistic: Callable[[Any], Any],
-) -> npt.NDArray[Any]:
-    """Return a statistic of each of `size` draws of noise."""
+def _draws(
+    mechanism: Mechanism, size: int, alpha: float, rng: Randomness | None
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield the noise of `size` releases in parts, after checking what is asked."""
     checked_alpha(alpha)
     _check_data_free(mechanism)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:
@@ -296,19 +341,10 @@ def _simulated(
             f"size is {size!r}; give a number of simulated releases of at least "
             f"{int(np.ceil(1 / alpha)) - 1}."
         )
-    source, n = resolve(rng), mechanism.mechanism.n
+    n = mechanism.mechanism.n
     nothing = np.zeros(n, dtype=np.int64)
-    batch = max(1, _VALUES // n)
-    parts = [min(batch, int(size) - begin) for begin in range(0, int(size), batch)]
-    drawn = [statistic(mechanism.sample(nothing, count, source)) for count in parts]
-    return np.concatenate(drawn)
 
+    def draw(count: int, source: Randomness) -> npt.NDArray[Any]:
+        return mechanism.sample(nothing, count, source)
 
-def _order_statistic(values: FloatArray, alpha: float) -> float:
-    """Return the k-th smallest of N values with the least k of at least (1 - alpha) (N + 1)."""
-    return float(np.sort(values)[_rank(values.size, alpha) - 1])
-
-
-def _rank(size: int, alpha: float) -> int:
-    """Return k of the order statistic."""
-    return min(size, int(np.ceil((1.0 - alpha) * (size + 1) * (1.0 - 1e-15))))
+    return batches(draw, n, int(size), resolve(rng))
