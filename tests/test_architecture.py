@@ -60,7 +60,7 @@ LAYERS = (
     ("contents",),
     ("checks", "reading"),
     ("published_checks",),
-    ("verify",),
+    ("cautions", "verify"),
     ("explain",),
     ("audit_plan",),
     ("progress",),

@@ -11,16 +11,15 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.amounts import amount_of
-from congenial.accounting.calibration import changing_levels
 from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import LevelAccuracy, Margins, levels, margins
+from congenial.cautions import reversed_levels, source_missing, unused_levels
 from congenial.data import build_tree
 from congenial.fields import show
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import seeded
 from congenial.sections import GAUSSIAN, LAPLACE
-from congenial.sources import matching
 from congenial.specification import Neighbours, worst_neighbours
 
 FloatArray = npt.NDArray[np.float64]
@@ -146,44 +145,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         levels(model, reach),
         reach,
         reversed_levels(model),
-        _is_missing(plan, Path(base)),
-    )
-
-
-def unused_levels(model: Model) -> tuple[str, ...]:
-    """Levels that are measured though no neighbouring dataset changes their counts.
-
-    Substituting a record never changes the root's count, for one, so that noise there costs
-    nothing and protects nothing, and its share of epsilon is not spent.
-
-    Parameters
-    ----------
-    model : Model
-    """
-    changing = changing_levels(model.tree, model.need, model.neighbours)
-    return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
-
-
-def reversed_levels(model: Model) -> tuple[str, ...]:
-    """Levels with more names than the one below, most of whose nodes have one child.
-
-    A finer level above a coarser one looks so: a town that is said to hold one county. Two
-    attributes that cross, as counties and sexes do, do not, since each node has several children.
-
-    Parameters
-    ----------
-    model : Model
-    """
-    tree = model.tree
-    children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
-    named = [
-        len({tree.names[v] for v in np.flatnonzero(tree.level == at.depth)}) for at in model.levels
-    ]
-    lone = [float((children[tree.level == at.depth] == 1).mean()) for at in model.levels]
-    return tuple(
-        at.name
-        for at in model.levels[1:-1]
-        if named[at.depth] > named[at.depth + 1] and lone[at.depth] > 0.5
+        source_missing(plan, Path(base)),
     )
 
 
@@ -343,11 +305,6 @@ def _debited(explanation: Explanation) -> list[str]:
         return []
     cost = amount_of(guarantee.epsilon, guarantee.delta)
     return [f"A release is debited {cost} in {ledger}, which was not opened."]
-
-
-def _is_missing(plan: Plan, base: Path) -> bool:
-    """Whether there is nothing where the plan says that the rows are; no file is opened."""
-    return not any(file.exists() for file in matching(base, plan.data.source))
 
 
 def _read(explanation: Explanation) -> str:
