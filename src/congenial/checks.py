@@ -73,7 +73,7 @@ def otherwise_worded(name: str, what: str, ours: str, author: str) -> Check:
         f"{what}: follows from the plan but for its words, those of congenial {show(author)}, "
         f"which {__version__} does not compare"
     )
-    return Check(name, True, f"{told}; its own are {ours!r}" if ours else told, comparable=False)
+    return Check(name, True, f"{told}; it would say {ours!r}" if ours else told, comparable=False)
 
 
 def close(one: object, other: object) -> bool:
