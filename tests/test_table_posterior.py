@@ -157,7 +157,7 @@ def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
     assert "which made it" not in own.detail
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
-    assert "unless congenial 0.0.9, which made it, fits the prior otherwise" in other.detail
+    assert "unless congenial '0.0.9', which made it, works it out otherwise" in other.detail
 
 
 @pytest.mark.parametrize(
