@@ -8,6 +8,8 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.errors import UnsupportedError
+from congenial.inference import tables
 
 # Families of 3 leaves and more; the log of their mean is normal; counts are Poisson about gamma
 # rates of one dispersion.
@@ -101,3 +103,32 @@ def test_large_counts_have_posteriors(size, alike):
         assert np.abs(found.mean - x).max() < 120.0
         assert (found.upper - found.lower).max() < 100
         assert law.error_bound < 1e-7
+
+
+@pytest.mark.parametrize("prior", [cg.Prior(5.0, 0.5), "poisson"])
+def test_what_would_take_too_long_is_refused_at_once(prior):
+    tree = cg.Tree.from_parents([-1, *[0] * 12])
+    x = tree.roll_up(np.random.default_rng(1).gamma(1.0, 1e9, 12).astype(np.int64))
+    mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)
+    law = cg.posterior(mechanism.sample(x, rng=cg.seeded(1)), mechanism, cg.consistent(tree), prior)
+    with pytest.raises(UnsupportedError, match="a prior nearer to the measurements"):
+        law.summary()
+
+
+def test_what_many_windows_cost_is_added_up(monkeypatch):
+    monkeypatch.setattr(tables, "_MOST_CUT", 0.0)
+    monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
+    law = cg.posterior([200, 150, 60], mechanism, cg.consistent(tree), cg.Prior(90.0, 2.0))
+    with pytest.raises(UnsupportedError, match="products"):
+        law.summary()
+
+
+def test_empty_leaves_far_from_all_others_are_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(40.0), tree)
+    given = [3100, 3000, 20], mechanism, cg.consistent(tree)
+    assert cg.posterior(*given, cg.Prior(3000.0, 50.0, 0.5)).summary().lower[2] == 0
+    with pytest.raises(UnsupportedError, match="973 nats apart; give smaller dispersions"):
+        cg.posterior(*given, cg.Prior(3000.0, 500.0, 0.5)).summary()

@@ -23,6 +23,8 @@ _ROUNDS = 100
 
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
+# What a window without an end reaches to.
+_ENDLESS = 2.0**60
 # Nats over which the decay of a law in two pieces is averaged.
 _HELD = 15.0
 
@@ -154,6 +156,8 @@ def windows(
         raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
     messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
+    # windows without an end are refused for their size, which must be a number
+    lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
     return (
         np.where(used, lo, 1.0).astype(np.int64),
         np.where(used, hi, 0.0).astype(np.int64),

@@ -38,9 +38,14 @@ _FAR_WIDER = 1.4
 _UNIT = 2.0**-53
 # Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
 _STEP_UNITS = 8.0
-# Entries of all tables, 8 bytes each, and products of all sums.
+# Entries of all tables, 8 bytes each; products of all sums, in all fillings together; and the same
+# once windows were widened more often than laws of one mode need, which may be in vain.
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
+_VAIN_LIMIT = 1 << 35
+# How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: about
+# what two fillings of windows bear.
+_SPIKE = 300.0
 # Rounds of Gaussian laws fitted to the leaves under their tilts. The first is enough where it moves
 # leaves by few of their standard deviations, in root mean square: windows are as narrow then.
 _ROUNDS, _SMALL = 2, 0.4
@@ -109,6 +114,11 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     NumericalError
         If the windows cannot be verified.
     """
+    if (weights.zero > _SPIKE).any():
+        raise UnsupportedError(
+            f"the prior holds that a leaf is either empty or far from it, {weights.zero.max():.0f} "
+            "nats apart; give smaller dispersions, or no zeros."
+        )
     theta = _tilts(forest, weights)
     numbers = np.arange(weights.a.size, dtype=np.int64)
     # the kind stands for the whole weight, so that only equal ones share a class
@@ -117,9 +127,10 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
     own = _Own(network, weights)
     place = own.place()
-    generous, before = _FIRST, None
+    generous, before, spent = _FIRST, None, 0.0
     for done in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
+        spent += own.cost(lo, hi, spent, limit=_WORK_LIMIT if done < 3 else _VAIN_LIMIT)
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
             return own.tables(place, filled, before.lost(filled))
@@ -249,21 +260,37 @@ class _Own:
         messages.propagate(*shape, mean, var, support_lo, support_hi, rate_lo, rate_hi, _TAIL)
         return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
 
+    def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: int) -> float:
+        """Return the products of a filling.
+
+        Raises
+        ------
+        UnsupportedError
+            If its tables are too large, or the products too many with those `spent` before.
+        """
+        entries = float(np.maximum(hi - lo + 1.0, 0.0).sum())
+        products = float(self._work(lo, hi).sum())
+        if entries > _MEMORY_LIMIT or spent + products > limit:
+            raise UnsupportedError(
+                f"the posterior would need {entries * 8 / 2**30:.1f} GiB of tables and "
+                f"{spent + products:.0g} products; use measurements with less noise, measure "
+                "inner nodes too, give a prior nearer to the measurements, or take the flat one."
+            )
+        return products
+
+    def _work(self, lo: IntArray, hi: IntArray) -> FloatArray:
+        """Return the products of every class."""
+        network, width = self.network, np.maximum(hi - lo + 1.0, 0.0)
+        merge = network.ctype == MERGE
+        left, right = width[network.left] * merge, width[network.right] * merge
+        return np.asarray(np.minimum(width, left + right) * np.minimum(left, right))
+
     def fill(self, lo: IntArray, hi: IntArray) -> _Filled:
         """Fill all tables."""
         network, unary = self.network, self.unary
         width = np.maximum(hi - lo + 1, 0)
         total = int(width.sum())
-        merge = network.ctype == MERGE
-        left, right = width[network.left] * merge, width[network.right] * merge
-        work = np.minimum(width, left + right) * np.minimum(left, right)
-        products = float(work.sum(dtype=np.float64))
-        if total > _MEMORY_LIMIT or products > _WORK_LIMIT:
-            raise UnsupportedError(
-                f"the posterior would need {total * 8 / 2**30:.1f} GiB of tables and "
-                f"{products:.0g} products; use measurements with less noise, measure inner nodes "
-                "too, or take the flat prior."
-            )
+        work = self._work(lo, hi).astype(np.int64)
         offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         table, factor = np.empty(total), np.ones(width.size)
         powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
