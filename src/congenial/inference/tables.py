@@ -47,8 +47,9 @@ _VAIN_LIMIT = 1 << 35
 # what two fillings of windows bear.
 _SPIKE = 300.0
 # Rounds of Gaussian laws fitted to the leaves under their tilts. The first is enough where it moves
-# leaves by few of their standard deviations, in root mean square: windows are as narrow then.
-_ROUNDS, _SMALL = 2, 0.4
+# leaves by few of their standard deviations, in root mean square and at most: windows are as
+# narrow then, and hold as much.
+_ROUNDS, _SMALL, _MOST = 2, 0.4, 2.0
 # Nats below the mode where a leaf's tails are forgotten: for its moments, and for tilts, which may
 # be any.
 _FORGOTTEN, _ROUGH = 45.0, 20.0
@@ -177,7 +178,8 @@ def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
         last = theta
         theta = tilts(forest, SharedUnary(Unary(kind, scale, center, low, high), numbers))
         moved = np.append(theta, 0.0)[above] ** 2 * found[:, 1]
-        if np.array_equal(theta, last) or moved.sum() <= _SMALL**2 * moved.size:
+        small = moved.sum() <= _SMALL**2 * moved.size and not (moved > _MOST**2).any()
+        if small or np.array_equal(theta, last):
             break
     held = above >= 0
     np.minimum.at(theta, above[held], most[held])
