@@ -48,7 +48,7 @@ SHARES = (
     (
         (
             "certify.certify",
-            "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8**",
+            "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8* f8**",
         ),
         ("certify.root_loss", "f8* f8* f8*"),
         (

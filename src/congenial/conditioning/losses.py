@@ -92,14 +92,14 @@ def follow(
     """
     lo, hi, table = messages.lo, messages.hi, messages.table
     place, extent = where
-    lost, tails = np.empty(extent), np.zeros((lo.size, 4))
+    lost, even, tails = np.empty(extent), np.zeros(lo.size), np.zeros((lo.size, 4))
     width = hi - lo + 1
     crossed = np.zeros(lo.size, dtype=np.bool_)
     wide = np.array(sorted(messages.errors), dtype=np.int64)
     crossed[wide] = True
     shape = (network.ctype, network.left, network.right, network.sign)
     windows = (lo, hi, *support, messages.offset, place)
-    args = (*shape, *windows, table, messages.factor, small, crossed, lost, tails)
+    args = (*shape, *windows, table, messages.factor, small, crossed, lost, even, tails)
     done = 0
     for _, c in stretches(np.where(network.ctype == MERGE, width**2, 0), wide):
         certify.certify(done, c, *args)

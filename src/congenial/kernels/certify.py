@@ -23,18 +23,22 @@ TINY = 1e-290
 # them, -1 is the largest one.
 _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
+# Zeros at either side of what is convolved, so that every run of eight terms is whole.
+_PAD = np.uint64(8)
 
 
 @njit(inner=True)
-def _tail(table, lost, step):
-    """Return (edge, ratio) of the geometric bound beyond the last entry, going by `step`."""
-    n = table.size
+def _tail(table, at, lost, place, n, step):
+    """Return (edge, ratio) of the geometric bound beyond the last of n entries, going by `step`.
+
+    Entries begin at `at` in `table`, what they lost at `place` in `lost`.
+    """
     end = n - 1 if step > 0 else 0
-    edge = max(table[end] + lost[end], TINY)
+    edge = max(table[at + end] + lost[place + end], TINY)
     rate = -np.inf
     back = 1
     while back < n:
-        inner = table[end - step * back]
+        inner = table[at + end - step * back]
         if inner <= 0.0:
             back *= 2
             continue
@@ -48,33 +52,32 @@ def _tail(table, lost, step):
     if rate == -np.inf:
         mode = 0
         for k in range(1, n):
-            mode = k if table[k] > table[mode] else mode
-    if mode != end and table[mode] > 0.0:
-        rate = math.log(table[mode] / edge) / abs(end - mode)
+            mode = k if table[at + k] > table[at + mode] else mode
+    if mode != end and table[at + mode] > 0.0:
+        rate = math.log(table[at + mode] / edge) / abs(end - mode)
     return edge, math.exp(-rate) * (1.0 + 1e-12)
 
 
 @njit(inner=True)
-def _add_tail(out, first, down, edge, ratio, body, low_edge, low_ratio):
-    """Add to out[i] the sum over k >= 1 of edge ratio^k Y(first + i - k).
+def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio):
+    """Add to out[place + i] the sum over k >= 1 of edge ratio^k Y(first + i - k), for i below m.
 
-    Y is `body` on 0 .. n - 1, with the geometric tail (low_edge, low_ratio) before it and nothing
-    after it. If `down`, `out` and `body` are read from their ends.
+    Y is `body` on 0 .. n - 1, which begins at its entry _PAD, with the geometric tail (low_edge,
+    low_ratio) before it and nothing after it. If `down`, both are read from their ends.
     """
     if edge <= 0.0:
         return
-    n = body.size
-    last = first + out.size - 1
+    last = first + m - 1
     joint = ratio * low_ratio if low_edge > 0.0 else 0.0
     if not (joint < 1.0) or not (ratio < np.inf):
-        for i in range(out.size):
-            out[i] = np.inf
+        for i in range(m):
+            out[place + i] = np.inf
         return
     t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
-    # places of body[0] and of what belongs to it in `out`
+    # places of the first of Y and of what belongs to it in `out`
     way = ~_U0 if down else _U1
-    x = np.uint64(n - 1 if down else 0)
-    y = np.uint64(out.size - 1 if down else 0) - way * np.uint64(first)
+    x = _PAD + np.uint64(n - 1 if down else 0)
+    y = np.uint64(place + (m - 1 if down else 0)) - way * np.uint64(first)
     z, before = y, t
     for j in range(-1, first - 1, -1):
         before *= low_ratio
@@ -110,88 +113,90 @@ def _add_tail(out, first, down, edge, ratio, body, low_edge, low_ratio):
         x, y, j = x + way, y + way, j + 1
 
 
-@njit(inline="always", inner=True)
-def _lost_in_merge(a, b, lost_a, lost_b, tails_a, tails_b, first, small, inside, out, work):
-    """Add a bound on what a merge's window misses; (a * b)[first + i] belongs to out[i].
+@njit(inner=True)
+def _separate(table, at, lost, place, n, even, whole, uneven):
+    """Write table + lost from _PAD on into `whole`, lost - even into `uneven`; zeros around them.
 
-    Returns how much more is to be added to every entry. What the parts lost within their windows
-    is left out unless `inside`. `work` has four lines, as `certify` makes them.
+    Returns the sum of the first.
     """
-    whole_a, whole_b = work[0, : a.size], work[1, : b.size]
-    _add(a, lost_a, whole_a)
-    _add(b, lost_b, whole_b)
-    rest = 0.0
-    if inside:
-        # no table's entries are above 1, but for a little rounding
-        top = 1.0 + 1e-9
-        whole, left = _cross(lost_b, a, small, first, out, work[2], work[3])
-        rest += top * left
-        top += whole
-        whole, left = _cross(lost_a, whole_b, small, first, out, work[2], work[3])
-        rest += top * left
-    # upper ends against the other part read upwards, then the mirror images
-    back = a.size + b.size - 2 - (first + out.size - 1)
-    for side in range(2):
-        down = side == 1
-        begin, i, k = (back, 0, 2) if down else (first, 2, 0)
-        edge_a, ratio_a, low_a, fall_a = tails_a[i], tails_a[i + 1], tails_a[k], tails_a[k + 1]
-        edge_b, ratio_b, low_b, fall_b = tails_b[i], tails_b[i + 1], tails_b[k], tails_b[k + 1]
-        _add_tail(out, begin - a.size + 1, down, edge_a, ratio_a, whole_b, low_b, fall_b)
-        _add_tail(out, begin - b.size + 1, down, edge_b, ratio_b, whole_a, low_a, fall_a)
-    return rest
-
-
-@njit(inner=True)
-def _add(x, y, out):
-    for k in range(out.size):
-        out[k] = x[k] + y[k]
-
-
-@njit(inner=True)
-def _total(x, begin, stop):
-    """Return the sum of x[begin : stop]."""
+    for k in range(_PAD):
+        whole[k] = whole[_PAD + np.uint64(n) + k] = uneven[np.uint64(n) + k] = 0.0
+    p, q = np.uint64(at), np.uint64(place)
+    for k in range(np.uint64(n)):
+        x = lost[q + k]
+        whole[_PAD + k] = table[p + k] + x
+        uneven[k] = x - even
     out = 0.0
-    for k in range(begin, stop):
-        out += x[k]
+    for k in range(_PAD, np.uint64(n) + _PAD, np.uint64(8)):
+        out += _eight(whole, k)
     return out
 
 
-@njit(inner=True, fused=True)
-def _cross(lost, other, small, first, out, wide, row):
-    """Add (lost * other)[first + i] to out[i], but for losses of which eight are at most `small`.
+@njit(inner=True)
+def _eight(x, i):
+    """Return the sum of x[i : i + 8]."""
+    low = (x[i] + x[i + _U1]) + (x[i + _U2] + x[i + _U3])
+    return low + ((x[i + _U4] + x[i + _U5]) + (x[i + _U6] + x[i + _U7]))
 
-    Returns the sums of all losses and of those left out. `wide` and `row` are for work.
+
+@njit(inner=True, fused=True)
+def _cross(lost, size, other, n, small, first, out, place, m, rise, fall):
+    """Add (lost * other)[first + i] to out[place + i], i below m, but for parts of at most `small`.
+
+    Eight of the `size` losses are taken at a time, with what of the n entries of `other`, which
+    begin at _PAD, can bring more. Returns the sums of all losses and of those left out. `rise` and
+    `fall` are for work.
     """
-    n, m = other.size, out.size
-    rows = (lost.size + 7) // 8 * 8
-    for k in range(lost.size):
-        row[k] = lost[k]
-    for k in range(lost.size, rows):
-        row[k] = 0.0
-    # other[t - rows + first] at t, zero outside
-    for k in range(m + rows):
-        wide[k] = 0.0
-    to, of = np.uint64(max(0, rows - first)), np.uint64(max(0, first - rows))
-    for k in range(np.uint64(max(0, min(n + rows - first, m + rows) - max(0, rows - first)))):
-        wide[to + k] = other[of + k]
-    whole = rest = 0.0
-    for i in range(0, rows, 8):
-        a0, a1, a2, a3 = row[i], row[i + 1], row[i + 2], row[i + 3]
-        a4, a5, a6, a7 = row[i + 4], row[i + 5], row[i + 6], row[i + 7]
-        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+    whole = most = 0.0
+    for i in range(np.uint64(0), np.uint64(size), np.uint64(8)):
+        here = _eight(lost, i)
         whole += here
+        most = max(most, here)
+    if most <= small:
+        return whole, whole
+    # largest sum of eight entries up to each eight, and from each on
+    eights = np.uint64((n + 7) // 8)
+    top = 0.0
+    for q in range(eights):
+        here = _eight(other, _PAD + np.uint64(8) * q)
+        fall[q] = here
+        top = max(top, here)
+        rise[q] = top
+    top = 0.0
+    for q in range(eights):
+        r = eights - _U1 - q
+        top = max(top, fall[r])
+        fall[r] = top
+    rest, low, high, little = 0.0, 0, (n + 7) // 8, small / 16.0
+    for i in range(0, size, 8):
+        o = np.uint64(i)
+        a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
+        a4, a5, a6, a7 = lost[o + _U4], lost[o + _U5], lost[o + _U6], lost[o + _U7]
+        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
         if here <= small:
             rest += here
             continue
-        begin, stop = max(0, i - first), min(m, i + 7 + n - first)
-        at = np.uint64(rows - i - 7)
+        rest += little
+        if here * top <= little:
+            continue
+        while low > 0 and here * rise[low - 1] > little:
+            low -= 1
+        while here * rise[low] <= little:
+            low += 1
+        while high < (n + 7) // 8 and here * fall[high] > little:
+            high += 1
+        while here * fall[high - 1] <= little:
+            high -= 1
+        begin = max(0, i + 8 * low - first)
+        stop = min(m, i + 7 + min(8 * high, n) - first)
+        p, at = np.uint64(place), _PAD + np.uint64(first - i - 7)
         for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
             j = at + k
-            t = (a0 * wide[j + _U7] + a1 * wide[j + _U6]) + (
-                a2 * wide[j + _U5] + a3 * wide[j + _U4]
+            t = (a0 * other[j + _U7] + a1 * other[j + _U6]) + (
+                a2 * other[j + _U5] + a3 * other[j + _U4]
             )
-            u = (a4 * wide[j + _U3] + a5 * wide[j + _U2]) + (a6 * wide[j + _U1] + a7 * wide[j])
-            out[k] += t + u
+            u = (a4 * other[j + _U3] + a5 * other[j + _U2]) + (a6 * other[j + _U1] + a7 * other[j])
+            out[p + k] += t + u
     return whole, rest
 
 
@@ -214,13 +219,15 @@ def certify(
     small,
     crossed,
     lost,
+    even,
     tails,
 ):
-    """Fill `lost` and `tails` (c, 4): edge and ratio below and above each window.
+    """Fill `lost`, `even` and `tails` (c, 4): edge and ratio below and above each window.
 
-    ``lost[place[c]]`` belongs to the first entry of class c. Losses up to `small` are added up
-    instead of being followed entry by entry. Where `crossed`, what the parts of a merge lost
-    inside their windows is there already.
+    ``lost[place[c]]`` belongs to the first entry of class c, and all its losses are at least
+    ``even[c]``, which costs no convolution. Losses up to `small` are added up instead of being
+    followed entry by entry. Where `crossed`, what the parts of a merge lost inside their windows
+    is there already.
     """
     most = 0
     for c in range(begin, end):
@@ -228,51 +235,97 @@ def certify(
         if left[c] >= 0:
             a, b = left[c], right[c]
             most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
-    work = np.empty((4, 2 * most + 8))
+    # no views of arrays in what follows: counting their references takes longer than short sums
+    room = most + 16
+    whole_a, whole_b, uneven_a = np.empty(room), np.empty(room), np.empty(room)
+    uneven_b, rise, fall = np.empty(room), np.empty(room), np.empty(room)
     for c in range(begin, end):
         if lo[c] > hi[c]:
             continue
-        width = hi[c] - lo[c] + 1
-        t = table[offset[c] : offset[c] + width]
-        out = lost[place[c] : place[c] + width]
+        n, at = hi[c] - lo[c] + 1, place[c]
         a, b = left[c], right[c]
+        even[c] = 0.0
         if ctype[c] == PRODUCT:
             at_a = offset[a] + lo[c] - lo[a]
             lost_a = place[a] + lo[c] - lo[a]
-            for i in range(width):
+            for i in range(n):
                 below = sign[c] * (lo[c] + i) - lo[b]
                 x, y = table[at_a + i], table[offset[b] + below]
                 p, q = lost[lost_a + i], lost[place[b] + below]
-                out[i] = (p * (y + q) + x * q) / factor[c] + TINY
+                lost[at + i] = (p * (y + q) + x * q) / factor[c] + TINY
         elif ctype[c] == MERGE:
             wa, wb = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+            first = lo[c] - lo[a] - lo[b]
+            sum_a = _separate(table, offset[a], lost, place[a], wa, even[a], whole_a, uneven_a)
+            sum_b = _separate(table, offset[b], lost, place[b], wb, even[b], whole_b, uneven_b)
+            rest = 0.0
             if not crossed[c]:
-                for i in range(width):
-                    out[i] = 0.0
-            rest = _lost_in_merge(
-                table[offset[a] : offset[a] + wa],
-                table[offset[b] : offset[b] + wb],
-                lost[place[a] : place[a] + wa],
-                lost[place[b] : place[b] + wb],
-                tails[a],
-                tails[b],
-                lo[c] - lo[a] - lo[b],
-                small,
-                not crossed[c],
-                out,
-                work,
-            )
+                for i in range(n):
+                    lost[at + i] = 0.0
+                # no table's entries are above 1, but for a little rounding
+                top = 1.0 + 1e-9
+                all_b, left_b = _cross(
+                    uneven_b, wb, whole_a, wa, small, first, lost, at, n, rise, fall
+                )
+                all_a, left_a = _cross(
+                    uneven_a, wa, whole_b, wb, small, first, lost, at, n, rise, fall
+                )
+                rest = (top + all_a + even[a]) * left_b + even[b] * sum_a
+                rest += (top + all_b + even[b]) * left_a + even[a] * sum_b
+            # upper ends against the other part read upwards, then the mirror images
+            for side in range(2):
+                down = side == 1
+                i, k = (0, 2) if down else (2, 0)
+                begins = wa + wb - 1 - first - n if down else first
+                _add_tail(
+                    lost,
+                    at,
+                    n,
+                    begins - wa + 1,
+                    down,
+                    tails[a, i],
+                    tails[a, i + 1],
+                    whole_b,
+                    wb,
+                    tails[b, k],
+                    tails[b, k + 1],
+                )
+                _add_tail(
+                    lost,
+                    at,
+                    n,
+                    begins - wb + 1,
+                    down,
+                    tails[b, i],
+                    tails[b, i + 1],
+                    whole_a,
+                    wa,
+                    tails[a, k],
+                    tails[a, k + 1],
+                )
             scale = 1.0 / factor[c]
-            for i in range(width):
-                out[i] = (out[i] + rest) * scale + TINY
+            even[c] = rest * scale
+            for i in range(n):
+                lost[at + i] = (lost[at + i] + rest) * scale + TINY
         else:
-            for i in range(width):
-                out[i] = TINY
+            for i in range(n):
+                lost[at + i] = TINY
         tails[c, 0] = tails[c, 2] = 0.0
         if lo[c] > support_lo[c]:
-            tails[c, 0], tails[c, 1] = _tail(t, out, np.int64(-1))
+            found = _tail(table, offset[c], lost, at, n, np.int64(-1))
+            tails[c, 0], tails[c, 1] = found
         if hi[c] < support_hi[c]:
-            tails[c, 2], tails[c, 3] = _tail(t, out, np.int64(1))
+            found = _tail(table, offset[c], lost, at, n, np.int64(1))
+            tails[c, 2], tails[c, 3] = found
+
+
+@njit(inner=True)
+def _total(x, begin, stop):
+    """Return the sum of x[begin : stop]."""
+    out = 0.0
+    for k in range(begin, stop):
+        out += x[k]
+    return out
 
 
 @njit()

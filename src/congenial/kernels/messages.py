@@ -35,14 +35,16 @@ _ABOVE = 2.0**12
 
 
 @njit(inner=True, fused=True)
-def _eight_terms(out, low, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
+def _eight_terms(out, low, begin, stop, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
     """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[k], what rounds off to low[k].
+
+    Entries begin .. stop - 1 are written; a view of them would take longer to make than to fill.
 
     Entries of `out` are larger than either half of the terms, so that a sum of two needs three
     operations to have its rounding as well (Dekker 1971).
     """
     first = np.uint64(at) - _U7
-    for k in range(np.uint64(out.size)):
+    for k in range(np.uint64(begin), np.uint64(stop)):
         i = first + k
         t = (a0 * wide[i + _U7] + a1 * wide[i + _U6]) + (a2 * wide[i + _U5] + a3 * wide[i + _U4])
         u = (a4 * wide[i + _U3] + a5 * wide[i + _U2]) + (a6 * wide[i + _U1] + a7 * wide[i])
@@ -112,10 +114,12 @@ def convolve(a, b, first, out, work):
             if stop <= begin:
                 continue
             _eight_terms(
-                out[begin:stop],
-                low[begin:stop],
+                out,
+                low,
+                begin,
+                stop,
                 wide,
-                rows - i + begin,
+                rows - i,
                 row[i],
                 row[i + 1],
                 row[i + 2],
