@@ -35,107 +35,130 @@ _ABOVE = 2.0**12
 
 
 @njit(inner=True, fused=True)
-def _eight_terms(out, low, begin, stop, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
-    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[k], what rounds off to low[k].
+def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], what rounds off to low[k].
 
-    Entries begin .. stop - 1 are written; a view of them would take longer to make than to fill.
-
-    Entries of `out` are larger than either half of the terms, so that a sum of two needs three
-    operations to have its rounding as well (Dekker 1971).
+    They are lines 3 and 0 of `work`, k goes from `begin` up to `stop`. Entries of `out` are larger
+    than the terms, so that a sum of two needs three operations to have its rounding as well
+    (Dekker 1971).
     """
     first = np.uint64(at) - _U7
     for k in range(np.uint64(begin), np.uint64(stop)):
         i = first + k
-        t = (a0 * wide[i + _U7] + a1 * wide[i + _U6]) + (a2 * wide[i + _U5] + a3 * wide[i + _U4])
-        u = (a4 * wide[i + _U3] + a5 * wide[i + _U2]) + (a6 * wide[i + _U1] + a7 * wide[i])
-        old = out[k]
-        new = old + t
-        last = new + u
-        low[k] += (t - (new - old)) + (u - (last - new))
-        out[k] = last
+        t = (a0 * work[3, i + _U7] + a1 * work[3, i + _U6]) + (
+            a2 * work[3, i + _U5] + a3 * work[3, i + _U4]
+        )
+        u = (a4 * work[3, i + _U3] + a5 * work[3, i + _U2]) + (
+            a6 * work[3, i + _U1] + a7 * work[3, i]
+        )
+        terms, old = t + u, out[place + k]
+        new = old + terms
+        work[0, k] += terms - (new - old)
+        out[place + k] = new
 
 
 @njit(inner=True)
-def _add_rows(out, w0, w1, w2, w3, wide, i0, i1, i2, i3):
-    for k in range(np.uint64(out.size)):
-        out[k] += (w0 * wide[i0 + k] + w1 * wide[i1 + k]) + (w2 * wide[i2 + k] + w3 * wide[i3 + k])
+def _add_rows(work, n, w0, w1, w2, w3, i0, i1, i2, i3):
+    """Add four rows of line 3 to line 1 of `work`."""
+    for k in range(np.uint64(n)):
+        work[1, k] += (w0 * work[3, i0 + k] + w1 * work[3, i1 + k]) + (
+            w2 * work[3, i2 + k] + w3 * work[3, i3 + k]
+        )
+
+
+@njit(inner=True)
+def _convolve(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work):
+    """Do what `convolve` does with entries of three arrays that begin at places and have sizes.
+
+    A view of an array takes longer to make than a short sum, as references are counted.
+    """
+    a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
+    na, nb, at = size_a, size_b, np.uint64(place)
+    if na > nb:
+        a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
+    rows = (na + 7) // 8 * 8
+    # lines of `work`: what rounds off, the anchor, the rows, and the other factor
+    for i in range(np.uint64(na)):
+        work[2, i] = a[at_a + i]
+    for i in range(na, rows):
+        work[2, i] = 0.0
+    # b[t - rows + first] at t, zero outside, so that every run of eight terms is whole
+    size, begin = n + rows + 7, rows - first
+    to, of = np.uint64(max(begin, 0)), at_b + np.uint64(max(-begin, 0))
+    stop = np.uint64(max(0, min(nb + begin, size) - max(begin, 0)))
+    for j in range(min(to, np.uint64(size))):
+        work[3, j] = 0.0
+    for j in range(stop):
+        work[3, to + j] = b[of + j]
+    for j in range(to + stop, np.uint64(size)):
+        work[3, j] = 0.0
+    # eight rows make the anchor, the first and the last among them; none counts twice
+    for j in range(np.uint64(n)):
+        work[1, j] = 0.0
+    top, last = np.uint64(rows), na - 1
+    for q in range(0, 8, 4):
+        i0, i1 = q * last // 7, (q + 1) * last // 7
+        i2, i3 = (q + 2) * last // 7, (q + 3) * last // 7
+        _add_rows(
+            work,
+            n,
+            _ABOVE * work[2, i0] if q == 0 or i0 > (q - 1) * last // 7 else 0.0,
+            _ABOVE * work[2, i1] if i1 > i0 else 0.0,
+            _ABOVE * work[2, i2] if i2 > i1 else 0.0,
+            _ABOVE * work[2, i3] if i3 > i2 else 0.0,
+            top - np.uint64(i0),
+            top - np.uint64(i1),
+            top - np.uint64(i2),
+            top - np.uint64(i3),
+        )
+    out = of_out
+    above = False
+    while not above:
+        for j in range(np.uint64(n)):
+            work[0, j], out[at + j] = 0.0, work[1, j]
+        for i in range(0, rows, 8):
+            begin, end = max(0, i - first), min(n, i + 7 + nb - first)
+            if end <= begin:
+                continue
+            r = np.uint64(i)
+            _eight_terms(
+                out,
+                at,
+                work,
+                begin,
+                end,
+                rows - i,
+                work[2, r],
+                work[2, r + _U1],
+                work[2, r + _U2],
+                work[2, r + _U3],
+                work[2, r + _U4],
+                work[2, r + _U5],
+                work[2, r + _U6],
+                work[2, r + _U7],
+            )
+        above = True
+        for j in range(np.uint64(n)):
+            out[at + j] = (out[at + j] - work[1, j]) + work[0, j]
+            above &= not 2.0 * out[at + j] > work[1, j]
+        if not above:
+            for j in range(np.uint64(n)):
+                work[1, j] = max(work[1, j], 4.0 * out[at + j])
 
 
 @njit()
 def convolve(a, b, first, out, work):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
-    Terms are added four at a time and then with compensation (Neumaier 1974), so that the relative
-    error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, two
-    for adding four of them, one and what compensation leaves for the rest. All terms are
+    Terms are added eight at a time and then with compensation (Neumaier 1974), so that the relative
+    error is 5 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, three
+    for adding eight of them, one and what compensation leaves for the rest. All terms are
     nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
     them; where it proves to lie below twice a sum, they are taken again from a higher one.
 
     `work` has four lines, each 16 longer than twice the longest of the arrays.
     """
-    if a.size > b.size:
-        a, b = b, a
-    n, rows = out.size, (a.size + 7) // 8 * 8
-    low, anchor, row, wide = work[0], work[1, :n], work[2], work[3]
-    for i in range(rows):
-        row[i] = a[i] if i < a.size else 0.0
-    # b[t - rows + first] at t, zero outside, so that every run of eight terms is whole
-    size, begin = n + rows + 7, rows - first
-    for j in range(size):
-        wide[j] = 0.0
-    to, of = np.uint64(max(begin, 0)), np.uint64(max(-begin, 0))
-    for j in range(np.uint64(max(0, min(b.size + begin, size) - max(begin, 0)))):
-        wide[to + j] = b[of + j]
-    # eight rows make the anchor, the first and the last among them; none counts twice
-    for j in range(n):
-        anchor[j] = 0.0
-    top, last = np.uint64(rows), a.size - 1
-    for q in range(0, 8, 4):
-        i0, i1 = q * last // 7, (q + 1) * last // 7
-        i2, i3 = (q + 2) * last // 7, (q + 3) * last // 7
-        _add_rows(
-            anchor,
-            _ABOVE * row[i0] if q == 0 or i0 > (q - 1) * last // 7 else 0.0,
-            _ABOVE * row[i1] if i1 > i0 else 0.0,
-            _ABOVE * row[i2] if i2 > i1 else 0.0,
-            _ABOVE * row[i3] if i3 > i2 else 0.0,
-            wide,
-            top - np.uint64(i0),
-            top - np.uint64(i1),
-            top - np.uint64(i2),
-            top - np.uint64(i3),
-        )
-    above = False
-    while not above:
-        for j in range(n):
-            low[j], out[j] = 0.0, anchor[j]
-        for i in range(0, rows, 8):
-            begin, stop = max(0, i - first), min(n, i + 7 + b.size - first)
-            if stop <= begin:
-                continue
-            _eight_terms(
-                out,
-                low,
-                begin,
-                stop,
-                wide,
-                rows - i,
-                row[i],
-                row[i + 1],
-                row[i + 2],
-                row[i + 3],
-                row[i + 4],
-                row[i + 5],
-                row[i + 6],
-                row[i + 7],
-            )
-        above = True
-        for j in range(n):
-            out[j] = (out[j] - anchor[j]) + low[j]
-            above &= not 2.0 * out[j] > anchor[j]
-        if not above:
-            for j in range(n):
-                anchor[j] = max(anchor[j], 4.0 * out[j])
+    _convolve(a, 0, a.size, b, 0, b.size, first, out, 0, out.size, work)
 
 
 @njit(inner=True)
@@ -180,9 +203,8 @@ def combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work):
             below = sign[c] * (lo[c] + i)
             out[i] = table[at_a + i] * table[offset[b] + below - lo[b]]
     else:
-        wide_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
-        wide_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-        convolve(wide_a, wide_b, lo[c] - lo[a] - lo[b], out, work)
+        first, wa, wb = lo[c] - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+        _convolve(table, offset[a], wa, table, offset[b], wb, first, out, 0, out.size, work)
     top = power_above(largest(out))
     scale = 1.0 / top
     for i in range(out.size):
