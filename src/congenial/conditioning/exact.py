@@ -38,6 +38,8 @@ _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
+# And of an entry of a message above a choice (messages.convolve).
+SUM_UNITS = 5.0
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
 _REACH = 8.0
 # Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.
@@ -234,7 +236,7 @@ def _widen_until_certified(
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs whatever the windows, see `_fill`."""
     own = _WEIGHT_UNITS * network.variables + network.links
-    return float((4.0 * network.choices + own) * _UNIT) + error_without_tables(network)
+    return float((SUM_UNITS * network.choices + own) * _UNIT) + error_without_tables(network)
 
 
 def _fill(
@@ -257,7 +259,7 @@ def _fill(
     # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
-    rounding[list(filled.errors)] -= 4.0 * _UNIT  # their error is in `cut`
+    rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network)
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.exact import Tables
+from congenial.conditioning.exact import SUM_UNITS, Tables
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.losses import stretches
 from congenial.conditioning.network import Network, compile_network
@@ -331,4 +331,4 @@ class _Own:
         # slots of inner variables stand for products, whose own weight is below
         products = int(slots[network.ctype == PRODUCT].sum())
         own = float(steps @ slots) + 2.0 * products
-        return integers + (4.0 * network.choices + own + network.links) * _UNIT
+        return integers + (SUM_UNITS * network.choices + own + network.links) * _UNIT

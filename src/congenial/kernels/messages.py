@@ -34,7 +34,7 @@ _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
 _ABOVE = 2.0**12
 
 
-@njit(inner=True, fused=True)
+@njit(inline="always", inner=True, fused=True)
 def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, a7):
     """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], what rounds off to low[k].
 
@@ -66,7 +66,7 @@ def _add_rows(work, n, w0, w1, w2, w3, i0, i1, i2, i3):
         )
 
 
-@njit(inner=True)
+@njit(inner=True, fused=True)
 def _convolve(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work):
     """Do what `convolve` does with entries of three arrays that begin at places and have sizes.
 
