@@ -46,6 +46,9 @@ def test_exact_margins_cover_and_those_of_less_noise_do_not():
     table = made["conditioning, ≥ 0, posterior"]
     assert table.error.mean() < free.error.mean()
     assert 0.86 < table.covered[:, -1].mean() < 0.99
+    assert free.levels.shape == (300, 3)
+    assert np.allclose(free.levels[:, -1], free.covered[:, -1])
+    assert 0.89 < free.levels[:, 1].mean() < 0.96
 
 
 @pytest.fixture(scope="module")
@@ -55,7 +58,7 @@ def study():
 
 def test_the_study_says_what_it_found(study):
     tables = {table.name: table for table in study.tables}
-    kinds = ("coverage", "held", "bias", "estimate")
+    kinds = ("coverage", "held", "levels", "bias", "estimate")
     assert set(tables) == {f"{w}-{kind}" for w in ("zones", "blocks") for kind in kinds}
     for table in tables.values():
         assert len(set(table.column("method"))) == 9

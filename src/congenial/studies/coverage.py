@@ -46,7 +46,6 @@ def run(
     notify : callable
         Told how far it is.
     """
-    source = seeded(seed)
     if workers is None:
         workers = min(int(numba.config.NUMBA_NUM_THREADS), _MOST_WORKERS)
     count = replicates(REPLICATES, effort, least=4)
@@ -58,17 +57,19 @@ def run(
             blocks(None if state else _COUNTY),
         ),
     }
+    # each has a seed of its own, so that small efforts make the first replicates of the whole
+    seeds = seeded(seed).bits(len(worlds)).tolist()
     found = {
         name: tallies(
             tree,
             x,
             SCALE,
             count,
-            source,
+            seeded(one),
             workers=workers,
             notify=partial(_tell, notify, name),
         )
-        for name, (_, (tree, x)) in worlds.items()
+        for (name, (_, (tree, x))), one in zip(worlds.items(), seeds, strict=True)
     }
     tables = []
     for name, made in found.items():
@@ -110,13 +111,14 @@ def _standard_error(values: FloatArray) -> FloatArray:
     return np.asarray(values.std(axis=0, ddof=1) / np.sqrt(len(values)))
 
 
-def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, Table]:
-    """Tables of the coverage by class of the truth and of the estimate."""
+def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, Table, Table]:
+    """Tables of the coverage by class of the truth and of the estimate, and by level."""
     rows: list[tuple[Cell, ...]] = []
     given: list[tuple[Cell, ...]] = []
+    deep: list[tuple[Cell, ...]] = []
     for tally in made:
         told = tally.method, len(tally.covered)
-        for kept, values in ((rows, tally.covered), (given, tally.held)):
+        for kept, values in ((rows, tally.covered), (given, tally.held), (deep, tally.levels)):
             errors = (_mean(np.atleast_1d(e)) for e in _standard_error(values))
             kept.append((*told, "coverage", *(_mean(column) for column in values.T)))
             kept.append((*told, "standard error", *errors))
@@ -140,6 +142,13 @@ def _coverages(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, T
                 "Columns are classes of the rounded estimate of a leaf, those below 0 in the "
                 "first; empty where some replicate has none.",
             ),
+        ),
+        Table(
+            f"{name}-levels",
+            f"{level} by level: {title}",
+            ("method", "replicates", "what", *(str(k) for k in range(made[0].levels.shape[1]))),
+            tuple(deep),
+            ("Columns are levels of the tree, 0 the total and the last the leaves.",),
         ),
     )
 
@@ -231,7 +240,8 @@ def _of_world(name: str, made: tuple[Tally, ...]) -> str:
         f"those of the fitted posterior in {_range(fitted)}, of the flat one in {_range(flat)}; "
         f"over all leaves in {free.covered[:, -1].mean():.1%}, {fitted.covered[:, -1].mean():.1%} "
         f"and {flat.covered[:, -1].mean():.1%}. Those of the posterior of a release conditioned on "
-        f"bounds hold in {_range(table)}, over all leaves in {table.covered[:, -1].mean():.1%}. "
+        f"bounds hold in {_range(table)}, over all leaves in {table.covered[:, -1].mean():.1%}, "
+        f"of sums above them, by level, in {_sums(table)}. "
         f"The least is {worst[least]:.1%}, of {least}. In the top decile of the true count the "
         f"mean of the flat posterior is off by {at(flat.bias, -1)}, that of the fitted one by "
         f"{at(fitted.bias, -1)}; in the top decile of the estimate by {at(flat.surplus, -1)} and "
@@ -250,6 +260,11 @@ def _of_world(name: str, made: tuple[Tally, ...]) -> str:
 def _range(tally: Tally) -> str:
     shares = tally.covered[:, :-1].mean(axis=0)
     return f"{np.nanmin(shares):.1%} to {np.nanmax(shares):.1%}"
+
+
+def _sums(tally: Tally) -> str:
+    shares = tally.levels[:, :-1].mean(axis=0)
+    return f"{shares.min():.1%} to {shares.max():.1%}"
 
 
 def _style(place: int, tally: Tally) -> dict[str, Any]:

@@ -21,12 +21,12 @@ DECILES = 10
 # Replicates that are drawn from one seed and, under bounds, from the same tables.
 BATCH = 10
 # The entries of a tally, of one replicate.
-Row = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float]
+Row = tuple[FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, FloatArray, float]
 
 
 @dataclass(frozen=True, eq=False)
 class Tally:
-    """How one method did on the leaves of a tree.
+    """How one method did on the leaves of a tree, and on its levels.
 
     Attributes
     ----------
@@ -36,6 +36,8 @@ class Tally:
         leaves at last.
     held : ndarray of float64, shape (replicates, classes + 1)
         Such shares by class of the estimate.
+    levels : ndarray of float64, shape (replicates, levels)
+        Share of the nodes of each level of the tree whose interval holds the count.
     bias, surplus : ndarray of float64, shape (replicates, 10)
         Mean of estimate less count, by decile of the count and by decile of the estimate.
     error : ndarray of float64, shape (replicates,)
@@ -46,6 +48,7 @@ class Tally:
     covered: FloatArray
     width: FloatArray
     held: FloatArray
+    levels: FloatArray
     bias: FloatArray
     surplus: FloatArray
     error: FloatArray
@@ -83,7 +86,7 @@ def tallies(
     sizes = [min(BATCH, count - begin) for begin in range(0, count, BATCH)]
     seeds = source.bits(len(sizes)).tolist()
     true = x[tree.leaves]
-    world = _World(ways, x, tree.leaves, _class(true), _deciles(true))
+    world = _World(ways, x, tree.leaves, tree.level, _class(true), _deciles(true))
     count_down = _CountDown(count, notify)
     batches = partial(_batch, world, count_down)
     # read in order, whichever ends first
@@ -111,6 +114,7 @@ class _World:
     ways: Methods
     x: IntArray
     leaves: npt.NDArray[np.intp]
+    level: npt.NDArray[np.integer]
     size: npt.NDArray[np.intp]
     deciles: list[npt.NDArray[np.intp]]
 
@@ -153,13 +157,16 @@ def _batch(world: _World, count_down: _CountDown, size: int, seed: int) -> dict[
 
 def _row(answer: Answer, world: _World, true: IntArray) -> Row:
     """Return what a `Tally` has of one replicate."""
-    estimate, low, high = (np.asarray(a, dtype=np.float64)[world.leaves] for a in answer)
-    holds = ((low <= true) & (true <= high)).astype(np.float64)
+    all_of, lowest, highest = (np.asarray(a, dtype=np.float64) for a in answer)
+    covered = ((lowest <= world.x) & (world.x <= highest)).astype(np.float64)
+    levels = np.bincount(world.level, covered) / np.bincount(world.level)
+    estimate, low, high, holds = (a[world.leaves] for a in (all_of, lowest, highest, covered))
     off = estimate - true
     return (
         _by_class(holds, world.size),
         _by_class(high - low, world.size),
         _by_class(holds, _class(np.rint(estimate))),
+        levels,
         _means(off, world.deciles),
         _means(off, _deciles(answer[0][world.leaves])),
         float(np.abs(off).mean()),
