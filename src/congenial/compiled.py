@@ -10,14 +10,16 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Literal, cast
 
 import numba
 import numpy as np
 
 from congenial.conditioning.condition import condition
+from congenial.conditioning.conditioned import Conditioned
 from congenial.imaging.image import image
 from congenial.imaging.topdown import topdown_image
+from congenial.inference.intervals import error_margins
 from congenial.inference.posterior import posterior
 from congenial.invariants import bounds, consistent, exactly, nonnegative
 from congenial.mechanisms.additive import Additive
@@ -40,7 +42,14 @@ SHARES = (
             "i4* i4* i1* i4* i4* i8 i4* i4* i4* i1* i8* f8* f8* i4* i4* i4* i1* i4** i4** i4* i8* "
             "b1",
         ),
+        ("evidence.family_curves", "i8* i8* f8* b1 i8* f8* f8* f8* i8* i8* i8* f8***"),
         ("families.families", "i4* i4* i4* i4* i4* i4*"),
+        (
+            "marginals.marginals",
+            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* i4* b1* f8* i8* f8 i8* f8**",
+        ),
+        ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
+        ("marginals.summarise", "f8* f8 f8 f8*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
         ("tilting.improper", "i4* i4* i1* i4* i8* i8*"),
         ("tilting.solve", "i8* f8* f8* f8* f8* i4* i4* i4* i1* i4* i8 b1 f8*"),
@@ -63,6 +72,11 @@ SHARES = (
         ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8*"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
         ("messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
+        (
+            "priors.fill",
+            "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* f8* f8* f8* f8* i8* i8* i8* f8* f8* i8* f8*",
+        ),
+        ("priors.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         ("reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
@@ -166,7 +180,8 @@ def _draw_from_each(method: Method) -> None:
     total = consistent(flat) & exactly([0])
     wide = Additive(DiscreteLaplace(100.0), flat)
     condition(wide, total).sample(flat.roll_up(np.ones(3000)), rng=source)
-    # what intervals of releases under bounds are worked out by
+    # what intervals of releases are worked out by, without bounds and with them
+    error_margins(cast(Conditioned, condition(whole, pinned)))
     law = posterior(x, whole, pinned & nonnegative(), "negative-binomial")
     law.summary(0.1)
     law.sample(2, source)
