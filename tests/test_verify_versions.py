@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
 
 import pytest
@@ -81,7 +82,11 @@ def test_words_of_another_version_are_told_as_such(pristine, tmp_path, check, ch
         ("guarantee", ("guarantee", "epsilon", 0.5)),
         ("guarantee", ("guarantee", "covered", "the 12 datasets of that time")),
         ("guarantee", ("guarantee", "covered", "")),
+        ("guarantee", ("guarantee", "covered", " -")),
+        ("guarantee", ("guarantee", "covered", "half (\u00bd) of the datasets")),
         ("unprotected", ("guarantee", "unprotected", [])),
+        ("unprotected", ("guarantee", "unprotected", [""])),
+        ("unprotected", ("guarantee", "unprotected", ["the exact count", " "])),
         ("noise", ("levels", 1, "scale", 20.0)),
         ("domain", ("specification", "domain", "public", False)),
         ("invariants", ("specification", "invariants", 0, "kind", "sums")),
@@ -91,6 +96,8 @@ def test_words_of_another_version_are_told_as_such(pristine, tmp_path, check, ch
         ("proofs", ("specification", "proofs", [])),
         ("published", ("published", "products", [])),
         ("route", ("drawn", "route", "by hand")),
+        ("route", ("drawn", "route", "exact sampler: within 5 in total variation.")),
+        ("route", ("drawn", "route", "exact sampler: a chain of 999 steps.")),
         ("rule", ("left_out", "rule", "zone < 3")),
         ("rule", ("left_out", "rows", "12")),
         ("intervals", ("accuracy", "confidence", 0.99)),
@@ -103,9 +110,32 @@ def test_numbers_and_kinds_of_another_version_are_checked(pristine, tmp_path, ch
     assert check in found(other(pristine / "real", tmp_path / "old", change))[0]
 
 
-def reworded(directory, extra=""):
+def reworded(directory, extra="", told="Epsilon is {0} and delta {1}. Told exactly: {2}."):
     claim = json.loads((directory / files.CERTIFICATE).read_text())["guarantee"]
-    return f"Epsilon is {claim['epsilon']:.6g} and delta {claim['delta']:.2g}.{extra}"
+    left = ", ".join(claim["unprotected"])
+    return told.format(f"{claim['epsilon']:.6g}", f"{claim['delta']:.2g}", left) + extra
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        "({1}, {0})-differentially private. Not protected: {2}.",
+        "({0}, {1})-differentially private. Not protected: nothing.",
+        "(-{0}, {1})-differentially private. Not protected: {2}.",
+        "({0}, {1})-differentially private, or \u0663. Not protected: {2}.",
+    ],
+)
+def test_a_guarantee_in_other_words_says_what_the_numbers_are(pristine, tmp_path, told):
+    wrong = ("sentence", reworded(pristine / "real", told=told))
+    assert "sentence" in found(other(pristine / "real", tmp_path / "old", wrong))[0]
+
+
+def test_costs_of_another_version_may_be_others(pristine, tmp_path):
+    stated = json.loads((pristine / "real" / files.CERTIFICATE).read_text())["drawn"]["route"]
+    dearer = re.sub(r"\S+ (table entries|multiplications)", r"9.1e+03 \1", stated)
+    dearer = re.sub(r"\S+ KiB", "99.9 MiB", dearer)
+    old = other(pristine / "real", tmp_path / "old", ("drawn", "route", dearer))
+    assert found(old) == (set(), {"route"})
 
 
 def test_a_guarantee_in_other_words_has_its_numbers(pristine, tmp_path):

@@ -19,7 +19,13 @@ WORDS = frozenset(
 TOLERANCE = 1e-12
 # The same of estimates told to three digits.
 SHOWN = 0.01
-_NUMBER = re.compile(r"\d+(?:\.\d+)?(?:e[+-]?\d+)?")
+_DIGITS = r"(?:(?<!\w)-)?\d+(?:\.\d+)?(?:e[+-]?\d+)?"
+_NUMBER = re.compile(_DIGITS, re.ASCII)
+# Numbers that tell what a draw costs: they change with the samplers.
+_COST = re.compile(
+    _DIGITS + r" (?:table entries|multiplications|operations|assignments|[KMG]i?B|B|minutes)\b",
+    re.ASCII,
+)
 
 
 @dataclass(frozen=True)
@@ -61,7 +67,7 @@ def compare(
         return Check(name, True, f"{what}: as it follows from the plan")
     if author != __version__ and close(_wordless(ours), _wordless(theirs)):
         pairs = list(zip(_words(ours), _words(theirs), strict=True))
-        if all(_same_numbers(*pair) for pair in pairs):
+        if all(same_numbers(*pair) for pair in pairs):
             first = next(one for one, other in pairs if one != other)
             return otherwise_worded(name, what, first, author)
     return Check(name, False, f"{what}: the certificate states what does not follow from the plan")
@@ -95,16 +101,35 @@ def same_words(one: str, other: str) -> bool:
     )
 
 
-def holds_numbers(text: str, *shown: str) -> bool:
-    """Whether all of some numbers stand in a text."""
-    return {*map(float, shown)} <= {*map(float, _NUMBER.findall(text))}
+def begins_with(text: str, *shown: str) -> bool:
+    """Whether the numbers of a text begin with some, in their order; each counts where first."""
+    wanted = [*dict.fromkeys(map(float, shown))]
+    return [*dict.fromkeys(_numbers(text))][: len(wanted)] == wanted
+
+
+def same_numbers(ours: str, theirs: str) -> bool:
+    """Whether the other words hold no number that ours do not."""
+    return {*_numbers(theirs)} <= {*_numbers(ours)}
+
+
+def without_costs(text: str) -> str:
+    """Return a text without what it says a draw costs."""
+    return _COST.sub("", text)
 
 
 def _wordless(part: object) -> object:
-    """Plain data without the words of ours in it; lists of them by whether there are any."""
+    """Plain data without the words of ours in it: only whether there are any is left."""
     if isinstance(part, dict):
-        return {k: bool(v) if k in WORDS else _wordless(v) for k, v in part.items()}
+        return {k: _said(v) if k in WORDS else _wordless(v) for k, v in part.items()}
     return [_wordless(v) for v in part] if isinstance(part, list | tuple) else part
+
+
+def _said(words: object) -> str:
+    """Whether there are words, none, or an entry that says nothing."""
+    entries = [words] if isinstance(words, str) else words
+    if not isinstance(entries, list | tuple) or not entries:
+        return "none"
+    return "some" if all(any(map(str.isalnum, text)) for text in entries) else "blank"
 
 
 def _words(part: object) -> list[str]:
@@ -122,6 +147,7 @@ def _words(part: object) -> list[str]:
     return found
 
 
-def _same_numbers(ours: str, theirs: str) -> bool:
-    """Whether the other words hold no number that ours do not."""
-    return {*map(float, _NUMBER.findall(theirs))} <= {*map(float, _NUMBER.findall(ours))}
+def _numbers(text: str) -> list[float | str]:
+    """Numbers of a text in order, then signs for numbers that are not ASCII's, such as a half."""
+    signs = [sign for sign in text if sign.isnumeric() and not sign.isascii()]
+    return [*map(float, _NUMBER.findall(text)), *signs]

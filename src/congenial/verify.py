@@ -24,10 +24,12 @@ from congenial.certificate import (
 from congenial.checks import (
     TOLERANCE,
     Check,
+    begins_with,
     compare,
-    holds_numbers,
     otherwise_worded,
+    same_numbers,
     same_words,
+    without_costs,
 )
 from congenial.contents import Contents, read_contents
 from congenial.errors import CongenialError, ReleaseError, StructureError
@@ -299,8 +301,9 @@ def _route(found: str, stated: str, author: str) -> Check:
     name, what = "route", "how the release was drawn"
     if same_words(found, stated):
         return Check(name, True, f"{what}: as it follows from the plan")
-    # each begins with its kind; estimates of cost change with the samplers
-    if author != __version__ and found.partition(":")[0] == stated.partition(":")[0]:
+    # each begins with its kind
+    alike = found.partition(":")[0] == stated.partition(":")[0]
+    if author != __version__ and alike and same_numbers(found, without_costs(stated)):
         return otherwise_worded(name, what, "", author)
     return Check(name, False, f"{what}: not the one that follows from the plan")
 
@@ -317,9 +320,11 @@ def _sentence(certificate: Certificate, found: Guarantee) -> Check:
     )
     if not check.comparable and not (
         stated.startswith(STAMP) == simulated
-        and holds_numbers(stated, f"{found.epsilon:.6g}", f"{found.delta:.2g}")
+        and begins_with(stated, f"{found.epsilon:.6g}", f"{found.delta:.2g}")
+        and all(entry in stated for entry in certificate.guarantee.unprotected)
     ):
-        return Check(name, False, f"{what}: epsilon, delta or the stamp is missing")
+        told = "epsilon and delta, in this order, what is not protected, or the stamp is missing"
+        return Check(name, False, f"{what}: {told}")
     return check
 
 
