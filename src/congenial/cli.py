@@ -19,6 +19,15 @@ from congenial.errors import CongenialError
 if TYPE_CHECKING:
     from types import FrameType
 
+HELP = """Release counts with differential privacy that add up and obey mandates exactly.
+
+\b
+A first release:
+  congenial init rows.csv                        asks, and writes plan.toml
+  congenial explain plan.toml                    says what it will do
+  congenial release plan.toml --out release      makes it, which costs epsilon
+  congenial verify release                       checks it
+"""
 EPILOGUE = """\b
 Exit codes:
   0              done
@@ -70,11 +79,12 @@ class Commands(click.Group):
 @click.group(
     cls=Commands,
     context_settings={"help_option_names": ["-h", "--help"]},
+    help=HELP,
     epilog=EPILOGUE,
 )
 @click.version_option(__version__, prog_name="congenial")
 def cli() -> None:
-    """Release counts with differential privacy that add up and obey mandates exactly."""
+    """Put the commands together; `HELP` is what is shown."""
 
 
 def main() -> NoReturn:

@@ -48,24 +48,24 @@ class Result:
 @click.option(
     "--draws",
     type=click.IntRange(min=100),
-    help="Draws of each dataset; by default 50,000, or 6,000 of images.",
+    help="Draws made of each dataset; by default 50,000, or 6,000 of images.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.5, max=1.0, max_open=True),
     default=0.999,
     show_default=True,
-    help="Draws refute a true claim with one minus this probability at most.",
+    help="Probability, at least, with which draws leave a true claim unrefuted.",
 )
 @click.option(
     "--seed",
     type=click.IntRange(min=0),
     default=0,
     show_default=True,
-    help="Of the draws, which are simulations.",
+    help="Seed of the draws, which are simulations.",
 )
 def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
-    """Hold PLAN's guarantee to its laws and to draws, on made-up counts.
+    """Try the guarantee of PLAN on made-up counts, by enumerating and by drawing.
 
     Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
     claim for what was enumerated alone, and draws never prove one.

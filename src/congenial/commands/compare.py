@@ -38,7 +38,7 @@ class Result:
     type=click.FloatRange(min=0, max=10),
     default=2.0,
     show_default=True,
-    help="Of made-up counts: the standard deviation of the log of siblings' shares.",
+    help="How unlike made-up counts are: the standard deviation of the log of siblings' shares.",
 )
 @click.option(
     "--counts",
@@ -46,14 +46,20 @@ class Result:
     help="Compare on public counts instead: a CSV or Parquet file with the levels' columns and "
     "'count' or 'value', such as an earlier release.",
 )
-@click.option("--public", is_flag=True, help="The plan's rows, which you declare public.")
+@click.option(
+    "--public", is_flag=True, help="Compare on the plan's rows, which you declare public."
+)
 @click.option(
     "--simulate",
     type=click.IntRange(min=0),
     metavar="SEED",
-    help="With --with-truth: the seed. The result protects nobody and is stamped so.",
+    help="Seed, with --with-truth only. The result protects nobody and is stamped so.",
 )
-@click.option("--with-truth", is_flag=True, help="The plan's confidential rows, with --simulate.")
+@click.option(
+    "--with-truth",
+    is_flag=True,
+    help="Compare on the plan's confidential rows; with --simulate only.",
+)
 @click.option(
     "--delta",
     type=click.FloatRange(min=1e-15, max=1e-2),
@@ -66,7 +72,7 @@ class Result:
     show_default=True,
     help="Releases by each method.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Of all that is drawn; 1 by default.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn; 1 by default.")
 @click.option(
     "--out",
     type=OUT_DIRECTORY,

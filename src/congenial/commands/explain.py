@@ -42,7 +42,11 @@ class Result:
 @click.command("explain", cls=Command)
 @PLAN
 def command(plan: Path) -> Answer:
-    """Say what a release of PLAN will do, before anything is spent."""
+    """Say what a release of PLAN, a TOML file, will do, before anything is spent.
+
+    How much noise each level has, which errors to expect, what is protected and what is not. Rows
+    are not opened, unless the plan takes the names of its nodes from them.
+    """
     with undisturbed():
         from congenial.plan import read_plan
     read = read_plan(plan)

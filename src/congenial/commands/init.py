@@ -53,18 +53,30 @@ class Result:
 @click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
 @click.option("--domain", help="Where the nodes come from: 'lookup', 'data', or a public file.")
 @click.option(
-    "--names-repeat", type=click.Choice(("yes", "no")), help="Whether a name has several parents."
+    "--names-repeat",
+    type=click.Choice(("yes", "no")),
+    help="Whether a name may stand under several parents.",
 )
-@click.option("--root", help="The name of the whole.")
-@click.option("--neighbours", type=click.Choice(NEIGHBOURS), help="What one record may do.")
-@click.option("--epsilon", help="The final guarantee.")
+@click.option("--root", help="Name of the whole, above all levels.")
 @click.option(
-    "--publish-exactly", metavar="NAMES", help="Levels or nodes, with commas; '' for none."
+    "--neighbours",
+    type=click.Choice(NEIGHBOURS),
+    help="What is hidden of a record: what it says (substitute), or that it is there at all.",
 )
 @click.option(
-    "--nonnegative", type=click.Choice(("yes", "no")), help="Whether counts below zero are out."
+    "--epsilon", help="The guarantee; a smaller one hides records better, with more noise."
 )
-@click.option("--method", type=click.Choice(METHODS), help="How sums and bounds are obeyed.")
+@click.option(
+    "--publish-exactly",
+    metavar="NAMES",
+    help="Levels or nodes published as counted, unprotected, with commas; '' for none.",
+)
+@click.option(
+    "--nonnegative",
+    type=click.Choice(("yes", "no")),
+    help="Whether no released count may be below zero.",
+)
+@click.option("--method", type=click.Choice(METHODS), help="How sums and bounds are kept.")
 @click.option("--ledger", metavar="FILE", help="Where releases are debited; '' for nowhere.")
 @click.option("--name", help="What the ledger knows the rows by.")
 @click.option("--yes", is_flag=True, help="Ask nothing: take what would be offered.")

@@ -76,7 +76,10 @@ def command() -> None:
     help="The relation that all its plans must name: unlike ones do not add up.",
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Answer:
-    """Make LEDGER, a file that does not exist yet, with a budget for each dataset."""
+    """Make a new LEDGER, with a budget for each dataset.
+
+    LEDGER is a file that does not exist yet; a plan names it as privacy.ledger.
+    """
     with undisturbed():
         from congenial.accounting.amounts import budget
         from congenial.ledger.files import init_ledger

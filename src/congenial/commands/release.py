@@ -45,7 +45,7 @@ class Result:
 
 @click.command("release", cls=Command)
 @PLAN
-@click.option("--out", required=True, type=OUT_DIRECTORY, help="Directory to make; required.")
+@click.option("--out", required=True, type=OUT_DIRECTORY, help="Directory to make.")
 @click.option(
     "--simulate",
     type=click.IntRange(min=0),
@@ -62,7 +62,11 @@ class Result:
 def command(
     plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
 ) -> Answer:
-    """Make a release of PLAN, a TOML file."""
+    """Make a release of PLAN, a TOML file.
+
+    Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
+    release of the same rows costs epsilon again.
+    """
     if with_truth and simulate is None:
         raise click.UsageError(
             "--with-truth writes confidential counts, which only a simulation may do; give "
