@@ -16,7 +16,7 @@ from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.conditioning.wide import convolve_wide, cross_wide
 from congenial.errors import NumericalError
 from congenial.invariants import requirements
-from congenial.kernels import laws
+from congenial.kernels import certify, laws
 
 KINDS = {"laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
 # From hardly cut to cut in the bulk: (mass meant to be cut, width in proportion).
@@ -67,7 +67,13 @@ def test_the_bound_is_above_the_true_loss_of_any_windows(one):
         tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
         loss = -np.expm1(exact.log_sum(tables) - truth)
         assert loss > -1e-12  # windows only take away
-        assert not bound < loss - 1e-12
+        assert bound >= loss - 1e-12
+
+
+def test_losses_beyond_all_numbers_are_whole():
+    one, inside = np.ones(1), np.array([0.0, 0.5, 0.0, 0.5])
+    assert certify.root_loss(one, np.array([INF]), inside) == 1.0
+    assert certify.root_loss(one, np.array([1.0]), inside) == 0.5
 
 
 def wide_star(kind, scales, *, pinned, lo=-INF):

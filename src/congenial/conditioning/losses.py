@@ -127,8 +127,10 @@ def cut_off(network: Network, messages: Messages, place: Placement, small: float
     fixed = network.fixed
     missing = found.lost[found.place[fixed] - messages.lo[fixed]]
     there = messages.table[messages.offset[fixed] - messages.lo[fixed]]
+    finite = missing < np.inf
+    shares = np.where(finite, missing, 1.0) / np.where(finite, there + missing, 1.0)
     # rounding in the losses themselves is far below one in a million
-    return (1.0 + 1e-6) * (cut + float((missing / (there + missing)).sum()))
+    return (1.0 + 1e-6) * (cut + float(shares.sum()))
 
 
 def stretches(cost: IntArray, wide: IntArray) -> Iterator[tuple[int, int]]:

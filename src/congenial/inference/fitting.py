@@ -68,7 +68,8 @@ def fit(problem: Problem, family: str) -> Prior:
     family's relative variance 1 / r is its mean under what its measurements leave of that law,
     greater by what fitting the mean to the same leaves has taken from it, and by ``k v / m**2``
     where the mean m of k leaves has variance v, up to a limit: so that the prior of their sum is no
-    narrower than what it was fitted from (Morris, 1983, on the spread of fitted parameters).
+    narrower than what it was fitted from, where it is measured (Morris, 1983, on the spread of
+    fitted parameters).
 
     References
     ----------

@@ -68,6 +68,7 @@ def posterior(
         "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
         not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
         `congenial.inference.fitting.fit`; "negative-binomial" is the one to take for skewed counts.
+        Fitted ones hold sums whose nodes are not measured less often than asked, leaves about so.
 
     Returns
     -------
@@ -132,7 +133,11 @@ class Posterior:
 
     @cached_property
     def error_bound(self) -> float:
-        """Bound on the total variation between a draw and the posterior law."""
+        """Bound on the total variation between a draw and the posterior law.
+
+        Proved for a flat prior. Under any other one what windows cut off is checked against wider
+        windows, not proved; laws whose modes stand apart, where that may fail, are refused.
+        """
         return self._draw_tables[0].error
 
     def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
@@ -369,10 +374,11 @@ class Posterior:
         problem = self.problem
         known = int(problem.measured.sum())
         kind = "a flat prior" if self.prior is None else "a prior of the leaves"
+        how = "proved" if self.prior is None else "checked on wider windows, not proved"
         return (
             f"posterior of {self.n} nodes from {known} measurements under {kind}; each draw is "
-            f"independent, its numerical error at most {self.error_bound:.0e} in total variation. "
-            "It uses only what was measured, so that it costs no privacy."
+            f"independent, its numerical error at most {self.error_bound:.0e} in total variation "
+            f"({how}). It uses only what was measured, so that it costs no privacy."
         )
 
     def _ask(

@@ -25,7 +25,8 @@ class Prior:
         The variance is ``mean + mean**2 / dispersion``; inf, the default, is Poisson.
     zeros : float or array_like, shape (leaves,)
         Probability that a leaf is empty whatever its mean (zero inflation): the law is 0 with this
-        probability and otherwise the one above. At least 0 and below 1.
+        probability and otherwise the one above. At least 0 and below 1. Posteriors are refused
+        where a count of 0 is likelier for it by more than 20 nats: its law has two modes then.
 
     Raises
     ------

@@ -1,9 +1,10 @@
 """Messages of a tree whose leaves have priors: as `conditioning.exact`, for any count law.
 
 Products of a noise law and a negative binomial prior need not be log-concave, so that what windows
-cut off is not proved as there, but computed: all weights are positive, so that the total weight
-grows with the windows, and what a wider one adds is what the narrower one lost. Tilts are found
-with Gaussian laws in the leaves' place.
+cut off is not proved as there, but checked: all weights are positive, so that the total weight
+grows with the windows, and what much wider ones add is what the narrower ones lost, unless laws
+have weight that lies beyond both. So laws of two modes that stand apart are refused. Tilts are
+found with Gaussian laws in the leaves' place.
 """
 
 from __future__ import annotations
@@ -27,12 +28,16 @@ from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 
-# What cutting tails may cost, in total variation, and what windows are first made for.
+# What cutting tails may cost, in total variation, and is said to cost; and what windows are first
+# made for.
 _MOST_CUT = 1e-8
 _CUT = 1e-10
 # What windows are first, of the width that the cut asks for, and how much wider they become to see
 # what they lose: each such step takes several times as much from what is lost as it leaves.
 _FIRST, _WIDER = 0.8, 1.08
+# Entries that each window grows by at least, on each side that does not end: a narrow one would not
+# by its share alone.
+_ENTRIES = 3
 # The same where that does not do: laws of several modes reach farther than their moments tell.
 _FAR_WIDER = 1.4
 _UNIT = 2.0**-53
@@ -43,9 +48,10 @@ _STEP_UNITS = 8.0
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
 _VAIN_LIMIT = 1 << 35
-# How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: about
-# what two fillings of windows bear.
-_SPIKE = 300.0
+# How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: somewhat
+# more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
+# other one, which no wider window of their kind would show.
+_SPIKE = 20.0
 # Rounds of Gaussian laws fitted to the leaves under their tilts. The first is enough where it moves
 # leaves by few of their standard deviations, in root mean square and at most: windows are as
 # narrow then, and hold as much.
@@ -117,8 +123,9 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     """
     if (weights.zero > _SPIKE).any():
         raise UnsupportedError(
-            f"the prior holds that a leaf is either empty or far from it, {weights.zero.max():.0f} "
-            "nats apart; give smaller dispersions, or no zeros."
+            "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "
+            f"by {weights.zero.max():.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller "
+            "dispersions or means, or no zeros."
         )
     theta = _tilts(forest, weights)
     numbers = np.arange(weights.a.size, dtype=np.int64)
@@ -131,10 +138,12 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     generous, before, spent = _FIRST, None, 0.0
     for done in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
+        if before is not None:
+            lo, hi = _around(before, lo, hi, place)
         spent += own.cost(lo, hi, spent, limit=_WORK_LIMIT if done < 3 else _VAIN_LIMIT)
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
-            return own.tables(place, filled, before.lost(filled))
+            return own.tables(place, filled, _MOST_CUT)
         # its tables are not needed any more, and are as large as what comes
         generous *= _WIDER if done < 3 else _FAR_WIDER
         before = replace(filled, table=np.empty(0))
@@ -142,6 +151,22 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     raise NumericalError(
         "the messages of the posterior do not reach their error bound; use a prior and scales "
         "that differ less."
+    )
+
+
+def _around(
+    before: _Filled, lo: IntArray, hi: IntArray, place: Placement
+) -> tuple[IntArray, IntArray]:
+    """Widen windows to hold those before and some entries more on each side, within the supports.
+
+    Sums still fit within their parts, and products are covered by them, as all grow by as much.
+    """
+    used = lo <= hi
+    low = np.maximum(before.lo - float(_ENTRIES), place.support_lo)
+    high = np.minimum(before.hi + float(_ENTRIES), place.support_hi)
+    return (
+        np.where(used, np.minimum(lo, low), lo).astype(np.int64),
+        np.where(used, np.maximum(hi, high), hi).astype(np.int64),
     )
 
 

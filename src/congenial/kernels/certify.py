@@ -338,4 +338,6 @@ def root_loss(table, lost, tails):
             if not ratio < 1.0:
                 return 1.0
             out += tails[side] * ratio / (1.0 - ratio)
+    if not out < np.inf:
+        return 1.0
     return out / (_total(table, 0, table.size) + out)
