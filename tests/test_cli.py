@@ -259,7 +259,7 @@ def test_wrong_usage_exits_2(arguments, capsys):
 
 def test_verify_of_nothing_exits_2(tmp_path, capsys):
     assert run("verify", tmp_path / "none") == 2
-    assert "not a directory" in sentence_of(capsys.readouterr())
+    assert "there is no directory '" in sentence_of(capsys.readouterr())
 
 
 def test_version(capsys):

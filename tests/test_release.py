@@ -202,7 +202,7 @@ def test_an_older_release_is_replaced_only_when_told(tmp_path):
     plan = make_city(tmp_path)
     make(tmp_path, plan=plan, simulate=1)
     before = (tmp_path / "out" / files.CSV).read_text()
-    with pytest.raises(ReleaseError, match="--overwrite"):
+    with pytest.raises(ReleaseError, match="' holds a release; give --overwrite"):
         make(tmp_path, plan=plan)
     assert (tmp_path / "out" / files.CSV).read_text() == before
     make(tmp_path, plan=plan, overwrite=True)

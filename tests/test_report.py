@@ -342,7 +342,7 @@ def test_no_page_speaks_for_a_release_that_was_changed(place, tmp_path, capsys):
 @pytest.mark.parametrize(
     ("directory", "out", "told"),
     [
-        ("nowhere", None, "is not a directory"),
+        ("nowhere", None, "there is no directory '"),
         (".", None, "cannot be read"),
         ("bounded", "nowhere/page.html", "does not exist"),
         ("bounded", "equal", "is a directory"),

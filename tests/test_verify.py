@@ -355,8 +355,11 @@ def test_a_pinned_count_that_is_not_the_truth(sham):
 
 def test_a_place_without_a_release(tmp_path):
     assert failed(tmp_path) == ["files"]
-    with pytest.raises(ReleaseError, match="not a directory"):
+    with pytest.raises(ReleaseError, match=r"there is no directory '.*nowhere'"):
         verify(tmp_path / "nowhere")
+    (tmp_path / "a file").touch()
+    with pytest.raises(ReleaseError, match="a file' is not a directory"):
+        verify(tmp_path / "a file")
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".hidden", "truth.csv"])

@@ -310,7 +310,7 @@ def _rest(draft: Draft) -> list[str]:
         'publish = ["table"]',
         "",
         "[accuracy]",
-        "# Least probability with which each interval, lower to upper, holds its count.",
+        "# How often intervals, lower to upper, are to hold their counts; explain says which do.",
         "confidence = 0.9",
         "# The largest margin of error that serves, in counts; explain says whether it is met.",
         f"# required = {{ {text(draft.levels[-1])} = 20 }}",

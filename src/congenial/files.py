@@ -54,6 +54,24 @@ class Table:
         return [row[at] for row in self.rows]
 
 
+def release_directory(directory: str | Path) -> Path:
+    """Return the path of a directory that a release is to be read from.
+
+    Raises
+    ------
+    ReleaseError
+        If it is no directory.
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        shown = repr(str(place))
+        wrong = (
+            f"{shown} is not a directory" if place.exists() else f"there is no directory {shown}"
+        )
+        raise ReleaseError(f"{wrong}; give one that holds a release.")
+    return place
+
+
 def table_columns(
     level_names: Sequence[str],
     *,

@@ -54,7 +54,8 @@ class Accuracy(msgspec.Struct, frozen=True):
     Attributes
     ----------
     confidence : float
-        Least probability with which an interval holds its count.
+        Least probability with which an interval holds its count; where no count may be below zero,
+        and no measurements are published, on average at best.
     required : dict of str to float, optional
         Largest margin of error, in counts, that serves at a level.
     simultaneous : bool

@@ -194,9 +194,7 @@ def read_release(directory: str | Path) -> Release:
     -----
     The certificate's claims are taken as they stand; `congenial.verify.verify` works them out anew.
     """
-    place = Path(directory)
-    if not place.is_dir():
-        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    place = files.release_directory(directory)
     certificate = read_certificate(place / files.CERTIFICATE)
     for name in sorted({files.CSV, files.PARQUET, *certificate.files}):
         stated = certificate.files.get(name)

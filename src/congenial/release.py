@@ -333,12 +333,12 @@ def _check_target(out: Path, overwrite: bool) -> None:
     strange = [name for name in found if name not in files.ALL]
     if strange:
         raise ReleaseError(
-            f"{out} holds {strange[0]}, which is no part of a release; give a directory that does "
-            "not exist yet."
+            f"{str(out)!r} holds {strange[0]!r}, which is no part of a release; give a directory "
+            "that does not exist yet."
         )
     if not overwrite:
         raise ReleaseError(
-            f"{out} already holds a release; give --overwrite to replace it, or another --out."
+            f"{str(out)!r} holds a release; give --overwrite to replace it, or another --out."
         )
 
 

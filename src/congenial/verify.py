@@ -72,9 +72,7 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     (`made`, `versions`), or a simulation's seed. The words of another version are not compared,
     only the numbers behind them and in them.
     """
-    place = Path(directory)
-    if not place.is_dir():
-        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    place = files.release_directory(directory)
     try:
         return tuple(_checks(place, ledger))
     except OSError as error:

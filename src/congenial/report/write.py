@@ -84,9 +84,7 @@ def method_of(directory: str | Path) -> str:
     ReleaseError
         If the directory holds no certificate.
     """
-    place = Path(directory)
-    if not place.is_dir():
-        raise ReleaseError(f"{place} is not a directory; give one that holds a release.")
+    place = files.release_directory(directory)
     return read_certificate(place / files.CERTIFICATE).drawn.method
 
 
