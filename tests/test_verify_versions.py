@@ -57,7 +57,6 @@ WORDS = [
     ("route", ("drawn", "route", ROUTE)),
     ("guarantee", ("guarantee", "covered", "the datasets of that time")),
     ("guarantee", ("guarantee", "gamma_source", "shown")),
-    ("unprotected", ("guarantee", "unprotected", ["what is exact"])),
     ("domain", ("specification", "domain", "datasets", "the datasets of that time")),
     ("invariants", ("specification", "invariants", 0, "told", "integers")),
     ("distance", ("specification", "distance", "told", "a record changes")),
@@ -128,6 +127,19 @@ def reworded(directory, extra="", told="Epsilon is {0} and delta {1}. Told exact
 def test_a_guarantee_in_other_words_says_what_the_numbers_are(pristine, tmp_path, told):
     wrong = ("sentence", reworded(pristine / "real", told=told))
     assert "sentence" in found(other(pristine / "real", tmp_path / "old", wrong))[0]
+
+
+def test_what_is_not_protected_is_told_alike_in_the_list_and_in_the_sentence(pristine, tmp_path):
+    listed = ("guarantee", "unprotected", ["what is exact"])
+    assert found(other(pristine / "real", tmp_path / "one", listed)) == (
+        {"sentence"},
+        {"unprotected"},
+    )
+    same = other(pristine / "real", tmp_path / "same", listed, version=None)
+    assert found(same) == ({"unprotected"}, set())
+    told = reworded(pristine / "real", " Not protected: what is exact.")
+    both = other(pristine / "real", tmp_path / "both", listed, ("sentence", told))
+    assert found(both) == (set(), {"unprotected", "sentence"})
 
 
 def test_costs_of_another_version_may_be_others(pristine, tmp_path):
