@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.conditioned import Conditioned
+from congenial.fields import on_a_line
 from congenial.imaging.image import Imaged
 from congenial.imaging.topdown import TopDown
 from congenial.inference.intervals import (
@@ -60,7 +61,8 @@ class Margins:
     ----------
     source : {"law", "simulation", "measurements", "posterior", "none"}
         What the margins are worked out from; with "measurements" they are those of these, not of
-        the released counts; with "posterior" there are none before the table is drawn.
+        the released counts; with "posterior" leaves have intervals once the table is drawn, and
+        nothing else has any but what is exact.
     told : str
         What the intervals are, or why there are none.
     margin : ndarray of int64, shape (n,)
@@ -116,12 +118,12 @@ def margins(model: Model) -> Margins:
     -----
     Under equalities alone the error has one law for all counts: exact for conditioning, simulated
     for images. Under bounds an image has the margins of its measurements, where these are
-    published; conditioning then has none that is proved, and its intervals are those of the
-    posterior of the table, once that is drawn.
+    published; conditioning then has none that is proved, and the intervals of its leaves are those
+    of the posterior of the table, once that is drawn.
     """
     plan, engine = model.plan, model.engine
     named = {
-        name: named_nodes(plan, model.tree, f"accuracy.sums.{name}", nodes)
+        name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
     }
     told = f"Each holds its count with a probability of at least {_share(model)}, whatever the "
@@ -260,10 +262,12 @@ def _by_posterior(model: Model) -> str:
         "Each is the shortest that holds the count with a probability of at least "
         f"{_share(model)} given the released table, under a negative binomial prior fitted to it, "
         "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
-        "as often as that on average over counts that look like the released ones, and not for "
-        "each count: none is proved, as the error depends on the confidential counts. They hold "
-        "less often for counts and sums beside many that are near zero, whose noise goes up. How "
-        "often they held is in congenial's docs/studies/coverage.md."
+        "as often as that on average over the leaves (counts without parts) of tables like this "
+        "one; single ones, such as a large count beside many near zero, can be held far less "
+        "often, and none is proved, as the error depends on the confidential counts. How often "
+        "they held is in congenial's docs/studies/coverage.md. Empty, but where a count is exact, "
+        "for counts with parts, for sums and for all counts of a level at once: the noise of many "
+        "small counts shifts their sums, by an amount that no interval here accounts for."
     )
 
 

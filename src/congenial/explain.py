@@ -15,7 +15,7 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import LevelAccuracy, Margins, levels, margins
 from congenial.cautions import reversed_levels, source_missing, unused_levels
 from congenial.data import build_tree
-from congenial.fields import show
+from congenial.fields import on_a_line, show
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import seeded
@@ -326,14 +326,15 @@ def _margins(explanation: Explanation) -> list[str]:
         return []
     share = f"{100.0 * plan.accuracy.confidence:.6g}%"
     lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
-    later = found.source == "posterior"
-    unknown = "no margin is known" + " before it is drawn" * later
+    unknown = "no margin is known"
     for asked in found.sums:
         told = unknown if asked.margin is None else f"within ±{asked.margin:,}"
-        lines.append(f"The sum {asked.name}: {told}.")
+        lines.append(f"The sum {on_a_line(asked.name)}: {told}.")
     for level in explanation.accuracy:
         if level.required is not None:
-            met = {None: unknown, True: "met", False: "not met"}[level.met]
+            later = found.source == "posterior" and level is explanation.accuracy[-1]
+            before = f"{unknown}{' before it is drawn' * later}"
+            met = {None: before, True: "met", False: "not met"}[level.met]
             lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")
     if plan.release.measurements:
         lines.append(

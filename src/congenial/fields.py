@@ -28,6 +28,11 @@ def show(value: object) -> str:
     return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
 
 
+def on_a_line(name: str) -> str:
+    """Quote a name of several lines or invisible signs, which would break what it stands in."""
+    return name if name.isprintable() else show(name)
+
+
 def one_of(names: Iterable[str]) -> str:
     """Join names as a choice."""
     shown = [f"'{name}'" for name in names]

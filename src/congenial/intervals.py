@@ -14,10 +14,8 @@ from congenial.accuracy import (
     LevelAccuracy,
     Margins,
     Source,
-    cautious,
     estimates,
     levels,
-    simulated_releases,
     without_posterior,
 )
 from congenial.model import Model
@@ -42,6 +40,8 @@ class Intervals:
         Ends, where known.
     lower_all, upper_all : ndarray of int64, shape (n,), or None
         Ends of the intervals that hold for all counts of a level at once.
+    known_all : ndarray of bool, shape (n,)
+        Where there are such.
     sums : tuple of SumInterval
     """
 
@@ -52,19 +52,17 @@ class Intervals:
     upper: IntArray
     lower_all: IntArray | None
     upper_all: IntArray | None
+    known_all: BoolArray
     sums: tuple[SumInterval, ...]
 
     @property
     def columns(self) -> dict[str, list[int | None]]:
         """The ends as columns of the released table, by name."""
-        found = {"lower": self.lower, "upper": self.upper}
+        found = {"lower": _column(self.lower, self.known), "upper": _column(self.upper, self.known)}
         if self.lower_all is not None and self.upper_all is not None:
-            found |= {"level_lower": self.lower_all, "level_upper": self.upper_all}
-        known = self.known.tolist()
-        return {
-            name: [int(v) if k else None for v, k in zip(ends.tolist(), known, strict=True)]
-            for name, ends in found.items()
-        }
+            found["level_lower"] = _column(self.lower_all, self.known_all)
+            found["level_upper"] = _column(self.upper_all, self.known_all)
+        return found
 
 
 class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -80,7 +78,8 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the columns `lower` and `upper` of the released table are.
 
-    `levels` have the margins that are known before a release: by a posterior there are none.
+    `levels` have the margins that are known before a release: by a posterior there are none. By
+    one, only leaves and exact counts have intervals, and no sum that is not exact.
     """
 
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -120,7 +119,7 @@ def _by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None
 ) -> Intervals:
     n, need = len(model.tree), model.need
-    known = found.margin != UNKNOWN
+    known = known_all = found.margin != UNKNOWN
     centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
     if found.source == "measurements" and measured is not None:
         centre, low, high = estimates(model, value, measured), need.lo, need.hi
@@ -134,6 +133,7 @@ def _by_margins(
     lower_all = upper_all = None
     if found.together is not None:
         lower_all, upper_all = ends(centre, found.together)
+        known_all = found.together != UNKNOWN
     sums = []
     for asked in found.sums:
         at = list(asked.nodes)
@@ -144,31 +144,25 @@ def _by_margins(
             first = min(total, int(max(middle - asked.margin, least)))
             last = max(total, int(min(middle + asked.margin, float(high[at].sum()))))
         sums.append(SumInterval(asked.name, _names(model, at), total, first, last))
-    kind = found.source, found.told
-    return Intervals(*kind, known, lower, upper, lower_all, upper_all, tuple(sums))
+    each = found.source, found.told, known, lower, upper
+    return Intervals(*each, lower_all, upper_all, known_all, tuple(sums))
 
 
 def _by_posterior(model: Model, found: Margins, value: IntArray) -> Intervals:
-    """Work out the intervals that the released counts alone give, or say why there are none."""
-    draws = simulated_releases(model) if found.sums else 0
-    alpha = cautious(model, draws) if draws else model.plan.accuracy.alpha
-    asked = [entry.nodes for entry in found.sums]
-    ends = posterior_ends(model, value, asked, draws=draws, cautious=alpha)
+    """Work out the intervals that the released counts alone give, or say why there are none.
+
+    Only leaves have them: how far bounds shift sums of many counts is not undone.
+    """
+    ends = posterior_ends(model, value)
     if isinstance(ends, NoEnds):
         told = without_posterior(ends.why)
         return _by_margins(model, replace(found, source="none", told=told), value, None)
-    sums = [
-        SumInterval(
-            entry.name,
-            _names(model, list(entry.nodes)),
-            int(value[list(entry.nodes)].sum()),
-            *((None, None) if reach is None else reach),
-        )
-        for entry, reach in zip(found.sums, ends.sums, strict=True)
-    ]
-    known = np.ones(len(model.tree), dtype=np.bool_)
-    low_all, high_all = ends.together or (None, None)
-    return Intervals("posterior", found.told, known, *ends.each, low_all, high_all, tuple(sums))
+    made = _by_margins(model, found, value, None)
+    return replace(made, known=made.known | model.tree.is_leaf, lower=ends[0], upper=ends[1])
+
+
+def _column(ends: IntArray, known: BoolArray) -> list[int | None]:
+    return [v if k else None for v, k in zip(ends.tolist(), known.tolist(), strict=True)]
 
 
 def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:

@@ -7,7 +7,7 @@ from collections import Counter
 
 import msgspec
 
-from congenial.fields import is_number, nearest, one_of, refuse, show
+from congenial.fields import is_number, nearest, on_a_line, one_of, refuse, show
 
 TABLE, MEASUREMENTS = PRODUCTS = ("table", "measurements")
 # Columns of the written tables that are not levels; no level may be called like one.
@@ -86,7 +86,7 @@ class Accuracy(msgspec.Struct, frozen=True):
                     "give the largest margin that serves, in counts",
                 )
         for name, nodes in (self.sums or {}).items():
-            key = f"accuracy.sums.{name}"
+            key = f"accuracy.sums.{on_a_line(name)}"
             if not name.strip() or not nodes:
                 refuse(key, f"is {show(list(nodes))}", "give a name, and at least one node")
             for entry, times in Counter(nodes).items():

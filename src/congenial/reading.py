@@ -105,8 +105,12 @@ class Release:
         The law of a release that was conditioned on bounds has a normaliser N(x) that depends on
         the counts: the probability that the noise alone keeps to the bounds. The posterior is then
         exact for the prior times N(x), which takes counts near their bounds to be rarer than
-        `prior` does. How often its intervals hold was measured: the row "conditioning, ≥ 0,
-        posterior" of ``congenial study coverage``.
+        `prior` does. So its intervals of leaves hold about as often as asked on average over
+        tables like this one, single ones far less often, such as a large count beside many near
+        zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
+        as how far the noise of many small counts shifts their sums is not undone. How often those
+        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``congenial study
+        coverage``.
         """
         if self.measurements is not None:
             found = self.measurements

@@ -24,7 +24,8 @@ class Summary(NamedTuple):
     ----------
     mean, standard_deviation : ndarray of float64
     median, lower, upper : ndarray of int64
-        `lower` to `upper` is the shortest interval of the probability asked for, ends included.
+        `lower` to `upper` is the shortest interval of the probability asked for, ends included;
+        of several the likeliest, and of equally likely ones (up to 1e-9) the lowest.
     """
 
     mean: FloatArray
@@ -85,7 +86,7 @@ def summaries(
 
 
 def shortest(values: IntArray, probabilities: FloatArray, alpha: float) -> tuple[int, int]:
-    """Return the shortest interval of probability 1 - alpha at least; ties go to the likeliest."""
+    """Return the shortest interval of probability 1 - alpha at least, as `summary` does."""
     out = np.empty(kernels.SUMMARIES)
     kernels.summarise(np.ascontiguousarray(probabilities), 0.0, alpha, out)
     return int(values[int(out[kernels.LOW])]), int(values[int(out[kernels.HIGH])])

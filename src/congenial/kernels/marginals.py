@@ -19,6 +19,9 @@ SIZES = 40
 _CUT = 1e-12
 # Share of a law that rounding may move.
 _SLACK = 1e-12
+# Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
+# and the order in which terms are added, do to the last digits.
+TIE = 1e-9
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
@@ -148,8 +151,9 @@ def rise(p, lo, dispersion):
 def summarise(p, lo, alpha, out):
     """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
 
-    The interval has probability 1 - alpha at least; of several that are as short the one with
-    most. So has -reach .. reach. Returns the sum of the weights.
+    The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
+    one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
+    1 - alpha at least. Returns the sum of the weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -158,6 +162,7 @@ def summarise(p, lo, alpha, out):
     mean = first / total
     out[MEAN], out[VARIANCE] = lo + mean, _squares(p, mean) / total
     need = (1.0 - alpha) * total
+    enough = need - TIE * total
     # each interval ends as soon as it has enough
     below = inside = 0.0
     begin, median = 0, -1
@@ -167,16 +172,16 @@ def summarise(p, lo, alpha, out):
         inside += p[i]
         if median < 0 and 2.0 * below >= total:
             median = i
-        if not inside >= need:
+        if not inside >= enough:
             continue
-        while inside - p[begin] >= need and begin < i:
+        while inside - p[begin] >= enough and begin < i:
             inside -= p[begin]
             begin += 1
         length = i - begin + 1
-        if length < shortest or (length == shortest and inside > most):
+        if length < shortest or (length == shortest and inside > most + TIE * total):
             shortest, most, low, high = length, inside, begin, i
         # what is left is too little for an interval to begin later, and so to be as short
-        if median >= 0 and inside - p[begin] + (total - below) < need - _SLACK * total:
+        if median >= 0 and inside - p[begin] + (total - below) < enough - _SLACK * total:
             break
     out[MEDIAN] = lo + max(median, 0)
     out[LOW], out[HIGH] = lo + low, lo + high

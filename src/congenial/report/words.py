@@ -5,8 +5,8 @@ from __future__ import annotations
 import math
 
 from congenial.accounting.scope import ALL_RECORDS
-from congenial.accuracy import Source
 from congenial.certificate import Certificate
+from congenial.fields import on_a_line
 from congenial.intervals import StatedAccuracy, SumInterval
 from congenial.report.expected import draws_for
 from congenial.report.record import Fact
@@ -35,7 +35,9 @@ _WHAT = {
     "stretched to the released count where that lies outside.",
     "posterior": "How far off a count is depends on the true counts, which are confidential, so "
     "no margin is proved. These were worked out from this table alone: which counts are likely, "
-    "if they are like the released ones.",
+    "if they are like the released ones. Only places without parts have them: under bounds the "
+    "noise of many small counts shifts their sum, by an amount that nothing here accounts for. So "
+    "counts of places with parts have no margin, nor have sums, but for exact ones.",
 }
 _WHY_NONE = {
     "conditioning": "The noise was drawn given that no count may break a rule, and how far off "
@@ -219,8 +221,8 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
         near = "Since no count may be below zero, those near zero tend to be too large"
         beside = ", and large ones beside many such too small, for which margins allow in part"
         out.append(f"{near}{beside * (stated.source == 'posterior')}.")
-    out += [_sum(total, share, stated.source) for total in stated.sums]
-    if certificate.plan["accuracy"]["simultaneous"] and stated.source != "none":
+    out += [_sum(total, share) for total in stated.sums]
+    if certificate.plan["accuracy"]["simultaneous"] and stated.source not in ("none", "posterior"):
         out.append(
             "Margins for all counts of a level at once are wider: level_lower and "
             "level_upper in release.csv."
@@ -240,8 +242,9 @@ def _how_often(stated: StatedAccuracy, share: str) -> str:
     rest = f"{100.0 * (1.0 - stated.confidence):.3g}"
     if stated.source == "posterior":
         return (
-            f"On average about {share} of the true counts are in such an interval, more often for "
-            "some and less often for others, so that it promises nothing about any one of them. "
+            f"On average over the places without parts of tables like this one, about {share} of "
+            "the true counts are in such an interval. Single ones can be far less often, such as a "
+            "large count beside many near zero, so that it promises nothing about any one of them. "
             "It need not hold the released count itself."
         )
     return (
@@ -250,34 +253,35 @@ def _how_often(stated: StatedAccuracy, share: str) -> str:
     )
 
 
-def _sum(total: SumInterval, share: str, source: Source) -> str:
-    of = f"{total.name}, the sum of {_listed(total.nodes)}: {total.value:,}"
+def _sum(total: SumInterval, share: str) -> str:
+    nodes = tuple(map(on_a_line, total.nodes))
+    of = f"{on_a_line(total.name)}, the sum of {_listed(nodes)}: {total.value:,}"
     if total.lower is None or total.upper is None:
         return f"{of}; no margin of error is known."
     ends = f"from {total.lower:,} to {total.upper:,}"
-    if source == "posterior":
-        return f"{of}; the true one is likely {ends} ({share}, on average over such tables)."
     return f"{of}; the true one is {ends}, with a probability of {share}."
 
 
 def _required(certificate: Certificate) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
-    need, unknown = "Say below what you need, and see which counts have it.", "not known"
+    need = "Say below what you need, and see which counts have it."
     if certificate.accuracy.source == "none":
         need = "Without margins of error nothing tells which counts have it."
     if certificate.accuracy.source == "posterior":
         need = "Say below what you need, and see which counts are likely to have it."
-        unknown = "not known before the release was made"
     if not asked:
         return f"The plan states no accuracy that a release must reach. {need}"
-    told = {None: unknown, True: "yes", False: "no"}
+    told = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {told[v.met]}" for v in asked)
     return f"Whether the margins are as small as the plan requires: {each}. {need}"
 
 
 def cite(certificate: Certificate, title: str) -> tuple[str, ...]:
     """How to cite a release, and the method behind it."""
-    made, version = certificate.made[:10], certificate.versions.get("congenial", "unknown")
+    made, version = (
+        certificate.made[:10],
+        on_a_line(certificate.versions.get("congenial", "unknown")),
+    )
     stamp = f" {certificate.stamp}." if certificate.stamp else ""
     claim = certificate.guarantee
     own = (
