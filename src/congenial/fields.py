@@ -30,7 +30,7 @@ def show(value: object) -> str:
 
 def on_a_line(name: str) -> str:
     """Quote a name of several lines or invisible signs, which would break what it stands in."""
-    return name if name.isprintable() else show(name)
+    return name if name.isprintable() else repr(name)
 
 
 def one_of(names: Iterable[str]) -> str:
