@@ -136,13 +136,23 @@ def test_what_would_take_too_long_is_refused_at_once(prior):
 
 
 def test_what_many_windows_cost_is_added_up(monkeypatch):
-    monkeypatch.setattr(tables, "_MOST_CUT", 0.0)
+    monkeypatch.setattr(tables._Filled, "lost", lambda *_: 1.0)
     monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
     law = cg.posterior([200, 150, 60], mechanism, cg.consistent(tree), cg.Prior(90.0, 2.0))
     with pytest.raises(UnsupportedError, match="products"):
         law.summary()
+
+
+def test_a_fourth_filling_of_large_tables_is_not_in_vain(monkeypatch):
+    lost = iter([1.0, 1.0, 0.0])
+    monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
+    monkeypatch.setattr(tables._Filled, "lost", lambda *_: next(lost))
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
+    law = cg.posterior([200, 150, 60], mechanism, cg.consistent(tree), cg.Prior(90.0, 2.0))
+    assert law.summary().lower[0] > 150
 
 
 def test_empty_leaves_far_from_all_others_are_refused():

@@ -44,10 +44,12 @@ _UNIT = 2.0**-53
 # Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
 _STEP_UNITS = 8.0
 # Entries of all tables, 8 bytes each; products of all sums, in all fillings together; and the same
-# once windows were widened more often than laws of one mode need, which may be in vain.
+# once windows were widened more often than laws of one mode need, which may be in vain, unless all
+# were not many times what the first took.
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
 _VAIN_LIMIT = 1 << 35
+_VAIN_TIMES = 12.0
 # How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: somewhat
 # more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
 # other one, which no wider window of their kind would show.
@@ -135,12 +137,16 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
     network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
     own = _Own(network, weights)
     place = own.place()
-    generous, before, spent = _FIRST, None, 0.0
+    generous, before, limit = _FIRST, None, float(_WORK_LIMIT)
+    spent = first = 0.0
     for done in range(12):
         lo, hi = windows(network, place, cut=_CUT, generous=generous)
         if before is not None:
             lo, hi = _around(before, lo, hi, place)
-        spent += own.cost(lo, hi, spent, limit=_WORK_LIMIT if done < 3 else _VAIN_LIMIT)
+        spent += own.cost(lo, hi, spent, limit=limit)
+        first = spent if done == 0 else first
+        if done == 2:
+            limit = min(max(_VAIN_LIMIT, _VAIN_TIMES * first), limit)
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
             return own.tables(place, filled, _MOST_CUT)
@@ -287,7 +293,7 @@ class _Own:
         messages.propagate(*shape, mean, var, support_lo, support_hi, rate_lo, rate_hi, _TAIL)
         return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
 
-    def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: int) -> float:
+    def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
         """Return the products of a filling.
 
         Raises
