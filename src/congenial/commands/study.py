@@ -63,7 +63,7 @@ def command(name: str, out: Path, seed: int, effort: float) -> Answer:
         study = import_module(f"congenial.studies.{name.replace('-', '_')}")
     with progress() as notify:
         notify(f"study {name}")
-        # one study takes an hour: it tells how far it is
+        # one study takes long: it tells how far it is
         shown = {"notify": lambda told: notify(f"study {name}: {told}")} if name in SHARED else {}
         found = study.run(seed, effort, **shown)
         written = write(found, out, seed=seed, effort=effort)
