@@ -197,7 +197,7 @@ def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tup
     counts = {name: len(made[0].error) for name, made in found.items()}
     told.append(
         f"Every method has {counts['zones']:,} replicates on {sizes['zones']:,} zones and "
-        f"{counts['blocks']:,} on {sizes['blocks']:,} blocks; the standard errors are in the tables."
+        f"{counts['blocks']:,} on {sizes['blocks']:,} blocks; standard errors are in the tables."
     )
     told += [_of_world(name, made) for name, made in found.items()]
     told += [
