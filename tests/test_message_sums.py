@@ -9,7 +9,7 @@ import congenial as cg
 from congenial.conditioning import exact
 from congenial.kernels.messages import convolve
 
-UNITS = 5.0 + 2.0**-8
+UNITS = 4.0 + 2.0**-8
 
 
 def exactly(a, b, first, size):
@@ -40,7 +40,7 @@ def work(*arrays):
     return np.full((4, 2 * max(x.size for x in arrays) + 16), np.nan)
 
 
-def test_convolutions_are_within_five_units():
+def test_convolutions_are_within_four_units():
     rng = np.random.default_rng(11)
     for a, b in tables(rng):
         full = a.size + b.size - 1

@@ -39,7 +39,7 @@ _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
 # And of an entry of a message above a choice (messages.convolve).
-SUM_UNITS = 5.0
+SUM_UNITS = 4.0
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
 _REACH = 8.0
 # Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.

@@ -39,8 +39,8 @@ def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, 
     """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], what rounds off to low[k].
 
     They are lines 3 and 0 of `work`, k goes from `begin` up to `stop`. Entries of `out` are larger
-    than the terms, so that a sum of two needs three operations to have its rounding as well
-    (Dekker 1971).
+    than either half of the terms, so that a sum of two needs three operations to have its rounding
+    as well (Dekker 1971).
     """
     first = np.uint64(at) - _U7
     for k in range(np.uint64(begin), np.uint64(stop)):
@@ -51,10 +51,11 @@ def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, 
         u = (a4 * work[3, i + _U3] + a5 * work[3, i + _U2]) + (
             a6 * work[3, i + _U1] + a7 * work[3, i]
         )
-        terms, old = t + u, out[place + k]
-        new = old + terms
-        work[0, k] += terms - (new - old)
-        out[place + k] = new
+        old = out[place + k]
+        new = old + t
+        last = new + u
+        work[0, k] += (t - (new - old)) + (u - (last - new))
+        out[place + k] = last
 
 
 @njit(inner=True)
@@ -150,9 +151,9 @@ def _convolve(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place
 def convolve(a, b, first, out, work):
     """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
 
-    Terms are added eight at a time and then with compensation (Neumaier 1974), so that the relative
-    error is 5 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, three
-    for adding eight of them, one and what compensation leaves for the rest. All terms are
+    Terms are added four at a time and then with compensation (Neumaier 1974), so that the relative
+    error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, two
+    for adding four of them, one and what compensation leaves for the rest. All terms are
     nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
     them; where it proves to lie below twice a sum, they are taken again from a higher one.
 
