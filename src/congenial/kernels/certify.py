@@ -23,6 +23,8 @@ TINY = 1e-290
 # them, -1 is the largest one.
 _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
+# How many times what may be left out all entries of a class may lose alike without a convolution.
+_EVEN = 4.0
 # Zeros at either side of what is convolved, so that every run of eight terms is whole.
 _PAD = np.uint64(8)
 
@@ -167,7 +169,9 @@ def _cross(lost, size, other, n, small, first, out, place, m, rise, fall):
         r = eights - _U1 - q
         top = max(top, fall[r])
         fall[r] = top
-    rest, low, high, little = 0.0, 0, (n + 7) // 8, small / 16.0
+    rest, low, high = 0.0, 0, (n + 7) // 8
+    # all that is left out so costs `small` at most, however many losses there are
+    little = small / (size // 8 + 1)
     for i in range(0, size, 8):
         o = np.uint64(i)
         a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
@@ -304,7 +308,8 @@ def certify(
                     tails[a, k + 1],
                 )
             scale = 1.0 / factor[c]
-            even[c] = rest * scale
+            # more of it would make the edges, and so the tails, of wide tables too large
+            even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0
             for i in range(n):
                 lost[at + i] = (lost[at + i] + rest) * scale + TINY
         else:
