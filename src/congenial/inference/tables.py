@@ -49,7 +49,7 @@ _STEP_UNITS = 8.0
 _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
 _VAIN_LIMIT = 1 << 35
-_VAIN_TIMES = 12.0
+_VAIN_TIMES = 40.0
 # How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: somewhat
 # more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
 # other one, which no wider window of their kind would show.
