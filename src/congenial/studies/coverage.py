@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 SCALE = 4.0
 # Replicates of each world: one of all blocks of a state takes far longer than one of zones, and
 # tells of many more leaves.
-REPLICATES = {"zones": 1_000, "blocks": 100}
+REPLICATES = {"zones": 1_000, "blocks": 30}
 # Below this share of the replicates one county stands for the state.
 _WHOLE, _COUNTY = 0.05, "53067"
 _MOST_WORKERS = 8
