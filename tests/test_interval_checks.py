@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import json
-
 import duckdb
 import pytest
 from city import make_city
+from edited import change, failed
 
 from congenial import files
 from congenial.errors import PlanError
@@ -14,21 +13,8 @@ from congenial.explain import as_text, explain
 from congenial.plan import parse_plan, read_plan
 from congenial.release import release
 from congenial.report.write import report
-from congenial.verify import verify
 
 EXACT = 'publish_exactly = ["root"]'
-
-
-def failed(directory):
-    return [check.name for check in verify(directory) if not check.passed]
-
-
-def change(directory, act):
-    path = directory / files.CERTIFICATE
-    stated = json.loads(path.read_text())
-    act(stated)
-    stated["files"] = {name: files.sha256(directory / name) for name in stated["files"]}
-    path.write_text(json.dumps(stated))
 
 
 @pytest.mark.parametrize("part", ["lower + 1 AS lower", "upper - 1 AS upper", "both", "stated"])

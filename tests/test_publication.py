@@ -6,10 +6,10 @@ import csv
 import json
 import shutil
 
-import duckdb
 import numpy as np
 import pytest
 from city import TRIPS, listing, make_city
+from edited import change, failed, rewrite
 
 import congenial as cg
 from congenial import files
@@ -54,28 +54,6 @@ def pristine(tmp_path_factory):
 def spoilt(pristine, tmp_path):
     """Return a release of its own to spoil."""
     return shutil.copytree(pristine / "l2", tmp_path / "l2")
-
-
-def failed(directory):
-    return [check.name for check in verify(directory) if not check.passed]
-
-
-def rewrite(directory, query, names=files.MEASUREMENTS):
-    """Rewrite a table by a query on `t`, and certify the new digests."""
-    source, target = (directory / name for name in reversed(names))
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT * FROM '{source}'")
-        connection.execute(f"COPY ({query}) TO '{source}' (FORMAT parquet)")
-        connection.execute(f"COPY ({query}) TO '{target}' (FORMAT csv, HEADER)")
-    change(directory, lambda stated: None)
-
-
-def change(directory, act):
-    path = directory / files.CERTIFICATE
-    stated = json.loads(path.read_text())
-    act(stated)
-    stated["files"] = {name: files.sha256(directory / name) for name in stated["files"]}
-    path.write_text(json.dumps(stated))
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
@@ -226,7 +204,7 @@ def test_another_table_does_not_follow_from_the_measurements(pristine, name):
     ],
 )
 def test_changed_measurements_whose_hashes_were_made_anew(spoilt, query, check):
-    rewrite(spoilt, query)
+    rewrite(spoilt, query, files.MEASUREMENTS)
     assert check in failed(spoilt)
 
 
@@ -239,7 +217,7 @@ def test_changed_measurements_whose_hashes_were_made_anew(spoilt, query, check):
     ],
 )
 def test_changed_intervals_whose_hashes_were_made_anew(spoilt, query):
-    rewrite(spoilt, query, (files.CSV, files.PARQUET))
+    rewrite(spoilt, query)
     assert failed(spoilt) == ["intervals"]
 
 
@@ -310,7 +288,7 @@ def test_a_simulation_is_stamped_in_every_row(tmp_path):
 def test_a_simulation_hides_no_stamp_of_its_measurements(tmp_path):
     release(city_plan(tmp_path, "l2"), tmp_path / "sham", base=tmp_path, simulate=3)
     assert not failed(tmp_path / "sham")
-    rewrite(tmp_path / "sham", "SELECT * REPLACE ('' AS note) FROM t")
+    rewrite(tmp_path / "sham", "SELECT * REPLACE ('' AS note) FROM t", files.MEASUREMENTS)
     assert failed(tmp_path / "sham") == ["simulation"]
 
 
@@ -319,7 +297,7 @@ def test_the_truth_of_a_simulation_adds_up(tmp_path):
     release(plan, tmp_path / "sham", base=tmp_path, simulate=3, with_truth=True)
     assert not failed(tmp_path / "sham")
     changed = "SELECT * REPLACE (truth + (level = 2)::BIGINT AS truth) FROM t"
-    rewrite(tmp_path / "sham", changed, (files.CSV, files.PARQUET))
+    rewrite(tmp_path / "sham", changed)
     assert failed(tmp_path / "sham") == ["simulation"]
 
 
@@ -331,7 +309,7 @@ def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
     with pytest.raises(ReleaseError, match="cannot be read as a table"):
         cg.read_measurements(pristine / "l2" / files.CERTIFICATE)
     broken = shutil.copytree(pristine / "l2", tmp_path / "broken")
-    rewrite(broken, "SELECT * REPLACE (-scale AS scale) FROM t")
+    rewrite(broken, "SELECT * REPLACE (-scale AS scale) FROM t", files.MEASUREMENTS)
     with pytest.raises(ReleaseError, match="a measurement without a number, a law or a scale"):
         cg.read_measurements(broken)
 

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import json
 import shutil
 
-import duckdb
 import numpy as np
 import pytest
 from city import make_city
+from edited import change, failed, rewrite
 
 import congenial as cg
 from congenial import files, table_posterior
@@ -47,10 +46,6 @@ def pristine(tmp_path_factory):
 def spoilt(pristine, tmp_path):
     """Return a release of its own to spoil."""
     return shutil.copytree(pristine / "out", tmp_path / "out")
-
-
-def failed(directory):
-    return [check.name for check in verify(directory) if not check.passed]
 
 
 def column(directory, name):
@@ -118,24 +113,6 @@ def test_a_few_counts_by_enumeration(tmp_path):
         for first in range(total + 1):  # none that is shorter has as much
             shorter = weights[(first <= x[:, v]) & (x[:, v] < first + width)].sum()
             assert shorter < 0.9
-
-
-def rewrite(directory, query):
-    """Rewrite the table by a query on `t`, and certify the new digests."""
-    source, target = directory / files.PARQUET, directory / files.CSV
-    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
-        connection.execute(f"CREATE TABLE t AS SELECT * FROM '{source}'")
-        connection.execute(f"COPY ({query}) TO '{source}' (FORMAT parquet)")
-        connection.execute(f"COPY ({query}) TO '{target}' (FORMAT csv, HEADER)")
-    change(directory, lambda stated: None)
-
-
-def change(directory, act):
-    path = directory / files.CERTIFICATE
-    stated = json.loads(path.read_text())
-    act(stated)
-    stated["files"] = {name: files.sha256(directory / name) for name in stated["files"]}
-    path.write_text(json.dumps(stated))
 
 
 @pytest.mark.parametrize(
