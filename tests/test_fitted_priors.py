@@ -11,7 +11,7 @@ import pytest
 import congenial as cg
 from congenial.errors import ArgumentError
 from congenial.inference import fitting, points
-from congenial.kernels import evidence, laws, priors
+from congenial.kernels import evidence, laws, leaves, priors
 from congenial.studies.sources import blocks
 
 COUNTS = np.arange(400)
@@ -85,8 +85,9 @@ def test_moments_of_leaves(kind, zero, center):
     w = p * np.exp(tilt * u - inverse * (d * d if kind == laws.GAUSSIAN else d))
     w /= w.sum()
     out = np.empty((1, 4))
-    columns = (inverse, center, -base, np.inf, b * r, b, base, zero, tilt)
-    priors.leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), 45.0, out)
+    scale = {laws.LAPLACE: 2.0, laws.GAUSSIAN: 5.0, laws.FLAT: 1.0}[kind]
+    columns = (scale, center, -base, np.inf, b * r, b, base, zero, tilt)
+    leaves.leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), 45.0, out)
     assert out[0, 0] == pytest.approx(w @ u, rel=1e-6, abs=1e-6)
     assert out[0, 1] == pytest.approx(w @ (u - w @ u) ** 2, rel=1e-5)
     # slopes at the far ends: of prior, noise and tilt above; below, the counts end

@@ -52,7 +52,7 @@ SHARES = (
         ("marginals.summarise", "f8* f8 f8 f8*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
         ("tilting.improper", "i4* i4* i1* i4* i8* i8*"),
-        ("tilting.solve", "i8* f8* f8* f8* f8* i4* i4* i4* i1* i4* i8 b1 f8*"),
+        ("tilting.solve", "i8* f8* f8* f8* f8* f8** i4* i4* i4* i1* i4* i8 b1 f8*"),
     ),
     (
         (
@@ -76,7 +76,7 @@ SHARES = (
             "priors.fill",
             "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* f8* f8* f8* f8* i8* i8* i8* f8* f8* i8* f8*",
         ),
-        ("priors.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
+        ("leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         ("reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),

@@ -44,12 +44,21 @@ def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
     return bool(found & 1), bool(found & 2)
 
 
-def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
-    """Return multipliers of the constraints, rounded so that like families share them."""
+def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:
+    """Return multipliers of the constraints, rounded so that like families share them.
+
+    Parameters
+    ----------
+    forest : SumForest
+    weights : SharedUnary
+    prior : ndarray of float64, shape (d, 4), optional
+        Priors of leaves, as `congenial.kernels.tilting.solve` takes them.
+    """
     theta = np.zeros(forest.m)
     unary = weights.unary
     centred = (unary.center == 0) & (unary.lo == -unary.hi)
-    if forest.m == 0 or bool((centred | (unary.lo == unary.hi)).all()):
+    symmetric = prior is None and bool((centred | (unary.lo == unary.hi)).all())
+    if forest.m == 0 or symmetric:
         return theta
     # noise that is bounded but not measured adds up to no more than the bounds do
     bounds = np.zeros(unary.lo.size)
@@ -58,7 +67,8 @@ def tilts(forest: SumForest, weights: SharedUnary) -> FloatArray:
     _, scale = stand_in(unary, forest.n, float(bounds[weights.code].sum()))
     shape = (forest.above, forest.owner, forest.sign, forest.path)
     columns = unary.kind, scale, unary.center, unary.lo, unary.hi
-    tilting.solve(*columns, weights.code, *shape, _ROUNDS, True, theta)
+    priors = np.empty((0, 4)) if prior is None else prior
+    tilting.solve(*columns, priors, weights.code, *shape, _ROUNDS, True, theta)
     return theta
 
 

@@ -3,8 +3,7 @@
 Products of a noise law and a negative binomial prior need not be log-concave, so that what windows
 cut off is not proved as there, but checked: all weights are positive, so that the total weight
 grows with the windows, and what much wider ones add is what the narrower ones lost, unless laws
-have weight that lies beyond both. So laws of two modes that stand apart are refused. Tilts are
-found with Gaussian laws in the leaves' place.
+have weight that lies beyond both. So laws of two modes that stand apart are refused.
 """
 
 from __future__ import annotations
@@ -21,7 +20,7 @@ from congenial.conditioning.network import Network, compile_network
 from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.conditioning.windows import Placement, decay_of, stand_in, tilts, windows
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.kernels import laws, messages, priors
+from congenial.kernels import laws, leaves, messages, priors
 from congenial.kernels import moments as unary_laws
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
@@ -54,13 +53,8 @@ _VAIN_TIMES = 40.0
 # more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
 # other one, which no wider window of their kind would show.
 _SPIKE = 20.0
-# Rounds of Gaussian laws fitted to the leaves under their tilts. The first is enough where it moves
-# leaves by few of their standard deviations, in root mean square and at most: windows are as
-# narrow then, and hold as much.
-_ROUNDS, _SMALL, _MOST = 2, 0.4, 2.0
-# Nats below the mode where a leaf's tails are forgotten: for its moments, and for tilts, which may
-# be any.
-_FORGOTTEN, _ROUGH = 45.0, 20.0
+# Nats below the mode where a leaf's tails are forgotten for its moments.
+_FORGOTTEN = 45.0
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
 
@@ -129,7 +123,9 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
             f"by {weights.zero.max():.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller "
             "dispersions or means, or no zeros."
         )
-    theta = _tilts(forest, weights)
+    known = SharedUnary(weights.unary, weights.code)
+    priors_of = np.column_stack([weights.a, weights.b, weights.base, weights.zero])
+    theta = tilts(forest, known, priors_of)
     numbers = np.arange(weights.a.size, dtype=np.int64)
     # the kind stands for the whole weight, so that only equal ones share a class
     coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
@@ -174,57 +170,6 @@ def _around(
         np.where(used, np.minimum(lo, low), lo).astype(np.int64),
         np.where(used, np.maximum(hi, high), hi).astype(np.int64),
     )
-
-
-def _tilts(forest: SumForest, weights: Weights) -> FloatArray:
-    """Return multipliers of the sums, with Gaussian laws fitted to the leaves under their tilts."""
-    unary, leaf = weights.unary, weights.a >= 0.0
-    code = weights.code
-    theta = np.zeros(forest.m)
-    # each node has a Gaussian law of its own, since each has a tilt of its own
-    each = unary.at(code)
-    at = np.flatnonzero(leaf[code])
-    rows, above = code[at], forest.above[at]
-    kind, scale, center = each.kind.copy(), each.scale.copy(), each.center.copy()
-    low, high = each.lo.copy(), each.hi.copy()
-    kind[at] = laws.GAUSSIAN
-    most = _pole(weights)[rows]
-    shape = unary.kind, weights.inverse, unary.center, unary.lo, unary.hi
-    lists = (*shape, weights.a, weights.b, weights.base, weights.zero)
-    for done in range(_ROUNDS):
-        tilt = np.minimum(np.append(theta, 0.0)[above], most)
-        # without tilts leaves of one weight are alike
-        which, place = np.unique(rows, return_inverse=True) if done == 0 else (rows, slice(None))
-        own = np.zeros(which.size) if done == 0 else tilt
-        found = np.empty((which.size, 4))
-        priors.leaf_moments(*(column[which] for column in lists), own, _ROUGH, found)
-        found = found[place]
-        scale[at] = np.sqrt(np.maximum(found[:, 1], 1.0))
-        center[at] = found[:, 0] - scale[at] ** 2 * tilt
-        free = found[:, 1] > 0.0
-        low[at] = np.where(free, -np.inf, each.lo[at])
-        high[at] = np.where(free, np.inf, each.hi[at])
-        center[at] = np.where(free, center[at], each.lo[at])
-        numbers = np.arange(forest.n, dtype=np.int32)
-        last = theta
-        theta = tilts(forest, SharedUnary(Unary(kind, scale, center, low, high), numbers))
-        moved = np.append(theta, 0.0)[above] ** 2 * found[:, 1]
-        small = moved.sum() <= _SMALL**2 * moved.size and not (moved > _MOST**2).any()
-        if small or np.array_equal(theta, last):
-            break
-    held = above >= 0
-    np.minimum.at(theta, above[held], most[held])
-    return theta
-
-
-def _pole(weights: Weights) -> FloatArray:
-    """Return the largest tilt of each weight that leaves it a tail."""
-    kind, b = weights.unary.kind, weights.b
-    with np.errstate(divide="ignore"):
-        pole = np.where(b > 0.0, -np.log(np.maximum(b, 1e-300)), np.inf)
-    pole = np.where(kind == laws.LAPLACE, pole + weights.inverse, pole)
-    endless = (kind == laws.GAUSSIAN) | np.isfinite(weights.unary.hi) | (weights.a < 0.0)
-    return np.where(endless, np.inf, 0.9 * pole)
 
 
 @dataclass(frozen=True, eq=False)
@@ -280,9 +225,9 @@ class _Own:
         mean[plain], var[plain] = m, s
         leaf = np.flatnonzero(self.is_leaf)
         found = np.empty((leaf.size, 4))
-        lists = (unary.kind, self.inverse, unary.center, unary.lo, unary.hi)
+        lists = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
         own = (*lists, self.a, self.b, self.base, self.zero, tilt)
-        priors.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), _FORGOTTEN, found)
+        leaves.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), _FORGOTTEN, found)
         mean[leaf], var[leaf] = found[:, 0], found[:, 1]
         args = unary.kind.astype(np.int64), scale.astype(np.float64), var
         rate_lo = decay_of(*args, tilt, mean - unary.lo, unary.hi - unary.center)

@@ -17,14 +17,10 @@ from congenial.kernels.laws import GAUSSIAN, LAPLACE
 from congenial.kernels.messages import UNARY, combine, working_lines
 from congenial.kernels.weights import fill_unary
 
-# Where tails are judged: 30 nats below the mode.
-_JUDGED = math.exp(30.0)
 # Where weights are made smaller.
 _LARGE = 1e150
 # Nats beyond which the exponential function may overflow.
 _MANY_NATS = 700.0
-# Steps after which a tail is no longer followed.
-_MOST = 1 << 22
 
 
 @njit(inner=True)
@@ -129,71 +125,6 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
         out[0] = out[0] * math.exp(zero) if zero < _MANY_NATS else math.exp(zero - rise)
     u = float(lo + at)
     return _log_weight(kind, inverse, center, a, b, base, zero, tilt, u)
-
-
-@njit()
-def leaf_moments(kind, inverse, center, lo, hi, a, b, base, zero, tilt, nats, out):
-    """Fill `out` (c, 4) with the mean, the variance, and the decay below and above, of each leaf.
-
-    A decay is the slope where a tail has lost some nats; inf where the support ends before. Tails
-    are forgotten `nats` below the mode.
-    """
-    forgotten = math.exp(nats)
-    far, drop = np.empty(2), np.empty(2)
-    for v in range(kind.size):
-        start = min(max(center[v], lo[v]), hi[v])
-        ahead = abs(start - center[v])
-        z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
-        out[v, 2] = out[v, 3] = np.inf
-        far[0] = far[1] = 0.0
-        drop[0] = drop[1] = 1.0
-        # a step away from the centre costs a Laplace law always the same, a Gaussian one ever more
-        first, more = math.exp(-inverse[v]), 1.0
-        if kind[v] == GAUSSIAN:
-            first, more = math.exp(-inverse[v] * (2.0 * ahead + 1.0)), math.exp(-2.0 * inverse[v])
-        spike = math.exp(zero[v])
-        for side in range(2):
-            up = side == 1
-            way = 1.0 if up else -1.0
-            end = hi[v] if up else lo[v]
-            u, w, best, step = start, one, one, first * math.exp(way * tilt[v])
-            judged = False
-            for _ in range(_MOST):
-                if u == end:
-                    break
-                k = u + base[v] if up else u + base[v] - 1.0
-                ratio = (a[v] + b[v] * k) / (k + 1.0)
-                if k == 0.0:
-                    ratio /= spike
-                ratio = step * ratio if up else step / ratio
-                step *= more
-                w *= ratio
-                u += way
-                best = max(best, w)
-                d = u - start
-                z += w
-                m1 += w * d
-                m2 += w * d * d
-                if not judged and w * drop[side] < best:
-                    drop[side], far[side] = best / w, abs(d)
-                    if drop[side] > _JUDGED:
-                        judged = True
-                        out[v, 2 + side] = max(-math.log(ratio), 1e-12)
-                if w * forgotten < best:
-                    break
-                if w > _LARGE:
-                    one, w, best = one / _LARGE, w / _LARGE, best / _LARGE
-                    z, m1, m2 = z / _LARGE, m1 / _LARGE, m2 / _LARGE
-        mean = m1 / z
-        out[v, 0] = start + mean
-        out[v, 1] = max(m2 / z - mean * mean, 1e-12)
-        # a tail is no faster than on its way there, unless the support ends at once
-        for side in range(2):
-            way = far[side] + mean * (1.0 if side == 0 else -1.0)
-            if way > 2.0 * math.sqrt(out[v, 1]) + 1.0:
-                out[v, 2 + side] = min(out[v, 2 + side], math.log(drop[side]) / way)
-        if lo[v] == hi[v]:
-            out[v, 1] = 0.0
 
 
 @njit()

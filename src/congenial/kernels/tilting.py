@@ -14,11 +14,14 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.laws import FLAT
+from congenial.kernels.leaves import leaf_pole, moments_of_leaf
 from congenial.kernels.moments import poles, unary_moments
 
 # How far a multiplier may be from its solution: in standard deviations of what it tilts, or in
 # units of its mean, whichever lets it be farther.
 _TOLERANCE = 0.1
+# Nats below the mode where the tails of leaves with a prior are forgotten.
+_ROUGH = 20.0
 # Slots of the memory of moments, a power of two.
 _SLOTS = 1 << 15
 
@@ -30,8 +33,21 @@ def _row(code, tilt):
     return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
 
 
+@njit(inner=True)
+def _moments(c, kind, scale, center, lo, hi, prior, tilt):
+    """Return mean and variance of a tilted weight."""
+    law = kind[c], scale[c], center[c], lo[c], hi[c]
+    if c < len(prior) and prior[c, 0] >= 0.0:
+        own = prior[c, 0], prior[c, 1], prior[c, 2], prior[c, 3]
+        found = moments_of_leaf(*law, *own, tilt, _ROUGH)
+        return found[0], found[1]
+    return unary_moments(*law, tilt)
+
+
 @njit(inline="always", inner=True)
-def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves):
+def _add_leaves(
+    code, above, inner, theta, step, kind, scale, center, lo, hi, prior, memory, leaves
+):
     """Add up anew the leaves of every constraint that moved.
 
     Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance. Columns
@@ -48,9 +64,8 @@ def _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, me
         row = _row(c, tilt)
         if memory[row, 0] != c or memory[row, 1] != tilt:
             memory[row, 0], memory[row, 1] = c, tilt
-            memory[row, 2], memory[row, 3] = unary_moments(
-                kind[c], scale[c], center[c], lo[c], hi[c], tilt
-            )
+            found = _moments(c, kind, scale, center, lo, hi, prior, tilt)
+            memory[row, 2], memory[row, 3] = found
         leaves[k, 0] += memory[row, 2]
         leaves[k, 1] += memory[row, 3]
         leaves[k, 2] = max(leaves[k, 2], memory[row, 3])
@@ -151,7 +166,22 @@ def node_tilts(above, below_parent, sign, theta, tilt):
 
 
 @njit()
-def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, simple, theta):
+def solve(
+    kind,
+    scale,
+    center,
+    lo,
+    hi,
+    prior,
+    code,
+    above,
+    owner,
+    sign,
+    order,
+    rounds,
+    simple,
+    theta,
+):
     """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
     Each round takes the Newton step of all multipliers, by one pass up and one down a tree of
@@ -163,6 +193,8 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     ----------
     kind, scale, center, lo, hi : (d,)
         Distinct weights; a flat one with an end has a scale that stands for "very wide".
+    prior : float64 (d, 4) or (0, 4)
+        The a, b, base and zero of leaves that have a prior (`priors`), an a below 0 of all others.
     code : int32 (n,)
         Weight of each variable.
     above : int32 (n,)
@@ -189,6 +221,8 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
     ends = np.empty((kind.size, 2))
     for d in range(kind.size):
         ends[d, 0], ends[d, 1] = poles(kind[d], scale[d], lo[d], hi[d])
+        if d < len(prior) and prior[d, 0] >= 0.0:
+            ends[d, 1] = leaf_pole(kind[d], scale[d], prior[d, 1], hi[d])
     # variables that own sums are numbered; `path` has them and the constraints
     inner = np.empty(n, dtype=np.int32)
     for v in range(n):
@@ -241,7 +275,9 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
         own_ends[j, 0], own_ends[j, 1] = ends[d, 0], ends[d, 1]
     done = rounds
     for it in range(rounds):
-        _add_leaves(code, above, inner, theta, step, kind, scale, center, lo, hi, memory, leaves)
+        _add_leaves(
+            code, above, inner, theta, step, kind, scale, center, lo, hi, prior, memory, leaves
+        )
         for k in range(m):
             total[k], spread[k], width[k] = leaves[k, 0], leaves[k, 1], leaves[k, 1]
             room[k, 0], room[k, 1] = _room(theta[k], leaf_ends[k, 0], leaf_ends[k, 1], leaves[k, 2])
@@ -250,9 +286,8 @@ def solve(kind, scale, center, lo, hi, code, above, owner, sign, order, rounds, 
             row = _row(c, tilt[j])
             if memory[row, 0] != c or memory[row, 1] != tilt[j]:
                 memory[row, 0], memory[row, 1] = c, tilt[j]
-                memory[row, 2], memory[row, 3] = unary_moments(
-                    kind[c], scale[c], center[c], lo[c], hi[c], tilt[j]
-                )
+                found = _moments(c, kind, scale, center, lo, hi, prior, tilt[j])
+                memory[row, 2], memory[row, 3] = found
             mean[j], var[j] = memory[row, 2], memory[row, 3]
             precision[j] = 1.0 / max(var[j], 1e-300)
             weighted[j] = mean[j] * precision[j]
