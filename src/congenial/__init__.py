@@ -33,6 +33,7 @@ if TYPE_CHECKING:
         error_margins,
         simultaneous_error_margins,
     )
+    from congenial.inference.inversion import inverted_intervals
     from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
     from congenial.inference.posterior import posterior
     from congenial.inference.priors import Prior
@@ -87,6 +88,7 @@ _HOME = {
     "gaussian_sigma": "accounting.gaussian_calibration",
     "group_privacy": "accounting.composition",
     "image": "imaging.image",
+    "inverted_intervals": "inference.inversion",
     "linear": "invariants",
     "log_likelihood": "inference.likelihood",
     "log_likelihood_gradient": "inference.likelihood",
@@ -139,6 +141,7 @@ __all__ = [
     "gaussian_sigma",
     "group_privacy",
     "image",
+    "inverted_intervals",
     "linear",
     "log_likelihood",
     "log_likelihood_gradient",

@@ -25,12 +25,11 @@ from congenial.invariants import determined
 from congenial.model import Model
 from congenial.plan import named_nodes
 from congenial.randomness import seeded
-from congenial.table_posterior import too_large
 
 IntArray = npt.NDArray[np.int64]
 FloatArray = npt.NDArray[np.float64]
 BoolArray = npt.NDArray[np.bool_]
-Source = Literal["law", "simulation", "measurements", "posterior", "none"]
+Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
 
 # Stated for a node without a margin.
 UNKNOWN = -1
@@ -46,8 +45,11 @@ _HIDDEN = (
     "Empty, but where a count is exact: where bounds bind, the error depends on the confidential "
     "counts. A plan that publishes its measurements has intervals, at no further cost in privacy."
 )
-_TOO_LARGE = (
-    "a tree with so many leaves, or with so much noise, takes more work than a release does"
+_BY_INVERSION = (
+    ", and is worked out from the released table alone: counts that may be near their bounds are "
+    "taken to be there, which widens the intervals of what they are part of. Where so many may be "
+    "that this takes too much work, only counts without parts have intervals, which then hold on "
+    "average."
 )
 # Fewer simulated releases than this widen margins by a tenth or more.
 _MANY = 2_000
@@ -59,10 +61,9 @@ class Margins:
 
     Attributes
     ----------
-    source : {"law", "simulation", "measurements", "posterior", "none"}
+    source : {"law", "simulation", "measurements", "inversion", "none"}
         What the margins are worked out from; with "measurements" they are those of these, not of
-        the released counts; with "posterior" leaves have intervals once the table is drawn, and
-        nothing else has any but what is exact.
+        the released counts; with "inversion" there are intervals once the table is drawn.
     told : str
         What the intervals are, or why there are none.
     margin : ndarray of int64, shape (n,)
@@ -118,8 +119,7 @@ def margins(model: Model) -> Margins:
     -----
     Under equalities alone the error has one law for all counts: exact for conditioning, simulated
     for images. Under bounds an image has the margins of its measurements, where these are
-    published; conditioning then has none that is proved, and the intervals of its leaves are those
-    of the posterior of the table, once that is drawn.
+    published; conditioning then has intervals by inversion, once the table is drawn.
     """
     plan, engine = model.plan, model.engine
     named = {
@@ -133,9 +133,7 @@ def margins(model: Model) -> Margins:
             return _of_measurements(model, named, told)
         if not isinstance(engine, Conditioned):
             return _none(model, named, _HIDDEN)
-        if too_large(model):
-            return _none(model, named, without_posterior(_TOO_LARGE))
-        return _none(model, named, _by_posterior(model), source="posterior")
+        return _none(model, named, f"{told}{_BY_INVERSION}", source="inversion")
     if isinstance(engine, Conditioned):
         return _of_law(model, engine, named, told)
     return _of_images(model, cast("Imaged | TopDown", engine), named, told)
@@ -257,33 +255,42 @@ def _none(
     return Margins(source, told, margin, together, sums)
 
 
-def _by_posterior(model: Model) -> str:
+def by_posterior(model: Model, why: str) -> str:
+    """Say what the intervals of leaves are where there are none by inversion.
+
+    Parameters
+    ----------
+    model : Model
+    why : str
+        Why there are none.
+    """
     return (
-        "Each is the shortest that holds the count with a probability of at least "
-        f"{_share(model)} given the released table, under a negative binomial prior fitted to it, "
+        f"No interval here is proved: {why}. Each is the shortest that holds the count with a "
+        f"probability of at least {_share(model)} given the released table, under a negative "
+        "binomial prior fitted to it, "
         "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
         "as often as that on average over the leaves (counts without parts) of tables like this "
         "one; single ones, such as a large count beside many near zero, can be held far less "
-        "often, and none is proved, as the error depends on the confidential counts. How often "
+        "often, as the error depends on the confidential counts. How often "
         "they held is in congenial's docs/studies/coverage.md. Empty, but where a count is exact, "
         "for counts with parts, for sums and for all counts of a level at once: the noise of many "
         "small counts shifts their sums, by an amount that no interval here accounts for."
     )
 
 
-def without_posterior(why: str) -> str:
+def without_intervals(*why: str) -> str:
     """Say why a release that was conditioned on bounds has no intervals.
 
     Parameters
     ----------
-    why : str
-        What keeps them from being those of its posterior.
+    *why : str
+        What keeps them from being proved, and from being those of its posterior.
     """
     return (
         "Empty, but where a count is exact: noise conditioned on bounds has a law that depends on "
-        "the confidential counts, so that no interval is proved for it, and the posterior of the "
-        f"table gives none, as {why}. A plan without bounds has proved intervals, and so has one "
-        "of imaging or topdown that publishes its measurements."
+        f"the confidential counts. No interval is proved, as {why[0]}; the posterior of the table "
+        f"gives none either, as {why[1]}. A plan without bounds has proved intervals, and so has "
+        "one of imaging or topdown that publishes its measurements."
     )
 
 

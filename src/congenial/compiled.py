@@ -20,6 +20,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.imaging.image import image
 from congenial.imaging.topdown import topdown_image
 from congenial.inference.intervals import error_margins
+from congenial.inference.inversion import inverted_intervals
 from congenial.inference.posterior import posterior
 from congenial.invariants import bounds, consistent, exactly, nonnegative
 from congenial.mechanisms.additive import Additive
@@ -46,7 +47,7 @@ SHARES = (
         ("families.families", "i4* i4* i4* i4* i4* i4*"),
         (
             "marginals.marginals",
-            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* i4* b1* f8* i8* f8 i8* f8**",
+            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* i4* b1* f8* i8* f8 f8 i8* f8**",
         ),
         ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("marginals.summarise", "f8* f8 f8 f8*"),
@@ -81,6 +82,7 @@ SHARES = (
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
         ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
+        ("supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8*"),
         ("trees.add_up", "i8*! i8* i8*"),
         ("trees.add_up", "i8*! i8* f8*"),
         ("trees.adds_up", "i8*! i8* i8*! i8*"),
@@ -182,6 +184,7 @@ def _draw_from_each(method: Method) -> None:
     condition(wide, total).sample(flat.roll_up(np.ones(3000)), rng=source)
     # what intervals of releases are worked out by, without bounds and with them
     error_margins(cast(Conditioned, condition(whole, pinned)))
+    inverted_intervals(cast(Conditioned, condition(whole, pinned & nonnegative())), x)
     law = posterior(x, whole, pinned & nonnegative(), "negative-binomial")
     law.summary(0.1)
     law.sample(2, source)

@@ -332,7 +332,7 @@ def _margins(explanation: Explanation) -> list[str]:
         lines.append(f"The sum {on_a_line(asked.name)}: {told}.")
     for level in explanation.accuracy:
         if level.required is not None:
-            later = found.source == "posterior" and level is explanation.accuracy[-1]
+            later = found.source == "inversion"
             before = f"{unknown}{' before it is drawn' * later}"
             met = {None: before, True: "met", False: "not met"}[level.met]
             lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")

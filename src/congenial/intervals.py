@@ -14,11 +14,13 @@ from congenial.accuracy import (
     LevelAccuracy,
     Margins,
     Source,
+    by_posterior,
     estimates,
     levels,
-    without_posterior,
+    without_intervals,
 )
 from congenial.model import Model
+from congenial.table_inversion import proved_ends
 from congenial.table_posterior import NoEnds, posterior_ends
 
 IntArray = npt.NDArray[np.int64]
@@ -31,8 +33,8 @@ class Intervals:
 
     Attributes
     ----------
-    source : {"law", "simulation", "measurements", "posterior", "none"}
-        What they rest on; "none" also where the posterior that was to give them could not be had.
+    source : {"law", "simulation", "measurements", "inversion", "posterior", "none"}
+        What they rest on; "posterior" where an inversion cannot be had, and "none" where neither.
     told : str
         What they are, or why there are none.
     known : ndarray of bool, shape (n,)
@@ -78,8 +80,8 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """What the columns `lower` and `upper` of the released table are.
 
-    `levels` have the margins that are known before a release: by a posterior there are none. By
-    one, only leaves and exact counts have intervals, and no sum that is not exact.
+    `levels` have the margins that are known before a release: by an inversion there are none. By a
+    posterior only leaves and exact counts have intervals, and no sum that is not exact.
     """
 
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
@@ -110,8 +112,8 @@ def intervals(
         The published measurements, exact counts where these are published, anything where there is
         neither; needed where the margins are theirs.
     """
-    if found.source == "posterior":
-        return _by_posterior(model, found, value)
+    if found.source == "inversion":
+        return _by_inversion(model, found, value)
     return _by_margins(model, found, value, measured)
 
 
@@ -148,15 +150,38 @@ def _by_margins(
     return Intervals(*each, lower_all, upper_all, known_all, tuple(sums))
 
 
-def _by_posterior(model: Model, found: Margins, value: IntArray) -> Intervals:
-    """Work out the intervals that the released counts alone give, or say why there are none.
+def _by_inversion(model: Model, found: Margins, value: IntArray) -> Intervals:
+    """Work out the intervals that the released counts alone tell, proved ones where there are."""
+    ends = proved_ends(model, value, [asked.nodes for asked in found.sums])
+    if isinstance(ends, NoEnds):
+        return _by_posterior(model, found, value, ends.why)
+    made = _by_margins(model, found, value, None)
+    every, asked_all = np.ones_like(made.known), found.together is not None
+    return replace(
+        made,
+        known=every,
+        lower=ends.lower,
+        upper=ends.upper,
+        lower_all=ends.lower_all if asked_all else None,
+        upper_all=ends.upper_all if asked_all else None,
+        known_all=every,
+        sums=tuple(
+            msgspec.structs.replace(total, lower=low, upper=high)
+            for total, (low, high) in zip(made.sums, ends.sums, strict=True)
+        ),
+    )
+
+
+def _by_posterior(model: Model, found: Margins, value: IntArray, why: str) -> Intervals:
+    """Work out those of the leaves by the posterior of the table, or say why there are none.
 
     Only leaves have them: how far bounds shift sums of many counts is not undone.
     """
     ends = posterior_ends(model, value)
     if isinstance(ends, NoEnds):
-        told = without_posterior(ends.why)
+        told = without_intervals(why, ends.why)
         return _by_margins(model, replace(found, source="none", told=told), value, None)
+    found = replace(found, source="posterior", told=by_posterior(model, why))
     made = _by_margins(model, found, value, None)
     return replace(made, known=made.known | model.tree.is_leaf, lower=ends[0], upper=ends[1])
 

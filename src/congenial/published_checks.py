@@ -124,7 +124,11 @@ def check_intervals(contents: Contents) -> Check:
     same = said.passed and (expected.levels, expected.sums) == (told.levels, told.sums)
     if not kept:
         detail = "an interval is not the one that follows from what is published"
-        if certificate.author != __version__ and found.source in ("posterior", "simulation"):
+        if certificate.author != __version__ and found.source in (
+            "inversion",
+            "posterior",
+            "simulation",
+        ):
             made = show(certificate.author)
             detail += f", unless congenial {made}, which made it, works it out otherwise"
         return Check(name, False, detail)

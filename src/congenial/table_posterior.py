@@ -104,6 +104,8 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
         Lower and upper ends; those of leaves serve, see `posterior_of_table`. The reason names no
         count: it is a function of the released table, as the ends are.
     """
+    if too_large(model):
+        return NoEnds("its leaves are so many, or have so much noise, that it takes too much work")
     fixed = determined(model.need)
     try:
         low, high = posterior_of_table(model, value, PRIOR).intervals(model.plan.accuracy.alpha)

@@ -53,8 +53,9 @@ def summaries(
     alpha: float,
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
+    shown: FloatArray | None = None,
 ) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 8).
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 11).
 
     Parameters
     ----------
@@ -67,6 +68,9 @@ def summaries(
         of a count of 0 too.
     base : ndarray of int64, shape (n,), optional
         What the tables' values are counted from.
+    shown : ndarray of float64, optional
+        Messages of the nodes in place of their own, which lie as those do: laws are then those of
+        networks that differ from `tables` below the node alone.
     """
     network = tables.network
     width = tables.hi - tables.lo + 1
@@ -78,10 +82,11 @@ def summaries(
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     where = tables.lo, tables.hi, tables.offset, tables.table
+    own, cut = (tables.table, kernels.CUT) if shown is None else (shown, 0.0)
     rising = np.zeros(n) if dispersion is None else dispersion
     origin = np.zeros(n, dtype=np.int64) if base is None else base
-    shape = network.left, *where, network.slot_class, ends, rising, origin
-    kernels.marginals(n, *program, *shape, alpha, begins, out)
+    shape = network.left, *where, own, network.slot_class, ends, rising, origin
+    kernels.marginals(n, *program, *shape, alpha, cut, begins, out)
     return out
 
 

@@ -11,12 +11,12 @@ from congenial.kernels.descend import LINK, ROOT
 from congenial.kernels.messages import largest
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY = range(8)
-SUMMARIES = 8
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LEAST, MOST, TOTAL = range(11)
+SUMMARIES = 11
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
-# Share of a sum's law that is passed over at either end when its parts are summarised.
-_CUT = 1e-12
+# Share of a sum's law that may be passed over at either end when its parts are summarised.
+CUT = 1e-12
 # Share of a law that rounding may move.
 _SLACK = 1e-12
 # Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
@@ -106,9 +106,9 @@ def _squares(p, mean):
 
 
 @njit(inner=True)
-def _held(outside, own):
-    """Return the ends, as of slices, of what holds all but a share of 2 `_CUT` of the law."""
-    most, begin, stop = _CUT * _joint(outside, own), 0, own.size
+def _held(outside, own, cut):
+    """Return the ends, as of slices, of what holds all but a share of 2 `cut` of the law."""
+    most, begin, stop = cut * _joint(outside, own), 0, own.size
     below = above = 0.0
     while begin < stop - 1 and below + outside[begin] * own[begin] <= most:
         below += outside[begin] * own[begin]
@@ -153,7 +153,8 @@ def summarise(p, lo, alpha, out):
 
     The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
     one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
-    1 - alpha at least. Returns the sum of the weights.
+    1 - alpha at least. Below the least value lies a probability of alpha at most, and beyond the
+    most one. Returns the sum of the weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -196,6 +197,15 @@ def summarise(p, lo, alpha, out):
             reach = r
             break
     out[REACH] = reach
+    tail = (alpha - TIE) * total
+    low, high, below, above = 0, p.size - 1, 0.0, 0.0
+    while low < high and below + p[low] <= tail:
+        below += p[low]
+        low += 1
+    while high > 0 and above + p[high] <= tail:
+        above += p[high]
+        high -= 1
+    out[LEAST], out[MOST], out[TOTAL] = lo + low, lo + high, total
     return total
 
 
@@ -229,15 +239,20 @@ def marginals(
     hi,
     offset,
     table,
+    shown,
     slot_class,
     ends,
     dispersion,
     base,
     alpha,
+    cut,
     room_at,
     out,
 ):
-    """Fill `out` (n, 8) with the summaries of each node's marginal law.
+    """Fill `out` (n, 11) with the summaries of each node's marginal law.
+
+    That is the message from above times the table of `shown`, which lies as `table` does and is the
+    same where nothing else is asked for. A share `cut` of a sum's law may be passed over.
 
     Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
     all have the probability of such a count of 0.
@@ -300,7 +315,7 @@ def marginals(
                     rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
                     if side == 0:
                         own = offset[d]
-                        begins, stops = _held(around, table[own : own + around.size])
+                        begins, stops = _held(around, table[own : own + around.size], cut)
                     kept = around[begins:stops]
                     _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
                 top = largest(outside)
@@ -310,7 +325,7 @@ def marginals(
                         outside[k] *= scale
             if child < n:
                 for k in range(width):
-                    law[k] = outside[k] * table[offset[c] + k]
+                    law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0

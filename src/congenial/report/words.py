@@ -33,6 +33,9 @@ _WHAT = {
     "measurements": "An interval is the noisy measurement of the count, in measurements.csv, give "
     "or take the margin of its noise, whatever the true counts are; it is cut at zero, and "
     "stretched to the released count where that lies outside.",
+    "inversion": "How far off a count is depends on the true counts, which are confidential. An "
+    "interval reaches as far as the worst true counts that this table leaves possible would let "
+    "the noise go, so it was worked out from this table alone.",
     "posterior": "How far off a count is depends on the true counts, which are confidential, so "
     "no margin is proved. These were worked out from this table alone: which counts are likely, "
     "if they are like the released ones. Only places without parts have them: under bounds the "

@@ -1,0 +1,274 @@
+"""Intervals of counts behind a release under lower bounds, proved for every dataset.
+
+The noise e of a release that was conditioned on lower bounds of leaves has the law of tree noise
+given that no leaf's noise is below c = bound - count. Its law at a node is monotone in each c:
+
+    Let every noise law be log-concave. Then the law of the noise of node v grows, in the order of
+    likelihood ratios, with c of each leaf below v, and falls with that of each other leaf.
+
+Messages from below are products of log-concave laws and of sums of such, hence log-concave. Cutting
+a leaf's law at a larger c makes it larger in that order; adding independent log-concave variables
+and multiplying by the same function keep the order (Shanthikumar and Yao 1991; Karlin 1968), which
+gives the first half. The message from outside of v is a sum over s of G(e + s) times the law of its
+siblings' sum s, where G is log-concave: the larger s, the smaller e. So the second half.
+
+So lower confidence bounds of the leaves' counts, which hold at once with probability 1 - beta, tell
+a largest and a smallest law of each node's noise: cut at the bounds below it and nowhere else, and
+the other way round. Their quantiles invert the release.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from statistics import NormalDist
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.exact import Tables
+from congenial.conditioning.forest import SumForest, of_tree
+from congenial.conditioning.network import Network, compile_network
+from congenial.conditioning.weights import SharedUnary, Unary
+from congenial.conditioning.windows import place_classes, tilts, windows
+from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.inference.summaries import checked_alpha, summaries
+from congenial.invariants import Requirements
+from congenial.kernels import laws, supported
+from congenial.kernels import marginals as kernels
+from congenial.kernels.messages import MERGE
+
+FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+
+# Share of alpha that the bounds of the leaves' counts may miss.
+_BOUNDS = 0.1
+# Scales beyond which a larger count is of no use.
+_FAR = 64.0
+# What windows are placed for, how far beyond that they reach at first, and how much farther to see
+# whether that changes anything, and how often.
+_CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 4
+# Entries of each of two tables, and products.
+_MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
+# Laws with less weight than this may have lost some to numbers that are too small.
+_LEAST_WEIGHT = 1e-200
+
+
+def inverted_intervals(
+    mechanism: Conditioned, z: npt.ArrayLike, alpha: float = 0.1, *, together: int = 1
+) -> tuple[IntArray, IntArray]:
+    """Interval of every count behind a release, proved to hold whatever the counts are.
+
+    Parameters
+    ----------
+    mechanism : Conditioned
+        On a tree that adds up, with any exact counts and lower bounds of leaves.
+    z : array_like of int, shape (n,)
+        The release.
+    alpha : float
+        Between 0 and 1.
+    together : int
+        How many of the intervals are to hold at once; any so many do.
+
+    Returns
+    -------
+    lower, upper : ndarray of int64, shape (n,)
+        Each holds its count with probability 1 - alpha at least over releases, for every dataset.
+        The more leaves may be near their bounds, the wider. Laws are computed on windows that are
+        checked on wider ones, not proved to lose nothing.
+
+    Raises
+    ------
+    ArgumentError
+        If `z` has the wrong shape, alpha is not between 0 and 1, or `together` no number of nodes.
+    UnsupportedError
+        If anything else is imposed, or tables would be too large.
+    NumericalError
+        If the laws need wider windows than are tried.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> K = cg.condition(
+    ...     cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree) & cg.nonnegative()
+    ... )
+    >>> lower, upper = inverted_intervals(K, [9, 9, 0])
+    >>> lower.tolist(), upper.tolist()
+    ([7, 8, 0], [11, 10, 1])
+    """
+    checked_alpha(alpha)
+    if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
+        raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
+    return invert(mechanism, z, alpha, [int(together)])[0]
+
+
+def invert(
+    mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
+) -> list[tuple[IntArray, IntArray]]:
+    """Return `inverted_intervals` for several numbers of nodes that are to hold at once."""
+    need, bound = _checked(mechanism)
+    tree, value = need.tree, np.asarray(z)
+    if value.shape != bound.shape or value.dtype.kind not in "iu" or tree is None:
+        raise ArgumentError(
+            f"z has shape {value.shape} and dtype {value.dtype}; give {bound.size} integers."
+        )
+    value = value.astype(np.int64)
+    weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
+    # what the bounds of the leaves miss, they miss for all nodes at once
+    tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
+    least = _least(tree.parents, tree.is_leaf, np.where(need.pinned, value, bound))
+    forest, before = of_tree(tree), np.empty(0)
+    for attempt in range(_TIMES):
+        messages = _Messages(forest, weights, _FIRST * _WIDER**attempt)
+        found = np.array([messages.ends(tree.is_leaf, tail) for tail in tails])
+        if np.array_equal(found, before):
+            lowest = [np.maximum((value - high).astype(np.float64), least) for _, high in found]
+            return [
+                (lower.astype(np.int64), value - low)
+                for lower, (low, _) in zip(lowest, found, strict=True)
+            ]
+        before = found
+    raise NumericalError(
+        "the intervals need wider tables than are tried; use less noise, or fewer leaves near "
+        "their bounds."
+    )
+
+
+def _checked(mechanism: Conditioned) -> tuple[Requirements, FloatArray]:
+    """Return what is imposed, and the lower bound of every leaf, -inf elsewhere."""
+    if not isinstance(mechanism, Conditioned):
+        raise ArgumentError(
+            f"a {type(mechanism).__name__} was given; give what congenial.condition() makes."
+        )
+    need = mechanism.requirements
+    tree = need.tree
+    if mechanism.mechanism.granularity != 1.0:
+        raise UnsupportedError(
+            "intervals by inversion need noise on the integers, not of granularity "
+            f"{mechanism.mechanism.granularity:g}; count in steps of its grid."
+        )
+    if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
+        raise UnsupportedError(
+            "intervals by inversion are for the nodes of a tree that adds up; impose "
+            "consistent(tree), exact counts and lower bounds of leaves."
+        )
+    free = ~need.pinned
+    bound = np.where(tree.is_leaf & free, np.ceil(need.lo), -np.inf)
+    least = _least(tree.parents, tree.is_leaf, bound)
+    if (np.isfinite(need.hi) & free).any() or (free & (need.lo > least)).any():
+        raise UnsupportedError(
+            "intervals by inversion know no upper bounds, nor bounds of sums beyond those of their "
+            "parts; leave these out, or take the posterior."
+        )
+    return need, bound
+
+
+def _least(parents: IntArray, is_leaf: BoolArray, bound: FloatArray) -> FloatArray:
+    """Return what each node's count is at least, as the bounds of the leaves below it tell."""
+    least = np.where(is_leaf, bound, 0.0)
+    for v in range(parents.size - 1, 0, -1):
+        least[parents[v]] += least[v]
+    return least
+
+
+def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: float) -> FloatArray:
+    """Return what each leaf's noise is at least cut at, with probability 1 - beta for all at once.
+
+    A leaf's noise is largest where its count is at its bound and no other is cut: its law is then
+    that of the noise on 0, 1, ... times a decreasing function, and so is beyond no quantile of that
+    noise more often than it is.
+    """
+    noise, scales = mechanism.mechanism.noise, mechanism.mechanism.scales
+    bounded = np.isfinite(bound)
+    each = beta / max(int(bounded.sum()), 1)
+    scale = np.where(np.isfinite(scales), scales, np.inf)
+    if noise.kind == laws.GAUSSIAN:
+        # the sum beyond q is below the integral from q on, the whole one at least that from 0
+        quantile = np.ceil(-NormalDist().inv_cdf(0.5 * each) * scale)
+    else:
+        # a^(q + 1) lies beyond q
+        quantile = np.ceil(-np.log(each) * scale)
+    with np.errstate(invalid="ignore"):
+        most = np.where(np.isfinite(scale), np.floor(_FAR * scale), 0.0)
+        surely = np.clip(value - bound - quantile, 0.0, most)
+    return np.where(bounded, -np.where(np.isfinite(scale), surely, 0.0), -np.inf)
+
+
+def _weights(mechanism: Conditioned, need: Requirements, cut: FloatArray) -> SharedUnary:
+    """List the weights of the noise, cut below."""
+    scales = mechanism.mechanism.scales
+    columns = np.column_stack((np.where(need.pinned, 0.0, scales), np.where(need.pinned, 0.0, cut)))
+    rows, code = np.unique(columns, axis=0, return_inverse=True)
+    pinned = rows[:, 0] == 0.0
+    kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)
+    hi = np.where(pinned, 0.0, np.inf)
+    scale = np.where(pinned, 1.0, rows[:, 0])
+    unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), rows[:, 1], hi)
+    return SharedUnary(unary, code.ravel().astype(np.int32))
+
+
+class _Messages:
+    """Messages of one network with its leaves cut, and with none cut, on the same windows."""
+
+    def __init__(self, forest: SumForest, weights: SharedUnary, generous: float) -> None:
+        self.n = forest.n
+        theta = tilts(forest, weights)
+        composed = np.zeros(weights.unary.kind.size, dtype=np.int8)
+        cut = compile_network(forest, weights, theta, composed)
+        unary = cut.unary
+        open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
+        free = replace(cut, unary=replace(unary, lo=open_below))
+        untilted = replace(free, tilt=np.zeros_like(free.tilt))
+        lo, hi = windows(cut, place_classes(cut), cut=_CUT, generous=generous)
+        low, high = windows(untilted, place_classes(untilted), cut=_CUT, generous=generous)
+        used = lo <= hi
+        self.lo = np.where(used, np.minimum(lo, low), lo)
+        self.hi = np.where(used, np.maximum(hi, high), hi)
+        width = np.maximum(self.hi - self.lo + 1, 0)
+        merge = cut.ctype == MERGE
+        left, right = width[cut.left] * merge, width[cut.right] * merge
+        work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
+        if width.sum() > _MEMORY_LIMIT or work > _WORK_LIMIT:
+            raise UnsupportedError(
+                f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
+                f"and {work:.0g} products; use less noise, or fewer leaves near their bounds."
+            )
+        self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
+        self.size = int(width.sum())
+        # halfway between the tilts of the two, numbers hold both of them
+        halfway = 0.5 * cut.tilt
+        self.cut = self._filled(replace(cut, tilt=halfway))
+        self.free = self._filled(replace(free, tilt=halfway))
+
+    def _filled(self, network: Network) -> Tables:
+        v = np.maximum(network.variable, 0)
+        unary = network.unary.at(v)
+        gaussian = unary.kind == laws.GAUSSIAN
+        inverse = np.where(gaussian, 0.5 / unary.scale**2, 1.0 / unary.scale)
+        least = np.maximum(unary.lo, -(2.0**60)).astype(np.int64)
+        most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
+        table = np.zeros(self.size)
+        shape = network.ctype, network.left, network.right, network.sign
+        law = unary.kind, inverse, unary.center, network.tilt[v], least, most
+        supported.fill(*shape, *law, self.lo, self.hi, self.offset, table)
+        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
+        where = self.lo, self.hi, self.offset, table
+        return Tables(network, *where, none, none, none, none, whole, 0.0)
+
+    def ends(self, is_leaf: BoolArray, tail: float) -> tuple[IntArray, IntArray]:
+        """Return what each node's noise lies below, and above, with probability `tail` at most."""
+        found = []
+        for around, below, column in (
+            (self.cut, self.free, kernels.LEAST),
+            (self.free, self.cut, kernels.MOST),
+        ):
+            all_of = summaries(around, self.n, is_leaf, tail, shown=below.table)
+            if not (all_of[:, kernels.TOTAL] > _LEAST_WEIGHT).all():
+                raise NumericalError(
+                    "the laws of the noise lie too far apart to be weighed; use less noise."
+                )
+            found.append(np.rint(all_of[:, column]).astype(np.int64))
+        return found[0], found[1]

@@ -1,0 +1,29 @@
+"""Messages of weights that end within their windows: as `messages.fill`, with zeros outside."""
+
+from __future__ import annotations
+
+from congenial.kernels.compiling import njit
+from congenial.kernels.messages import UNARY, combine, working_lines
+from congenial.kernels.weights import fill_unary
+
+
+@njit()
+def fill(ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo, hi, offset, table):
+    """Fill all tables, each with a largest entry of about 1.
+
+    ``least`` and ``most`` (c,) are the ends of the weight of each UNARY class, int64. Scales are
+    forgotten: laws are read from the tables, not what they sum to.
+    """
+    work = working_lines(0, ctype.size, ctype, left, right, lo, hi)
+    for c in range(ctype.size):
+        if lo[c] > hi[c]:
+            continue
+        out = table[offset[c] : offset[c] + hi[c] - lo[c] + 1]
+        if ctype[c] != UNARY:
+            combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
+            continue
+        first, last = max(lo[c], least[c]), min(hi[c], most[c])
+        out[:] = 0.0
+        if first <= last:
+            inside = out[first - lo[c] : last - lo[c] + 1]
+            fill_unary(kind[c], inverse[c], center[c], tilt[c], first, inside)
