@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.accuracy import UNKNOWN, levels, margins, simulated_releases, without_posterior
+from congenial.accuracy import UNKNOWN, levels, margins, simulated_releases, without_intervals
 from congenial.errors import ArgumentError, PlanError, UnsupportedError
 from congenial.inference.noise_margins import margin_of_noise_sum, noise_margin
 from congenial.intervals import intervals
@@ -181,9 +181,9 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
             (2, 3), bound=True, method=method, accuracy='sums = { a = ["t0"], b = ["all"] }'
         )
         found = margins(model)
-        if method == "conditioning":  # its posterior is worked out once it is drawn
-            assert found.source == "posterior"
-            hidden = without_posterior("nothing gives one")
+        if method == "conditioning":  # its intervals are worked out once it is drawn
+            assert found.source == "inversion"
+            hidden = without_intervals("nothing proves one", "nothing gives one")
             found = replace(found, source="none", told=hidden)
         assert found.source == "none" and found.told.startswith("Empty")
         assert found.margin.tolist() == [0] + [UNKNOWN] * 7

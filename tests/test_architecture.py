@@ -50,6 +50,7 @@ LAYERS = (
     ("columns", "draft", "engine"),
     ("model",),
     ("table_posterior",),
+    ("table_inversion",),
     ("files",),
     ("accuracy", "measurements"),
     ("intervals",),

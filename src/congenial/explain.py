@@ -326,15 +326,14 @@ def _margins(explanation: Explanation) -> list[str]:
         return []
     share = f"{100.0 * plan.accuracy.confidence:.6g}%"
     lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
-    unknown = "no margin is known"
+    later = " before it is drawn" if found.source == "inversion" else ""
+    unknown = f"no margin is known{later}"
     for asked in found.sums:
         told = unknown if asked.margin is None else f"within ±{asked.margin:,}"
         lines.append(f"The sum {on_a_line(asked.name)}: {told}.")
     for level in explanation.accuracy:
         if level.required is not None:
-            later = found.source == "inversion"
-            before = f"{unknown}{' before it is drawn' * later}"
-            met = {None: before, True: "met", False: "not met"}[level.met]
+            met = {None: unknown, True: "met", False: "not met"}[level.met]
             lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")
     if plan.release.measurements:
         lines.append(

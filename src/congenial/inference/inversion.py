@@ -49,7 +49,7 @@ _BOUNDS = 0.1
 _FAR = 64.0
 # What windows are placed for, how far beyond that they reach at first, and how much farther to see
 # whether that changes anything, and how often.
-_CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 4
+_CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 3
 # Entries of each of two tables, and products.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Laws with less weight than this may have lost some to numbers that are too small.
@@ -120,11 +120,11 @@ def invert(
     # what the bounds of the leaves miss, they miss for all nodes at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     least = _least(tree.parents, tree.is_leaf, np.where(need.pinned, value, bound))
-    forest, before = of_tree(tree), np.empty(0)
+    forest, before = of_tree(tree), None
     for attempt in range(_TIMES):
         messages = _Messages(forest, weights, _FIRST * _WIDER**attempt)
         found = np.array([messages.ends(tree.is_leaf, tail) for tail in tails])
-        if np.array_equal(found, before):
+        if before is not None and np.array_equal(found, before):
             lowest = [np.maximum((value - high).astype(np.float64), least) for _, high in found]
             return [
                 (lower.astype(np.int64), value - low)
@@ -220,10 +220,9 @@ class _Messages:
         cut = compile_network(forest, weights, theta, composed)
         unary = cut.unary
         open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
-        free = replace(cut, unary=replace(unary, lo=open_below))
-        untilted = replace(free, tilt=np.zeros_like(free.tilt))
+        free = replace(cut, unary=replace(unary, lo=open_below), tilt=np.zeros_like(cut.tilt))
         lo, hi = windows(cut, place_classes(cut), cut=_CUT, generous=generous)
-        low, high = windows(untilted, place_classes(untilted), cut=_CUT, generous=generous)
+        low, high = windows(free, place_classes(free), cut=_CUT, generous=generous)
         used = lo <= hi
         self.lo = np.where(used, np.minimum(lo, low), lo)
         self.hi = np.where(used, np.maximum(hi, high), hi)
@@ -238,10 +237,7 @@ class _Messages:
             )
         self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         self.size = int(width.sum())
-        # halfway between the tilts of the two, numbers hold both of them
-        halfway = 0.5 * cut.tilt
-        self.cut = self._filled(replace(cut, tilt=halfway))
-        self.free = self._filled(replace(free, tilt=halfway))
+        self.cut, self.free = self._filled(cut), self._filled(free)
 
     def _filled(self, network: Network) -> Tables:
         v = np.maximum(network.variable, 0)
@@ -252,7 +248,8 @@ class _Messages:
         most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
         table = np.zeros(self.size)
         shape = network.ctype, network.left, network.right, network.sign
-        law = unary.kind, inverse, unary.center, network.tilt[v], least, most
+        # tilts place windows; without them numbers hold both messages where they meet
+        law = unary.kind, inverse, unary.center, np.zeros(v.size), least, most
         supported.fill(*shape, *law, self.lo, self.hi, self.offset, table)
         none, whole = np.empty(0), np.empty(0, dtype=np.int64)
         where = self.lo, self.hi, self.offset, table

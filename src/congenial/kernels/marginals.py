@@ -205,7 +205,7 @@ def summarise(p, lo, alpha, out):
     while high > 0 and above + p[high] <= tail:
         above += p[high]
         high -= 1
-    out[LEAST], out[MOST], out[TOTAL] = lo + low, lo + high, total
+    out[LEAST], out[MOST] = lo + low, lo + high
     return total
 
 
@@ -252,7 +252,8 @@ def marginals(
     """Fill `out` (n, 11) with the summaries of each node's marginal law.
 
     That is the message from above times the table of `shown`, which lies as `table` does and is the
-    same where nothing else is asked for. A share `cut` of a sum's law may be passed over.
+    same where nothing else is asked for. A share `cut` of a sum's law may be passed over. TOTAL is
+    what all weights of a law add up to, where the largest ones of both factors are about 1.
 
     Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
     all have the probability of such a count of 0.
@@ -327,6 +328,7 @@ def marginals(
                 for k in range(width):
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
+                out[child, TOTAL] = total
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
                 empty = -base[child] - lo[c]
