@@ -158,8 +158,11 @@ def test_margins_under_inequalities_are_refused():
         lambda k: cg.error_margin_of_sum(k, [1]),
         cg.simultaneous_error_margins,
     ):
-        with pytest.raises(UnsupportedError, match="posterior"):
+        with pytest.raises(UnsupportedError, match="inverted_intervals"):
             ask(given)
+    imaged = cg.image(noisy, cg.consistent(tree) & cg.nonnegative())
+    with pytest.raises(UnsupportedError, match="posterior"):
+        cg.error_margins(imaged)
     free = cg.condition(noisy, cg.consistent(tree))
     with pytest.raises(ArgumentError, match="size"):
         cg.error_margin_of_sum(free, [1], 0.01, size=50)

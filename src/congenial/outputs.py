@@ -54,8 +54,8 @@ class Accuracy(msgspec.Struct, frozen=True):
     Attributes
     ----------
     confidence : float
-        Least probability with which an interval holds its count; where no count may be below zero,
-        and no measurements are published, on average at best.
+        Least probability with which an interval holds its count; on average only where the
+        certificate says that they come from the posterior.
     required : dict of str to float, optional
         Largest margin of error, in counts, that serves at a level.
     simultaneous : bool

@@ -6,7 +6,8 @@ proved nevertheless: the noise of the release and of N simulated ones are exchan
 statistic of the release exceeds the k-th smallest simulated one with probability at most
 1 - k / (N + 1), the simulation included (Vovk, Gammerman and Shafer 2005, Section 2.3). An image
 moves with the counts, as they satisfy the equalities themselves. Under inequalities the noise
-depends on the confidential counts; publish measurements and take `congenial.posterior` of them.
+depends on the confidential counts: see `inversion`, or publish measurements and take
+`congenial.posterior` of them.
 """
 
 from __future__ import annotations
@@ -261,9 +262,12 @@ def _check_data_free(mechanism: Mechanism) -> None:
             "linear() states; publish these sums by exactly()."
         )
     if need.has_inequalities:
+        remedy = "publish measurements and take congenial.posterior() of them"
+        if isinstance(mechanism, Conditioned):
+            remedy = "take congenial.inverted_intervals() of the release"
         raise UnsupportedError(
-            "margins that are the same for every dataset exist under equalities only; publish "
-            "measurements and take congenial.posterior() of them, or drop the bounds."
+            f"margins that are the same for every dataset exist under equalities only; {remedy}, "
+            "or drop the bounds."
         )
     if not isinstance(mechanism, Conditioned):
         told = need.pinned | np.isfinite(mechanism.mechanism.scales)
