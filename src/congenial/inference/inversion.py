@@ -8,7 +8,7 @@ given that no leaf's noise is below c = bound - count. Its law at a node is mono
 
 Messages from below are products of log-concave laws and of sums of such, hence log-concave. Cutting
 a leaf's law at a larger c makes it larger in that order; adding independent log-concave variables
-and multiplying by the same function keep the order (Shanthikumar and Yao 1991; Karlin 1968), which
+and multiplying by the same function keep the order (Shanthikumar and Yao 1986; Karlin 1968), which
 gives the first half. The message from outside of v is a sum over s of G(e + s) times the law of its
 siblings' sum s, where G is log-concave: the larger s, the smaller e. So the second half.
 
@@ -97,7 +97,7 @@ def inverted_intervals(
     ... )
     >>> lower, upper = inverted_intervals(K, [9, 9, 0])
     >>> lower.tolist(), upper.tolist()
-    ([7, 8, 0], [11, 10, 1])
+    ([8, 8, 0], [10, 10, 1])
     """
     checked_alpha(alpha)
     if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
