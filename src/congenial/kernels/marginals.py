@@ -107,7 +107,12 @@ def _squares(p, mean):
 
 @njit(inner=True)
 def _held(outside, own, cut):
-    """Return the ends, as of slices, of what holds all but a share of 2 `cut` of the law."""
+    """Return the ends, as of slices, of what holds all but a share of 2 `cut` of the law.
+
+    That is all for a share of 0: where this law is 0, another of the same `outside` need not be.
+    """
+    if cut == 0.0:
+        return 0, own.size
     most, begin, stop = cut * _joint(outside, own), 0, own.size
     below = above = 0.0
     while begin < stop - 1 and below + outside[begin] * own[begin] <= most:
@@ -252,8 +257,9 @@ def marginals(
     """Fill `out` (n, 11) with the summaries of each node's marginal law.
 
     That is the message from above times the table of `shown`, which lies as `table` does and is the
-    same where nothing else is asked for. A share `cut` of a sum's law may be passed over. TOTAL is
-    what all weights of a law add up to, where the largest ones of both factors are about 1.
+    same where nothing else is asked for. A share `cut` of a sum's law, that of `table`, may be
+    passed over; it is to be 0 where `shown` is another. TOTAL is what all weights of a law add up
+    to, where the largest ones of both factors are about 1.
 
     Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
     all have the probability of such a count of 0.
