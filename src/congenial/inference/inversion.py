@@ -38,6 +38,7 @@ from congenial.invariants import Requirements
 from congenial.kernels import laws, supported
 from congenial.kernels import marginals as kernels
 from congenial.kernels.messages import MERGE
+from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -52,6 +53,8 @@ _FAR = 64.0
 _CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 3
 # Entries of each of two tables, and products.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
+# Windows as wide as this have no end.
+_ENDLESS = 1 << 45
 # Laws with less weight than this may have lost some to numbers that are too small.
 _LEAST_WEIGHT = 1e-200
 
@@ -82,9 +85,9 @@ def inverted_intervals(
     Raises
     ------
     ArgumentError
-        If `z` has the wrong shape, alpha is not between 0 and 1, or `together` no number of nodes.
+        If `z` is no release, alpha is not between 0 and 1, or `together` no number of nodes.
     UnsupportedError
-        If anything else is imposed, or tables would be too large.
+        If it is another mechanism, if anything else is imposed, or if tables would be too large.
     NumericalError
         If the laws need wider windows than are tried.
 
@@ -102,6 +105,10 @@ def inverted_intervals(
     checked_alpha(alpha)
     if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
         raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
+    need, _, bound = _checked(mechanism)
+    value = _whole(z, bound.size)
+    if not need.adds_up(value) or (value < bound).any():
+        raise ArgumentError("z does not add up, or is below a bound; give what was released.")
     return invert(mechanism, z, alpha, [int(together)])[0]
 
 
@@ -109,17 +116,17 @@ def invert(
     mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
     """Return `inverted_intervals` for several numbers of nodes that are to hold at once."""
-    need, bound = _checked(mechanism)
-    tree, value = need.tree, np.asarray(z)
-    if value.shape != bound.shape or value.dtype.kind not in "iu" or tree is None:
-        raise ArgumentError(
-            f"z has shape {value.shape} and dtype {value.dtype}; give {bound.size} integers."
-        )
-    value = value.astype(np.int64)
-    weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
+    need, tree, bound = _checked(mechanism)
+    value = _whole(z, bound.size)
     # what the bounds of the leaves miss, they miss for all nodes at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
-    least = _least(tree.parents, tree.is_leaf, np.where(need.pinned, value, bound))
+    if min(tails) < 2.0 * kernels.TIE:
+        raise NumericalError(
+            f"alpha {alpha:g} for {max(together)} nodes at once is beyond what laws are computed "
+            "to; give a larger alpha, or fewer nodes."
+        )
+    weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
+    least = tree.roll_up(np.where(need.pinned, value, bound)[tree.leaves])
     forest, before = of_tree(tree), None
     for attempt in range(_TIMES):
         messages = _Messages(forest, weights, _FIRST * _WIDER**attempt)
@@ -137,19 +144,24 @@ def invert(
     )
 
 
-def _checked(mechanism: Conditioned) -> tuple[Requirements, FloatArray]:
-    """Return what is imposed, and the lower bound of every leaf, -inf elsewhere."""
-    if not isinstance(mechanism, Conditioned):
+def _whole(z: npt.ArrayLike, n: int) -> IntArray:
+    value = np.asarray(z)
+    if value.shape != (n,) or value.dtype.kind not in "iu":
         raise ArgumentError(
-            f"a {type(mechanism).__name__} was given; give what congenial.condition() makes."
+            f"z has shape {value.shape} and dtype {value.dtype}; give {n} integers."
+        )
+    return value.astype(np.int64)
+
+
+def _checked(mechanism: Conditioned) -> tuple[Requirements, Tree, FloatArray]:
+    """Return what is imposed, the tree, and the lower bound of every leaf, -inf elsewhere."""
+    if not isinstance(mechanism, Conditioned):
+        raise UnsupportedError(
+            f"intervals by inversion are not for a {type(mechanism).__name__}; give what "
+            "congenial.condition() makes of noise on the integers."
         )
     need = mechanism.requirements
     tree = need.tree
-    if mechanism.mechanism.granularity != 1.0:
-        raise UnsupportedError(
-            "intervals by inversion need noise on the integers, not of granularity "
-            f"{mechanism.mechanism.granularity:g}; count in steps of its grid."
-        )
     if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
         raise UnsupportedError(
             "intervals by inversion are for the nodes of a tree that adds up; impose "
@@ -157,21 +169,14 @@ def _checked(mechanism: Conditioned) -> tuple[Requirements, FloatArray]:
         )
     free = ~need.pinned
     bound = np.where(tree.is_leaf & free, np.ceil(need.lo), -np.inf)
-    least = _least(tree.parents, tree.is_leaf, bound)
+    # exact counts lie within their bounds too
+    least = tree.roll_up(np.ceil(need.lo)[tree.leaves])
     if (np.isfinite(need.hi) & free).any() or (free & (need.lo > least)).any():
         raise UnsupportedError(
             "intervals by inversion know no upper bounds, nor bounds of sums beyond those of their "
             "parts; leave these out, or take the posterior."
         )
-    return need, bound
-
-
-def _least(parents: IntArray, is_leaf: BoolArray, bound: FloatArray) -> FloatArray:
-    """Return what each node's count is at least, as the bounds of the leaves below it tell."""
-    least = np.where(is_leaf, bound, 0.0)
-    for v in range(parents.size - 1, 0, -1):
-        least[parents[v]] += least[v]
-    return least
+    return need, tree, bound
 
 
 def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: float) -> FloatArray:
@@ -230,6 +235,11 @@ class _Messages:
         merge = cut.ctype == MERGE
         left, right = width[cut.left] * merge, width[cut.right] * merge
         work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
+        if width.max(initial=0) > _ENDLESS:
+            raise UnsupportedError(
+                "the noise of a count that is not measured may be anything without its bound; "
+                "measure all but one of the parts of every sum."
+            )
         if width.sum() > _MEMORY_LIMIT or work > _WORK_LIMIT:
             raise UnsupportedError(
                 f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
