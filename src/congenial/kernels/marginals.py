@@ -210,7 +210,7 @@ def summarise(p, lo, alpha, out):
     while high > 0 and above + p[high] <= tail:
         above += p[high]
         high -= 1
-    out[LEAST], out[MOST] = lo + low, lo + high
+    out[LEAST], out[MOST], out[TOTAL] = lo + low, lo + high, total
     return total
 
 
@@ -334,7 +334,6 @@ def marginals(
                 for k in range(width):
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
-                out[child, TOTAL] = total
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
                 empty = -base[child] - lo[c]
