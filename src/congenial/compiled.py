@@ -47,7 +47,7 @@ SHARES = (
         ("families.families", "i4* i4* i4* i4* i4* i4*"),
         (
             "marginals.marginals",
-            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* i4* b1* f8* i8* f8 f8 i8* f8**",
+            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* b1* f8* i8* f8 f8 i8* f8**",
         ),
         ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("marginals.summarise", "f8* f8 f8 f8*"),
@@ -82,7 +82,7 @@ SHARES = (
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
         ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
-        ("supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8*"),
+        ("supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8* f8*"),
         ("trees.add_up", "i8*! i8* i8*"),
         ("trees.add_up", "i8*! i8* f8*"),
         ("trees.adds_up", "i8*! i8* i8*! i8*"),

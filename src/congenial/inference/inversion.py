@@ -55,8 +55,6 @@ _CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 3
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Windows as wide as this have no end.
 _ENDLESS = 1 << 45
-# Laws with less weight than this may have lost some to numbers that are too small.
-_LEAST_WEIGHT = 1e-200
 
 
 def inverted_intervals(
@@ -211,7 +209,7 @@ def _weights(mechanism: Conditioned, need: Requirements, cut: FloatArray) -> Sha
     kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)
     hi = np.where(pinned, 0.0, np.inf)
     scale = np.where(pinned, 1.0, rows[:, 0])
-    unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), rows[:, 1], hi)
+    unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), rows[:, 1].copy(), hi)
     return SharedUnary(unary, code.ravel().astype(np.int32))
 
 
@@ -247,6 +245,7 @@ class _Messages:
             )
         self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         self.size = int(width.sum())
+        self.lost = np.zeros(width.size)
         self.cut, self.free = self._filled(cut), self._filled(free)
 
     def _filled(self, network: Network) -> Tables:
@@ -260,7 +259,9 @@ class _Messages:
         shape = network.ctype, network.left, network.right, network.sign
         # tilts place windows; without them numbers hold both messages where they meet
         law = unary.kind, inverse, unary.center, np.zeros(v.size), least, most
-        supported.fill(*shape, *law, self.lo, self.hi, self.offset, table)
+        lost = np.zeros(v.size)
+        supported.fill(*shape, *law, self.lo, self.hi, self.offset, table, lost)
+        np.maximum(self.lost, lost, out=self.lost)
         none, whole = np.empty(0), np.empty(0, dtype=np.int64)
         where = self.lo, self.hi, self.offset, table
         return Tables(network, *where, none, none, none, none, whole, 0.0)
@@ -272,8 +273,9 @@ class _Messages:
             (self.cut, self.free, kernels.LEAST),
             (self.free, self.cut, kernels.MOST),
         ):
-            all_of = summaries(around, self.n, is_leaf, tail, shown=below.table)
-            if not (all_of[:, kernels.TOTAL] > _LEAST_WEIGHT).all():
+            all_of = summaries(around, self.n, is_leaf, tail, shown=below.table, lost=self.lost)
+            # what is lost is less than what tails are kept clear of
+            if not (all_of[:, kernels.LOST] < 0.5 * kernels.TIE).all():
                 raise NumericalError(
                     "the laws of the noise lie too far apart to be weighed; use less noise."
                 )

@@ -54,6 +54,7 @@ def summaries(
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
     shown: FloatArray | None = None,
+    lost: FloatArray | None = None,
 ) -> FloatArray:
     """Return summaries of the marginal laws of a tree's nodes, shape (n, 11).
 
@@ -71,6 +72,8 @@ def summaries(
     shown : ndarray of float64, optional
         Messages of the nodes in place of their own, which lie as those do: laws are then those of
         networks that differ from `tables` below the node alone.
+    lost : ndarray of float64, shape (classes,), optional
+        What entries of any of these lack at most; 0 by default.
     """
     network = tables.network
     width = tables.hi - tables.lo + 1
@@ -85,7 +88,8 @@ def summaries(
     own, cut = (tables.table, kernels.CUT) if shown is None else (shown, 0.0)
     rising = np.zeros(n) if dispersion is None else dispersion
     origin = np.zeros(n, dtype=np.int64) if base is None else base
-    shape = network.left, *where, own, network.slot_class, ends, rising, origin
+    lacking = np.zeros(width.size) if lost is None else lost
+    shape = network.left, *where, own, lacking, network.slot_class, ends, rising, origin
     kernels.marginals(n, *program, *shape, alpha, cut, begins, out)
     return out
 

@@ -11,7 +11,7 @@ from congenial.kernels.descend import LINK, ROOT
 from congenial.kernels.messages import largest
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LEAST, MOST, TOTAL = range(11)
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LEAST, MOST, LOST = range(11)
 SUMMARIES = 11
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
@@ -22,6 +22,8 @@ _SLACK = 1e-12
 # Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
 # and the order in which terms are added, do to the last digits.
 TIE = 1e-9
+# More than what a number that is too small for its digits lacks, and one that has all of them.
+FAINT, CLEAR = 2.0**-1000, 2.0**-960
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
@@ -94,6 +96,25 @@ def _joint(outside, own):
     for k in range(own.size):
         total += outside[k] * own[k]
     return total
+
+
+@njit(inner=True)
+def lacking(p, q, of_p, of_q):
+    """Return what sums of products of entries lack at most, where entries lack `of_p` and `of_q`.
+
+    Products lack nothing themselves where none is too small for its digits.
+    """
+    sum_p = sum_q = 0.0
+    least_p = least_q = 1.0
+    for k in range(p.size):
+        sum_p += p[k]
+        least_p = min(least_p, p[k] if p[k] > 0.0 else 1.0)
+    for k in range(q.size):
+        sum_q += q[k]
+        least_q = min(least_q, q[k] if q[k] > 0.0 else 1.0)
+    faint = least_p * least_q < CLEAR or of_p > 0.0 or of_q > 0.0
+    each = of_p * of_q + (FAINT if faint else 0.0)
+    return of_p * sum_q + of_q * sum_p + each * min(p.size, q.size)
 
 
 @njit(inner=True, reordered=True)
@@ -210,7 +231,7 @@ def summarise(p, lo, alpha, out):
     while high > 0 and above + p[high] <= tail:
         above += p[high]
         high -= 1
-    out[LEAST], out[MOST], out[TOTAL] = lo + low, lo + high, total
+    out[LEAST], out[MOST] = lo + low, lo + high
     return total
 
 
@@ -245,6 +266,7 @@ def marginals(
     offset,
     table,
     shown,
+    lost,
     slot_class,
     ends,
     dispersion,
@@ -258,11 +280,13 @@ def marginals(
 
     That is the message from above times the table of `shown`, which lies as `table` does and is the
     same where nothing else is asked for. A share `cut` of a sum's law, that of `table`, may be
-    passed over; it is to be 0 where `shown` is another. TOTAL is what all weights of a law add up
-    to, where the largest ones of both factors are about 1.
+    passed over; it is to be 0 where `shown` is another.
 
     Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
     all have the probability of such a count of 0.
+
+    Entries of both tables of class c lack ``lost[c]`` (c,) at most. Where `cut` is 0, LOST is at
+    least the share of each law that they, and numbers too small for their digits, come to.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
@@ -276,6 +300,7 @@ def marginals(
     # freed rooms of each size, last out first
     stack = np.empty(entries + 1, dtype=np.int64)
     freed = np.zeros(SIZES, dtype=np.int64)
+    missed, tracked = np.zeros(slots), cut == 0.0
     most = 0
     for c in range(lo.size):
         most = max(most, hi[c] - lo[c] + 1)
@@ -304,6 +329,7 @@ def marginals(
                 given[size] += 1
             room_of[child] = begin
             outside = buffer[begin : begin + width]
+            short = 0.0
             if source < 0:
                 for k in range(width):
                     outside[k] = 1.0
@@ -312,6 +338,9 @@ def marginals(
                 around = buffer[room_of[source] : room_of[source] + hi[d] - lo[d] + 1]
                 if op[i] == LINK:
                     own = left[d]
+                    weight = table[offset[own] : offset[own] + hi[own] - lo[own] + 1]
+                    if tracked:
+                        short = lacking(around, weight, missed[source], lost[own])
                     for k in range(width):
                         u = lo[c] + k
                         outside[k] = 0.0
@@ -324,8 +353,11 @@ def marginals(
                         own = offset[d]
                         begins, stops = _held(around, table[own : own + around.size], cut)
                     kept = around[begins:stops]
+                    if tracked:
+                        short = lacking(kept, rest, missed[source], lost[o])
                     _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
                 top = largest(outside)
+                missed[child] = short / max(top, 1e-300)
                 if top > 0.0:
                     scale = 1.0 / max(top, 1e-300)
                     for k in range(width):
@@ -334,6 +366,11 @@ def marginals(
                 for k in range(width):
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
+                out[child, LOST] = 0.0
+                if tracked:
+                    message = shown[offset[c] : offset[c] + width]
+                    short = lacking(outside, message, missed[child], lost[c])
+                    out[child, LOST] = short / total if total > 0.0 else np.inf
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
                 empty = -base[child] - lo[c]

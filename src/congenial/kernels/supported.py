@@ -3,16 +3,20 @@
 from __future__ import annotations
 
 from congenial.kernels.compiling import njit
+from congenial.kernels.marginals import CLEAR, FAINT, lacking
 from congenial.kernels.messages import UNARY, combine, working_lines
 from congenial.kernels.weights import fill_unary
 
 
 @njit()
-def fill(ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo, hi, offset, table):
+def fill(
+    ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo, hi, offset, table, lost
+):
     """Fill all tables, each with a largest entry of about 1.
 
     ``least`` and ``most`` (c,) are the ends of the weight of each UNARY class, int64. Scales are
-    forgotten: laws are read from the tables, not what they sum to.
+    forgotten: laws are read from the tables, not what they sum to. ``lost`` (c,) is filled with
+    what entries lack at most because numbers were too small for their digits.
     """
     work = working_lines(0, ctype.size, ctype, left, right, lo, hi)
     for c in range(ctype.size):
@@ -20,10 +24,18 @@ def fill(ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo,
             continue
         out = table[offset[c] : offset[c] + hi[c] - lo[c] + 1]
         if ctype[c] != UNARY:
-            combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
+            a, b = left[c], right[c]
+            of_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+            of_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+            short = lacking(of_a, of_b, lost[a], lost[b])
+            top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
+            lost[c] = short / top
             continue
         first, last = max(lo[c], least[c]), min(hi[c], most[c])
         out[:] = 0.0
+        lost[c] = 0.0
         if first <= last:
             inside = out[first - lo[c] : last - lo[c] + 1]
             fill_unary(kind[c], inverse[c], center[c], tilt[c], first, inside)
+            if min(inside[0], inside[-1]) < CLEAR:
+                lost[c] = FAINT
