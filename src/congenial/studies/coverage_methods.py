@@ -15,6 +15,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.imaging.project import project
 from congenial.imaging.topdown import topdown
 from congenial.inference.intervals import error_margins
+from congenial.inference.inversion import inverted_intervals
 from congenial.inference.posterior import posterior
 from congenial.invariants import consistent, nonnegative
 from congenial.mechanisms.additive import Additive
@@ -30,6 +31,7 @@ Given = Literal["measurements", "adds up", "not negative"]
 Answer = tuple[npt.NDArray[np.generic], npt.NDArray[np.generic], npt.NDArray[np.generic]]
 
 ALPHA = 0.1
+INVERSION = "conditioning, ≥ 0, inversion"
 # The normal law's 95% point.
 _NORMAL = 1.6448536269514722
 # Simulated noise that the spread of L2 images is taken from.
@@ -67,8 +69,11 @@ class Methods:
     by_name: dict[str, Method]
 
 
-def methods(tree: Tree, scale: float, source: Randomness) -> Methods:
-    """Return the methods, and what draws that which they are given."""
+def methods(tree: Tree, scale: float, source: Randomness, *, inverted: bool) -> Methods:
+    """Return the methods, and what draws that which they are given.
+
+    Intervals by inversion are among them if `inverted`.
+    """
     noisy = Additive(DiscreteLaplace(scale), tree)
     whole, bounded = consistent(tree), consistent(tree) & nonnegative()
     free = cast(Conditioned, condition(noisy, whole))
@@ -94,6 +99,10 @@ def methods(tree: Tree, scale: float, source: Randomness) -> Methods:
         found = posterior(y, noisy, bounded, prior).summary(ALPHA)
         return found.mean, found.lower, found.upper
 
+    def proved(z: IntArray, _: Randomness) -> Answer:
+        return z, *inverted_intervals(kept, z, ALPHA)
+
+    last = {INVERSION: Method(proved, "not negative")} if inverted else {}
     fitted = partial(after, prior="negative-binomial")
     return Methods(
         {"measurements": noisy, "adds up": free, "not negative": kept},
@@ -108,6 +117,7 @@ def methods(tree: Tree, scale: float, source: Randomness) -> Methods:
             "posterior, fitted": Method(fitted),
             # exact for the prior times the normaliser of conditioning (congenial.reading)
             "conditioning, ≥ 0, posterior": Method(fitted, "not negative"),
+            **last,
         },
     )
 

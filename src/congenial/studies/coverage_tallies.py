@@ -61,6 +61,7 @@ def tallies(
     count: int,
     source: Randomness,
     *,
+    inverted: bool = False,
     workers: int = 1,
     notify: Callable[[str], None] = lambda _: None,
 ) -> tuple[Tally, ...]:
@@ -75,6 +76,8 @@ def tallies(
     scale : float
     count : int
     source : Randomness
+    inverted : bool
+        Whether intervals by inversion are among the methods.
     workers : int
         Threads; nearly all of the work is in kernels, which run side by side. Each holds the tables
         of one posterior, some 0.7 GB on all blocks of a state.
@@ -82,7 +85,7 @@ def tallies(
         Told what begins, how many replicates are done, and about how long the others take.
     """
     notify("simulating the noise of images")
-    ways = methods(tree, scale, source)
+    ways = methods(tree, scale, source, inverted=inverted)
     sizes = [min(BATCH, count - begin) for begin in range(0, count, BATCH)]
     seeds = source.bits(len(sizes)).tolist()
     true = x[tree.leaves]
