@@ -194,7 +194,8 @@ def solve(
     kind, scale, center, lo, hi : (d,)
         Distinct weights; a flat one with an end has a scale that stands for "very wide".
     prior : float64 (d, 4) or (0, 4)
-        The a, b, base and zero of leaves that have a prior (`priors`), an a below 0 of all others.
+        The a, b, base and zero of leaves that have a prior (`priors`), an a below 0 of all others;
+        variables that own a sum have none.
     code : int32 (n,)
         Weight of each variable.
     above : int32 (n,)
@@ -286,8 +287,8 @@ def solve(
             row = _row(c, tilt[j])
             if memory[row, 0] != c or memory[row, 1] != tilt[j]:
                 memory[row, 0], memory[row, 1] = c, tilt[j]
-                found = _moments(c, kind, scale, center, lo, hi, prior, tilt[j])
-                memory[row, 2], memory[row, 3] = found
+                law = kind[c], scale[c], center[c], lo[c], hi[c]
+                memory[row, 2], memory[row, 3] = unary_moments(*law, tilt[j])
             mean[j], var[j] = memory[row, 2], memory[row, 3]
             precision[j] = 1.0 / max(var[j], 1e-300)
             weighted[j] = mean[j] * precision[j]
