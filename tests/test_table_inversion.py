@@ -6,47 +6,31 @@ import shutil
 
 import numpy as np
 import pytest
+from bounded import column, make_release, small_worlds
 from city import make_city
 from edited import change, failed, rewrite
 
 import congenial as cg
-from congenial import files
 from congenial.accuracy import UNKNOWN, levels, margins
 from congenial.explain import as_text, explain
-from congenial.intervals import intervals
 from congenial.invariants import determined
-from congenial.model import build_model
-from congenial.plan import parse_plan, read_plan
+from congenial.plan import read_plan
 from congenial.published_checks import check_intervals
 from congenial.release import release
 from congenial.report.write import report
 from congenial.verify import verify
 
-ASKED = """
-confidence = 0.8
-simultaneous = true
-required = { zone = 50 }
-sums = { north = ["Arden"], odd = ["1", "3", "5"], everything = ["City"] }
-"""
-
 
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory):
     """Return a directory with a release conditioned on bounds."""
-    place = tmp_path_factory.mktemp("bounded")
-    plan = read_plan(make_city(place, accuracy=ASKED))
-    release(plan, place / "out", base=place)
-    return place
+    return make_release(tmp_path_factory.mktemp("bounded"))
 
 
 @pytest.fixture
 def spoilt(pristine, tmp_path):
     """Return a release of its own to spoil."""
     return shutil.copytree(pristine / "out", tmp_path / "out")
-
-
-def column(directory, name):
-    return files.read_tables(directory)[1].column(name)
 
 
 def ends_of(read, alpha, together=1):
@@ -174,31 +158,15 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         assert met == [0, None, None]
 
 
-SMALL = """
-data = { source = "rows.parquet" }
-hierarchy = { root = "root", levels = ["district", "zone"], domain = "zones.csv" }
-privacy = { neighbours = "add-remove", epsilon = 1.0 }
-invariants = { nonnegative = true }
-accuracy = { sums = { some = ["d0", "d1"] } }
-"""
-
-
 def test_counts_beside_many_small_ones_and_their_sums_are_held():
-    """10 districts of 20 zones with 2 people each: the noise shifts the root in every release."""
-    paths = [("root", f"d{i}", f"z{i}.{j}") for i in range(10) for j in range(20)]
-    tree = cg.Tree.from_paths(paths)
-    model = build_model(parse_plan(SMALL), tree)
-    found, held, rng = margins(model), [], np.random.default_rng(20_261_121)
-    shifted, some = [], [tree.find("d0"), tree.find("d1")]
-    for made in range(12):
-        x = tree.roll_up(rng.poisson(rng.gamma(1.0, 2.0, 200)))
-        z = model.engine.sample(x, rng=cg.seeded(made))
-        ends = intervals(model, found, z)
+    held, shifted = [], []
+    for tree, x, z, ends in small_worlds():
         assert ends.known.all()
         (total,) = ends.sums
         within = (ends.lower <= x) & (x <= ends.upper)
         held.append([within[tree.level == depth].mean() for depth in range(3)])
-        held[-1].append(total.lower <= x[some].sum() <= total.upper)
+        some = x[[tree.find("d0"), tree.find("d1")]].sum()
+        held[-1].append(total.lower <= some <= total.upper)
         shifted.append(z[0] - x[0])
-    assert min(shifted) > 0
+    assert min(shifted) > 0  # the noise shifts the root in every release
     assert (np.mean(held, axis=0) >= 0.87).all()

@@ -6,11 +6,12 @@ import shutil
 
 import numpy as np
 import pytest
+from bounded import column, make_release, small_worlds
 from city import make_city
 from edited import change, failed, rewrite
 
 import congenial as cg
-from congenial import files, table_posterior
+from congenial import table_posterior
 from congenial.accuracy import levels, margins
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.inference import inversion
@@ -18,19 +19,12 @@ from congenial.inference.summaries import shortest
 from congenial.intervals import intervals
 from congenial.invariants import determined
 from congenial.model import build_model
-from congenial.plan import parse_plan, read_plan
+from congenial.plan import read_plan
 from congenial.published_checks import check_intervals
 from congenial.release import release
 from congenial.report.write import report
 from congenial.table_posterior import as_likely, posterior_ends
 from congenial.verify import verify
-
-ASKED = """
-confidence = 0.8
-simultaneous = true
-required = { zone = 50 }
-sums = { north = ["Arden"], odd = ["1", "3", "5"], everything = ["City"] }
-"""
 
 
 def refused(*_):
@@ -48,20 +42,13 @@ def without_inversion():
 @pytest.fixture(scope="module")
 def pristine(tmp_path_factory, without_inversion):
     """Return a directory with a release conditioned on bounds."""
-    place = tmp_path_factory.mktemp("bounded")
-    plan = read_plan(make_city(place, accuracy=ASKED))
-    release(plan, place / "out", base=place)
-    return place
+    return make_release(tmp_path_factory.mktemp("bounded"))
 
 
 @pytest.fixture
 def spoilt(pristine, tmp_path):
     """Return a release of its own to spoil."""
     return shutil.copytree(pristine / "out", tmp_path / "out")
-
-
-def column(directory, name):
-    return files.read_tables(directory)[1].column(name)
 
 
 def leaves_of(read, ends):
@@ -316,25 +303,9 @@ def test_of_intervals_that_are_as_likely_the_lowest_is_found():
     assert shortest(values, tilted, 0.5) == (2, 4)
 
 
-SMALL = """
-data = { source = "rows.parquet" }
-hierarchy = { root = "root", levels = ["district", "zone"], domain = "zones.csv" }
-privacy = { neighbours = "add-remove", epsilon = 1.0 }
-invariants = { nonnegative = true }
-accuracy = { sums = { some = ["d0", "d1"] } }
-"""
-
-
 def test_beside_many_small_counts_leaves_are_held_and_nothing_is_claimed_of_their_sums():
-    """10 districts of 20 zones with 2 people each: the noise shifts the root in every release."""
-    paths = [("root", f"d{i}", f"z{i}.{j}") for i in range(10) for j in range(20)]
-    tree = cg.Tree.from_paths(paths)
-    model = build_model(parse_plan(SMALL), tree)
-    found, held, rng = margins(model), [], np.random.default_rng(20_261_121)
-    for made in range(12):
-        x = tree.roll_up(rng.poisson(rng.gamma(1.0, 2.0, 200)))
-        z = model.engine.sample(x, rng=cg.seeded(made))
-        ends = intervals(model, found, z)
+    held = []
+    for tree, x, _, ends in small_worlds():
         assert (ends.known == tree.is_leaf).all()
         assert (ends.sums[0].lower, ends.sums[0].upper) == (None, None)
         held.append(((ends.lower <= x) & (x <= ends.upper))[tree.leaves].mean())

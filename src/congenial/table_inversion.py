@@ -67,9 +67,9 @@ def proved_ends(
     try:
         found = invert(engine, value, model.plan.accuracy.alpha, together)
     except (UnsupportedError, MemoryError):
-        return NoEnds("the tables of its inversion would take more memory or time than one does")
+        return NoEnds("its inversion would take more memory or time than a release takes on")
     except NumericalError:
-        return NoEnds("its inversion lies beyond the numbers that it is computed with")
+        return NoEnds("its inversion needs wider tables, or smaller numbers, than are tried")
     by_count = dict(zip(together, found, strict=True))
     lower, upper = by_count[1]
     lower_all, upper_all = lower.copy(), upper.copy()

@@ -23,8 +23,8 @@ SCALE = 4.0
 # Replicates of each world: one of all blocks of a state takes far longer than one of zones, and
 # tells of many more leaves.
 REPLICATES = {"zones": 1_000, "blocks": 1_000}
-# Where there are intervals by inversion: of a whole state's blocks with this noise so many may be
-# empty that its tables are too large.
+# Where there are intervals by inversion: of a whole state's blocks so many may be empty that it is
+# refused.
 _INVERTED = frozenset({"zones"})
 # Below this share of the replicates one county stands for the state.
 _WHOLE, _COUNTY = 0.05, "53067"
@@ -198,7 +198,7 @@ def _findings(found: dict[str, tuple[Tally, ...]], sizes: dict[str, int]) -> tup
         "of one measurement, as a user might take them. The posterior of the releases that were "
         "conditioned on bounds is that which `read_release` gives, fitted to the released counts; "
         "the inversion of these gives the intervals that releases have, proved for all counts, on "
-        "zones alone: its tables for all the blocks would be too large.",
+        "zones alone: it is refused for all the blocks, of which too many may be empty.",
     ]
     counts = {name: len(made[0].error) for name, made in found.items()}
     told.append(
