@@ -50,7 +50,7 @@ def test_shares_are_what_draws_compile():
     }
     drawn = set(run(DRAWS).splitlines())
     # called from Python only for messages too large to be made here
-    assert {line.split()[0] for line in listed - drawn} <= {"messages.convolve"}
+    assert {line.split()[0] for line in listed - drawn} <= {"convolution.convolve"}
     assert drawn <= listed
 
 

@@ -36,7 +36,7 @@ def weights_of(one: Case) -> SharedUnary:
     return every(Unary(kind, one.scales, np.zeros(n), lo, hi))
 
 
-def filled(forest, unary, *, cut, generous):
+def filled(forest, unary, *, cut, generous, spare=0.0):
     """Tables whose windows were placed for a cut; the bound; what each class lost."""
     theta = windows.tilts(forest, unary)
     network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=np.int8))
@@ -52,7 +52,7 @@ def filled(forest, unary, *, cut, generous):
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(exact, "cut_off", keep)
-        tables, bound = exact._fill(network, place, lo, hi, cut)
+        tables, bound = exact._fill(network, place, (lo, hi), cut, spare)
     return tables, bound, kept[0]
 
 
@@ -170,6 +170,22 @@ def test_what_every_message_lost_is_within_its_bound(name):
             assert first >= 0
             true = unit * wide.of_class(c)[first : first + at.stop - at.start]
             assert (true <= (tables.table[at] + lost[at]) * (1 + 1e-10) + 1e-280).all()
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_sums_without_compensation_are_counted(name):
+    tree, one = WIDE[name]
+    forest, unary = of_tree(tree), weights_of(one)
+    careful, cut, _ = filled(forest, unary, cut=1e-12, generous=1.0)
+    plain, same, _ = filled(forest, unary, cut=1e-12, generous=1.0, spare=1.0)
+    spare = plain.error - same - (careful.error - cut)
+    assert spare > 1e-16
+    there = careful.table > 1e-250
+    off = np.abs(plain.table[there] / careful.table[there] - 1.0).max()
+    assert 0.0 < off < spare + careful.error - cut  # and not as if nothing had been done
+    # as many as fit are left plain
+    partly, again, _ = filled(forest, unary, cut=1e-12, generous=1.0, spare=0.9 * spare)
+    assert partly.error - again - (careful.error - cut) <= 0.9 * spare * (1 + 1e-9)
 
 
 def test_windows_far_too_narrow_are_not_accepted(monkeypatch):

@@ -7,7 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.conditioning import exact
-from congenial.kernels.messages import convolve
+from congenial.kernels.convolution import convolve
 
 UNITS = 4.0 + 2.0**-8
 
@@ -40,27 +40,48 @@ def work(*arrays):
     return np.full((4, 2 * max(x.size for x in arrays) + 16), np.nan)
 
 
-def test_convolutions_are_within_four_units():
+def units_of(short, *arrays):
+    """Return how many units an entry of a convolution may be off by."""
+    terms = min(x.size for x in arrays)
+    return UNITS if terms > short else 3.0 + np.ceil(terms / 8) + 2.0**-8
+
+
+@pytest.mark.parametrize("short", [0, 20, 1000])
+def test_convolutions_are_within_their_units(short):
     rng = np.random.default_rng(11)
     for a, b in tables(rng):
         full = a.size + b.size - 1
         first = int(rng.integers(full))
         for begin, size in ((0, full), (first, int(rng.integers(1, full - first + 1)))):
             out = np.empty(size)
-            convolve(a, b, begin, out, work(a, b, out))
+            convolve(a, b, begin, out, work(a, b, out), short)
             for got, truth in zip(out.tolist(), exactly(a, b, begin, size), strict=True):
                 error = abs(Fraction(got) - truth)
                 # where products underflow, the certificate has 1e-290
-                assert error <= Fraction(UNITS * 2.0**-53) * truth or truth < 1e-290
+                units = Fraction(units_of(short, a, b) * 2.0**-53)
+                assert error <= units * truth or truth < 1e-290
+
+
+def test_longer_sums_without_compensation_are_off_by_more():
+    rng = np.random.default_rng(3)
+    a, b = rng.uniform(0.5, 1.0, 3000), rng.uniform(0.5, 1.0, 3000)
+    worst = []
+    for short in (0, 3000):
+        out = np.empty(3)
+        convolve(a, b, 2998, out, work(a, b, out), short)
+        truth = exactly(a, b, 2998, 3)
+        off = [abs(Fraction(x) - t) / t for x, t in zip(out.tolist(), truth, strict=True)]
+        worst.append(float(max(off)) * 2.0**53)
+    assert worst[0] < 4.0 < worst[1] < 3.0 + 375
 
 
 def test_a_convolution_of_empty_and_tiny_entries_ends():
     a, b = np.array([0.0, 0.0, 1e-300]), np.array([0.0, 1e-300, 1.0, 0.0])
     out = np.empty(6)
-    convolve(a, b, 0, out, work(a, b, out))
+    convolve(a, b, 0, out, work(a, b, out), 0)
     assert np.allclose(out, np.convolve(a, b), rtol=1e-15, atol=0.0)
     a, b = np.array([np.nan, 1.0]), np.array([1.0, 1.0])
-    convolve(a, b, 0, out[:3], work(a, b, out))
+    convolve(a, b, 0, out[:3], work(a, b, out), 0)
 
 
 def family(lows, scale, wide):

@@ -62,6 +62,7 @@ SHARES = (
             "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8* f8**",
         ),
         ("certify.root_loss", "f8* f8* f8*"),
+        ("convolution.convolve", "f8* f8* i8 f8* f8** i8"),
         (
             "descend.draw",
             "i1* i4* i4* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* f8* i8* i8* i8* i8* i8* i8* "
@@ -69,9 +70,8 @@ SHARES = (
         ),
         ("differences.place_blocks", "i8 i8 f8"),
         ("differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
-        ("messages.convolve", "f8* f8* i8 f8* f8**"),
         ("messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
-        ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8*"),
+        ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* i8"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
         ("messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
         (

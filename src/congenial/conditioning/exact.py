@@ -38,8 +38,10 @@ _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
-# And of an entry of a message above a choice (messages.convolve).
-SUM_UNITS = 4.0
+# And of an entry of a message above a choice if compensated (convolution.convolve).
+SUM_UNITS = 4.0 + 2.0**-8
+# What others may lose of what the limit leaves, beside what windows are meant to cut.
+_PLAIN = 0.35
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
 _REACH = 8.0
 # Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.
@@ -210,12 +212,14 @@ def _widen_until_certified(
     # tails cut off need not be much less than what rounding costs anyhow
     rounding = _least_rounding(network)
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
+    spare = _PLAIN * (limit - rounding) if loose else 0.0
     generous, last = 1.04, np.inf
     for _ in range(12):
         asked = min(_placed(network.links) * wanted, 0.5)
         lo, hi = windows(network, place, cut=asked, generous=generous)
-        tables, cut = _fill(network, place, lo, hi, wanted)
-        enough = max(20.0 * _CUT, limit - rounding if loose else 0.5 * tables.error)
+        tables, cut = _fill(network, place, (lo, hi), wanted, spare)
+        allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
+        enough = max(20.0 * _CUT, allowed)
         stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
         if cut <= enough or stalled:
             if tables.error > limit:
@@ -240,9 +244,17 @@ def _least_rounding(network: Network) -> float:
 
 
 def _fill(
-    network: Network, place: Placement, lo: IntArray, hi: IntArray, wanted: float
+    network: Network,
+    place: Placement,
+    windows: tuple[IntArray, IntArray],
+    wanted: float,
+    spare: float,
 ) -> tuple[Tables, float]:
-    """Fill all tables; return them and the total variation lost to windows, `wanted` or so."""
+    """Fill all tables; return them and the total variation lost to windows, `wanted` or so.
+
+    Sums that are made without compensation may cost `spare` more.
+    """
+    lo, hi = windows
     width = hi - lo + 1
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
@@ -254,13 +266,14 @@ def _fill(
     count = network.ctype.size
     table, factor, log_scale = np.empty(total), np.ones(count), np.zeros(count)
     filled = Messages(lo, hi, offset, table, factor, {})
-    filled = replace(filled, errors=_fill_tables(network, filled, log_scale))
+    short, plain = _plain_sums(network, width, spare)
+    filled = replace(filled, errors=_fill_tables(network, filled, log_scale, short))
     cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
-    # for each choice the message above it (messages.convolve) and integers out of 2^61; for each
+    # for each choice the message above it (convolution.convolve) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
-    error = cut + float(rounding @ network.uses) + _least_rounding(network)
+    error = cut + float(rounding @ network.uses) + _least_rounding(network) + plain
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
@@ -269,7 +282,23 @@ def _fill(
     return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
 
 
-def _fill_tables(network: Network, into: Messages, log_scale: FloatArray) -> dict[int, FloatArray]:
+def _plain_sums(network: Network, width: IntArray, spare: float) -> tuple[int, float]:
+    """Return how long sums may be that are not compensated, and what they cost, `spare` at most."""
+    merges = np.flatnonzero(network.ctype == MERGE)
+    if spare <= 0.0 or not merges.size:
+        return 0, 0.0
+    terms = np.minimum(width[network.left[merges]], width[network.right[merges]])
+    more = 3.0 + (terms + 7) // 8 - SUM_UNITS
+    lengths, which = np.unique(terms, return_inverse=True)
+    lost = np.bincount(which, np.maximum(more, 0.0) * network.uses[merges]) * _UNIT
+    costs = np.cumsum(lost)
+    fitting = int(np.searchsorted(costs, spare, side="right"))
+    return (int(lengths[fitting - 1]), float(costs[fitting - 1])) if fitting else (0, 0.0)
+
+
+def _fill_tables(
+    network: Network, into: Messages, log_scale: FloatArray, short: int
+) -> dict[int, FloatArray]:
     """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
     lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
     width = hi - lo + 1
@@ -298,6 +327,7 @@ def _fill_tables(network: Network, into: Messages, log_scale: FloatArray) -> dic
         table,
         into.factor,
         log_scale,
+        short,
     )
     for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
         messages.fill(begin, c, *args)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels import messages
+from congenial.kernels.convolution import convolve
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -80,7 +80,7 @@ def convolve_wide(
         for start in range(begin, end, piece):
             rest = np.empty(min(piece, end - start))
             work = np.empty((4, 2 * max(a.size, b.size, rest.size) + 16))
-            messages.convolve(a, b, first + start, rest, work)
+            convolve(a, b, first + start, rest, work, 0)
             with np.errstate(divide="ignore"):
                 log_out[start : start + rest.size] = np.log(rest)
         relative[begin:end] = TOLERANCE - _SCALING

@@ -25,6 +25,8 @@ _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
 # How many times what may be left out all entries of a class may lose alike without a convolution.
 _EVEN = 4.0
+# What a tail adds is left out where it is so many times what may be: a merge has four.
+_FAINT = 0.125
 # Zeros at either side of what is convolved, so that every run of eight terms is whole.
 _PAD = np.uint64(8)
 
@@ -61,36 +63,48 @@ def _tail(table, at, lost, place, n, step):
 
 
 @njit(inner=True)
-def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio):
+def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio, small):
     """Add to out[place + i] the sum over k >= 1 of edge ratio^k Y(first + i - k), for i below m.
 
     Y is `body` on 0 .. n - 1, which begins at its entry _PAD, with the geometric tail (low_edge,
-    low_ratio) before it and nothing after it. If `down`, both are read from their ends.
+    low_ratio) before it and nothing after it. If `down`, both are read from their ends. Entries
+    where the sum is at most `small` may be left as they are; returns the most that one so lacks.
     """
     if edge <= 0.0:
-        return
+        return 0.0
     last = first + m - 1
     joint = ratio * low_ratio if low_edge > 0.0 else 0.0
     if not (joint < 1.0) or not (ratio < np.inf):
         for i in range(m):
             out[place + i] = np.inf
-        return
+        return 0.0
     t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
     # places of the first of Y and of what belongs to it in `out`
     way = ~_U0 if down else _U1
     x = _PAD + np.uint64(n - 1 if down else 0)
     y = np.uint64(place + (m - 1 if down else 0)) - way * np.uint64(first)
-    z, before = y, t
-    for j in range(-1, first - 1, -1):
-        before *= low_ratio
-        z -= way
-        if j <= last:
-            out[z] += before
     r = ratio
+    stop = min(last + 1, n)
+    j, left = 0, 0.0
+    if t <= small and r <= 1.0 and (low_edge <= 0.0 or low_ratio <= 1.0):
+        # no sum is above t and what the terms up to it come to by themselves
+        low = x - np.uint64(7) if down else x
+        while j + 8 <= stop:
+            more = t + edge * _eight(body, low)
+            if more > small:
+                break
+            t, low, j = more, low + way * np.uint64(8), j + 8
+        left = t
+        x, y = x + way * np.uint64(j), y + way * np.uint64(j)
+    else:
+        z, before = y, t
+        for i in range(-1, first - 1, -1):
+            before *= low_ratio
+            z -= way
+            if i <= last:
+                out[z] += before
     r2 = r * r
     r3, r4 = r2 * r, r2 * r2
-    stop = min(last + 1, n)
-    j = 0
     while j < min(first, stop):
         t = r * (t + edge * body[x])
         x, y, j = x + way, y + way, j + 1
@@ -107,12 +121,15 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
         t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
         x, y, j = x3 + way, y3 + way, j + 4
     while j <= last:
+        if j >= n and t <= small and r <= 1.0:
+            return max(left, t)
         if j >= first:
             out[y] += t
         t *= r
         if j < n:
             t += r * edge * body[x]
         x, y, j = x + way, y + way, j + 1
+    return left
 
 
 @njit(inner=True)
@@ -281,7 +298,7 @@ def certify(
                 down = side == 1
                 i, k = (0, 2) if down else (2, 0)
                 begins = wa + wb - 1 - first - n if down else first
-                _add_tail(
+                rest += _add_tail(
                     lost,
                     at,
                     n,
@@ -293,8 +310,9 @@ def certify(
                     wb,
                     tails[b, k],
                     tails[b, k + 1],
+                    _FAINT * small,
                 )
-                _add_tail(
+                rest += _add_tail(
                     lost,
                     at,
                     n,
@@ -306,6 +324,7 @@ def certify(
                     wa,
                     tails[a, k],
                     tails[a, k + 1],
+                    _FAINT * small,
                 )
             scale = 1.0 / factor[c]
             # more of it would make the edges, and so the tails, of wide tables too large

@@ -170,7 +170,7 @@ def fill(
                 logs[c] = fill_leaf(*law, a[c], b[c], base[c], zero[c], tilt[c], lo[c], out)
             powers[c] = 0
             continue
-        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
+        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, 0)
         factor[c] = top
         powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(top)))
         logs[c] = logs[left[c]] + logs[right[c]]

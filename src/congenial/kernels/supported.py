@@ -28,7 +28,7 @@ def fill(
             of_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             of_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
             short = lacking(of_a, of_b, lost[a], lost[b])
-            top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work)
+            top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, 0)
             lost[c] = short / top
             continue
         first, last = max(lo[c], least[c]), min(hi[c], most[c])
