@@ -33,7 +33,7 @@ Method = Literal["conditioning", "imaging"]
 
 # Kernels that plans call, and what each takes: values by the codes of numpy's types, `*` for every
 # axis of an array, `!` where it is not written to. Two processes compile a share each: shares have
-# no kernel in common that is kept on disk, and take about as long.
+# no kernel in common that is kept on disk, and end together: the second begins a second later.
 SHARES = (
     (
         ("compositions.count_words", "i4* i4* i4* i8** i8 i8"),
@@ -45,11 +45,11 @@ SHARES = (
         ),
         ("evidence.family_curves", "i8* i8* f8* b1 i8* f8* f8* f8* i8* i8* i8* f8***"),
         ("families.families", "i4* i4* i4* i4* i4* i4*"),
+        ("leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         (
             "marginals.marginals",
             "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* b1* f8* i8* f8 f8 i8* f8**",
         ),
-        ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("marginals.summarise", "f8* f8 f8 f8*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
         ("rooms.assign", "i4* i4* i8* b1* i8*"),
@@ -62,7 +62,6 @@ SHARES = (
             "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8* f8**",
         ),
         ("certify.root_loss", "f8* f8* f8*"),
-        ("convolution.convolve", "f8* f8* i8 f8* f8** i8"),
         (
             "descend.draw",
             "i1* i4* i4* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* f8* i8* i8* i8* i8* i8* i8* "
@@ -70,6 +69,7 @@ SHARES = (
         ),
         ("differences.place_blocks", "i8 i8 f8"),
         ("differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
+        ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
         ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* i8"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
@@ -78,7 +78,6 @@ SHARES = (
             "priors.fill",
             "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* f8* f8* f8* f8* i8* i8* i8* f8* f8* i8* f8*",
         ),
-        ("leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         ("reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
         ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),

@@ -38,7 +38,7 @@ _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units (kernels.weights).
 _WEIGHT_UNITS = 2.0
-# And of an entry of a message above a choice if compensated (convolution.convolve).
+# And of an entry of a message above a choice if compensated (kernels.convolution).
 SUM_UNITS = 4.0 + 2.0**-8
 # What others may lose of what the limit leaves, beside what windows are meant to cut.
 _PLAIN = 0.35
@@ -269,7 +269,7 @@ def _fill(
     short, plain = _plain_sums(network, width, spare)
     filled = replace(filled, errors=_fill_tables(network, filled, log_scale, short))
     cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
-    # for each choice the message above it (convolution.convolve) and integers out of 2^61; for each
+    # for each choice the message above it (kernels.convolution) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
@@ -282,13 +282,18 @@ def _fill(
     return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
 
 
+def plain_units(terms: IntArray) -> FloatArray:
+    """Error of sums of so many terms that are not compensated (kernels.convolution)."""
+    return np.asarray(3.0 + 2.0**-8 + (terms + 7) // 8)
+
+
 def _plain_sums(network: Network, width: IntArray, spare: float) -> tuple[int, float]:
     """Return how long sums may be that are not compensated, and what they cost, `spare` at most."""
     merges = np.flatnonzero(network.ctype == MERGE)
     if spare <= 0.0 or not merges.size:
         return 0, 0.0
     terms = np.minimum(width[network.left[merges]], width[network.right[merges]])
-    more = 3.0 + (terms + 7) // 8 - SUM_UNITS
+    more = plain_units(terms) - SUM_UNITS
     lengths, which = np.unique(terms, return_inverse=True)
     lost = np.bincount(which, np.maximum(more, 0.0) * network.uses[merges]) * _UNIT
     costs = np.cumsum(lost)

@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.kernels.convolution import convolve
+from congenial.kernels.messages import MERGE, UNARY, fill
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -78,9 +78,7 @@ def convolve_wide(
     piece = max(1, (1 << 31) // min(a.size, b.size))
     for begin, end in _runs(~done):
         for start in range(begin, end, piece):
-            rest = np.empty(min(piece, end - start))
-            work = np.empty((4, 2 * max(a.size, b.size, rest.size) + 16))
-            convolve(a, b, first + start, rest, work, 0)
+            rest = convolve_directly(a, b, first + start, min(piece, end - start))
             with np.errstate(divide="ignore"):
                 log_out[start : start + rest.size] = np.log(rest)
         relative[begin:end] = TOLERANCE - _SCALING
@@ -88,6 +86,26 @@ def convolve_wide(
     top = float(np.exp(log_top))
     table = np.where(plain_done, plain / top, np.exp(log_out - log_top))
     return table, (relative + _SCALING) * table, top
+
+
+def convolve_directly(
+    a: FloatArray, b: FloatArray, first: int, size: int, *, short: int = 0
+) -> FloatArray:
+    """Return ``(a * b)[first:first + size]`` without a transform.
+
+    The kernel is that of all messages, for a merge of two classes that have `a` and `b` as tables;
+    sums of `short` terms at most are not compensated, see `congenial.kernels.convolution`.
+    """
+    ends = np.array([a.size - 1, b.size - 1, first + size - 1])
+    begins, offset = np.array([0, 0, first]), np.array([0, a.size, a.size + b.size])
+    table = np.concatenate((a, b, np.empty(size)))
+    kind = np.array([UNARY, UNARY, MERGE], dtype=np.int8)
+    left, right = np.array([-1, -1, 0], dtype=np.int32), np.array([-1, -1, 1], dtype=np.int32)
+    sign, law = np.ones(3, dtype=np.int8), np.zeros(3, dtype=np.int64)
+    none, factor, log_scale = np.zeros(3), np.ones(3), np.zeros(3)
+    where = begins, ends, offset, table, factor, log_scale
+    fill(2, 3, kind, left, right, sign, law, none, none, none, *where, short)
+    return np.asarray(table[offset[2] :] * factor[2])
 
 
 # Scaling, and multiplying by the factor again, cost two roundings more.

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.exact import SUM_UNITS, Tables
+from congenial.conditioning.exact import SUM_UNITS, Tables, plain_units
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.losses import stretches
 from congenial.conditioning.network import Network, compile_network
@@ -306,5 +306,8 @@ class _Own:
         steps = np.where(self.is_leaf, _STEP_UNITS * width, np.where(self.is_unary, 2.0, 0.0))
         # slots of inner variables stand for products, whose own weight is below
         products = int(slots[network.ctype == PRODUCT].sum())
+        merge = network.ctype == MERGE
+        terms = np.minimum(width[network.left], width[network.right])
+        sums = float(np.where(merge, plain_units(terms), SUM_UNITS) @ network.uses)
         own = float(steps @ slots) + 2.0 * products
-        return integers + (SUM_UNITS * network.choices + own + network.links) * _UNIT
+        return integers + (sums + own + network.links) * _UNIT

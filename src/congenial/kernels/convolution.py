@@ -1,4 +1,10 @@
-"""Convolutions of two tables of nonnegative numbers, with compensation or without."""
+"""Convolutions of two tables of nonnegative numbers, with compensation or without.
+
+Either writes (a * b)[first + i] to out[place + i] for i below n, where indices start at zero in
+both factors. These begin at places in arrays and have sizes: a view of an array takes longer to
+make than a short sum, as references are counted. All terms are nonnegative: nothing cancels. `work`
+has four lines, each 16 longer than twice the longest of the tables.
+"""
 
 from __future__ import annotations
 
@@ -61,23 +67,18 @@ def _add_rows(work, n, w0, w1, w2, w3, i0, i1, i2, i3):
         )
 
 
-@njit(inner=True, fused=True)
-def convolve_at(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work, short):
-    """Do what `convolve` does with entries of three arrays that begin at places and have sizes.
+@njit(inner=True)
+def _lay_out(a, at_a, na, b, at_b, nb, first, n, work):
+    """Write the shorter factor to line 2 of `work`, the other one to line 3; return rows of eight.
 
-    A view of an array takes longer to make than a short sum, as references are counted.
+    The other one stands as b[t - rows + first] at t, zero outside, so that every run of eight terms
+    is whole.
     """
-    a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
-    na, nb, at = size_a, size_b, np.uint64(place)
-    if na > nb:
-        a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
     rows = (na + 7) // 8 * 8
-    # lines of `work`: what rounds off, the anchor, the rows, and the other factor
     for i in range(np.uint64(na)):
         work[2, i] = a[at_a + i]
     for i in range(na, rows):
         work[2, i] = 0.0
-    # b[t - rows + first] at t, zero outside, so that every run of eight terms is whole
     size, begin = n + rows + 7, rows - first
     to, of = np.uint64(max(begin, 0)), at_b + np.uint64(max(-begin, 0))
     stop = np.uint64(max(0, min(nb + begin, size) - max(begin, 0)))
@@ -87,29 +88,60 @@ def convolve_at(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, pla
         work[3, to + j] = b[of + j]
     for j in range(to + stop, np.uint64(size)):
         work[3, j] = 0.0
-    if na <= short:
-        for j in range(np.uint64(n)):
-            of_out[at + j] = 0.0
-        for i in range(0, rows, 8):
-            begin, end = max(0, i - first), min(n, i + 7 + nb - first)
-            r = np.uint64(i)
-            _eight_plainly(
-                of_out,
-                at,
-                work,
-                begin,
-                max(begin, end),
-                rows - i,
-                work[2, r],
-                work[2, r + _U1],
-                work[2, r + _U2],
-                work[2, r + _U3],
-                work[2, r + _U4],
-                work[2, r + _U5],
-                work[2, r + _U6],
-                work[2, r + _U7],
-            )
-        return
+    return rows
+
+
+@njit(inner=True, fused=True)
+def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, place, n, work):
+    """Add terms eight at a time, without compensation, which takes about half as long.
+
+    The relative error is four units of 2^-53 and 2^-8 of one for the first eight entries of the
+    shorter factor, and one for each eight more: one for each product, three for adding eight of
+    them, and one each time that these are added to what was there.
+    """
+    a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
+    na, nb, at = size_a, size_b, np.uint64(place)
+    if na > nb:
+        a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
+    rows = _lay_out(a, at_a, na, b, at_b, nb, first, n, work)
+    for j in range(np.uint64(n)):
+        out[at + j] = 0.0
+    for i in range(0, rows, 8):
+        begin, end = max(0, i - first), min(n, i + 7 + nb - first)
+        r = np.uint64(i)
+        _eight_plainly(
+            out,
+            at,
+            work,
+            begin,
+            max(begin, end),
+            rows - i,
+            work[2, r],
+            work[2, r + _U1],
+            work[2, r + _U2],
+            work[2, r + _U3],
+            work[2, r + _U4],
+            work[2, r + _U5],
+            work[2, r + _U6],
+            work[2, r + _U7],
+        )
+
+
+@njit(inner=True, fused=True)
+def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work):
+    """Add terms four at a time and then with compensation (Neumaier 1974).
+
+    The relative error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each
+    product, two for adding four of them, one and what compensation leaves for the rest. Sums begin
+    at an anchor, a number between them and 2^12 times them; where it proves to lie below twice a
+    sum, they are taken again from a higher one.
+    """
+    a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
+    na, nb, at = size_a, size_b, np.uint64(place)
+    if na > nb:
+        a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
+    # lines of `work`: what rounds off, the anchor, the rows, and the other factor
+    rows = _lay_out(a, at_a, na, b, at_b, nb, first, n, work)
     # eight rows make the anchor, the first and the last among them; none counts twice
     for j in range(np.uint64(n)):
         work[1, j] = 0.0
@@ -162,23 +194,3 @@ def convolve_at(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, pla
         if not above:
             for j in range(np.uint64(n)):
                 work[1, j] = max(work[1, j], 4.0 * out[at + j])
-
-
-@njit()
-def convolve(a, b, first, out, work, short):
-    """Write (a * b)[first + i] to out[i]; indices start at zero in `a` and `b`.
-
-    Terms are added four at a time and then with compensation (Neumaier 1974), so that the relative
-    error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each product, two
-    for adding four of them, one and what compensation leaves for the rest. All terms are
-    nonnegative: nothing cancels. Sums begin at an anchor, a number between them and 2^12 times
-    them; where it proves to lie below twice a sum, they are taken again from a higher one.
-
-    Where the shorter factor has `short` entries at most, eight terms at a time are added without
-    compensation. That takes about half as long and costs four units for the first eight, and one
-    for each eight more: one for each product, three for adding eight of them, and one each time
-    that these are added to what was there.
-
-    `work` has four lines, each 16 longer than twice the longest of the arrays.
-    """
-    convolve_at(a, 0, a.size, b, 0, b.size, first, out, 0, out.size, work, short)

@@ -39,7 +39,7 @@ def _size_of(width):
 
 @njit(inner=True, fused=True)
 def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
-    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]; see `convolution.convolve`."""
+    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]; see `convolution`."""
     first = np.uint64(at)
     for k in range(np.uint64(out.size)):
         i = first + k

@@ -18,7 +18,7 @@ import math
 import numpy as np
 
 from congenial.kernels.compiling import njit
-from congenial.kernels.convolution import convolve_at
+from congenial.kernels.convolution import convolve_closely, convolve_plainly
 from congenial.kernels.spans import joint_rate
 from congenial.kernels.weights import fill_unary
 
@@ -62,22 +62,34 @@ def power_above(x):
 
 
 @njit(inner=True)
-def combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, short):
-    """Write the table of a merge or a product to `out`; return the power of two it is divided by.
-
-    `work` is that of `convolution.convolve`; sums of `short` terms at most are not compensated.
-    """
+def multiply(c, left, right, sign, lo, offset, table, out):
+    """Write the table of a product to `out`."""
     a, b = left[c], right[c]
-    if ctype[c] == PRODUCT:
-        at_a = offset[a] + lo[c] - lo[a]
-        for i in range(out.size):
-            below = sign[c] * (lo[c] + i)
-            out[i] = table[at_a + i] * table[offset[b] + below - lo[b]]
-    else:
-        first, wa, wb = lo[c] - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
-        convolve_at(
-            table, offset[a], wa, table, offset[b], wb, first, out, 0, out.size, work, short
-        )
+    at_a = offset[a] + lo[c] - lo[a]
+    for i in range(out.size):
+        below = sign[c] * (lo[c] + i)
+        out[i] = table[at_a + i] * table[offset[b] + below - lo[b]]
+
+
+@njit(inner=True)
+def merge_closely(a, b, lo, hi, offset, table, least, out, work):
+    """Write the convolution of two classes from `least` on to `out`, compensated."""
+    first, wa, wb = least - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+    parts = table, offset[a], wa, table, offset[b], wb
+    convolve_closely(*parts, first, out, 0, out.size, work)
+
+
+@njit(inner=True)
+def merge_plainly(a, b, lo, hi, offset, table, least, out, work):
+    """Do what `merge_closely` does, without compensation."""
+    first, wa, wb = least - lo[a] - lo[b], hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+    parts = table, offset[a], wa, table, offset[b], wb
+    convolve_plainly(*parts, first, out, 0, out.size, work)
+
+
+@njit(inner=True)
+def scale_down(out):
+    """Divide a table by the power of two that makes its largest entry at most 1; return it."""
     top = power_above(largest(out))
     scale = 1.0 / top
     for i in range(out.size):
@@ -87,7 +99,7 @@ def combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, short
 
 @njit(inner=True)
 def working_lines(begin, end, ctype, left, right, lo, hi):
-    """Return lines for `convolution.convolve`, long enough for classes begin..end-1."""
+    """Return lines for `convolution`, long enough for classes begin..end-1."""
     most = 0
     for c in range(begin, end):
         most = max(most, hi[c] - lo[c] + 1)
@@ -119,7 +131,7 @@ def fill(
 ):
     """Fill the tables of classes begin..end-1 and their scale factors.
 
-    Sums of `short` terms at most are not compensated, see `convolution.convolve`. ``factor`` is the
+    Sums of `short` terms at most are not compensated, see `convolution`. ``factor`` is the
     power of two that a table was divided by; ``log_scale`` is the logarithm of all factors taken
     out of a table. Classes without a window are passed over.
     """
@@ -132,9 +144,16 @@ def fill(
         if ctype[c] == UNARY:
             log_scale[c] = fill_unary(kind[c], inverse[c], center[c], tilt[c], lo[c], out)
             continue
-        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, short)
+        a, b = left[c], right[c]
+        if ctype[c] == PRODUCT:
+            multiply(c, left, right, sign, lo, offset, table, out)
+        elif min(hi[a] - lo[a], hi[b] - lo[b]) < short:
+            merge_plainly(a, b, lo, hi, offset, table, lo[c], out, work)
+        else:
+            merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
+        top = scale_down(out)
         factor[c] = top
-        log_scale[c] = log_scale[left[c]] + log_scale[right[c]] + np.log(top)
+        log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
 
 
 @njit()

@@ -14,7 +14,14 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.laws import GAUSSIAN, LAPLACE
-from congenial.kernels.messages import UNARY, combine, working_lines
+from congenial.kernels.messages import (
+    PRODUCT,
+    UNARY,
+    merge_plainly,
+    multiply,
+    scale_down,
+    working_lines,
+)
 from congenial.kernels.weights import fill_unary
 
 # Where weights are made smaller.
@@ -170,7 +177,11 @@ def fill(
                 logs[c] = fill_leaf(*law, a[c], b[c], base[c], zero[c], tilt[c], lo[c], out)
             powers[c] = 0
             continue
-        top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, 0)
+        if ctype[c] == PRODUCT:
+            multiply(c, left, right, sign, lo, offset, table, out)
+        else:
+            merge_plainly(left[c], right[c], lo, hi, offset, table, lo[c], out, work)
+        top = scale_down(out)
         factor[c] = top
         powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(top)))
         logs[c] = logs[left[c]] + logs[right[c]]

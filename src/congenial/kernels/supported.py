@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.marginals import CLEAR, FAINT, lacking
-from congenial.kernels.messages import UNARY, combine, working_lines
+from congenial.kernels.messages import (
+    PRODUCT,
+    UNARY,
+    merge_closely,
+    multiply,
+    scale_down,
+    working_lines,
+)
 from congenial.kernels.weights import fill_unary
 
 
@@ -28,8 +35,11 @@ def fill(
             of_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             of_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
             short = lacking(of_a, of_b, lost[a], lost[b])
-            top = combine(c, ctype, left, right, sign, lo, hi, offset, table, out, work, 0)
-            lost[c] = short / top
+            if ctype[c] == PRODUCT:
+                multiply(c, left, right, sign, lo, offset, table, out)
+            else:
+                merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
+            lost[c] = short / scale_down(out)
             continue
         first, last = max(lo[c], least[c]), min(hi[c], most[c])
         out[:] = 0.0
