@@ -316,3 +316,24 @@ def test_rooms_of_a_large_tree_take_less_than_its_tables():
     width = tables.hi - tables.lo + 1
     _, extent = losses.shared_rooms(tables.network, width)
     assert extent < 0.6 * width.sum()
+
+
+@pytest.mark.parametrize("scale", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
+def test_the_first_windows_do(noise, scale, monkeypatch):
+    # many leaves near 0 and few far from it, in one family and in a tree of three levels
+    filled_so_far = []
+    fill = exact._fill
+
+    def counted(*args):
+        filled_so_far.append(args)
+        return fill(*args)
+
+    monkeypatch.setattr(exact, "_fill", counted)
+    leaves = np.random.default_rng(2).negative_binomial(0.3, 0.02, 400)
+    branches = np.arange(1, 21)
+    for parents in ([-1, *[0] * 400], [-1, *[0] * 20, *np.repeat(branches, 20)]):
+        tree = cg.Tree.from_parents(parents)
+        need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+        cg.condition(cg.Additive(noise(scale), tree), need).sample(tree.roll_up(leaves))
+    assert len(filled_so_far) == 2
