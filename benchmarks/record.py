@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -71,6 +71,8 @@ class Case:
         Seconds of processor time after which it is stopped.
     run : callable
         Yields what it sees, as soon as it is known.
+    environment : mapping of str to str
+        Variables that its process is given besides.
     """
 
     row: str
@@ -78,6 +80,7 @@ class Case:
     measures: tuple[Measure, ...]
     limit: float
     run: Callable[[], Iterator[Seen]]
+    environment: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

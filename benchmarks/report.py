@@ -40,6 +40,8 @@ beside the target it was to reach.
   bounds make the law depend on the data, further draws are those of one call with `size`, which
   shares the upward pass. All random words come from the operating system, as in a release. The
   noise is discrete Laplace of scale 2 unless another is named.
+- Growth is that of the fastest rounds, with memory that the process has already: a virtual machine
+  may take longer to hand out gigabytes than it takes to fill them.
 - Chains get the continuous law of the same scale, without the rounding to integers. Their
   effective draws are the smallest bulk effective sample size over the leaves, of four chains
   started apart; warm-up, tuning and compiling are left out of their time.

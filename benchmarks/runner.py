@@ -67,7 +67,11 @@ def _apart(case: Case, index: int, *, quick: bool, wait: float) -> tuple[dict[st
     command += ["--quick"] if quick else []
     with TemporaryFile() as out_file, TemporaryFile() as bad_file:
         with subprocess.Popen(
-            command, cwd=ROOT, env=environment(), stdout=out_file, stderr=bad_file
+            command,
+            cwd=ROOT,
+            env=environment() | dict(case.environment),
+            stdout=out_file,
+            stderr=bad_file,
         ) as process:
             stopped = _stopped(process, case.limit, wait)
         out, bad = (_text(file) for file in (out_file, bad_file))

@@ -71,7 +71,7 @@ SHARES = (
         ("differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
         ("marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
         ("messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
-        ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* i8"),
+        ("messages.fill", "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* b1*"),
         ("messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
         ("messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
         (

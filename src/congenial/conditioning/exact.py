@@ -15,7 +15,7 @@ from congenial.conditioning.weights import SharedUnary, Unary, composable
 from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide
 from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
-from congenial.kernels import laws, messages
+from congenial.kernels import descend, laws, messages
 from congenial.kernels.messages import MERGE
 
 FloatArray = npt.NDArray[np.float64]
@@ -36,8 +36,8 @@ _SPENT = 0.6
 # or twice as many where there are 64 times as many sums.
 _PLACED = 30.0
 _UNIT = 2.0**-53
-# Error of one weight, in units (kernels.weights).
-_WEIGHT_UNITS = 2.0
+# Error of one weight, in units; sums of geometric variables have one more (kernels.weights).
+_WEIGHT_UNITS = 1.0 + 2.0**-7
 # And of an entry of a message above a choice if compensated (kernels.convolution).
 SUM_UNITS = 4.0 + 2.0**-8
 # What others may lose of what the limit leaves, beside what windows are meant to cut.
@@ -239,7 +239,9 @@ def _widen_until_certified(
 
 def _least_rounding(network: Network) -> float:
     """Total variation that rounding costs whatever the windows, see `_fill`."""
-    own = _WEIGHT_UNITS * network.variables + network.links
+    # a composition is of a sum upwards, of one downwards, or both
+    summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
+    own = _WEIGHT_UNITS * network.variables + summed + network.links
     return float((SUM_UNITS * network.choices + own) * _UNIT) + error_without_tables(network)
 
 
@@ -266,14 +268,14 @@ def _fill(
     count = network.ctype.size
     table, factor, log_scale = np.empty(total), np.ones(count), np.zeros(count)
     filled = Messages(lo, hi, offset, table, factor, {})
-    short, plain = _plain_sums(network, width, spare)
-    filled = replace(filled, errors=_fill_tables(network, filled, log_scale, short))
+    plain, off_by = _plain_sums(network, width, spare)
+    filled = replace(filled, errors=_fill_tables(network, filled, log_scale, plain))
     cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
     # for each choice the message above it (kernels.convolution) and integers out of 2^61; for each
     # variable its own weight (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
-    error = cut + float(rounding @ network.uses) + _least_rounding(network) + plain
+    error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
@@ -287,22 +289,34 @@ def plain_units(terms: IntArray) -> FloatArray:
     return np.asarray(3.0 + 2.0**-8 + (terms + 7) // 8)
 
 
-def _plain_sums(network: Network, width: IntArray, spare: float) -> tuple[int, float]:
-    """Return how long sums may be that are not compensated, and what they cost, `spare` at most."""
+def _plain_sums(
+    network: Network, width: IntArray, spare: float
+) -> tuple[npt.NDArray[np.bool_], float]:
+    """Return which classes' sums are not compensated, and what they cost, `spare` at most.
+
+    Those go first that have the most products for what they cost.
+    """
+    plain = np.zeros(width.size, dtype=np.bool_)
     merges = np.flatnonzero(network.ctype == MERGE)
     if spare <= 0.0 or not merges.size:
-        return 0, 0.0
-    terms = np.minimum(width[network.left[merges]], width[network.right[merges]])
-    more = plain_units(terms) - SUM_UNITS
-    lengths, which = np.unique(terms, return_inverse=True)
-    lost = np.bincount(which, np.maximum(more, 0.0) * network.uses[merges]) * _UNIT
-    costs = np.cumsum(lost)
-    fitting = int(np.searchsorted(costs, spare, side="right"))
-    return (int(lengths[fitting - 1]), float(costs[fitting - 1])) if fitting else (0, 0.0)
+        return plain, 0.0
+    left, right = width[network.left[merges]], width[network.right[merges]]
+    terms = np.minimum(left, right)
+    more = np.maximum(plain_units(terms) - SUM_UNITS, 0.0)
+    costs = more * network.uses[merges] * _UNIT
+    total = float(costs.sum())
+    if total > spare:
+        products = terms * np.minimum(width[merges], left + right)
+        order = np.argsort(costs / products)
+        spent = np.cumsum(costs[order])
+        fitting = int(np.searchsorted(spent, spare, side="right"))
+        merges, total = merges[order[:fitting]], float(spent[fitting - 1]) if fitting else 0.0
+    plain[merges] = True
+    return plain, total
 
 
 def _fill_tables(
-    network: Network, into: Messages, log_scale: FloatArray, short: int
+    network: Network, into: Messages, log_scale: FloatArray, plain: npt.NDArray[np.bool_]
 ) -> dict[int, FloatArray]:
     """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
     lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
@@ -332,7 +346,7 @@ def _fill_tables(
         table,
         into.factor,
         log_scale,
-        short,
+        plain,
     )
     for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
         messages.fill(begin, c, *args)

@@ -89,12 +89,12 @@ def convolve_wide(
 
 
 def convolve_directly(
-    a: FloatArray, b: FloatArray, first: int, size: int, *, short: int = 0
+    a: FloatArray, b: FloatArray, first: int, size: int, *, plain: bool = False
 ) -> FloatArray:
     """Return ``(a * b)[first:first + size]`` without a transform.
 
     The kernel is that of all messages, for a merge of two classes that have `a` and `b` as tables;
-    sums of `short` terms at most are not compensated, see `congenial.kernels.convolution`.
+    sums are not compensated if `plain`, see `congenial.kernels.convolution`.
     """
     ends = np.array([a.size - 1, b.size - 1, first + size - 1])
     begins, offset = np.array([0, 0, first]), np.array([0, a.size, a.size + b.size])
@@ -104,7 +104,7 @@ def convolve_directly(
     sign, law = np.ones(3, dtype=np.int8), np.zeros(3, dtype=np.int64)
     none, factor, log_scale = np.zeros(3), np.ones(3), np.zeros(3)
     where = begins, ends, offset, table, factor, log_scale
-    fill(2, 3, kind, left, right, sign, law, none, none, none, *where, short)
+    fill(2, 3, kind, left, right, sign, law, none, none, none, *where, np.full(3, plain))
     return np.asarray(table[offset[2] :] * factor[2])
 
 

@@ -127,13 +127,13 @@ def fill(
     table,
     factor,
     log_scale,
-    short,
+    plain,
 ):
     """Fill the tables of classes begin..end-1 and their scale factors.
 
-    Sums of `short` terms at most are not compensated, see `convolution`. ``factor`` is the
-    power of two that a table was divided by; ``log_scale`` is the logarithm of all factors taken
-    out of a table. Classes without a window are passed over.
+    Sums of classes that are ``plain`` (c,) are not compensated, see `convolution`. ``factor`` is
+    the power of two that a table was divided by; ``log_scale`` is the logarithm of all factors
+    taken out of a table. Classes without a window are passed over.
     """
     work = working_lines(begin, end, ctype, left, right, lo, hi)
     for c in range(begin, end):
@@ -147,7 +147,7 @@ def fill(
         a, b = left[c], right[c]
         if ctype[c] == PRODUCT:
             multiply(c, left, right, sign, lo, offset, table, out)
-        elif min(hi[a] - lo[a], hi[b] - lo[b]) < short:
+        elif plain[c]:
             merge_plainly(a, b, lo, hi, offset, table, lo[c], out, work)
         else:
             merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
