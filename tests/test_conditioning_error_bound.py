@@ -337,3 +337,19 @@ def test_the_first_windows_do(noise, scale, monkeypatch):
         need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
         cg.condition(cg.Additive(noise(scale), tree), need).sample(tree.roll_up(leaves))
     assert len(filled_so_far) == 2
+
+
+def test_classes_without_a_window_are_no_sums_to_choose_among():
+    # like siblings without bounds are split without tables; wide tables leave no room for others
+    many, branches, leaves = 400, 1000, 30
+    parents = [-1, 0, 0, *[1] * many, *[2] * branches]
+    first = len(parents) - branches
+    parents += np.repeat(np.arange(first, first + branches), leaves).tolist()
+    tree = cg.Tree.from_parents(parents)
+    below = np.arange(len(tree)) >= first + branches
+    lo = np.where(below, 0.0, -INF)
+    lo[2] = 0.0
+    x = tree.roll_up(np.full(len(tree.leaves), 30))
+    need = cg.consistent(tree) & cg.exactly([0, 1]) & cg.bounds(lo, INF)
+    mechanism = cg.Additive(cg.DiscreteLaplace(300.0), tree)
+    assert cg.condition(mechanism, need).sample(x, rng=cg.seeded(1))[below].min() >= 0

@@ -346,16 +346,31 @@ def test_no_page_speaks_for_a_release_that_was_changed(place, tmp_path, capsys):
         (".", None, "cannot be read"),
         ("bounded", "nowhere/page.html", "does not exist"),
         ("bounded", "equal", "is a directory"),
-        ("bounded", "bounded/release.csv", "is a part of the release"),
+        ("bounded", "bounded/release.csv", "is part of the release"),
+        ("bounded", "bounded/measurements.csv", "is part of the release"),
+        ("bounded", "bounded/other.html", "would be no part of the release"),
+        ("bounded", "rows.csv", "exists and is no page about a release"),
     ],
 )
 def test_mistakes_are_told_in_a_sentence(place, capsys, directory, out, told):
     before = (place / "bounded" / files.CSV).read_bytes()
+    (place / "rows.csv").write_text("name,zone\n")
     option = [] if out is None else ["--out", str(place / out)]
     assert run(["report", str(place / directory), *option]) == 2
     said = capsys.readouterr().err
     assert told in said and said.count("\n") == 1
     assert (place / "bounded" / files.CSV).read_bytes() == before
+    assert (place / "rows.csv").read_text() == "name,zone\n"
+    assert not (place / "bounded" / "other.html").exists()
+
+
+def test_pages_are_replaced_and_nothing_else(place, tmp_path):
+    page = tmp_path / "page.html"
+    assert run(["report", str(place / "bounded"), "--out", str(page)]) == 0
+    assert run(["report", str(place / "equal"), "--out", str(page)]) == 0
+    page.write_text("<!doctype html><title>Another page</title>")
+    assert run(["report", str(place / "bounded"), "--out", str(page)]) == 2
+    assert "Another page" in page.read_text()
 
 
 def test_a_requirement_that_no_level_has_takes_no_column(tmp_path):

@@ -18,7 +18,7 @@ from congenial import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import ReleaseError
-from congenial.files import STAMP
+from congenial.files import CERTIFICATE, STAMP, release_directory
 from congenial.intervals import StatedAccuracy
 from congenial.ledger.records import Debit
 from congenial.model import Model, claim
@@ -325,6 +325,17 @@ def read_certificate(path: Path) -> Certificate:
         raise ReleaseError(
             f"the certificate {path.name} is not one ({error}); get the release anew."
         ) from None
+
+
+def method_of(directory: str | Path) -> str:
+    """Return the name of the method that a release was drawn by.
+
+    Raises
+    ------
+    ReleaseError
+        If the directory holds no certificate.
+    """
+    return read_certificate(release_directory(directory) / CERTIFICATE).drawn.method
 
 
 def json_schema() -> str:

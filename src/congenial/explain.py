@@ -237,7 +237,7 @@ def as_text(explanation: Explanation) -> str:
         lines.append(f"Not protected: {all_rows if same else nothing}.")
     lines += [
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
-        f"raise that by gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
+        f"multiply that by 1 + gamma, gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
         *_measured(guarantee),
         f"Worst neighbours: {explanation.worst.sentence}",
         *_found(explanation),

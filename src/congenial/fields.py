@@ -120,10 +120,10 @@ def _expectation(value: object, expected: Any) -> str:
         str: (isinstance(value, str), "give text in quotes"),
         bool: (isinstance(value, bool), "give true or false"),
         float: (is_number(value), "give a number"),
-        tuple[str, ...]: (texts, "give a list of texts in quotes, such as ['root']"),
+        tuple[str, ...]: (texts, "give a list of texts in quotes, such as ['zone', 'borough']"),
         dict[str, float]: (
             isinstance(value, dict),
-            "give a table of shares, such as { zone = 1.0 }",
+            "give a table of numbers by level, such as { zone = 1.0 }",
         ),
         dict[str, str]: (isinstance(value, dict), "give a table, such as { age = 'INTEGER' }"),
         dict[str, tuple[str, ...]]: (

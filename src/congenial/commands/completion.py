@@ -37,7 +37,8 @@ def command(context: click.Context, shell: str) -> Answer:
     """Print what SHELL needs to complete commands, options, plans and releases.
 
     For bash, put this into ~/.bashrc: eval "$(congenial completion bash)". For zsh, the same with
-    zsh into ~/.zshrc. For fish: congenial completion fish | source.
+    zsh into ~/.zshrc, after "autoload -Uz compinit; compinit". For fish: congenial completion fish
+    | source.
     """
     from click.shell_completion import get_completion_class
 

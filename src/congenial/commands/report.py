@@ -33,8 +33,9 @@ def command(directory: Path, out: Path | None) -> Answer:
     count with its margin of error. The release is checked first; nothing is spent.
     """
     with undisturbed():
+        from congenial.certificate import method_of
         from congenial.progress import progress
-        from congenial.report.write import method_of, report
+        from congenial.report.write import report
     compile_once(method_of(directory), quiet=False)
     with progress() as notify:
         made = report(directory, out, notify=notify)

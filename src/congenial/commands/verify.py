@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -9,7 +10,7 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.commands.answer import DONE, FAILED, Answer, Command
-from congenial.commands.loading import undisturbed
+from congenial.commands.loading import compile_once, undisturbed
 from congenial.commands.names import RELEASE
 
 if TYPE_CHECKING:
@@ -44,7 +45,11 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     numbers are checked, and its words are not compared.
     """
     with undisturbed():
+        from congenial.certificate import method_of
+        from congenial.errors import ReleaseError
         from congenial.verify import verify
+    with suppress(ReleaseError):  # the checks say what is wrong with a certificate
+        compile_once(method_of(directory), quiet=False)
     checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
     lines = [f"{_mark(check)}  {check.name:{width}}  {check.detail}" for check in checks]

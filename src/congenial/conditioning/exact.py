@@ -38,8 +38,9 @@ _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units; sums of geometric variables have one more (kernels.weights).
 _WEIGHT_UNITS = 1.0 + 2.0**-7
-# And of an entry of a message above a choice if compensated (kernels.convolution).
-SUM_UNITS = 4.0 + 2.0**-8
+# And of a choice: of the entry of the message above it, if compensated (kernels.convolution), and
+# one of the products that it chooses by, which need not be those that the entry is the sum of.
+SUM_UNITS = 5.0 + 2.0**-8
 # What others may lose of what the limit leaves, beside what windows are meant to cut.
 _PLAIN = 0.35
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
@@ -65,7 +66,8 @@ class Tables:
     reach : ndarray of int64, shape (c,)
         How far from there it hardly ever lies.
     error : float
-        Proven bound on the total variation between one draw and its law.
+        Proven bound on the total variation between one draw and its law, which is that of 1 / scale
+        and 1 / (2 sigma^2) as they are rounded to a number.
     """
 
     network: Network
@@ -271,8 +273,8 @@ def _fill(
     plain, off_by = _plain_sums(network, width, spare)
     filled = replace(filled, errors=_fill_tables(network, filled, log_scale, plain))
     cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
-    # for each choice the message above it (kernels.convolution) and integers out of 2^61; for each
-    # variable its own weight (weights.fill_unary), for each sum below it a product
+    # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
+    # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
@@ -285,8 +287,8 @@ def _fill(
 
 
 def plain_units(terms: IntArray) -> FloatArray:
-    """Error of sums of so many terms that are not compensated (kernels.convolution)."""
-    return np.asarray(3.0 + 2.0**-8 + (terms + 7) // 8)
+    """Error of choices below sums of so many terms that are not compensated, in units."""
+    return np.asarray(4.0 + 2.0**-8 + (terms + 7) // 8)
 
 
 def _plain_sums(
@@ -297,7 +299,7 @@ def _plain_sums(
     Those go first that have the most products for what they cost.
     """
     plain = np.zeros(width.size, dtype=np.bool_)
-    merges = np.flatnonzero(network.ctype == MERGE)
+    merges = np.flatnonzero((network.ctype == MERGE) & (width > 0))
     if spare <= 0.0 or not merges.size:
         return plain, 0.0
     left, right = width[network.left[merges]], width[network.right[merges]]

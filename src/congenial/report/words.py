@@ -187,8 +187,8 @@ def details(certificate: Certificate) -> tuple[Fact, ...]:
             "What the guarantee is made of",
             (
                 f"epsilon {budget.epsilon:.6g} of the {budget.allowed:.6g} that the plan allows; "
-                f"the noise takes {budget.base_epsilon:.6g}, and bounds raise that by gamma = "
-                f"{budget.gamma:.3g} ({budget.gamma_source}).",
+                f"the noise takes {budget.base_epsilon:.6g}, and bounds multiply that by 1 + "
+                f"gamma, with gamma = {budget.gamma:.3g} ({budget.gamma_source}).",
                 *spent,
             ),
         ),
@@ -322,7 +322,7 @@ def _spent(level: str, scale: float | None, loss: float, share: float) -> str:
         return f"{level}: no noise of its own."
     return (
         f"{level}: noise of scale {scale:.4g}; a record that changes it costs epsilon {loss:.4g}, "
-        f"{share:.1%} of the whole."
+        f"{share:.1%} of what the noise takes."
     )
 
 

@@ -32,7 +32,7 @@ def report(
     directory : path
         As `congenial.release.release` wrote it.
     out : path, optional
-        File to write, or to replace; else ``report.html`` in the directory.
+        File to write, or a page to replace; else ``report.html`` in the directory.
     notify : callable, optional
         Called with the name of each step as it begins.
 
@@ -44,7 +44,8 @@ def report(
     Raises
     ------
     ReleaseError
-        If the directory holds no release, one of its checks fails, or the file cannot be written.
+        If the directory holds no release, one of its checks fails, the file cannot be written, or
+        is there already and is no page about a release.
 
     Notes
     -----
@@ -76,29 +77,41 @@ def report(
     return target
 
 
-def method_of(directory: str | Path) -> str:
-    """Return the name of the method that a release was drawn by.
-
-    Raises
-    ------
-    ReleaseError
-        If the directory holds no certificate.
-    """
-    place = files.release_directory(directory)
-    return read_certificate(place / files.CERTIFICATE).drawn.method
-
-
 def _silent(_: str) -> None:
     pass
 
 
+# What every page has near its beginning, and how far one looks for it.
+_GENERATOR = b'<meta name="generator" content="congenial">'
+_NEAR = 4096
+
+
 def _check_target(target: Path, place: Path) -> None:
+    """Refuse what is no file of ours to write: nothing but pages about releases is replaced."""
     if target.is_dir() or not target.parent.is_dir():
         told = "is a directory" if target.is_dir() else "is in a directory that does not exist"
         raise ReleaseError(f"{target} {told}; give --out a file in a directory that exists.")
-    own = {place / name for name in (*files.ALWAYS, files.MARKER)}
-    if target.resolve() in {path.resolve() for path in own}:
-        raise ReleaseError(f"{target} is a part of the release; give --out another file.")
+    if target.parent.resolve() == place.resolve():
+        if target.name == files.REPORT:
+            return
+        told = "is" if target.name in files.ALL else "would be no"
+        raise ReleaseError(
+            f"{target} {told} part of the release; give --out {files.REPORT} there, or a file "
+            "elsewhere."
+        )
+    if os.path.lexists(target) and not _is_page(target):
+        raise ReleaseError(
+            f"{target} exists and is no page about a release, so it is not replaced; give --out "
+            "another file."
+        )
+
+
+def _is_page(target: Path) -> bool:
+    try:
+        with target.open("rb") as file:
+            return _GENERATOR in file.read(_NEAR)
+    except OSError:
+        return False
 
 
 def _write(target: Path, page: bytes) -> None:
