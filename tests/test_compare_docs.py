@@ -117,3 +117,27 @@ def test_what_the_decision_says_of_the_trips_and_of_doubles_is_so():
     assert round(float(np.log(x[tree.level == 1]).std()), 1) == 3.4
     doubles = 1e6 * (24.0 * 11.0 + 20.0) * 2.0**-51  # a table's entries, on a running sum
     assert 0.45 < with_sampler_error(1.0, 0.0, doubles) / 1e-6 < 0.5
+
+
+def test_the_table_of_the_page_on_choosing_is_that_of_the_comparison():
+    def rows(name):
+        with (PLACE / f"comparison-{name}.csv").open(encoding="utf-8", newline="") as file:
+            return list(csv.DictReader(file))
+
+    page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    _, table = page.split("| method | noise | error of a borough |", 1)
+    lines = table.split("\n\n", 1)[0].splitlines()[2:]
+    assert len(lines) == 8
+    for line in lines:
+        method, noise, borough, zone, bias = (cell.strip() for cell in line.strip("|").split("|"))
+        own = method, f"discrete-{noise.lower()}"
+        errors = {r["level"]: r["L1"] for r in rows("errors") if (r["method"], r["noise"]) == own}
+        (empty,) = (
+            r["bias"]
+            for r in rows("bias")
+            if (r["method"], r["noise"], r["true count"]) == (*own, "0")
+        )
+        assert borough == f"{float(errors['Borough']):.2f}"
+        assert zone == f"{float(errors['PULocationID']):.2f}"
+        assert float(bias) == pytest.approx(float(empty), abs=0.0051)
+        assert bias[0] in "+-"
