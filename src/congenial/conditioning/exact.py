@@ -276,7 +276,7 @@ def _fill(
     # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
     # (weights.fill_unary), for each sum below it a product
     rounding = (width + 1.0) * 2.0**-61
-    rounding[list(filled.errors)] -= SUM_UNITS * _UNIT  # their error is in `cut`
+    rounding[list(filled.errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
