@@ -26,8 +26,8 @@ _TAIL = 30.0
 # What a window without an end reaches to.
 _ENDLESS = 2.0**60
 # Decay of a Gaussian law of deviation 1 that bounds leave nearly nothing of, as `spans` takes it:
-# such that its true tail, some 7 deviations away, is not cut. At 8, first windows of trees of many
-# shapes lost up to 10^4 times what they were meant to.
+# such that its true tail, some 7 deviations away, is not cut. At 8, first windows lose far more
+# than they are meant to.
 _CUT_SHORT = 3.5
 # Nats over which the decay of a law in two pieces is averaged.
 _HELD = 15.0

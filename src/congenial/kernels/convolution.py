@@ -20,13 +20,16 @@ _ABOVE = 2.0**12
 
 
 @njit(inline="always", inner=True, fused=True)
-def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, a7):
+def _eight_terms(out, place, work, begin, stop, at, row):
     """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], what rounds off to low[k].
 
-    They are lines 3 and 0 of `work`, k goes from `begin` up to `stop`. Entries of `out` are larger
-    than either half of the terms, so that a sum of two needs three operations to have its rounding
-    as well (Dekker 1971).
+    a0 is at `row` in line 2 of `work`, the others follow; `wide` and `low` are lines 3 and 0, and k
+    goes from `begin` up to `stop`. Entries of `out` are larger than either half of the terms, so
+    that a sum of two needs three operations to have its rounding as well (Dekker 1971).
     """
+    r = np.uint64(row)
+    a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
+    a4, a5, a6, a7 = work[2, r + _U4], work[2, r + _U5], work[2, r + _U6], work[2, r + _U7]
     first = np.uint64(at) - _U7
     for k in range(np.uint64(begin), np.uint64(stop)):
         i = first + k
@@ -44,8 +47,11 @@ def _eight_terms(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, 
 
 
 @njit(inner=True, fused=True)
-def _eight_plainly(out, place, work, begin, stop, at, a0, a1, a2, a3, a4, a5, a6, a7):
+def _eight_plainly(out, place, work, begin, stop, at, row):
     """Add the same terms as `_eight_terms`, with no regard to what rounds off."""
+    r = np.uint64(row)
+    a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
+    a4, a5, a6, a7 = work[2, r + _U4], work[2, r + _U5], work[2, r + _U6], work[2, r + _U7]
     first = np.uint64(at) - _U7
     for k in range(np.uint64(begin), np.uint64(stop)):
         i = first + k
@@ -108,23 +114,7 @@ def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, p
         out[at + j] = 0.0
     for i in range(0, rows, 8):
         begin, end = max(0, i - first), min(n, i + 7 + nb - first)
-        r = np.uint64(i)
-        _eight_plainly(
-            out,
-            at,
-            work,
-            begin,
-            max(begin, end),
-            rows - i,
-            work[2, r],
-            work[2, r + _U1],
-            work[2, r + _U2],
-            work[2, r + _U3],
-            work[2, r + _U4],
-            work[2, r + _U5],
-            work[2, r + _U6],
-            work[2, r + _U7],
-        )
+        _eight_plainly(out, at, work, begin, max(begin, end), rows - i, i)
 
 
 @njit(inner=True, fused=True)
@@ -170,23 +160,7 @@ def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out
             begin, end = max(0, i - first), min(n, i + 7 + nb - first)
             if end <= begin:
                 continue
-            r = np.uint64(i)
-            _eight_terms(
-                out,
-                at,
-                work,
-                begin,
-                end,
-                rows - i,
-                work[2, r],
-                work[2, r + _U1],
-                work[2, r + _U2],
-                work[2, r + _U3],
-                work[2, r + _U4],
-                work[2, r + _U5],
-                work[2, r + _U6],
-                work[2, r + _U7],
-            )
+            _eight_terms(out, at, work, begin, end, rows - i, i)
         above = True
         for j in range(np.uint64(n)):
             out[at + j] = (out[at + j] - work[1, j]) + work[0, j]
