@@ -69,7 +69,7 @@ figures:  ## Draw the pictures of docs/algebra.md, docs/figures, anew.
 
 studies:  ## Run the papers' examples and tables anew, and write studies/out and docs/studies.
 	@requirements/environment.sh dev
-	@for study in taxi p12 two-bin simplex belief coverage; do \
+	@for study in taxi p12 two-bin simplex belief coverage inversion; do \
 		$(BIN)/congenial study $$study --out studies/out; \
 	done
 	@mkdir -p docs/studies && cp studies/out/* docs/studies/

@@ -233,7 +233,8 @@ def test_shown_messages_give_the_laws_of_networks_that_differ_below(seed):
     need, tree, bound = inversion._checked(mechanism)
     cut = inversion._cuts(mechanism, z, bound, 0.01)
     weights = inversion._weights(mechanism, need, cut)
-    messages = inversion._Messages(inversion.of_tree(tree), weights, 1.5)
+    laws = inversion._Laws(inversion.of_tree(tree), weights)
+    messages = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
     kind = "laplace" if isinstance(mechanism.mechanism.noise, cg.DiscreteLaplace) else "gaussian"
     about = tree.parents.tolist(), kind, mechanism.mechanism.scales, need.pinned
     free = np.full(cut.size, -INF)

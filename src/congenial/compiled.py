@@ -48,7 +48,7 @@ SHARES = (
         ("leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         (
             "marginals.marginals",
-            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* b1* f8* i8* f8 f8 i8* f8**",
+            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* i8* b1* f8* i8* f8 f8 i8* f8**",
         ),
         ("marginals.summarise", "f8* f8 f8 f8*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
@@ -80,13 +80,14 @@ SHARES = (
         ),
         ("reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         ("sharing.number_weights", "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*"),
-        ("spans.spans", "f8* f8* f8* f8* f8* f8 f8*"),
+        ("spans.spans", "f8* f8* f8* f8* f8* f8* f8*"),
         ("supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8* f8*"),
         ("trees.add_up", "i8*! i8* i8*"),
         ("trees.add_up", "i8*! i8* f8*"),
         ("trees.adds_up", "i8*! i8* i8*! i8*"),
         ("trees.numbers_above", "i8*! i4* i4*"),
         ("trees.mark_implied", "i8*! b1*! b1*! f8*! f8* b1*"),
+        ("twins.pair", "i1* i4* i4* i4* i4* i4* i4* b1* i8*"),
     ),
 )
 

@@ -137,9 +137,13 @@ def place_classes(network: Network) -> Placement:
 
 
 def windows(
-    network: Network, place: Placement, *, cut: float, generous: float
+    network: Network, place: Placement, *, cut: float, generous: float | FloatArray
 ) -> tuple[IntArray, IntArray]:
-    """Place a window around the mean of each class, wide enough for its posterior tails."""
+    """Place a window around the mean of each class, wide enough for its posterior tails.
+
+    These are tails of a share of `cut` in all, put `generous` times as far out, in nats; all
+    classes alike, or each class (c,) by its own factor.
+    """
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
     out_var = np.full(count, -1.0)
@@ -153,12 +157,12 @@ def windows(
     mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
     moments = place.mean, place.var, place.rate_lo, place.rate_hi, _TAIL
     messages.surround(*shape, *moments, mid_lo, mid_hi, out_var, out_lo, out_hi)
-    nats = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    reach = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    nats = np.full(count, reach) * generous
     below, above = np.empty(count), np.empty(count)
     own_var = np.maximum(place.var, 0.0)
     used = out_var >= 0.0
     mid_lo, mid_hi = np.where(used, mid_lo, 0.0), np.where(used, mid_hi, 0.0)
-    nats *= generous
     spans(own_var, place.rate_lo, out_var, out_lo, place.mean - mid_lo, nats, below)
     spans(own_var, place.rate_hi, out_var, out_hi, mid_hi - place.mean, nats, above)
     lo = np.floor(mid_lo - below) - 1.0

@@ -37,7 +37,7 @@ from congenial.inference.summaries import checked_alpha, summaries
 from congenial.invariants import Requirements
 from congenial.kernels import laws, supported
 from congenial.kernels import marginals as kernels
-from congenial.kernels.messages import MERGE
+from congenial.kernels.messages import MERGE, PRODUCT
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
@@ -48,10 +48,10 @@ BoolArray = npt.NDArray[np.bool_]
 _BOUNDS = 0.1
 # Scales beyond which a larger count is of no use.
 _FAR = 64.0
-# What windows are placed for, how far beyond that they reach at first, and how much farther to see
-# whether that changes anything, and how often.
-_CUT, _FIRST, _WIDER, _TIMES = 1e-12, 1.5, 1.2, 3
-# Entries of each of two tables, and products.
+# What windows are placed for, how far beyond that they reach at first, how much farther to see
+# whether that changes anything, and then around what it changes, and how often.
+_CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
+# Entries of each of two tables, and products of all.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Windows as wide as this have no end.
 _ENDLESS = 1 << 45
@@ -125,16 +125,34 @@ def invert(
         )
     weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
     least = tree.roll_up(np.where(need.pinned, value, bound)[tree.leaves])
-    forest, before = of_tree(tree), None
-    for attempt in range(_TIMES):
-        messages = _Messages(forest, weights, _FIRST * _WIDER**attempt)
+    ends = _settled(_Laws(of_tree(tree), weights), tree, tails)
+    lowest = [np.maximum((value - high).astype(np.float64), least) for _, high in ends]
+    return [
+        (lower.astype(np.int64), value - low) for lower, (low, _) in zip(lowest, ends, strict=True)
+    ]
+
+
+def _settled(laws_of: _Laws, tree: Tree, tails: Sequence[float]) -> IntArray:
+    """Return the ends of every node's noise for each tail, (tails, 2, n), on windows that do.
+
+    All are made wider once, and then those that the nodes take part in whose ends have moved, until
+    none does.
+    """
+    generous = np.full(laws_of.cut.ctype.size, _FIRST)
+    before, spent = None, 0.0
+    for _ in range(_TIMES):
+        messages = _Messages(laws_of, generous)
+        spent += messages.work
         found = np.array([messages.ends(tree.is_leaf, tail) for tail in tails])
-        if before is not None and np.array_equal(found, before):
-            lowest = [np.maximum((value - high).astype(np.float64), least) for _, high in found]
-            return [
-                (lower.astype(np.int64), value - low)
-                for lower, (low, _) in zip(lowest, found, strict=True)
-            ]
+        if before is None:
+            generous *= _WIDER
+        else:
+            moved = (found != before).any(axis=(0, 1))
+            if not moved.any():
+                return found
+            generous[laws_of.around(tree, moved)] *= _FARTHER
+        if spent > _WORK_LIMIT:
+            break
         before = found
     raise NumericalError(
         "the intervals need wider tables than are tried; use less noise, or fewer leaves near "
@@ -213,35 +231,66 @@ def _weights(mechanism: Conditioned, need: Requirements, cut: FloatArray) -> Sha
     return SharedUnary(unary, code.ravel().astype(np.int32))
 
 
-class _Messages:
-    """Messages of one network with its leaves cut, and with none cut, on the same windows."""
+class _Laws:
+    """Networks of the noise with its leaves cut, and with none cut, which have the same classes."""
 
-    def __init__(self, forest: SumForest, weights: SharedUnary, generous: float) -> None:
+    def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
         self.n = forest.n
         theta = tilts(forest, weights)
         composed = np.zeros(weights.unary.kind.size, dtype=np.int8)
-        cut = compile_network(forest, weights, theta, composed)
-        unary = cut.unary
+        self.cut = compile_network(forest, weights, theta, composed)
+        unary = self.cut.unary
         open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
-        free = replace(cut, unary=replace(unary, lo=open_below), tilt=np.zeros_like(cut.tilt))
-        lo, hi = windows(cut, place_classes(cut), cut=_CUT, generous=generous)
-        low, high = windows(free, place_classes(free), cut=_CUT, generous=generous)
+        tilt = np.zeros_like(self.cut.tilt)
+        self.free = replace(self.cut, unary=replace(unary, lo=open_below), tilt=tilt)
+        self.places = [(one, place_classes(one)) for one in (self.cut, self.free)]
+
+    def around(self, tree: Tree, nodes: BoolArray) -> BoolArray:
+        """Return the classes of all that adds up to some of the nodes, or to their parents."""
+        network, parents = self.cut, np.asarray(tree.parents)
+        above = parents[nodes]
+        tops = np.concatenate((np.flatnonzero(nodes), above[above >= 0]))
+        reached = np.zeros(network.ctype.size, dtype=np.bool_)
+        front = np.unique(network.slot_class[tops]).astype(np.int64)
+        reached[front] = True
+        # a node's own weight and the sum below it; then its parts, down to the next nodes
+        front = _parts(network, front[network.ctype[front] == PRODUCT])
+        while front.size:
+            reached[front] = True
+            front = _parts(network, front[network.ctype[front] == MERGE])
+        return reached
+
+
+def _parts(network: Network, classes: IntArray) -> IntArray:
+    both = np.concatenate((network.left[classes], network.right[classes]))
+    return np.unique(both).astype(np.int64)
+
+
+class _Messages:
+    """Messages of both networks, on the same windows."""
+
+    def __init__(self, laws_of: _Laws, generous: FloatArray) -> None:
+        self.n = laws_of.n
+        (cut, _), (free, _) = laws_of.places
+        (lo, hi), (low, high) = (
+            windows(one, place, cut=_CUT, generous=generous) for one, place in laws_of.places
+        )
         used = lo <= hi
         self.lo = np.where(used, np.minimum(lo, low), lo)
         self.hi = np.where(used, np.maximum(hi, high), hi)
         width = np.maximum(self.hi - self.lo + 1, 0)
         merge = cut.ctype == MERGE
         left, right = width[cut.left] * merge, width[cut.right] * merge
-        work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
+        self.work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
         if width.max(initial=0) > _ENDLESS:
             raise UnsupportedError(
                 "the noise of a count that is not measured may be anything without its bound; "
                 "measure all but one of the parts of every sum."
             )
-        if width.sum() > _MEMORY_LIMIT or work > _WORK_LIMIT:
+        if width.sum() > _MEMORY_LIMIT or self.work > _WORK_LIMIT:
             raise UnsupportedError(
                 f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
-                f"and {work:.0g} products; use less noise, or fewer leaves near their bounds."
+                f"and {self.work:.0g} products; use less noise, or fewer leaves near their bounds."
             )
         self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         self.size = int(width.sum())

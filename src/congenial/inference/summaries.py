@@ -8,8 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.exact import Tables
+from congenial.conditioning.network import Network
 from congenial.errors import ArgumentError
 from congenial.kernels import marginals as kernels
+from congenial.kernels.twins import pair
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -89,9 +91,26 @@ def summaries(
     rising = np.zeros(n) if dispersion is None else dispersion
     origin = np.zeros(n, dtype=np.int64) if base is None else base
     lacking = np.zeros(width.size) if lost is None else lost
-    shape = network.left, *where, own, lacking, network.slot_class, ends, rising, origin
+    twin = _twins(network, ends, rising, origin)
+    shape = network.left, *where, own, lacking, network.slot_class, twin, ends, rising, origin
     kernels.marginals(n, *program, *shape, alpha, cut, begins, out)
     return out
+
+
+def _twins(
+    network: Network, ends: npt.NDArray[np.bool_], dispersion: FloatArray, base: IntArray
+) -> IntArray:
+    """Return the slot whose summaries each slot has; nodes of one class may differ in these two."""
+    of = network.slot_class[: base.size]
+    alike = np.ones(network.ctype.size, dtype=np.bool_)
+    for column in (dispersion, base):
+        some = np.zeros(alike.size, dtype=column.dtype)
+        some[of] = column
+        alike[of[column != some[of]]] = False
+    twin = np.empty(ends.size, dtype=np.int64)
+    program = network.op, network.first, network.second, network.third
+    pair(*program, network.slot_class, network.left, network.right, alike, twin)
+    return twin
 
 
 def shortest(values: IntArray, probabilities: FloatArray, alpha: float) -> tuple[int, int]:

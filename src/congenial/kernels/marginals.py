@@ -24,6 +24,7 @@ _SLACK = 1e-12
 TIE = 1e-9
 # More than what a number that is too small for its digits lacks, and one that has all of them.
 FAINT, CLEAR = 2.0**-1000, 2.0**-960
+_BEYOND = np.uint64(2**64 - 1)
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
@@ -98,23 +99,30 @@ def _joint(outside, own):
     return total
 
 
-@njit(inner=True)
-def lacking(p, q, of_p, of_q):
-    """Return what sums of products of entries lack at most, where entries lack `of_p` and `of_q`.
+@njit(inner=True, reordered=True)
+def extent(p):
+    """Return the sum of nonnegative numbers, and the least of 1 and those that are positive."""
+    total = 0.0
+    for k in range(np.uint64(p.size)):
+        total += p[k]
+    # as integers these are in the same order, and 0 less one is beyond all
+    bits, least = p.view(np.uint64), _BEYOND
+    for k in range(np.uint64(p.size)):
+        less_one = bits[k] - _U1
+        least = min(least, less_one)
+    return total, min(np.uint64(least + _U1).view(np.float64), 1.0) if least < _BEYOND else 1.0
 
-    Products lack nothing themselves where none is too small for its digits.
+
+@njit(inner=True)
+def lacking(sum_p, least_p, of_p, sum_q, least_q, of_q, terms):
+    """Return what sums of `terms` products lack at most, whose factors lack `of_p` and `of_q`.
+
+    Sums and least entries of the factors are those of `extent`. Products lack nothing themselves
+    where none is too small for its digits.
     """
-    sum_p = sum_q = 0.0
-    least_p = least_q = 1.0
-    for k in range(p.size):
-        sum_p += p[k]
-        least_p = min(least_p, p[k] if p[k] > 0.0 else 1.0)
-    for k in range(q.size):
-        sum_q += q[k]
-        least_q = min(least_q, q[k] if q[k] > 0.0 else 1.0)
     faint = least_p * least_q < CLEAR or of_p > 0.0 or of_q > 0.0
     each = of_p * of_q + (FAINT if faint else 0.0)
-    return of_p * sum_q + of_q * sum_p + each * min(p.size, q.size)
+    return of_p * sum_q + of_q * sum_p + each * terms
 
 
 @njit(inner=True, reordered=True)
@@ -268,6 +276,7 @@ def marginals(
     shown,
     lost,
     slot_class,
+    twin,
     ends,
     dispersion,
     base,
@@ -288,6 +297,8 @@ def marginals(
     Entries of both tables of class c lack ``lost[c]`` (c,) at most. Where `cut` is 0, LOST is at
     least the share of each law that they, and numbers too small for their digits, come to.
 
+    Slots whose ``twin`` (slots,) is another one have its summaries, see `kernels.twins`.
+
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
     which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry is where all end.
@@ -301,22 +312,28 @@ def marginals(
     stack = np.empty(entries + 1, dtype=np.int64)
     freed = np.zeros(SIZES, dtype=np.int64)
     missed, tracked = np.zeros(slots), cut == 0.0
+    # sums and least entries of tables, of those shown, and of messages from above
+    own_of, shown_of = np.ones((lo.size, 2)), np.ones((lo.size, 2))
+    outer = np.ones((slots, 2))
     most = 0
     for c in range(lo.size):
         most = max(most, hi[c] - lo[c] + 1)
+        if tracked and lo[c] <= hi[c]:
+            begin, stop = offset[c], offset[c] + hi[c] - lo[c] + 1
+            own_of[c, 0], own_of[c, 1] = extent(table[begin:stop])
+            shown_of[c, 0], shown_of[c, 1] = extent(shown[begin:stop])
     law, wide = np.empty(most), np.empty(2 * most + 16)
     for i in range(op.size):
-        count = 2
-        source = first[i]
+        split = op[i] != ROOT and op[i] != LINK
+        source = np.int64(-1) if op[i] == ROOT else np.int64(first[i] if split else second[i])
         begins = stops = 0
-        if op[i] == ROOT:
-            count, source = 1, np.int64(-1)
-        elif op[i] == LINK:
-            count, source = 1, second[i]
-        for side in range(count):
+        if source >= 0 and twin[source] != source:
+            continue
+        # of twins the first stands for both
+        for side in range(2 if split and twin[third[i]] == third[i] else 1):
             child = first[i]
             other = child
-            if count == 2:
+            if split:
                 child, other = (second[i], third[i]) if side == 0 else (third[i], second[i])
             c = slot_class[child]
             width = hi[c] - lo[c] + 1
@@ -340,7 +357,9 @@ def marginals(
                     own = left[d]
                     weight = table[offset[own] : offset[own] + hi[own] - lo[own] + 1]
                     if tracked:
-                        short = lacking(around, weight, missed[source], lost[own])
+                        terms = min(around.size, weight.size)
+                        of = outer[source, 0], outer[source, 1], missed[source]
+                        short = lacking(*of, own_of[own, 0], own_of[own, 1], lost[own], terms)
                     for k in range(width):
                         u = lo[c] + k
                         outside[k] = 0.0
@@ -354,7 +373,9 @@ def marginals(
                         begins, stops = _held(around, table[own : own + around.size], cut)
                     kept = around[begins:stops]
                     if tracked:
-                        short = lacking(kept, rest, missed[source], lost[o])
+                        terms = min(kept.size, rest.size)
+                        of = outer[source, 0], outer[source, 1], missed[source]
+                        short = lacking(*of, own_of[o, 0], own_of[o, 1], lost[o], terms)
                     _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
                 top = largest(outside)
                 missed[child] = short / max(top, 1e-300)
@@ -362,14 +383,16 @@ def marginals(
                     scale = 1.0 / max(top, 1e-300)
                     for k in range(width):
                         outside[k] *= scale
+            if tracked:
+                outer[child, 0], outer[child, 1] = extent(outside)
             if child < n:
                 for k in range(width):
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
                 out[child, LOST] = 0.0
                 if tracked:
-                    message = shown[offset[c] : offset[c] + width]
-                    short = lacking(outside, message, missed[child], lost[c])
+                    of = outer[child, 0], outer[child, 1], missed[child]
+                    short = lacking(*of, shown_of[c, 0], shown_of[c, 1], lost[c], width)
                     out[child, LOST] = short / total if total > 0.0 else np.inf
                 r = dispersion[child]
                 out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
@@ -382,3 +405,6 @@ def marginals(
             size = _size_of(hi[slot_class[source]] - lo[slot_class[source]] + 1)
             stack[room_at[size] + freed[size]] = room_of[source]
             freed[size] += 1
+    for v in range(n):
+        if twin[v] != v:
+            out[v] = out[twin[v]]

@@ -51,7 +51,7 @@ def joint_rate(var, rate, other_var, other_rate, nats):
 
 @njit()
 def spans(var, rate, out_var, out_rate, ahead, nats, out):
-    """Fill `out` with how far above its mean a value becomes too unlikely by `nats`.
+    """Fill `out` with how far above its mean a value becomes too unlikely by its `nats`.
 
     `var` and `rate` are of each class's own message, `out_var` and `out_rate` of the message from
     the rest of the network, whose product has its mean `ahead` of the first one's; all float64
@@ -63,12 +63,12 @@ def spans(var, rate, out_var, out_rate, ahead, nats, out):
             continue
         first, second = ahead[c], -ahead[c] * out_var[c] / var[c]
         own, slope = _rate_function(abs(first), var[c], rate[c])
-        base = nats + own
+        base = nats[c] + own
         if out_var[c] < 1e29:
             own, slope = _rate_function(abs(second), out_var[c], out_rate[c])
             base += own
         v = 1.0 / (1.0 / var[c] + 1.0 / out_var[c])
-        x = np.sqrt(2.0 * nats * v) + nats / max(rate[c] + out_rate[c], 1e-9) + abs(first)
+        x = np.sqrt(2.0 * nats[c] * v) + nats[c] / max(rate[c] + out_rate[c], 1e-9) + abs(first)
         for _ in range(20):
             own, slope = _rate_function(max(x + first, 1e-3), var[c], rate[c])
             rest = rest_slope = 0.0

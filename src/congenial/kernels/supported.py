@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from congenial.kernels.compiling import njit
-from congenial.kernels.marginals import CLEAR, FAINT, lacking
+from congenial.kernels.marginals import CLEAR, FAINT, extent, lacking
 from congenial.kernels.messages import (
     PRODUCT,
     UNARY,
@@ -34,7 +34,9 @@ def fill(
             a, b = left[c], right[c]
             of_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
             of_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
-            short = lacking(of_a, of_b, lost[a], lost[b])
+            extent_a, extent_b = extent(of_a), extent(of_b)
+            terms = min(of_a.size, of_b.size)
+            short = lacking(*extent_a, lost[a], *extent_b, lost[b], terms)
             if ctype[c] == PRODUCT:
                 multiply(c, left, right, sign, lo, offset, table, out)
             else:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 
 from congenial.conditioning.condition import condition
 from congenial.conditioning.conditioned import Conditioned
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.imaging.project import project
 from congenial.imaging.topdown import topdown
 from congenial.inference.intervals import error_margins
@@ -100,7 +101,11 @@ def methods(tree: Tree, scale: float, source: Randomness, *, inverted: bool) -> 
         return found.mean, found.lower, found.upper
 
     def proved(z: IntArray, _: Randomness) -> Answer:
-        return z, *inverted_intervals(kept, z, ALPHA)
+        try:
+            return z, *inverted_intervals(kept, z, ALPHA)
+        except (NumericalError, UnsupportedError):
+            # what is known of a count without any interval
+            return z, np.zeros(z.size), np.full(z.size, np.inf)
 
     last = {INVERSION: Method(proved, "not negative")} if inverted else {}
     fitted = partial(after, prior="negative-binomial")
