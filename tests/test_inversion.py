@@ -9,7 +9,7 @@ import pytest
 import congenial as cg
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.inference import inversion
-from congenial.inference.summaries import summaries
+from congenial.inference.summaries import one_sided
 from congenial.kernels import marginals as kernels
 
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
@@ -243,15 +243,13 @@ def test_shown_messages_give_the_laws_of_networks_that_differ_below(seed):
         (messages.free, messages.cut, (free, cut)),
         (messages.cut, messages.cut, (cut, cut)),
     ):
-        more = {"shown": below.table, "lost": messages.lost}
-        found = summaries(around, cut.size, tree.is_leaf, 0.3, **more)
-        assert (found[:, kernels.LOST] == 0.0).all()
+        given = below.table, messages.lost, tree.is_leaf
+        found = one_sided(around, *given, np.array([0.3, 0.02]))
+        assert (found.lost == 0.0).all()
         for v, (t, p) in enumerate(cut_noise.convolved(*about, *cuts, 45)):
-            mean = t @ p
-            assert found[v, kernels.MEAN] == pytest.approx(mean, abs=1e-9)
-            assert found[v, kernels.VARIANCE] == pytest.approx((t - mean) ** 2 @ p, abs=1e-8)
-            assert found[v, kernels.LEAST] == t[np.cumsum(p) > 0.3][0]
-            assert found[v, kernels.MOST] == t[::-1][np.cumsum(p[::-1]) > 0.3][0]
+            for i, tail in enumerate((0.3, 0.02)):
+                assert found.below[v, i] == t[np.cumsum(p) > tail][0]
+                assert found.above[v, i] == t[::-1][np.cumsum(p[::-1]) > tail][0]
 
 
 @pytest.mark.parametrize("seed", range(20))
@@ -260,17 +258,19 @@ def test_one_sided_ends_leave_at_most_alpha_beyond(seed):
     p = rng.random(int(rng.integers(1, 30))) * (rng.random() < 0.8) + 1e-3
     p[rng.random(p.size) < 0.2] = 0.0
     p[int(rng.integers(p.size))] = 1.0
-    alpha, out = float(rng.choice([0.01, 0.1, 0.49])), np.empty(kernels.SUMMARIES)
-    kernels.summarise(p, -7.0, alpha, out)
+    tails = np.array([0.01, 0.1, 0.49])
+    low, high = (np.empty(tails.size, dtype=np.int64) for _ in range(2))
+    kernels.one_sided(p, p.sum(), -7, tails, low, high)
     below, above = np.cumsum(p) / p.sum(), np.cumsum(p[::-1]) / p.sum()
-    assert out[kernels.LEAST] == -7 + np.argmax(below > alpha)
-    assert out[kernels.MOST] == -7 + p.size - 1 - np.argmax(above > alpha)
+    for i, tail in enumerate(tails):
+        assert low[i] == -7 + np.argmax(below > tail)
+        assert high[i] == -7 + p.size - 1 - np.argmax(above > tail)
 
 
 def test_an_end_where_just_alpha_lies_beyond_is_the_next():
-    out = np.empty(kernels.SUMMARIES)
-    kernels.summarise(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 0.0, 0.3, out)
-    assert (out[kernels.LEAST], out[kernels.MOST]) in {(1.0, 3.0), (2.0, 2.0)}
+    low, high = (np.empty(1, dtype=np.int64) for _ in range(2))
+    kernels.one_sided(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 1.0, 0, np.array([0.3]), low, high)
+    assert (low[0], high[0]) in {(1, 3), (2, 2)}
 
 
 # extreme cases

@@ -48,7 +48,8 @@ SHARES = (
         ("leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         (
             "marginals.marginals",
-            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* i8* b1* f8* i8* f8 f8 i8* f8**",
+            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* i8* b1* f8* i8* f8 f8 i8* f8* f8** "
+            "i8** i8**",
         ),
         ("marginals.summarise", "f8* f8 f8 f8*"),
         ("moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),

@@ -33,7 +33,7 @@ from congenial.conditioning.network import Network, compile_network
 from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.conditioning.windows import place_classes, tilts, windows
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.inference.summaries import checked_alpha, summaries
+from congenial.inference.summaries import OneSided, checked_alpha, one_sided
 from congenial.invariants import Requirements
 from congenial.kernels import laws, supported
 from congenial.kernels import marginals as kernels
@@ -51,6 +51,8 @@ _FAR = 64.0
 # What windows are placed for, how far beyond that they reach at first, how much farther to see
 # whether that changes anything, and then around what it changes, and how often.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
+# Share of its spread that a law may move by.
+_STILL = 1e-8
 # Entries of each of two tables, and products of all.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Windows as wide as this have no end.
@@ -125,31 +127,32 @@ def invert(
         )
     weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
     least = tree.roll_up(np.where(need.pinned, value, bound)[tree.leaves])
-    ends = _settled(_Laws(of_tree(tree), weights), tree, tails)
-    lowest = [np.maximum((value - high).astype(np.float64), least) for _, high in ends]
-    return [
-        (lower.astype(np.int64), value - low) for lower, (low, _) in zip(lowest, ends, strict=True)
-    ]
+    low, high = _settled(_Laws(of_tree(tree), weights), tree, np.array(tails))
+    lower = np.maximum((value[:, None] - high).astype(np.float64), least[:, None])
+    upper = value[:, None] - low
+    return list(zip(lower.astype(np.int64).T, upper.T, strict=True))
 
 
-def _settled(laws_of: _Laws, tree: Tree, tails: Sequence[float]) -> IntArray:
-    """Return the ends of every node's noise for each tail, (tails, 2, n), on windows that do.
+def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, IntArray]:
+    """Return the lower and upper ends of every node's noise, (n, tails), on windows that do.
 
-    All are made wider once, and then those that the nodes take part in whose ends have moved, until
+    All are made wider once, and then those that the nodes take part in whose laws have moved, until
     none does.
     """
     generous = np.full(laws_of.cut.ctype.size, _FIRST)
-    before, spent = None, 0.0
+    before: tuple[OneSided, OneSided] | None = None
+    spent = 0.0
     for _ in range(_TIMES):
         messages = _Messages(laws_of, generous)
         spent += messages.work
-        found = np.array([messages.ends(tree.is_leaf, tail) for tail in tails])
+        found = messages.extremes(tree.is_leaf, tails)
         if before is None:
             generous *= _WIDER
         else:
-            moved = (found != before).any(axis=(0, 1))
+            moved = np.logical_or(*(_moved(*pair) for pair in zip(before, found, strict=True)))
             if not moved.any():
-                return found
+                lowest, highest = found
+                return lowest.below, highest.above
             generous[laws_of.around(tree, moved)] *= _FARTHER
         if spent > _WORK_LIMIT:
             break
@@ -158,6 +161,17 @@ def _settled(laws_of: _Laws, tree: Tree, tails: Sequence[float]) -> IntArray:
         "the intervals need wider tables than are tried; use less noise, or fewer leaves near "
         "their bounds."
     )
+
+
+def _moved(before: OneSided, found: OneSided) -> BoolArray:
+    """Return which laws have moved: an end, or more than a little of their mean or variance.
+
+    Ends are whole numbers, and need not tell that a law still lacks some of its weight.
+    """
+    moved = (found.below != before.below).any(axis=1) | (found.above != before.above).any(axis=1)
+    moved |= np.abs(found.mean - before.mean) > _STILL * (1.0 + np.sqrt(found.variance))
+    moved |= np.abs(found.variance - before.variance) > _STILL * (1.0 + found.variance)
+    return np.asarray(moved)
 
 
 def _whole(z: npt.ArrayLike, n: int) -> IntArray:
@@ -315,18 +329,13 @@ class _Messages:
         where = self.lo, self.hi, self.offset, table
         return Tables(network, *where, none, none, none, none, whole, 0.0)
 
-    def ends(self, is_leaf: BoolArray, tail: float) -> tuple[IntArray, IntArray]:
-        """Return what each node's noise lies below, and above, with probability `tail` at most."""
-        found = []
-        for around, below, column in (
-            (self.cut, self.free, kernels.LEAST),
-            (self.free, self.cut, kernels.MOST),
-        ):
-            all_of = summaries(around, self.n, is_leaf, tail, shown=below.table, lost=self.lost)
-            # what is lost is less than what tails are kept clear of
-            if not (all_of[:, kernels.LOST] < 0.5 * kernels.TIE).all():
-                raise NumericalError(
-                    "the laws of the noise lie too far apart to be weighed; use less noise."
-                )
-            found.append(np.rint(all_of[:, column]).astype(np.int64))
-        return found[0], found[1]
+    def extremes(self, is_leaf: BoolArray, tails: FloatArray) -> tuple[OneSided, OneSided]:
+        """Return what the smallest and the largest law of each node's noise leave beyond."""
+        lowest = one_sided(self.cut, self.free.table, self.lost, is_leaf, tails)
+        highest = one_sided(self.free, self.cut.table, self.lost, is_leaf, tails)
+        # what is lost is less than what tails are kept clear of
+        if not (np.maximum(lowest.lost, highest.lost) < 0.5 * kernels.TIE).all():
+            raise NumericalError(
+                "the laws of the noise lie too far apart to be weighed; use less noise."
+            )
+        return lowest, highest

@@ -55,10 +55,8 @@ def summaries(
     alpha: float,
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
-    shown: FloatArray | None = None,
-    lost: FloatArray | None = None,
 ) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 11).
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 9).
 
     Parameters
     ----------
@@ -71,13 +69,70 @@ def summaries(
         of a count of 0 too.
     base : ndarray of int64, shape (n,), optional
         What the tables' values are counted from.
-    shown : ndarray of float64, optional
-        Messages of the nodes in place of their own, which lie as those do: laws are then those of
-        networks that differ from `tables` below the node alone.
-    lost : ndarray of float64, shape (classes,), optional
-        What entries of any of these lack at most; 0 by default.
     """
-    network = tables.network
+    rising = np.zeros(n) if dispersion is None else dispersion
+    origin = np.zeros(n, dtype=np.int64) if base is None else base
+    own = tables.table, np.zeros(tables.lo.size)
+    return _laws(tables, *own, is_leaf, alpha, kernels.CUT, rising, origin, np.empty(0))[0]
+
+
+class OneSided(NamedTuple):
+    """Of laws that lie between two networks, what little lies beyond.
+
+    Attributes
+    ----------
+    below, above : ndarray of int64, shape (n, t)
+        What each node lies below, and above, with the probability of each tail at most.
+    mean, variance : ndarray of float64, shape (n,)
+    lost : ndarray of float64, shape (n,)
+        Share of its law that may be missed.
+    """
+
+    below: IntArray
+    above: IntArray
+    mean: FloatArray
+    variance: FloatArray
+    lost: FloatArray
+
+
+def one_sided(
+    around: Tables,
+    shown: FloatArray,
+    lost: FloatArray,
+    is_leaf: npt.NDArray[np.bool_],
+    tails: FloatArray,
+) -> OneSided:
+    """Return the ends of laws of networks that differ from `around` below the node alone.
+
+    Parameters
+    ----------
+    around : Tables
+    shown : ndarray of float64
+        Messages of the nodes in place of their own, which lie as those do.
+    lost : ndarray of float64, shape (classes,)
+        What entries of any of these lack at most.
+    is_leaf : ndarray of bool, shape (n,)
+    tails : ndarray of float64, shape (t,)
+    """
+    none = np.zeros(is_leaf.size), np.zeros(is_leaf.size, dtype=np.int64)
+    found, below, above = _laws(around, shown, lost, is_leaf, 0.5, 0.0, *none, tails)
+    mean, variance, missed = found[:, [kernels.MEAN, kernels.VARIANCE, kernels.LOST]].T
+    return OneSided(below, above, mean, variance, missed)
+
+
+def _laws(
+    tables: Tables,
+    shown: FloatArray,
+    lost: FloatArray,
+    is_leaf: npt.NDArray[np.bool_],
+    alpha: float,
+    cut: float,
+    dispersion: FloatArray,
+    base: IntArray,
+    tails: FloatArray,
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return all that one pass down tells of the marginal laws of the nodes."""
+    network, n = tables.network, is_leaf.size
     width = tables.hi - tables.lo + 1
     ends = np.zeros(network.slots, dtype=np.bool_)
     ends[:n] = is_leaf
@@ -86,15 +141,12 @@ def summaries(
     kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
+    below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
     where = tables.lo, tables.hi, tables.offset, tables.table
-    own, cut = (tables.table, kernels.CUT) if shown is None else (shown, 0.0)
-    rising = np.zeros(n) if dispersion is None else dispersion
-    origin = np.zeros(n, dtype=np.int64) if base is None else base
-    lacking = np.zeros(width.size) if lost is None else lost
-    twin = _twins(network, ends, rising, origin)
-    shape = network.left, *where, own, lacking, network.slot_class, twin, ends, rising, origin
-    kernels.marginals(n, *program, *shape, alpha, cut, begins, out)
-    return out
+    twin = _twins(network, ends, dispersion, base)
+    shape = network.left, *where, shown, lost, network.slot_class, twin, ends, dispersion, base
+    kernels.marginals(n, *program, *shape, alpha, cut, begins, tails, out, below, above)
+    return out, below, above
 
 
 def _twins(

@@ -8,11 +8,12 @@ import numpy as np
 
 from congenial.kernels.compiling import njit
 from congenial.kernels.descend import LINK, ROOT
+from congenial.kernels.lacking import extent, lacking
 from congenial.kernels.messages import largest
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LEAST, MOST, LOST = range(11)
-SUMMARIES = 11
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LOST = range(9)
+SUMMARIES = 9
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
 # Share of a sum's law that may be passed over at either end when its parts are summarised.
@@ -22,9 +23,6 @@ _SLACK = 1e-12
 # Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
 # and the order in which terms are added, do to the last digits.
 TIE = 1e-9
-# More than what a number that is too small for its digits lacks, and one that has all of them.
-FAINT, CLEAR = 2.0**-1000, 2.0**-960
-_BEYOND = np.uint64(2**64 - 1)
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
@@ -100,32 +98,6 @@ def _joint(outside, own):
 
 
 @njit(inner=True, reordered=True)
-def extent(p):
-    """Return the sum of nonnegative numbers, and the least of 1 and those that are positive."""
-    total = 0.0
-    for k in range(np.uint64(p.size)):
-        total += p[k]
-    # as integers these are in the same order, and 0 less one is beyond all
-    bits, least = p.view(np.uint64), _BEYOND
-    for k in range(np.uint64(p.size)):
-        less_one = bits[k] - _U1
-        least = min(least, less_one)
-    return total, min(np.uint64(least + _U1).view(np.float64), 1.0) if least < _BEYOND else 1.0
-
-
-@njit(inner=True)
-def lacking(sum_p, least_p, of_p, sum_q, least_q, of_q, terms):
-    """Return what sums of `terms` products lack at most, whose factors lack `of_p` and `of_q`.
-
-    Sums and least entries of the factors are those of `extent`. Products lack nothing themselves
-    where none is too small for its digits.
-    """
-    faint = least_p * least_q < CLEAR or of_p > 0.0 or of_q > 0.0
-    each = of_p * of_q + (FAINT if faint else 0.0)
-    return of_p * sum_q + of_q * sum_p + each * terms
-
-
-@njit(inner=True, reordered=True)
 def _squares(p, mean):
     """Return the sum of the weights times squared distances from `mean`."""
     total = 0.0
@@ -187,8 +159,7 @@ def summarise(p, lo, alpha, out):
 
     The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
     one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
-    1 - alpha at least. Below the least value lies a probability of alpha at most, and beyond the
-    most one. Returns the sum of the weights.
+    1 - alpha at least. Returns the sum of the weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -231,16 +202,25 @@ def summarise(p, lo, alpha, out):
             reach = r
             break
     out[REACH] = reach
-    tail = (alpha - TIE) * total
-    low, high, below, above = 0, p.size - 1, 0.0, 0.0
-    while low < high and below + p[low] <= tail:
-        below += p[low]
-        low += 1
-    while high > 0 and above + p[high] <= tail:
-        above += p[high]
-        high -= 1
-    out[LEAST], out[MOST] = lo + low, lo + high
     return total
+
+
+@njit()
+def one_sided(p, total, lo, tails, below, above):
+    """Fill what weights `p` of sum `total` lie below, and above, with probability ``tails`` (t,).
+
+    Such a probability is at most the tail's; a value that just so much lies beyond is passed over.
+    """
+    for t in range(tails.size):
+        tail = (tails[t] - TIE) * total
+        low, high, under, over = 0, p.size - 1, 0.0, 0.0
+        while low < high and under + p[low] <= tail:
+            under += p[low]
+            low += 1
+        while high > 0 and over + p[high] <= tail:
+            over += p[high]
+            high -= 1
+        below[t], above[t] = lo + low, lo + high
 
 
 @njit()
@@ -283,9 +263,15 @@ def marginals(
     alpha,
     cut,
     room_at,
+    tails,
     out,
+    below,
+    above,
 ):
-    """Fill `out` (n, 11) with the summaries of each node's marginal law.
+    """Fill `out` (n, 9) with the summaries of each node's marginal law.
+
+    ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
+    `one_sided`.
 
     That is the message from above times the table of `shown`, which lies as `table` does and is the
     same where nothing else is asked for. A share `cut` of a sum's law, that of `table`, may be
@@ -389,6 +375,7 @@ def marginals(
                 for k in range(width):
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
+                one_sided(law[:width], total, lo[c], tails, below[child], above[child])
                 out[child, LOST] = 0.0
                 if tracked:
                     of = outer[child, 0], outer[child, 1], missed[child]
@@ -407,4 +394,4 @@ def marginals(
             freed[size] += 1
     for v in range(n):
         if twin[v] != v:
-            out[v] = out[twin[v]]
+            out[v], below[v], above[v] = out[twin[v]], below[twin[v]], above[twin[v]]

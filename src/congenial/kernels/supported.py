@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from congenial.kernels.compiling import njit
-from congenial.kernels.marginals import CLEAR, FAINT, extent, lacking
+from congenial.kernels.lacking import CLEAR, FAINT, extent, lacking
 from congenial.kernels.messages import (
     PRODUCT,
     UNARY,
