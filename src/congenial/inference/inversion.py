@@ -51,8 +51,8 @@ _FAR = 64.0
 # What windows are placed for, how far beyond that they reach at first, how much farther to see
 # whether that changes anything, and then around what it changes, and how often.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
-# Share of its spread that a law may move by.
-_STILL = 1e-8
+# Share of its spread that a law may move by, and of its weight that an end of its window may have.
+_STILL, _EDGE = 1e-8, 1e-12
 # Entries of each of two tables, and products of all.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Windows as wide as this have no end.
@@ -136,8 +136,8 @@ def invert(
 def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, IntArray]:
     """Return the lower and upper ends of every node's noise, (n, tails), on windows that do.
 
-    All are made wider once, and then those that the nodes take part in whose laws have moved, until
-    none does.
+    All are made wider once, those much wider that nodes take part in whose laws reach the ends of
+    theirs; and then those of nodes whose laws have moved, until none does.
     """
     generous = np.full(laws_of.cut.ctype.size, _FIRST)
     before: tuple[OneSided, OneSided] | None = None
@@ -146,8 +146,12 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
         messages = _Messages(laws_of, generous)
         spent += messages.work
         found = messages.extremes(tree.is_leaf, tails)
+        # a law on one value does not reach beyond it
+        reaching = np.maximum(found[0].edge, found[1].edge) > _EDGE
+        reaching &= np.maximum(found[0].variance, found[1].variance) > 0.0
         if before is None:
             generous *= _WIDER
+            generous[laws_of.around(tree, reaching)] *= _FARTHER
         else:
             moved = np.logical_or(*(_moved(*pair) for pair in zip(before, found, strict=True)))
             if not moved.any():

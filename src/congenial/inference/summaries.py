@@ -56,7 +56,7 @@ def summaries(
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
 ) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 9).
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 10).
 
     Parameters
     ----------
@@ -84,6 +84,8 @@ class OneSided(NamedTuple):
     below, above : ndarray of int64, shape (n, t)
         What each node lies below, and above, with the probability of each tail at most.
     mean, variance : ndarray of float64, shape (n,)
+    edge : ndarray of float64, shape (n,)
+        The larger one of the shares of its law that the first and the last value have.
     lost : ndarray of float64, shape (n,)
         Share of its law that may be missed.
     """
@@ -92,6 +94,7 @@ class OneSided(NamedTuple):
     above: IntArray
     mean: FloatArray
     variance: FloatArray
+    edge: FloatArray
     lost: FloatArray
 
 
@@ -116,8 +119,8 @@ def one_sided(
     """
     none = np.zeros(is_leaf.size), np.zeros(is_leaf.size, dtype=np.int64)
     found, below, above = _laws(around, shown, lost, is_leaf, 0.5, 0.0, *none, tails)
-    mean, variance, missed = found[:, [kernels.MEAN, kernels.VARIANCE, kernels.LOST]].T
-    return OneSided(below, above, mean, variance, missed)
+    columns = [kernels.MEAN, kernels.VARIANCE, kernels.EDGE, kernels.LOST]
+    return OneSided(below, above, *found[:, columns].T)
 
 
 def _laws(

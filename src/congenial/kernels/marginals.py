@@ -12,8 +12,8 @@ from congenial.kernels.lacking import extent, lacking
 from congenial.kernels.messages import largest
 
 # Columns of the summaries.
-MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, LOST = range(9)
-SUMMARIES = 9
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, EDGE, LOST = range(10)
+SUMMARIES = 10
 # Rooms of 2^0, 2^1, ... entries.
 SIZES = 40
 # Share of a sum's law that may be passed over at either end when its parts are summarised.
@@ -268,7 +268,7 @@ def marginals(
     below,
     above,
 ):
-    """Fill `out` (n, 9) with the summaries of each node's marginal law.
+    """Fill `out` (n, 10) with the summaries of each node's marginal law.
 
     ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
     `one_sided`.
@@ -282,6 +282,8 @@ def marginals(
 
     Entries of both tables of class c lack ``lost[c]`` (c,) at most. Where `cut` is 0, LOST is at
     least the share of each law that they, and numbers too small for their digits, come to.
+
+    EDGE is the larger one of the shares of the first and the last value.
 
     Slots whose ``twin`` (slots,) is another one have its summaries, see `kernels.twins`.
 
@@ -376,6 +378,7 @@ def marginals(
                     law[k] = outside[k] * shown[offset[c] + k]
                 total = summarise(law[:width], float(lo[c]), alpha, out[child])
                 one_sided(law[:width], total, lo[c], tails, below[child], above[child])
+                out[child, EDGE] = max(law[0], law[width - 1]) / total
                 out[child, LOST] = 0.0
                 if tracked:
                     of = outer[child, 0], outer[child, 1], missed[child]
