@@ -7,9 +7,11 @@ from dataclasses import fields
 import numpy as np
 import pytest
 
+from congenial.errors import NumericalError
 from congenial.randomness import seeded
-from congenial.studies import coverage, coverage_methods
+from congenial.studies import coverage, coverage_methods, inversion
 from congenial.studies.coverage_tallies import BATCH, tallies
+from congenial.studies.coverage_worlds import told
 from congenial.studies.sources import blocks, taxi
 from congenial.tree import Tree
 
@@ -81,29 +83,53 @@ def test_the_study_says_what_it_found(study):
 
 def test_the_same_seed_gives_the_same_zones_on_any_number_of_threads():
     tree, x = taxi()
-    told: list[str] = []
+    heard: list[str] = []
     count = 2 * BATCH + 1
     alone = tallies(tree, x, 4.0, count, seeded(5))
-    both = tallies(tree, x, 4.0, count, seeded(5), workers=2, notify=told.append)
+    both = tallies(tree, x, 4.0, count, seeded(5), workers=2, notify=heard.append)
     for one, two in zip(alone, both, strict=True):
         assert one.method == two.method
         assert len(one.error) == count
         for field in fields(one)[1:]:
             np.testing.assert_array_equal(getattr(one, field.name), getattr(two, field.name))
-    assert len(told) == 1 + count
-    assert told[-1] == f"{count} of {count} replicates, 0 s left"
+    assert len(heard) == 1 + count
+    assert heard[-1] == f"{count} of {count} replicates, 0 s left"
     # replicates differ within a batch and from batch to batch
     assert all(len(np.unique(tally.bias, axis=0)) == count for tally in alone)
 
 
 def test_an_error_in_one_thread_ends_the_others(monkeypatch):
     tree, x = taxi()
-    told: list[str] = []
+    heard: list[str] = []
 
     def broken(*_):
         raise ZeroDivisionError
 
     monkeypatch.setattr(coverage_methods, "topdown", broken)
     with pytest.raises(ZeroDivisionError):
-        tallies(tree, x, 4.0, 50 * BATCH, seeded(5), workers=2, notify=told.append)
-    assert len(told) == 1
+        tallies(tree, x, 4.0, 50 * BATCH, seeded(5), workers=2, notify=heard.append)
+    assert len(heard) == 1
+
+
+def test_the_study_of_inversion_has_it_on_blocks():
+    study = inversion.run(5, 0.004)
+    tables = {table.name: table for table in study.tables}
+    assert len(tables) == 5
+    by_level = tables["blocks-levels"]
+    held = {row[0]: row[3:] for row in by_level.rows if row[2] == "coverage"}
+    assert len(held) == 10
+    assert min(held["conditioning, ≥ 0, inversion"][1:]) > 0.9
+    assert any("Those by its inversion hold in" in finding for finding in study.findings)
+    assert not any("refused" in finding for finding in study.findings)
+    assert "has 4 replicates on 6,097 blocks" in study.findings[1]
+
+
+def test_an_inversion_that_is_refused_is_told(monkeypatch):
+    def refused(*_):
+        raise NumericalError("no.")
+
+    monkeypatch.setattr(coverage_methods, "inverted_intervals", refused)
+    tree, x = taxi()
+    made = tallies(tree, x, 4.0, 4, seeded(5), inverted=True)
+    assert "It is refused in 4 of them, which count as held." in told("zones", made)
+    assert (made[-1].covered[:, -1] == 1.0).all()
