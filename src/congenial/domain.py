@@ -53,6 +53,38 @@ class Public:
     domain: Table | None
 
 
+def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
+    """Look whether the files of a plan are there, so that nobody waits to be told otherwise.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : Path
+        The directory that paths in the plan start from.
+    rows : bool
+        Whether the rows are to be read; they are too where the names of the nodes come from them.
+
+    Raises
+    ------
+    DataError
+        If one is not there, or cannot be read.
+    """
+    if rows or plan.hierarchy.domain == "data":
+        locate(base, plan.data.source, "data.source")
+    _public_files(plan, base)
+
+
+def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
+    """Return what the lookup and the domain's file are called, and the files, by their keys."""
+    lookup, domain = plan.data.lookup, plan.hierarchy.domain
+    named = {}
+    if lookup is not None:
+        named["data.lookup.source"] = lookup.source
+    if domain not in ("lookup", "data"):
+        named["hierarchy.domain"] = domain
+    return {key: (source, locate(base, source, key)) for key, source in named.items()}
+
+
 def open_public(
     connection: Connection, plan: Plan, base: Path, *, others: Sequence[Path] = ()
 ) -> Public:
@@ -65,19 +97,14 @@ def open_public(
     PlanError
         If `where` is not a condition.
     """
-    lookup, domain = plan.data.lookup, plan.hierarchy.domain
-    named = {}
-    if lookup is not None:
-        named["data.lookup.source"] = lookup.source
-    if domain not in ("lookup", "data"):
-        named["hierarchy.domain"] = domain
-    files = {key: locate(base, source, key) for key, source in named.items()}
+    lookup = plan.data.lookup
+    named = _public_files(plan, base)
     condition = parse_where(connection, plan.data.where)
-    restrict(connection, [*others, *(f for listed in files.values() for f in listed)])
+    restrict(connection, [*others, *(f for _, files in named.values() for f in files)])
     types = plan.data.types or {}
     tables = {
-        key: with_types(open_files(connection, files[key], source, key, public=True), types)
-        for key, source in named.items()
+        key: with_types(open_files(connection, files, source, key, public=True), types)
+        for key, (source, files) in named.items()
     }
     opened = tables.get("data.lookup.source")
     if lookup is not None and opened is not None:

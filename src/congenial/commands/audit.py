@@ -71,9 +71,11 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     claim for what was enumerated alone, and draws never prove one.
     """
     with undisturbed():
+        from congenial.domain import find_files
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
+    find_files(read, plan.parent, rows=False)
     compile_once(read.method.name, quiet=False)
     with undisturbed():
         from congenial.audit_plan import as_text, audit_plan

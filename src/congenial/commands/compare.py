@@ -87,12 +87,17 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     _check_compare(options)
     with undisturbed():
         from congenial.comparing.compare import Source, compare
+        from congenial.comparing.counts import find_counts
         from congenial.comparing.report import as_text, check_can_write, terminal_width, write
+        from congenial.domain import find_files
         from congenial.plan import read_plan
         from congenial.progress import progress
     if out is not None:
         check_can_write(out)
     read = read_plan(plan)
+    find_files(read, plan.parent, rows=options["public"] or options["with_truth"])
+    if options["counts"] is not None:
+        find_counts(options["counts"])
     for method in ("conditioning", "imaging"):
         compile_once(method, quiet=False)
     with progress() as notify:

@@ -48,8 +48,10 @@ def command(plan: Path) -> Answer:
     are not opened, unless the plan takes the names of its nodes from them.
     """
     with undisturbed():
+        from congenial.domain import find_files
         from congenial.plan import read_plan
     read = read_plan(plan)
+    find_files(read, plan.parent, rows=False)
     compile_once(read.method.name, quiet=False)
     with undisturbed():
         from congenial.accounting.amounts import amount_of

@@ -73,9 +73,11 @@ def command(
             "--simulate SEED as well, or leave --with-truth out."
         )
     with undisturbed():
+        from congenial.domain import find_files
         from congenial.plan import read_plan
         from congenial.progress import progress
     read = read_plan(plan)
+    find_files(read, plan.parent, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with undisturbed():
         from congenial.release import release

@@ -41,6 +41,7 @@ SPREAD = 2.0
 # Columns of a file of public counts that may hold the counts; a release calls its own "value".
 VALUES = ("count", "value")
 MOST_TOTAL, MOST_SPREAD = 2**52, 10.0
+_KEY = "--counts"
 
 
 @dataclass(frozen=True, eq=False)
@@ -233,10 +234,20 @@ def _shared(total: int, weights: FloatArray) -> IntArray:
     return out
 
 
+def find_counts(file: Path) -> list[Path]:
+    """Find the file of public counts, or those of a pattern.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be read.
+    """
+    return locate(Path(), str(file), _KEY)
+
+
 def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], list[int]]:
     """Paths from the root and counts of the rows of a file of public counts."""
-    key = "--counts"
-    files = locate(Path(), str(file), key)
+    files = find_counts(file)
     own = [path for path in matching(base, plan.data.source) if path.exists()]
     if any(path.samefile(one) for path in own for one in files):
         raise DataError(
@@ -245,7 +256,7 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
         )
     with connect() as connection:
         restrict(connection, files)
-        table = open_files(connection, files, str(file), key, public=True)
+        table = open_files(connection, files, str(file), _KEY, public=True)
         folded: Mapping[str, str] = {name.casefold(): name for name in table.columns}
         value = next((folded[name] for name in VALUES if name in folded), None)
         levels = [folded[v.casefold()] for v in plan.hierarchy.levels if v.casefold() in folded]
