@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from kernel_entries import entry
 
 import congenial as cg
 from congenial.conditioning.exact import Tables
 from congenial.inference import inversion
 from congenial.inference import summaries as module
 from congenial.inference.summaries import one_sided, summaries
-from congenial.kernels.compiling import njit
-from congenial.kernels.lacking import extent
 
 
 def a_tree(rng) -> cg.Tree:
@@ -90,10 +89,7 @@ def test_there_are_twins_where_nodes_are_alike_and_none_where_they_differ():
 
 @pytest.mark.parametrize("size", [0, 1, 3, 7, 40, 203])
 def test_the_extent_is_the_sum_and_the_least_that_is_positive(size):
-    @njit()
-    def found(p):
-        return extent(p)
-
+    found = entry("lacking.extent")
     rng = np.random.default_rng(size)
     for scale in (1.0, 1e-300, 5e-324):
         p = np.where(rng.random(size) < 0.3, 0.0, rng.random(size) * scale)
