@@ -301,9 +301,15 @@ def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
     plan = make_city(tmp_path, privacy=privacy, invariants="nonnegative = false")
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     found = read(tmp_path / "out", None)
+    assert "zero-concentrated" not in Reader(render(tiny())).said
     assert "discrete Gaussian, scale" in found.said and "A margin is exact" in found.said
     assert "Nothing is published outside the guarantee." in found.said
     assert "How many records there are" not in found.said
+    # a term of the trade that the page uses is explained on it
+    rho = json.loads((tmp_path / "out" / files.CERTIFICATE).read_text())["specification"][
+        "measure"
+    ]["rho"]
+    assert f"at most rho times a, here {rho:.6g} times a" in found.said
     ends = zip(found.data["lower"], found.data["upper"], strict=True)
     assert min(b - a for a, b in ends) > 0 and not any(found.data["exact"])
 

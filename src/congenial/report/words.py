@@ -181,6 +181,7 @@ def details(certificate: Certificate) -> tuple[Fact, ...]:
             (
                 f"{full.measure.told}; delta is {claim.delta:.3g}, of which the numerical error of "
                 f"the draw, {claim.sampler_error:.3g} at most, is a part.",
+                *_concentrated(certificate),
             ),
         ),
         Fact(
@@ -195,6 +196,18 @@ def details(certificate: Certificate) -> tuple[Fact, ...]:
         Fact("The worst pair of neighbours", (full.worst_neighbours.sentence,)),
         Fact("Proofs, as files of the project congenial", full.proofs),
         Fact("How it was drawn", (certificate.drawn.route,)),
+    )
+
+
+def _concentrated(certificate: Certificate) -> tuple[str, ...]:
+    """Say what zCDP is (Bun and Steinke 2016, Definition 1.1), where it measures the noise."""
+    measure = certificate.specification.measure
+    if measure.noise != "zcdp" or measure.rho is None:
+        return ()
+    return (
+        "zCDP is zero-concentrated differential privacy: the Rényi divergence of order a between "
+        f"the laws of the two releases is at most rho times a, here {measure.rho:.6g} times a, for "
+        "each order a above 1, or for the orders 2, 3, 4 and so on where it says whole orders.",
     )
 
 
