@@ -203,3 +203,14 @@ def test_what_substitution_never_hides_is_told_beside_a_rule(tmp_path):
             invariants="nonnegative = false",
         )
         assert told in as_text(explain(read_plan(plan), tmp_path))
+
+
+def test_a_sum_that_counts_a_place_twice_is_told(tmp_path):
+    accuracy = """
+        sums = { once = ["Arden", "4"], twice = ["Arden", "2"], all = ["root", "5"] }
+        """
+    plan = make_city(tmp_path, accuracy=accuracy)
+    text = as_text(explain(read_plan(plan), tmp_path))
+    told = {line.split(":")[0]: line for line in text.splitlines() if line.startswith("The sum")}
+    twice = "It names a place and a part of it, which it counts twice."
+    assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]

@@ -7,6 +7,7 @@ from pathlib import Path
 import numpy as np
 
 from congenial.accounting.calibration import changing_levels
+from congenial.accuracy import Margins
 from congenial.model import Model
 from congenial.plan import Plan
 from congenial.sources import matching
@@ -47,6 +48,31 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
         for at in model.levels[1:-1]
         if named[at.depth] > named[at.depth + 1] and lone[at.depth] > 0.5
     )
+
+
+def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
+    """Sums that name a node and one that it is a part of, and so count it twice.
+
+    Parameters
+    ----------
+    model : Model
+    margins : Margins
+        With the nodes of the sums that the plan asks for.
+    """
+    parents = np.asarray(model.tree.parents)
+
+    def nested(nodes: tuple[int, ...]) -> bool:
+        named = np.zeros(parents.size, dtype=np.bool_)
+        named[list(nodes)] = True
+        above = parents[named]
+        while (above >= 0).any():
+            above = above[above >= 0]
+            if named[above].any():
+                return True
+            above = parents[above]
+        return False
+
+    return tuple(asked.name for asked in margins.sums if nested(asked.nodes))
 
 
 def source_missing(plan: Plan, base: Path) -> bool:

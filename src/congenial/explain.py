@@ -13,7 +13,7 @@ import numpy.typing as npt
 from congenial.accounting.amounts import amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import LevelAccuracy, Margins, levels, margins
-from congenial.cautions import reversed_levels, source_missing, unused_levels
+from congenial.cautions import nested_sums, reversed_levels, source_missing, unused_levels
 from congenial.data import build_tree
 from congenial.fields import on_a_line, show
 from congenial.model import Level, Model, build_model
@@ -77,6 +77,10 @@ class Explanation:
         Those of all counts, and what they rest on.
     reversed : tuple of str
         Levels that seem to be finer than the one below them.
+    missing : bool
+        Whether there is no file where the rows are said to be.
+    nested : tuple of str
+        Sums that name a node and one that it is a part of.
     """
 
     plan: Plan
@@ -92,6 +96,7 @@ class Explanation:
     margins: Margins | None = None
     reversed: tuple[str, ...] = ()
     missing: bool = False
+    nested: tuple[str, ...] = ()
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -146,6 +151,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         reach,
         reversed_levels(model),
         source_missing(plan, Path(base)),
+        nested_sums(model, reach),
     )
 
 
@@ -330,7 +336,10 @@ def _margins(explanation: Explanation) -> list[str]:
     unknown = f"no margin is known{later}"
     for asked in found.sums:
         told = unknown if asked.margin is None else f"within ±{asked.margin:,}"
-        lines.append(f"The sum {on_a_line(asked.name)}: {told}.")
+        twice = " It names a place and a part of it, which it counts twice."
+        lines.append(
+            f"The sum {on_a_line(asked.name)}: {told}.{twice * (asked.name in explanation.nested)}"
+        )
     for level in explanation.accuracy:
         if level.required is not None:
             met = {None: unknown, True: "met", False: "not met"}[level.met]
