@@ -37,6 +37,7 @@ class Result:
     accuracy: tuple[LevelAccuracy, ...]
     intervals: str
     source_missing: bool
+    nested_sums: tuple[str, ...]
 
 
 @click.command("explain", cls=Command)
@@ -77,5 +78,6 @@ def command(plan: Path) -> Answer:
         found.accuracy,
         "" if found.margins is None else found.margins.told,
         found.missing,
+        found.nested,
     )
     return Answer(result, as_text(found))
