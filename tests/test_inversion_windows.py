@@ -7,7 +7,7 @@ import pytest
 from leaf_bounds import released_by
 
 import congenial as cg
-from congenial.errors import NumericalError
+from congenial.errors import NumericalError, UnsupportedError
 from congenial.inference import inversion
 
 
@@ -63,4 +63,32 @@ def test_more_work_than_is_taken_on_is_refused(monkeypatch):
     monkeypatch.setattr(inversion, "_FIRST", 0.1)
     monkeypatch.setattr(inversion, "_TIMES", 2)
     with pytest.raises(NumericalError, match="wider tables"):
+        cg.inverted_intervals(mechanism, z)
+
+
+def test_what_would_be_too_much_is_widened_less(monkeypatch):
+    # nearly all laws reach the ends of their windows, and none needs wider ones
+    mechanism = released_by(
+        [-1, 0, 0] + [1] * 30 + [2] * 30, "laplace", np.full(63, 20.0), pinned=[0]
+    )
+    z = np.zeros(63, dtype=np.int64)
+    work = []
+
+    class Spied(inversion._Messages):
+        def __init__(self, laws_of, generous):
+            super().__init__(laws_of, generous)
+            work.append(self.work)
+
+    monkeypatch.setattr(inversion, "_Messages", Spied)
+    right = cg.inverted_intervals(mechanism, z)
+    doubled = work[1]
+    assert doubled > 1.5 * 1.2**2 * work[0]
+    monkeypatch.setattr(inversion, "_WORK_LIMIT", int(doubled) - 1)
+    work.clear()
+    assert np.array_equal(cg.inverted_intervals(mechanism, z), right)
+    assert len(work) == 2
+    assert work[1] < doubled
+    # where the first windows are too much already, nothing helps
+    monkeypatch.setattr(inversion, "_WORK_LIMIT", int(work[0]) - 1)
+    with pytest.raises(UnsupportedError, match="products"):
         cg.inverted_intervals(mechanism, z)

@@ -124,12 +124,25 @@ def test_the_study_of_inversion_has_it_on_blocks():
     assert "has 4 replicates on 6,097 blocks" in study.findings[1]
 
 
-def test_an_inversion_that_is_refused_is_told(monkeypatch):
-    def refused(*_):
-        raise NumericalError("no.")
+@pytest.mark.parametrize("times", [1, 4])
+def test_an_inversion_that_is_refused_is_told(times, monkeypatch):
+    asked, inverted = [], coverage_methods.inverted_intervals
+
+    def refused(*arguments):
+        asked.append(arguments)
+        if len(asked) <= times:
+            raise NumericalError("no.")
+        return inverted(*arguments)
 
     monkeypatch.setattr(coverage_methods, "inverted_intervals", refused)
     tree, x = taxi()
     made = tallies(tree, x, 4.0, 4, seeded(5), inverted=True)
-    assert "It is refused in 4 of them, which count as held." in told("zones", made)
-    assert (made[-1].covered[:, -1] == 1.0).all()
+    text = told("zones", made)
+    assert (made[-1].covered[:times, -1] == 1.0).all()
+    assert "inf" not in text
+    if times == 4:
+        assert "Its inversion is refused in every replicate, which counts as held." in text
+    else:
+        assert "It is refused in 1 of the 4 replicates, which are left out here" in text
+        kept = made[-1].levels[1:].mean(axis=0)
+        assert f"hold in {kept.min():.1%} to {kept.max():.1%} of the nodes" in text

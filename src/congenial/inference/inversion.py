@@ -51,8 +51,9 @@ _FAR = 64.0
 # What windows are placed for, how far beyond that they reach at first, how much farther to see
 # whether that changes anything, and then around what it changes, and how often.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
-# Share of its spread that a law may move by, and of its weight that an end of its window may have.
-_STILL, _EDGE = 1e-8, 1e-12
+# Share of its spread that a law may move by, and by which where it costs too much to ask for that;
+# and of its weight that an end of its window may have.
+_STILL, _HARDLY, _EDGE = 1e-8, 1e-5, 1e-12
 # Entries of each of two tables, and products of all.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
 # Windows as wide as this have no end.
@@ -137,45 +138,61 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
     """Return the lower and upper ends of every node's noise, (n, tails), on windows that do.
 
     All are made wider once, those much wider that nodes take part in whose laws reach the ends of
-    theirs; and then those of nodes whose laws have moved, until none does.
+    theirs, unless that is too much; and then those of nodes whose laws have moved, until none does.
+    Where that is too much, windows do on which laws hardly moved.
     """
     generous = np.full(laws_of.cut.ctype.size, _FIRST)
     before: tuple[OneSided, OneSided] | None = None
-    spent = 0.0
-    for _ in range(_TIMES):
-        messages = _Messages(laws_of, generous)
+    settled, spent = None, 0.0
+    for done in range(_TIMES):
+        try:
+            messages = _Messages(laws_of, generous)
+        except UnsupportedError:
+            if settled is not None:
+                break
+            if done != 1:
+                raise
+            generous = np.full(generous.size, _FIRST * _WIDER)
+            messages = _Messages(laws_of, generous)
         spent += messages.work
         found = messages.extremes(tree.is_leaf, tails)
-        # a law on one value does not reach beyond it
-        reaching = np.maximum(found[0].edge, found[1].edge) > _EDGE
-        reaching &= np.maximum(found[0].variance, found[1].variance) > 0.0
         if before is None:
+            # a law on one value does not reach beyond it
+            reaching = np.maximum(found[0].edge, found[1].edge) > _EDGE
+            reaching &= np.maximum(found[0].variance, found[1].variance) > 0.0
             generous *= _WIDER
             generous[laws_of.around(tree, reaching)] *= _FARTHER
         else:
-            moved = np.logical_or(*(_moved(*pair) for pair in zip(before, found, strict=True)))
-            if not moved.any():
-                lowest, highest = found
-                return lowest.below, highest.above
+            moved = _moved(before, found, _STILL)
+            if not _moved(before, found, _HARDLY).any():
+                settled = found[0].below, found[1].above
+            if settled is not None and not moved.any():
+                return settled
             generous[laws_of.around(tree, moved)] *= _FARTHER
         if spent > _WORK_LIMIT:
             break
         before = found
+    if settled is not None:
+        return settled
     raise NumericalError(
         "the intervals need wider tables than are tried; use less noise, or fewer leaves near "
         "their bounds."
     )
 
 
-def _moved(before: OneSided, found: OneSided) -> BoolArray:
-    """Return which laws have moved: an end, or more than a little of their mean or variance.
+def _moved(
+    before: tuple[OneSided, OneSided], found: tuple[OneSided, OneSided], share: float
+) -> BoolArray:
+    """Return of which nodes an end has moved, or by more than a share a mean or a variance.
 
     Ends are whole numbers, and need not tell that a law still lacks some of its weight.
     """
-    moved = (found.below != before.below).any(axis=1) | (found.above != before.above).any(axis=1)
-    moved |= np.abs(found.mean - before.mean) > _STILL * (1.0 + np.sqrt(found.variance))
-    moved |= np.abs(found.variance - before.variance) > _STILL * (1.0 + found.variance)
-    return np.asarray(moved)
+    moved = np.zeros(found[0].mean.size, dtype=np.bool_)
+    for one, other in zip(before, found, strict=True):
+        moved |= (other.below != one.below).any(axis=1) | (other.above != one.above).any(axis=1)
+        moved |= np.abs(other.mean - one.mean) > share * (1.0 + np.sqrt(other.variance))
+        moved |= np.abs(other.variance - one.variance) > share * (1.0 + other.variance)
+    return moved
 
 
 def _whole(z: npt.ArrayLike, n: int) -> IntArray:

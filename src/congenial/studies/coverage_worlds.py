@@ -159,12 +159,20 @@ def _of_inversion(by: dict[str, Tally]) -> str:
     if INVERSION not in by:
         return ""
     found, free = by[INVERSION], by["conditioning, adds up"]
-    levels = found.levels.mean(axis=0)
-    refused = int(np.isinf(found.width[:, -1]).sum())
-    without = f"It is refused in {refused:,} of them, which count as held. " if refused else ""
+    known = np.isfinite(found.width[:, -1])
+    refused = int((~known).sum())
+    if refused == known.size:
+        return "Its inversion is refused in every replicate, which counts as held. "
+    levels = found.levels[known].mean(axis=0)
+    without = (
+        f"It is refused in {refused:,} of the {known.size:,} replicates, which are left out here "
+        "and count as held, without an end, in the tables. "
+        if refused
+        else ""
+    )
     return (
         f"Those by its inversion hold in {levels.min():.1%} to {levels.max():.1%} of the nodes of "
-        f"a level; of leaves they are {found.width[:, -1].mean():.1f} wide on average, against "
+        f"a level; of leaves they are {found.width[known, -1].mean():.1f} wide on average, against "
         f"{free.width[:, -1].mean():.1f} without bounds. {without}"
     )
 
