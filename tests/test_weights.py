@@ -57,7 +57,7 @@ def test_a_weight_is_told_from_its_neighbour_in_the_last_places():
 
 def span(var, rate, out_var, out_rate, ahead, nats):
     out = np.empty(1)
-    spans(*(np.array([v]) for v in (var, rate, out_var, out_rate, ahead)), nats, out)
+    spans(*(np.array([v]) for v in (var, rate, out_var, out_rate, ahead, nats)), out)
     return float(out[0])
 
 
