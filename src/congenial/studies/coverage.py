@@ -59,4 +59,4 @@ def run(
     )
     shown = [table for w in worlds for table in tables(w.name, w.title, found[w.name])]
     title = "Coverage of intervals and bias of estimates, by size of the count"
-    return Study("coverage", title, findings, tuple(shown), figures(found))
+    return Study("coverage", title, findings, tuple(shown), figures(found, SCALE))

@@ -19,11 +19,11 @@ def tables(name: str, title: str, made: tuple[Tally, ...]) -> tuple[Table, ...]:
     return *_coverages(name, title, made), *_biases(name, title, made)
 
 
-def figures(found: dict[str, tuple[Tally, ...]]) -> tuple[Figure, Figure]:
-    """Return the figures of worlds, by their names: bias, then coverage."""
-    wide = 5.0 * len(found)
+def figures(found: dict[str, tuple[Tally, ...]], scale: float) -> tuple[Figure, Figure]:
+    """Return the figures of worlds of one noise, by their names: bias, then coverage."""
+    wide = 5.0 * max(len(found), 1.6)
     return (
-        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found), size=(wide, 7.6)),
+        Figure("bias", "Bias by decile", lambda c: _draw_bias(c, found, scale), size=(wide, 7.6)),
         Figure(
             "coverage",
             f"Share of intervals of {1 - ALPHA:.0%} that hold the count, by its size",
@@ -134,7 +134,7 @@ def _style(place: int, tally: Tally) -> dict[str, Any]:
     }
 
 
-def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
+def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]], scale: float) -> None:
     """Draw the bias of every method by decile of the count, and of the estimate."""
     panels = canvas.subplots(2, len(found), squeeze=False)
     for column, (name, made) in enumerate(found.items()):
@@ -146,12 +146,12 @@ def _draw_bias(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
                 axes.plot(range(1, DECILES + 1), means, **_style(place, tally))
             if row == 1:
                 # estimates that may be negative are far off at the lower end
-                axes.set_ylim(-4.0, 4.0)
+                axes.set_ylim(-scale, scale)
             axes.axhline(0.0, color="0.7", linewidth=0.8)
             axes.set_title(name if row == 0 else "")
             axes.set_xlabel(f"decile of the {what}")
             axes.set_ylabel("mean of estimate less count")
-    panels[0, 0].legend(frameon=False, fontsize="small")
+    panels[0, 0].legend(frameon=False, fontsize="small", **_beside(found))
 
 
 def _draw_coverage(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
@@ -166,4 +166,9 @@ def _draw_coverage(canvas: Canvas, found: dict[str, tuple[Tally, ...]]) -> None:
         axes.set_title(name)
         axes.set_xlabel("true count")
         axes.set_ylabel("share that holds")
-    panels[0].legend(frameon=False, fontsize="small")
+    panels[0].legend(frameon=False, fontsize="small", **_beside(found))
+
+
+def _beside(found: dict[str, tuple[Tally, ...]]) -> dict[str, Any]:
+    """Put the legend of a single world beside it, where no line is."""
+    return {"loc": "center left", "bbox_to_anchor": (1.02, 0.5)} if len(found) == 1 else {}

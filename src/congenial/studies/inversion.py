@@ -52,4 +52,4 @@ def run(
     )
     title = "Intervals by inversion on census blocks, beside all other methods"
     shown = tables(world.name, world.title, made)
-    return Study("inversion", title, findings, shown, figures(found))
+    return Study("inversion", title, findings, shown, figures(found, SCALE))
