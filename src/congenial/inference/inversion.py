@@ -164,8 +164,9 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
             generous[laws_of.around(tree, reaching)] *= _FARTHER
         else:
             moved = _moved(before, found, _STILL)
-            if not _moved(before, found, _HARDLY).any():
-                settled = found[0].below, found[1].above
+            hardly = not _moved(before, found, _HARDLY).any()
+            # what has moved since is not settled
+            settled = (found[0].below, found[1].above) if hardly else None
             if settled is not None and not moved.any():
                 return settled
             generous[laws_of.around(tree, moved)] *= _FARTHER
@@ -277,8 +278,8 @@ class _Laws:
         unary = self.cut.unary
         open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
         tilt = np.zeros_like(self.cut.tilt)
-        self.free = replace(self.cut, unary=replace(unary, lo=open_below), tilt=tilt)
-        self.places = [(one, place_classes(one)) for one in (self.cut, self.free)]
+        free = replace(self.cut, unary=replace(unary, lo=open_below), tilt=tilt)
+        self.places = [(one, place_classes(one)) for one in (self.cut, free)]
 
     def around(self, tree: Tree, nodes: BoolArray) -> BoolArray:
         """Return the classes of all that adds up to some of the nodes, or to their parents."""

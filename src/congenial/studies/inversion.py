@@ -23,15 +23,7 @@ def run(
 ) -> Study:
     """Run every method on people by census block, with noise under which inversion is possible.
 
-    Parameters
-    ----------
-    seed : int
-    effort : float
-        Share of the full study's replicates; small ones take one county's blocks.
-    workers : int, optional
-        Threads, see `congenial.studies.coverage_worlds.measured`.
-    notify : callable
-        Told how far it is.
+    Parameters are those of `congenial.studies.coverage.run`.
     """
     world = census_blocks(effort, SCALE, inverted=True)
     found = measured((world,), seed, effort, workers=workers, notify=notify)
