@@ -226,9 +226,10 @@ def _families(
             if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
                 return False
         elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
+            # a place that ends near zero carries the rounding errors of where it began
             size = 0.0
             for c in range(first[k], first[k + 1]):
-                size = max(size, abs(out[c]))
+                size = max(size, abs(y[c]), abs(out[c]))
             if not abs(put - whole) <= 1e-9 * size:
                 return False
     return True
@@ -264,7 +265,8 @@ def descend(
     -------
     int
         DONE; CLASH where a root's fixed value is out of reach; INEXACT where a family does not add
-        up, to 1e-9 of its largest number, or exactly for integers; TOO_LARGE.
+        up, to 1e-9 of its largest number, measured or filled in, and exactly for integers;
+        TOO_LARGE.
     """
     first, at = rows[0], rows[3]
     n = values.size
