@@ -125,6 +125,8 @@ def test_the_table_of_the_page_on_choosing_is_that_of_the_comparison():
             return list(csv.DictReader(file))
 
     page = (ROOT / "docs" / "choosing.md").read_text(encoding="utf-8")
+    _, counts = sources.taxi()
+    assert f"{counts[0]:,} taxi trips" in page
     _, table = page.split("| method | noise | error of a borough |", 1)
     lines = table.split("\n\n", 1)[0].splitlines()[2:]
     assert len(lines) == 8

@@ -70,8 +70,8 @@ def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
     one, some = (name,), (Fact(name, (name,)),)
     rows = (Row(0, -1, "all", value, value, value, True), Row(1, 0, name, value, *ends, exact))
     levels = (
-        LevelRow(name, 1, 1, name, 0.0, None),
-        LevelRow(name, 1, int(exact), name, 1.5, (2, 2)),
+        LevelRow(name, 1, 1, name, 0.0, name),
+        LevelRow(name, 1, int(exact), name, 1.5, name),
     )
     return Page(
         title=name,
@@ -84,6 +84,7 @@ def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
         accuracy=one,
         levels=levels,
         margin_label=name,
+        bent=False,
         rows=rows,
         cite=one,
         reuse=one,
@@ -223,7 +224,7 @@ def test_where_there_is_no_margin_the_page_says_so(tmp_path):
     plan = make_city(tmp_path, method='name = "imaging"')
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     hidden = read(tmp_path / "out", None)
-    assert "No margin of error is known" in hidden.said and "in 90%" in hidden.said
+    assert "No margin of error is known" in hidden.said and "in 90%" not in hidden.said
     assert [v is None for v in hidden.data["lower"]] == [not e for e in hidden.data["exact"]]
 
 
@@ -240,7 +241,7 @@ def test_intervals_of_measurements_and_what_is_required_are_told(tmp_path):
     plan = make_city(tmp_path, method='name = "imaging"', release=both, accuracy=ASKED)
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     found = read(tmp_path / "out", None)
-    assert "Margin of error, 95%" in found.said and "measurements.csv" in found.said
+    assert "Interval, 95%" in found.said and "measurements.csv" in found.said
     assert "borough ±1,000: yes; zone ±0.5: no" in found.said
     assert "±1,000: met" in found.said and "±0.5: not met" in found.said
     assert "both of them, the sum of City/Arden and City/Brook/4" in found.said

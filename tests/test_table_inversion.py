@@ -130,7 +130,7 @@ def test_nothing_is_known_before_a_draw_and_explain_says_so(pristine):
 
 def test_a_page_says_what_they_are(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
-    assert "Margin of error, 80%" in page and "on average" not in page
+    assert "Interval, 80%" in page and "on average" not in page
     assert "worst true counts that this table leaves possible" in page
     assert "It holds with a probability of at least 80%, for each count by itself" in page
     assert "no margin of error is known" not in page

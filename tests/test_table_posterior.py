@@ -178,7 +178,7 @@ def test_another_statement_of_them_is_found(spoilt, part, value):
 
 def test_a_page_says_what_they_are_and_promises_no_more(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
-    assert "Margin of error, 80% on average" in page
+    assert "Interval, 80% on average" in page
     assert "On average over the places without parts of tables like this one, about 80%" in page
     assert "Only places without parts have them" in page
     assert "zone ±50: not known" in page

@@ -37,10 +37,13 @@ if not (HERE / "trips.parquet").exists():
     rows = runpy.run_path(str(HERE / "build_trips.py"))["build"]()
     print(f"Built trips.parquet: {rows:,} trips.\n")
 
-# %% The plan: that of the demo, but counts may be negative. Then the noise has one law whatever the
-# counts are, so that all that follows is exact.
+# %% The plan: that of the demo, but counts may be negative, and by conditioning. Then the noise has
+# one law whatever the counts are, so that all that follows is exact.
 plan = msgspec.structs.replace(
-    read_plan(HERE / "plan.toml"), invariants=Invariants(publish_exactly=("root",))
+    read_plan(HERE / "plan.toml"),
+    invariants=Invariants(publish_exactly=("root",)),
+    method=Method(name="conditioning"),
+    release=Publication(),
 )
 print(as_text(explain(plan, HERE)))
 
@@ -113,14 +116,11 @@ print(f"\nZones with fewer than 100 trips: {few[0]} to {few[1]} (90%)")
 share = draws[:, tree.find("Manhattan")] / draws[:, 0]
 print(f"Manhattan's share: {share.mean():.4%} ± {1.645 * share.std():.4%} (90%)")
 
-# %% Where no released count may be negative: the closest table that obeys, and beside it, from the
-# same spending, the measurements that it was made of. What the counts may be is read off these. (A
-# second release of the same rows: the two cost epsilon 2 together, which a ledger would add up.)
-plan = msgspec.structs.replace(
-    read_plan(HERE / "plan.toml"),
-    method=Method(name="imaging"),
-    release=Publication(publish=("table", "measurements")),
-)
+# %% The demo's own plan, where no released count may be negative: the closest table that obeys, and
+# beside it, from the same spending, the measurements that it was made of. What the counts may be is
+# read off these. (A second release of the same rows: the two cost epsilon 2 together, which a
+# ledger would add up.)
+plan = read_plan(HERE / "plan.toml")
 beside = given.out.with_name(f"{given.out.name}-nonnegative")
 release(plan, beside, base=HERE, simulate=given.simulate, overwrite=True)
 imaged = cg.read_release(beside)

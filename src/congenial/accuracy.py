@@ -92,8 +92,9 @@ class SumMargin:
 class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The largest margin of a level, by itself and for all its counts at once.
 
-    `met` tells whether the margin is as small as the plan requires; None where it requires nothing
-    or no margin is known before a release.
+    Of its measurements, not of its released counts, where the intervals rest on these. `met` tells
+    whether the margin is as small as the plan requires; None where it requires nothing or no margin
+    is known before a release.
     """
 
     level: str
@@ -323,8 +324,9 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str)
             reach = margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
         sums.append(SumMargin(name, nodes, reach))
     text = (
-        f"{told}: it is the measurement, or the sum of those below where a count has none, give or "
-        "take the margin of the noise, kept to the bounds, and reaches the released count."
+        f"{told}: it is the noisy measurement plus or minus the margin of its noise. A count that "
+        "was not measured takes the sum of the measurements below it. An interval is cut at the "
+        "bounds, and stretched to the released count where that lies outside."
     )
     return Margins("measurements", text, margin, together, tuple(sums))
 

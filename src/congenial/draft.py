@@ -72,6 +72,12 @@ class Draft:
     columns: Mapping[str, str] = field(default_factory=dict)
     guessed: tuple[str, ...] = ()
 
+    @property
+    def publish(self) -> tuple[str, ...]:
+        """What is published: the measurements too where without them no count had an interval."""
+        measured = self.nonnegative and self.method != "conditioning"
+        return ("table", "measurements") if measured else ("table",)
+
 
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
     """Guess a hierarchy from the names and types of columns alone.
@@ -306,8 +312,9 @@ def _rest(draft: Draft) -> list[str]:
         f"name = {text(draft.method)}",
         "",
         "[release]",
-        '# With "measurements" also the noisy counts that imaging and topdown start from.',
-        'publish = ["table"]',
+        '# With "measurements" also the noisy counts that imaging and topdown start from; where no',
+        "# count may be below zero, their intervals rest on these.",
+        f"publish = {_list(draft.publish)}",
         "",
         "[accuracy]",
         "# How often intervals, lower to upper, are to hold their counts; explain says which do.",

@@ -334,8 +334,9 @@ def _margins(explanation: Explanation) -> list[str]:
     lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
     later = " before it is drawn" if found.source == "inversion" else ""
     unknown = f"no margin is known{later}"
+    within = _within(explanation)
     for asked in found.sums:
-        told = unknown if asked.margin is None else f"within ±{asked.margin:,}"
+        told = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
         twice = " It names a place and a part of it, which it counts twice."
         lines.append(
             f"The sum {on_a_line(asked.name)}: {told}.{twice * (asked.name in explanation.nested)}"
@@ -343,7 +344,7 @@ def _margins(explanation: Explanation) -> list[str]:
     for level in explanation.accuracy:
         if level.required is not None:
             met = {None: unknown, True: "met", False: "not met"}[level.met]
-            lines.append(f"Required at {level.level}: within ±{level.required:,g}, {met}.")
+            lines.append(f"Required at {level.level}: {within} ±{level.required:,g}, {met}.")
     if plan.release.measurements:
         lines.append(
             "Also published, at no further cost: the noisy measurements that the table is made of."
@@ -351,10 +352,17 @@ def _margins(explanation: Explanation) -> list[str]:
     return lines
 
 
+def _within(explanation: Explanation) -> str:
+    """Say which numbers a margin is of: bounds bend the error of a count, not of a measurement."""
+    found = explanation.margins
+    return "measured within" if found and found.source == "measurements" else "within"
+
+
 def _table(explanation: Explanation) -> list[str]:
-    forecasts = explanation.forecasts
+    forecasts, within = explanation.forecasts, _within(explanation)
     margin = ["not known" if v.margin is None else f"±{v.margin:,}" for v in explanation.accuracy]
-    head = ("level", "counts", "published", "noise scale", "noise error", "release error", "margin")
+    last = "margin" if within == "within" else within
+    head = ("level", "counts", "published", "noise scale", "noise error", "release error", last)
     body = [
         (
             f.level.name,

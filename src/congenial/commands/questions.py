@@ -116,8 +116,8 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         Question(
             "--nonnegative",
             "No count below zero (yes or no)",
-            "Noise makes some small counts negative; forbidding that pleases readers, takes part "
-            "of epsilon, and draws small counts up a little.",
+            "Noise makes some small counts negative; forbidding that pleases readers, and draws "
+            "small counts up a little.",
         ),
         given["nonnegative"],
         "yes",
@@ -139,10 +139,11 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
             "--method",
             f"Method ({', '.join(METHODS)})",
             "Conditioning draws from the noise's own law given all sums and bounds; the others add "
-            "noise and move to the closest counts that obey.",
+            "noise and move to the closest counts that obey. Where no count may be negative, "
+            "imaging is the more exact, and its measurements are published for the intervals.",
         ),
         given["method"],
-        "conditioning",
+        "imaging" if nonnegative else "conditioning",
         choice(METHODS),
     )
     ledger = asker.ask(

@@ -53,6 +53,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         accuracy=words.accuracy(certificate, len(tree)),
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
         margin_label=words.margin_label(certificate),
+        bent=words.bent(certificate),
         rows=_rows(contents, settled),
         cite=words.cite(certificate, title),
         reuse=words.reuse(certificate),
@@ -75,19 +76,18 @@ def _level_row(
     elif level.scale is None or not isinstance(noise, Noise):
         told = "none of its own"
     else:
-        within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
-        share = words.confidence(certificate)
-        told = f"{NOISE[noise.name]}, scale {level.scale:.4g}, within ±{within:,} in {share}"
+        told = f"{NOISE[noise.name]}, scale {level.scale:.4g}"
+        if not words.bent(certificate):
+            within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
+            told += f", within ±{within:,} in {words.confidence(certificate)}"
     reach = _reach(contents)[here & ~settled]
-    if certificate.accuracy.source == "measurements" and stated.margin is not None:
-        reach = np.full(reach.size, float(stated.margin))  # of the measurement, not of the count
     return LevelRow(
         level.name,
         level.nodes,
         int(settled[here].sum()),
         told,
         float(errors[here].mean()),
-        (int(reach.min()), int(reach.max())) if reach.size and np.isfinite(reach).all() else None,
+        words.level_margin(certificate, stated.margin, reach),
         stated.required,
         stated.met,
     )

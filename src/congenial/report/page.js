@@ -34,7 +34,7 @@
     const low = data.lower[row], high = data.upper[row], value = data.value[row];
     if (low === null) return "not known";
     if (data.exact[row]) return "exact";
-    return value - low === high - value
+    return !data.bent && value - low === high - value
       ? "\u00b1" + numbers.format(high - value)
       : numbers.format(low) + " to " + numbers.format(high);
   }

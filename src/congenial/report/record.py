@@ -26,8 +26,8 @@ class LevelRow:
     noise : str
     expected : float
         Expected absolute error, averaged over the level, in counts.
-    margin : tuple of int or None
-        Least and largest margin of the others; None where there is none.
+    margin : str
+        How far the others may be off.
     required : float or None
         The largest margin that the plan accepts; None where it names none.
     met : bool or None
@@ -39,7 +39,7 @@ class LevelRow:
     exact: int
     noise: str
     expected: float
-    margin: tuple[int, int] | None
+    margin: str
     required: float | None = None
     met: bool | None = None
 
@@ -81,6 +81,8 @@ class Page:
         Coarse to fine.
     margin_label : str
         Heading of the margins.
+    bent : bool
+        Whether bounds bend the error, so that a count has an interval and no margin.
     rows : tuple of Row
         A parent comes before its children.
     cite : tuple of str
@@ -98,6 +100,7 @@ class Page:
     accuracy: tuple[str, ...]
     levels: tuple[LevelRow, ...]
     margin_label: str
+    bent: bool
     rows: tuple[Row, ...]
     cite: tuple[str, ...]
     reuse: tuple[str, ...]

@@ -63,6 +63,7 @@ def embedded(page: Page) -> str:
         "lower": [row.lower for row in rows],
         "upper": [row.upper for row in rows],
         "exact": [int(row.exact) for row in rows],
+        "bent": int(page.bent),
     }
     return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
 
@@ -110,18 +111,12 @@ def _options(page: Page) -> str:
 
 
 def _level(level: LevelRow, *, asked: bool) -> str:
-    margin = "not known"
-    if level.exact == level.nodes:
-        margin = "exact"
-    elif level.margin is not None:
-        least, most = level.margin
-        margin = f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
     required = "none stated"
     if level.required is not None:
         met = {None: "not known", True: "met", False: "not met"}[level.met]
         required = f"±{level.required:,g}: {met}"
     shown = _number(level.expected)
-    cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, shown, margin, required)
+    cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, shown, level.margin, required)
     number = " class=number"
     kinds = (number, number, "", number, number, number)
     shown_cells = list(zip(kinds, cells, strict=True))[: None if asked else -1]

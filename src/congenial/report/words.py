@@ -4,12 +4,17 @@ from __future__ import annotations
 
 import math
 
+import numpy as np
+import numpy.typing as npt
+
 from congenial.accounting.scope import ALL_RECORDS
 from congenial.certificate import Certificate
 from congenial.fields import on_a_line
 from congenial.intervals import StatedAccuracy, SumInterval
 from congenial.report.expected import draws_for
 from congenial.report.record import Fact
+
+FloatArray = npt.NDArray[np.float64]
 
 PAPERS = (
     'Ruobin Gong and Xiao-Li Meng, "Congenial Differential Privacy under Mandated Disclosure", '
@@ -219,7 +224,36 @@ def confidence(certificate: Certificate) -> str:
 def margin_label(certificate: Certificate) -> str:
     """Return the heading of the margins."""
     average = " on average" if certificate.accuracy.source == "posterior" else ""
-    return f"Margin of error, {confidence(certificate)}{average}"
+    kind = "Interval" if bent(certificate) else "Margin of error"
+    return f"{kind}, {confidence(certificate)}{average}"
+
+
+def bent(certificate: Certificate) -> bool:
+    """Whether bounds bend the error, so that no margin of the noise is one of a released count."""
+    return bool(certificate.plan["invariants"]["nonnegative"])
+
+
+def level_margin(certificate: Certificate, stated: int | None, reach: FloatArray) -> str:
+    """Say how far the counts of a level that are not exact may be off.
+
+    Parameters
+    ----------
+    certificate : Certificate
+    stated : int or None
+        The margin of the level that the certificate states.
+    reach : ndarray of float64
+        How far each true count may be from the released one, in counts; inf where that is unknown.
+    """
+    if not reach.size:
+        return "exact"
+    if not np.isfinite(reach).all():
+        return "not known"
+    if certificate.accuracy.source == "measurements" and stated is not None:
+        return f"±{stated:,} around the measurement"
+    least, most = int(reach.min()), int(reach.max())
+    if bent(certificate):
+        return f"up to {most:,} away" if least == most else f"up to {least:,} to {most:,} away"
+    return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
 
 
 def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
@@ -229,11 +263,12 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
         out = [
             "No margin of error is known for a count that is not exact. "
             + _WHY_NONE[certificate.drawn.method]
-            + f" The table tells how far the noise alone reaches in {share} of the cases."
         ]
+        if not bent(certificate):
+            out.append(f"The table tells how far the noise alone reaches in {share} of the cases.")
     else:
         out = [f"{_WHAT[stated.source]} {_how_often(stated, share)}"]
-    if certificate.plan["invariants"]["nonnegative"]:
+    if bent(certificate):
         near = "Since no count may be below zero, those near zero tend to be too large"
         beside = ", and large ones beside many such too small, for which margins allow in part"
         out.append(f"{near}{beside * (stated.source == 'posterior')}.")
