@@ -24,6 +24,7 @@ from typing import Any, NoReturn
 
 import numpy as np
 from city import SECTIONS, make_city
+from ledgers import in_first_form
 
 import congenial.release as releases
 from congenial import files
@@ -32,6 +33,7 @@ from congenial.conditioning.conditioned import Conditioned
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.files import init_ledger
 from congenial.ledger.records import RESERVED, SPENT, Dataset, Debit
+from congenial.ledger.seals import seal
 from congenial.plan import read_plan
 
 ROWS = Dataset("name:trips", "path:/trips.csv", "trips")
@@ -216,6 +218,7 @@ def twice(*arguments: Any, **options: Any) -> Debit:
 def given_back(path: Path, *arguments: Any, **options: Any) -> Debit:
     with closing(sqlite3.connect(path)) as database, database:
         database.execute("DELETE FROM entries WHERE state = ?", (RESERVED,))
+        seal(path, database)
     return reserve(path, *arguments, **options)
 
 
@@ -239,8 +242,9 @@ def prepared(place: Path) -> Watch:
 
 
 def kill_at_every_step(place: Path) -> list[str]:
-    """Kill the first release of the rows, later ones, and such as replace another."""
+    """Kill the first release, in an older ledger, later ones, and such as replace another."""
     watch = prepared(place)
+    in_first_form(watch.ledger)
     first = kill_steps(watch, "first", 0, until=lambda: bool(watch.entries))
     known = first.index("before congenial.release.reserve")
     later = kill_steps(watch, "later", known)

@@ -38,7 +38,7 @@ def test_a_ledger_is_made_whole_for_its_owner_alone(tmp_path):
 
 def test_a_debit_is_forced_to_the_disk(tmp_path):
     path = make_ledger(tmp_path)
-    with ledger_files.transaction(path, write=True) as database:
+    with ledger_files.transaction(path, write=True) as (database, _):
         assert database.execute("PRAGMA synchronous").fetchone() == (3,)
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
@@ -120,7 +120,7 @@ def spoil_foreign(path):
 
 
 def spoil_version(path):
-    execute(path, "PRAGMA user_version = 2")
+    execute(path, "PRAGMA user_version = 3")
 
 
 def spoil_truncated(path):
@@ -159,7 +159,7 @@ SPOILT = {
     spoil_empty: "is not a ledger",
     spoil_text: "is not a ledger",
     spoil_foreign: "is not a ledger",
-    spoil_version: "version 2 of the format",
+    spoil_version: "version 3 of the format",
     spoil_truncated: "is damaged",
     spoil_pages: "is damaged",
     spoil_table: "is damaged",

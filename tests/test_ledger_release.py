@@ -9,7 +9,7 @@ from contextlib import closing
 import msgspec
 import pytest
 from city import SECTIONS, TRIPS, listing, make_city
-from ledgers import execute, make_ledger
+from ledgers import execute, make_ledger, reseal
 from rows import refusal
 
 import congenial.release
@@ -65,6 +65,55 @@ def test_a_release_is_debited_once_and_says_so(tmp_path, capsys):
     assert cli.run(["release", str(tmp_path / "plan.toml"), "--out", str(tmp_path / "two")]) == 0
     told = capsys.readouterr().out
     assert f"'rows.csv' (dataset {account.fingerprint[:8]}); epsilon 1 and" in told
+
+
+CROSSED = """
+[data]
+source = "rows.csv"
+[hierarchy]
+root = "all"
+levels = {levels}
+domain = "cells.csv"
+names_repeat = true
+[privacy]
+neighbours = "substitute"
+epsilon = 0.5
+ledger = "ledger"
+[invariants]
+publish_exactly = {exact}
+"""
+
+
+def crossed(place, levels, exact):
+    plan = place / "crossed.toml"
+    plan.write_text(CROSSED.format(levels=json.dumps(levels), exact=json.dumps(exact)))
+    return plan
+
+
+def test_releases_that_share_no_neighbours_are_told(tmp_path, capsys):
+    make_ledger(tmp_path)
+    cells = "".join(f"{r},{c}\n" for r in "ab" for c in "xy")
+    for name in ("rows.csv", "cells.csv"):
+        (tmp_path / name).write_text(f"row,column\n{cells}")
+    rows, columns = ["row", "column"], ["column", "row"]
+    told = []
+    for out, levels, exact in (
+        ("rows", rows, ["root", "row"]),
+        ("total", columns, ["root"]),
+        ("rows-again", rows, ["root", "row"]),
+        ("columns", columns, ["root", "column"]),
+    ):
+        plan = crossed(tmp_path, levels, exact)
+        arguments = ["release", str(plan), "--out", str(tmp_path / out), "--json"]
+        assert cli.run(arguments) == 0
+        done = capsys.readouterr()
+        adds_up = json.loads(done.out)["result"]["debit"]["adds_up"]
+        assert ("Warning: The releases of 'rows.csv' publish different" in done.err) != adds_up
+        told.append(adds_up)
+    # rows and columns are never exact in neighbouring datasets: four records move at once
+    assert told == [True, True, True, False]
+    assert cli.run(["ledger", "show", str(tmp_path / "ledger")]) == 0
+    assert "the sum may promise nothing" in capsys.readouterr().out
 
 
 def test_over_budget_nothing_is_drawn_or_written(tmp_path, monkeypatch):
@@ -268,14 +317,20 @@ def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):
     assert (tmp_path / "moved").read_bytes() == before
     # never finished, and counted all the same
     execute(tmp_path / "moved", f"UPDATE entries SET state = '{RESERVED}'")
+    reseal(tmp_path / "moved")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert passed
     assert told.endswith("holds it, unfinished, counted as spent")
     execute(tmp_path / "moved", "UPDATE entries SET epsilon = epsilon / 2")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert not passed
+    assert "is damaged" in told
+    reseal(tmp_path / "moved")
+    passed, told = checked(made.directory, ledger=tmp_path / "moved")
+    assert not passed
     assert f"holds epsilon 0.5 and delta {entry.cost.delta_text} for entry" in told
     execute(tmp_path / "moved", "DELETE FROM entries")
+    reseal(tmp_path / "moved")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert not passed
     assert f"has no entry {entry.entry}" in told

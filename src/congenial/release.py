@@ -18,7 +18,6 @@ import numpy.typing as npt
 
 from congenial import files
 from congenial.accounting.amounts import amount_of
-from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import Margins, margins
 from congenial.certificate import Certificate, Simulation, certify, write_certificate
 from congenial.clashes.check import check_pinned
@@ -26,6 +25,7 @@ from congenial.data import CountedTree, build_tree, count, count_frame
 from congenial.errors import LedgerError, NumericalError, ReleaseError
 from congenial.intervals import intervals, state
 from congenial.ledger.debits import read_ledger, reserve, settle
+from congenial.ledger.fixed import fixed
 from congenial.ledger.records import Debit, dataset_of
 from congenial.measurements import measurement_rows
 from congenial.model import Model, build_model
@@ -133,7 +133,7 @@ def release(
         engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
         check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
         reach = margins(model)
-        debit = _debit(ledger, plan, Path(base), Path(out), model.guarantee)
+        debit = _debit(ledger, model, Path(base), Path(out))
         say("drawing")
         measured = None if model.measuring is None else model.measuring.measure(counts, rng=source)
         if model.measuring is None or measured is None:
@@ -166,18 +166,18 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
     return path
 
 
-def _debit(
-    ledger: Path | None, plan: Plan, base: Path, out: Path, guarantee: Guarantee
-) -> Debit | None:
+def _debit(ledger: Path | None, model: Model, base: Path, out: Path) -> Debit | None:
     """Debit a release; nothing that could fail stands between this and the noise."""
     if ledger is None:
         return None
+    guarantee = model.guarantee
     return reserve(
         ledger,
-        dataset_of(plan, base),
+        dataset_of(model.plan, base),
         release=out.name,
         cost=amount_of(guarantee.epsilon, guarantee.delta),
         neighbours=guarantee.neighbours,
+        fixes=fixed(model),
     )
 
 

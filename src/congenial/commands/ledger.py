@@ -45,6 +45,7 @@ class Dataset:
     spent: dict[str, str]
     reserved: dict[str, str]
     remaining: dict[str, str]
+    adds_up: bool
     entries: tuple[Entry, ...]
 
 
@@ -115,6 +116,7 @@ def _dataset(ledger: Ledger, account: Account) -> Dataset:
         in_decimals(account.total(SPENT)),
         in_decimals(account.total(RESERVED)),
         in_decimals(ledger.budget - account.total()),
+        account.adds_up,
         tuple(
             Entry(e.entry, e.release, e.made, in_decimals(e.cost), e.state) for e in account.entries
         ),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -29,6 +30,7 @@ class Debited:
     cost: dict[str, str]
     remaining: dict[str, str]
     first: bool
+    adds_up: bool
 
 
 @dataclass(frozen=True)
@@ -100,7 +102,7 @@ def command(
         None if made.debit is None else _plain(made.debit),
         made.settled,
     )
-    notes = () if made.settled else (_unsettled(made),)
+    notes = tuple(_notes(made))
     if quiet:
         return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))
     return Answer(result, "\n".join(_summary(made)), notes=notes)
@@ -108,14 +110,23 @@ def command(
 
 def _plain(debit: Debit) -> Debited:
     cost, remaining = in_decimals(debit.cost), in_decimals(debit.remaining)
-    return Debited(debit.entry, debit.dataset, debit.label, cost, remaining, debit.first)
-
-
-def _unsettled(made: Released) -> str:
-    return (
-        "The ledger could not be told that the release is written; the entry "
-        f"{made.debit.entry if made.debit else ''} stays unfinished, which counts as spent."
+    return Debited(
+        debit.entry, debit.dataset, debit.label, cost, remaining, debit.first, debit.adds_up
     )
+
+
+def _notes(made: Released) -> Iterator[str]:
+    from congenial.ledger.records import unlike
+
+    if made.debit is None:
+        return
+    if not made.settled:
+        yield (
+            "The ledger could not be told that the release is written; the entry "
+            f"{made.debit.entry} stays unfinished, which counts as spent."
+        )
+    if not made.debit.adds_up:
+        yield f"Warning: {unlike(made.debit.label)}"
 
 
 def _summary(made: Released) -> list[str]:

@@ -9,19 +9,26 @@ from __future__ import annotations
 
 import hashlib
 import sqlite3
-from dataclasses import dataclass
+from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from congenial.accounting.amounts import NOTHING, Amount
+from congenial.accounting.amounts import Amount
 from congenial.errors import BudgetError, LedgerError
-from congenial.ledger.files import head, transaction
+from congenial.ledger.files import transaction
 from congenial.ledger.records import RESERVED, SHOWN, SPENT, Account, Dataset, Debit, Entry, Ledger
+from congenial.ledger.seals import Held
 from congenial.randomness import secure
 
 
 def reserve(
-    path: str | Path, dataset: Dataset, *, release: str, cost: Amount, neighbours: str
+    path: str | Path,
+    dataset: Dataset,
+    *,
+    release: str,
+    cost: Amount,
+    neighbours: str,
+    fixes: str | None = None,
 ) -> Debit:
     """Debit a release; when this returns, the debit is on disk.
 
@@ -35,6 +42,9 @@ def reserve(
         All that it may spend.
     neighbours : str
         The relation of its guarantee.
+    fixes : str, optional
+        What it publishes exactly, as `congenial.ledger.fixed.fixed` tells; "" for nothing, None
+        where that is not known.
 
     Returns
     -------
@@ -48,24 +58,42 @@ def reserve(
         If the ledger cannot be used.
     """
     path = Path(path)
-    with transaction(path, write=True) as database:
-        found = head(path, database, neighbours=neighbours)
-        account = _account(path, database, found.key, dataset)
-        fingerprint = account.fingerprint
-        remaining = found.budget - account.spent
+    with transaction(path, write=True, neighbours=neighbours) as (database, held):
+        account, first = _account(path, database, held, dataset)
+        remaining = held.budget - account.total()
         if not remaining.covers(cost):
             raise BudgetError(
                 f"the ledger {path} does not cover this release of {dataset.label!r} (dataset "
-                f"{fingerprint[:SHOWN]}): Requested {cost}, Remaining {remaining}, Missing "
+                f"{account.fingerprint[:SHOWN]}): Requested {cost}, Remaining {remaining}, Missing "
                 f"{cost.beyond(remaining)}; ask for less, or release no more of these rows."
             )
-        entry = secure().bits(2).tobytes().hex()
-        database.execute(
-            "INSERT INTO entries (entry, dataset, release, made, epsilon, delta, state) "
-            "VALUES (?, ?, ?, ?, ?, ?, ?)",
-            (entry, account.number, release, _now(), cost.epsilon, cost.delta, RESERVED),
+        entry = Entry(
+            secure().bits(2).tobytes().hex(), _text(release), _now(), cost, RESERVED, fixes
         )
-    return Debit(entry, fingerprint[:SHOWN], dataset.label, cost, remaining - cost, account.first)
+        database.execute(
+            "INSERT INTO entries (dataset, entry, release, made, state, fixes, epsilon, delta, "
+            "seal) SELECT id, ?, ?, ?, ?, ?, ?, ?, '' FROM datasets WHERE fingerprint = ?",
+            (
+                entry.entry,
+                entry.release,
+                entry.made,
+                entry.state,
+                entry.fixes,
+                cost.epsilon,
+                cost.delta,
+                account.fingerprint,
+            ),
+        )
+    account = replace(account, entries=(*account.entries, entry))
+    return Debit(
+        entry.entry,
+        account.fingerprint[:SHOWN],
+        dataset.label,
+        cost,
+        remaining - cost,
+        first,
+        account.adds_up,
+    )
 
 
 def settle(path: str | Path, entry: str) -> None:
@@ -77,8 +105,7 @@ def settle(path: str | Path, entry: str) -> None:
         If the ledger cannot be used, or has no such entry left unfinished.
     """
     path = Path(path)
-    with transaction(path, write=True) as database:
-        head(path, database)
+    with transaction(path, write=True) as (database, _):
         done = database.execute(
             "UPDATE entries SET state = ? WHERE entry = ? AND state = ?", (SPENT, entry, RESERVED)
         )
@@ -102,76 +129,58 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
     LedgerError
         If it is not there, is not a ledger, is damaged, or is for another relation.
     """
-    path = Path(path)
-    with transaction(path, write=False) as database:
-        found = head(path, database, neighbours=neighbours)
-        accounts = tuple(
-            Account(fingerprint, label, _entries(database, number))
-            for number, fingerprint, label in database.execute(
-                "SELECT id, fingerprint, label FROM datasets ORDER BY id"
-            ).fetchall()
+    with transaction(Path(path), write=False, neighbours=neighbours) as (_, held):
+        return Ledger(
+            held.budget, held.neighbours, tuple(_as_account(held, *row) for row in held.datasets)
         )
-    return Ledger(found.budget, found.neighbours, accounts)
 
 
-@dataclass(frozen=True)
-class _Account:
-    number: int
-    fingerprint: str
-    spent: Amount
-    first: bool
-
-
-def _account(path: Path, database: sqlite3.Connection, key: bytes, dataset: Dataset) -> _Account:
+def _account(
+    path: Path, database: sqlite3.Connection, held: Held, dataset: Dataset
+) -> tuple[Account, bool]:
     """Find or open the account that a release is charged to; the transaction undoes it on failure.
 
     A name leads to its account, and so does a place of rows that were once released without a name:
     a name that comes later leads to the same account. A place seen only under names leads nowhere,
     as several named tables may lie there.
 
+    Returns
+    -------
+    account : Account
+    first : bool
+        Whether it is new.
+
     Raises
     ------
     LedgerError
         If name and place lead to different accounts, or a name is missing.
     """
-    one, place = (_fingerprint(key, text) for text in (dataset.identity, dataset.place))
-    led = [_led(database, fingerprint) for fingerprint in (one, place)]
-    numbers = {number for number in led if number is not None}
+    one, place = (_fingerprint(held.key, text) for text in (dataset.identity, dataset.place))
+    numbers = {number for known, number, leads in held.names if leads and known in (one, place)}
     if len(numbers) > 1:
         raise LedgerError(
             f"data.name is {dataset.label!r}, and in the ledger {path} data.source has another "
             "budget than that name; leave data.name out."
         )
-    if dataset.name is None and not numbers and _is_seen(database, place):
+    if dataset.name is None and not numbers and place in [known for known, *_ in held.names]:
         raise LedgerError(
             f"data.name is missing, and the ledger {path} knows the rows of data.source by a name; "
             "give the name that 'congenial ledger show' tells."
         )
-    first = not numbers
-    number = _opened(database, one, dataset.label) if first else numbers.pop()
+    if numbers:
+        [row] = [row for row in held.datasets if row[0] in numbers]
+    else:
+        row = (_opened(database, one, dataset.label), one, _text(dataset.label))
     database.executemany(
         "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
-        [(one, number, 1), (place, number, 0)],
+        [(one, row[0], 1), (place, row[0], 0)],
     )
-    [[shown]] = database.execute("SELECT fingerprint FROM datasets WHERE id = ?", (number,))
-    return _Account(number, shown, _spent(database, number), first)
-
-
-def _led(database: sqlite3.Connection, fingerprint: str) -> int | None:
-    found = database.execute(
-        "SELECT dataset FROM names WHERE fingerprint = ? AND leads = 1", (fingerprint,)
-    ).fetchone()
-    return None if found is None else int(found[0])
-
-
-def _is_seen(database: sqlite3.Connection, fingerprint: str) -> bool:
-    found = database.execute("SELECT 1 FROM names WHERE fingerprint = ?", (fingerprint,))
-    return found.fetchone() is not None
+    return _as_account(held, *row), not numbers
 
 
 def _opened(database: sqlite3.Connection, fingerprint: str, label: str) -> int:
     made = database.execute(
-        "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, label)
+        "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, _text(label))
     )
     return int(made.lastrowid or 0)
 
@@ -181,19 +190,21 @@ def _fingerprint(key: bytes, identity: str) -> str:
     return hashlib.blake2b(text, key=key, digest_size=16, person=b"dataset").hexdigest()
 
 
-def _entries(database: sqlite3.Connection, dataset: int) -> tuple[Entry, ...]:
-    return tuple(
-        Entry(entry, release, made, Amount(epsilon, delta), state)
-        for entry, release, made, epsilon, delta, state in database.execute(
-            "SELECT entry, release, made, epsilon, delta, state FROM entries WHERE dataset = ? "
-            "ORDER BY id",
-            (dataset,),
-        )
+def _as_account(held: Held, number: int, fingerprint: str, label: str) -> Account:
+    return Account(
+        fingerprint,
+        label,
+        tuple(
+            Entry(entry, release, made, Amount(epsilon, delta), state, fixes)
+            for _, entry, dataset, release, made, epsilon, delta, state, fixes, _ in held.entries
+            if dataset == number
+        ),
     )
 
 
-def _spent(database: sqlite3.Connection, dataset: int) -> Amount:
-    return sum((entry.cost for entry in _entries(database, dataset)), NOTHING)
+def _text(name: str) -> str:
+    """Write bytes of a file's name that are no text as escapes, which SQLite can hold."""
+    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _now() -> str:

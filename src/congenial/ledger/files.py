@@ -2,55 +2,33 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import sqlite3
+import stat
 from collections.abc import Iterator
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
 from urllib.parse import quote
 
 from congenial.accounting.amounts import Amount
 from congenial.errors import LedgerError
-from congenial.ledger.records import RESERVED, SPENT
+from congenial.ledger.seals import (
+    APPLICATION,
+    UNSEALED,
+    Held,
+    create,
+    damaged,
+    examine,
+    seal,
+    upgrade,
+)
 from congenial.randomness import secure
 
-# How SQLite is told whose file this is, and in which form.
-APPLICATION: Final = 0x436F6E67
-VERSION: Final = 1
 # Seconds that one process waits for another.
 PATIENCE = 30.0
-_TABLES = f"""
-    CREATE TABLE ledger (
-        one INTEGER PRIMARY KEY CHECK (one = 1),
-        key BLOB NOT NULL CHECK (typeof(key) = 'blob' AND length(key) = 32),
-        neighbours TEXT NOT NULL,
-        epsilon INTEGER NOT NULL CHECK (typeof(epsilon) = 'integer' AND epsilon > 0),
-        delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0)
-    );
-    CREATE TABLE datasets (
-        id INTEGER PRIMARY KEY,
-        fingerprint TEXT NOT NULL UNIQUE CHECK (typeof(fingerprint) = 'text'),
-        label TEXT NOT NULL
-    );
-    CREATE TABLE names (
-        fingerprint TEXT NOT NULL CHECK (typeof(fingerprint) = 'text'),
-        dataset INTEGER NOT NULL REFERENCES datasets (id),
-        leads INTEGER NOT NULL CHECK (leads IN (0, 1)),
-        PRIMARY KEY (fingerprint, dataset)
-    );
-    CREATE TABLE entries (
-        id INTEGER PRIMARY KEY AUTOINCREMENT,
-        entry TEXT NOT NULL UNIQUE,
-        dataset INTEGER NOT NULL REFERENCES datasets (id),
-        release TEXT NOT NULL,
-        made TEXT NOT NULL,
-        epsilon INTEGER NOT NULL CHECK (typeof(epsilon) = 'integer' AND epsilon >= 0),
-        delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0),
-        state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{SPENT}'))
-    );
-"""
+# SQLite reports a lock that fails as one that another holds, or as a failure of the disk.
+_LOCKS = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM)
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: f"is locked by another program for more than {PATIENCE:.0f} seconds; try "
     "again once that has ended",
@@ -62,18 +40,6 @@ _REMEDIES = {
     sqlite3.SQLITE_FULL: "has no room left on its disk; make room",
     sqlite3.SQLITE_IOERR: "cannot be read or written, for its disk failed; see to the disk",
 }
-_DAMAGED = (
-    "is damaged; restore a copy, and add up by hand what was released since that copy was made"
-)
-
-
-@dataclass(frozen=True)
-class Head:
-    """What a ledger says of itself."""
-
-    key: bytes = field(repr=False)
-    neighbours: str
-    budget: Amount
 
 
 def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
@@ -122,83 +88,86 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
 def _fill(aside: Path, path: Path, budget: Amount, neighbours: str) -> None:
     with _connected(aside, shown=path) as database:
         database.execute(f"PRAGMA application_id = {APPLICATION}")
-        database.execute(f"PRAGMA user_version = {VERSION}")
-        database.executescript(_TABLES)
+        create(database)
         database.execute(
-            "INSERT INTO ledger VALUES (1, ?, ?, ?, ?)",
+            "INSERT INTO ledger VALUES (1, ?, ?, ?, ?, '')",
             (secure().bits(4).tobytes(), neighbours, budget.epsilon, budget.delta),
         )
+        seal(path, database)
     _force(aside)
 
 
-def head(path: Path, database: sqlite3.Connection, *, neighbours: str | None = None) -> Head:
-    """Check an open ledger and read what it says of itself.
+@contextmanager
+def transaction(
+    path: Path, *, write: bool, neighbours: str | None = None
+) -> Iterator[tuple[sqlite3.Connection, Held]]:
+    """Open and check a ledger inside one transaction, undone on any failure.
 
     Parameters
     ----------
     path : Path
-    database : sqlite3.Connection
+    write : bool
+        Whether something is changed, which is sealed at the end.
     neighbours : str, optional
         The relation that the ledger must be for.
 
     Raises
     ------
     LedgerError
-        If it is no ledger, one of another version, broken in its pages or rows, or for another
-        relation.
+        If it cannot be used, is damaged, or is for another relation.
     """
-    [[application]] = database.execute("PRAGMA application_id")
-    [[version]] = database.execute("PRAGMA user_version")
-    if application != APPLICATION:
-        raise LedgerError(f"{path} {_REMEDIES[sqlite3.SQLITE_NOTADB]}.")
-    if version != VERSION:
-        raise LedgerError(
-            f"the ledger {path} has version {version} of the format and this congenial writes "
-            f"version {VERSION}; use the congenial that made it."
-        )
-    # pages, and the conditions on every column
-    found = None
-    if database.execute("PRAGMA quick_check(1)").fetchall() == [("ok",)]:
-        found = database.execute("SELECT key, neighbours, epsilon, delta FROM ledger").fetchone()
-    if found is None:
-        raise LedgerError(f"the ledger {path} {_DAMAGED}.")
-    key, relation, *units = found
-    if neighbours not in (None, relation):
-        raise LedgerError(
-            f"the ledger {path} is for the neighbours {relation!r} and the plan says "
-            f"{neighbours!r}, whose guarantees do not add up; name another ledger in "
-            "privacy.ledger."
-        )
-    return Head(key, relation, Amount(*units))
+    _check_place(path)
+    with _connected(path, shown=path) as database:
+        database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
+        try:
+            held = examine(path, database)
+            if neighbours not in (None, held.neighbours):
+                raise LedgerError(
+                    f"the ledger {path} is for the neighbours {held.neighbours!r} and the plan "
+                    f"says {neighbours!r}, whose guarantees do not add up; name another ledger in "
+                    "privacy.ledger."
+                )
+            if write and held.version == UNSEALED:
+                upgrade(database, held)
+            yield database, held
+            if write:
+                seal(path, database)
+            database.execute("COMMIT")
+        finally:
+            if database.in_transaction:
+                with suppress(sqlite3.Error):
+                    database.execute("ROLLBACK")
 
 
-@contextmanager
-def transaction(path: Path, *, write: bool) -> Iterator[sqlite3.Connection]:
-    """Open a ledger inside one transaction, undone on any failure."""
+def _check_place(path: Path) -> None:
+    """Refuse what is no file, or a file with several names.
+
+    Raises
+    ------
+    LedgerError
+    """
     try:
-        found = path.is_file()
-        there = found or os.path.lexists(path)
+        there = os.path.lexists(path)
+        found = path.stat() if path.exists() else None
     except ValueError:
-        found = there = False
+        there, found = False, None
     except OSError as error:
         reason = (error.strerror or "unreadable").lower()
         raise LedgerError(f"the ledger {path} cannot be read ({reason}); grant access.") from None
-    if not found:
+    if found is None or not stat.S_ISREG(found.st_mode):
         raise LedgerError(
             f"the ledger {path} is not a file; give the path of one."
             if there
             else f"there is no ledger {str(path)!r}; make it with 'congenial ledger init', or "
             "correct privacy.ledger, which starts from the plan's directory."
         )
-    with _connected(path, shown=path) as database:
-        database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
-        try:
-            yield database
-            database.execute("COMMIT")
-        finally:
-            if database.in_transaction:
-                with suppress(sqlite3.Error):
-                    database.execute("ROLLBACK")
+    if found.st_nlink > 1:
+        # SQLite's journal stands beside one name: who opens another one does not see it
+        raise LedgerError(
+            f"the ledger {path} has {found.st_nlink} names (hard links), and a debit made under "
+            f"one could be lost under another; keep one, as told by 'find DIRECTORY -samefile "
+            f"{path}', and make other paths symbolic links."
+        )
 
 
 @contextmanager
@@ -221,8 +190,47 @@ def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
             yield database
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
-        told = _REMEDIES.get(code, _DAMAGED)
-        raise LedgerError(f"the ledger {shown} {told}.") from None
+        failed = _lock_failure(path.parent) if code in _LOCKS else None
+        told = _REMEDIES.get(code) if failed is None else _without_locks(failed)
+        raise (
+            damaged(shown) if told is None else LedgerError(f"the ledger {shown} {told}.")
+        ) from None
+    except UnicodeDecodeError:
+        # SQLite's own error text, where the file holds bytes that are no text
+        raise damaged(shown) from None
+
+
+def _without_locks(failed: str) -> str:
+    return (
+        f"is in a directory where locks fail ({failed}), and without them two releases at once "
+        "could spend more than its budget; turn the file system's locks on (for NFS, its lock "
+        "service), or move the ledger to a disk that has them"
+    )
+
+
+def _lock_failure(directory: Path) -> str | None:
+    """Try a lock on a file of its own; return what the system says where locks do not work.
+
+    On the ledger itself, closing the file would drop the locks that other threads hold.
+    """
+    try:
+        import fcntl
+    except ImportError:  # another system, with locks of another kind
+        return None
+    place = directory / f".{secure().bits(1).tobytes().hex()}.lock"
+    try:
+        handle = os.open(place, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600)
+    except OSError:
+        return None
+    try:
+        place.unlink()
+        fcntl.lockf(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except OSError as error:
+        name = errno.errorcode.get(error.errno or 0, "no reason given")
+        return f"{name}: {(error.strerror or 'unknown').lower()}"
+    finally:
+        os.close(handle)
+    return None
 
 
 def _force(path: Path) -> None:

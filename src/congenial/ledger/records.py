@@ -57,6 +57,8 @@ class Debit:
         Left of the dataset's budget after it.
     first : bool
         Whether the dataset was new to the ledger.
+    adds_up : bool
+        `Account.adds_up`, this release included.
     """
 
     entry: str
@@ -65,17 +67,31 @@ class Debit:
     cost: Amount
     remaining: Amount
     first: bool
+    adds_up: bool
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a ledger; `state` is "reserved" or "spent", and both count."""
+    """A line of a ledger.
+
+    Attributes
+    ----------
+    entry, release : str
+    made : str
+        What the machine's clock said; nothing depends on it.
+    cost : Amount
+    state : str
+        "reserved" or "spent"; both count.
+    fixes : str or None
+        What it publishes exactly, as a hash; "" for nothing, None where that is not known.
+    """
 
     entry: str
     release: str
     made: str
     cost: Amount
     state: str
+    fixes: str | None
 
 
 @dataclass(frozen=True)
@@ -89,6 +105,21 @@ class Account:
     def total(self, state: str | None = None) -> Amount:
         """Sum of the entries in one state, or of all."""
         return sum((e.cost for e in self.entries if state in (None, e.state)), NOTHING)
+
+    @property
+    def adds_up(self) -> bool:
+        """Whether the entries are known to share neighbouring datasets, as their sum requires.
+
+        They do where one of them fixes all that the others do: all that fix anything fix the same.
+        """
+        fixed = {entry.fixes for entry in self.entries}
+        return len(self.entries) < 2 or (None not in fixed and len(fixed - {""}) < 2)
+
+    @property
+    def clock_jumped(self) -> bool:
+        """Whether the times of the entries do not ascend as the entries do."""
+        times = [entry.made for entry in self.entries]
+        return times != sorted(times)
 
 
 @dataclass(frozen=True)
@@ -136,6 +167,16 @@ def _folded(text: str) -> str:
     return unicodedata.normalize("NFC", unicodedata.normalize("NFC", text).casefold())
 
 
+def unlike(label: str) -> str:
+    """Say that the sum of a dataset's releases may promise nothing."""
+    return (
+        f"The releases of {label!r} publish different counts exactly, or an older version debited "
+        "some. It is not known whether any neighbouring datasets agree on all of these counts, so "
+        "the sum may promise nothing. Publish the same counts exactly in every release of these "
+        "rows."
+    )
+
+
 def as_text(ledger: Ledger) -> str:
     """Write a ledger for people to read; it holds no count of any row."""
     lines = [
@@ -170,4 +211,8 @@ def as_text(ledger: Ledger) -> str:
             "  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
             for row in rows
         ]
+        if not account.adds_up:
+            lines.append(f"  {unlike(account.label)}")
+        if account.clock_jumped:
+            lines.append("  The clock went back; entries stand in the order of their debits.")
     return "\n".join(lines)

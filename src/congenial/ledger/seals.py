@@ -1,0 +1,254 @@
+"""What a ledger's file may hold, and the keyed hashes that show damage and edits.
+
+Every entry has a hash of its row and of the entry's hash before it. The head has one of all else
+that the file holds, and of the last entry's. The key is the ledger's own. So the hashes guard
+against damage and clumsy edits, and not against the curator, who holds the key.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sqlite3
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from congenial.accounting.amounts import Amount
+from congenial.errors import LedgerError
+from congenial.ledger.records import RESERVED, SPENT
+
+Row = tuple[Any, ...]
+# How SQLite is told whose file this is, and in which form. The form before had no hashes.
+APPLICATION: Final = 0x436F6E67
+VERSION: Final = 2
+UNSEALED: Final = 1
+_COLUMNS = {
+    "ledger": """
+        one INTEGER PRIMARY KEY CHECK (one = 1),
+        key BLOB NOT NULL CHECK (typeof(key) = 'blob' AND length(key) = 32),
+        neighbours TEXT NOT NULL,
+        epsilon INTEGER NOT NULL CHECK (typeof(epsilon) = 'integer' AND epsilon > 0),
+        delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0)""",
+    "datasets": """
+        id INTEGER PRIMARY KEY,
+        fingerprint TEXT NOT NULL UNIQUE CHECK (typeof(fingerprint) = 'text'),
+        label TEXT NOT NULL""",
+    "names": """
+        fingerprint TEXT NOT NULL CHECK (typeof(fingerprint) = 'text'),
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        leads INTEGER NOT NULL CHECK (leads IN (0, 1)),
+        PRIMARY KEY (fingerprint, dataset)""",
+    "entries": f"""
+        id INTEGER PRIMARY KEY AUTOINCREMENT,
+        entry TEXT NOT NULL UNIQUE,
+        dataset INTEGER NOT NULL REFERENCES datasets (id),
+        release TEXT NOT NULL,
+        made TEXT NOT NULL,
+        epsilon INTEGER NOT NULL CHECK (typeof(epsilon) = 'integer' AND epsilon >= 0),
+        delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0),
+        state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{SPENT}'))""",
+}
+# Columns that the unsealed form lacks.
+_ADDED = {
+    "ledger": ",\n        seal TEXT NOT NULL",
+    "entries": ",\n        fixes TEXT,\n        seal TEXT NOT NULL",
+}
+_BLANK: dict[str, Row] = {"ledger": ("",), "entries": (None, "")}
+# A letter a column: integer, text, bytes, or text that may be missing.
+_KINDS = {"ledger": "ibtiit", "datasets": "itt", "names": "tii", "entries": "itittiitnt"}
+_TYPES = {"i": (int,), "t": (str,), "b": (bytes,), "n": (str, type(None))}
+_INDEXED = ("datasets", "names", "entries")
+_SEQUENCE = "CREATE TABLE sqlite_sequence(name,seq)"
+
+
+@dataclass(frozen=True)
+class Held:
+    """All rows of a ledger's file, in the order of their numbers or names.
+
+    Attributes
+    ----------
+    version : int
+        Of the file's form.
+    head : tuple
+        Key, neighbours, epsilon, delta and hash.
+    entries : list of tuple
+        Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
+    datasets, names : list of tuple
+    sequence : list of tuple
+        The number that SQLite gave out last.
+    """
+
+    version: int
+    head: Row = field(repr=False)
+    datasets: list[Row]
+    names: list[Row]
+    entries: list[Row]
+    sequence: list[Row]
+
+    @property
+    def key(self) -> bytes:
+        """What all hashes are keyed with."""
+        return bytes(self.head[0])
+
+    @property
+    def neighbours(self) -> str:
+        """The relation that all its guarantees speak of."""
+        return str(self.head[1])
+
+    @property
+    def budget(self) -> Amount:
+        """What all releases of one dataset may cost together."""
+        return Amount(self.head[2], self.head[3])
+
+
+def damaged(path: Path, how: str = "") -> LedgerError:
+    """Say that a ledger is damaged, and how where that is known."""
+    return LedgerError(
+        f"the ledger {path} is damaged{how and f' ({how})'}; restore a copy, and add up by hand "
+        "what was released since that copy was made."
+    )
+
+
+def create(database: sqlite3.Connection) -> None:
+    """Make the tables of an empty ledger."""
+    for sql in _tables(VERSION).values():
+        database.execute(sql)
+    database.execute(f"PRAGMA user_version = {VERSION}")
+
+
+def examine(path: Path, database: sqlite3.Connection) -> Held:
+    """Read everything that a ledger holds, and check all of it.
+
+    Raises
+    ------
+    LedgerError
+        If it is no ledger, has another version, or its pages, tables, rows or hashes are wrong.
+    """
+    [[application]] = database.execute("PRAGMA application_id")
+    [[version]] = database.execute("PRAGMA user_version")
+    if application != APPLICATION:
+        raise LedgerError(
+            f"{path} is not a ledger; give the path of one that 'congenial ledger init' made."
+        )
+    if version not in (UNSEALED, VERSION):
+        raise LedgerError(
+            f"the ledger {path} has version {version} of the format and this congenial writes "
+            f"version {VERSION}; use the congenial that made it."
+        )
+    strange = _schema(database) ^ _expected(version)
+    if strange:
+        # a trigger could delete an entry, and a view could stand in for a table
+        kind, name, *_ = min(strange, key=repr)
+        raise damaged(path, f"its {kind} {name!r} is not as a ledger has it")
+    # pages, indexes, the conditions on every column, and references from one table to another
+    if database.execute("PRAGMA integrity_check(1)").fetchall() != [("ok",)]:
+        raise damaged(path)
+    if database.execute("PRAGMA foreign_key_check").fetchall():
+        raise damaged(path, "an entry refers to no dataset")
+    held = _read(path, database, version)
+    if version == VERSION:
+        _check_seals(path, held)
+    return held
+
+
+def upgrade(database: sqlite3.Connection, held: Held) -> None:
+    """Give a ledger of the unsealed form its new columns; `seal` fills in the hashes."""
+    for table in reversed(_COLUMNS):
+        database.execute(f"DROP TABLE {table}")
+    create(database)
+    rows = {
+        "ledger": [(1, *held.head)],
+        "datasets": held.datasets,
+        "names": held.names,
+        "entries": held.entries,
+    }
+    for table, each in rows.items():
+        places = ", ".join("?" * len(_KINDS[table]))
+        database.executemany(f"INSERT INTO {table} VALUES ({places})", each)  # noqa: S608 -- our own names
+
+
+def seal(path: Path, database: sqlite3.Connection) -> None:
+    """Write the hashes of what a ledger now holds; the last step of every change."""
+    held = _read(path, database, VERSION)
+    seals = _entry_seals(held)
+    for row, right in zip(held.entries, seals, strict=True):
+        if row[-1] != right:
+            database.execute("UPDATE entries SET seal = ? WHERE id = ?", (right, row[0]))
+    database.execute("UPDATE ledger SET seal = ?", (_head_seal(held, seals),))
+
+
+def _tables(version: int) -> dict[str, str]:
+    added = _ADDED if version == VERSION else {}
+    return {
+        name: f"CREATE TABLE {name} ({columns}{added.get(name, '')}\n    )"
+        for name, columns in _COLUMNS.items()
+    }
+
+
+def _expected(version: int) -> set[Row]:
+    tables = {("table", name, name, _spaced(sql)) for name, sql in _tables(version).items()}
+    indexes = {("index", f"sqlite_autoindex_{name}_1", name, None) for name in _INDEXED}
+    return tables | indexes | {("table", "sqlite_sequence", "sqlite_sequence", _SEQUENCE)}
+
+
+def _schema(database: sqlite3.Connection) -> set[Row]:
+    found = database.execute("SELECT type, name, tbl_name, sql FROM sqlite_master").fetchall()
+    return {(*row, sql if sql is None else _spaced(str(sql))) for *row, sql in found}
+
+
+def _spaced(sql: str) -> str:
+    return " ".join(sql.split())
+
+
+def _read(path: Path, database: sqlite3.Connection, version: int) -> Held:
+    tables: dict[str, list[Row]] = {}
+    for table, kinds in _KINDS.items():
+        # numbers and random names decide the order, and no clock
+        order = "fingerprint, dataset" if table == "names" else "1"
+        rows = database.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()  # noqa: S608 -- our own names
+        if version == UNSEALED:
+            rows = [(*row, *_BLANK.get(table, ())) for row in rows]
+        for row in rows:
+            if [value for value, kind in zip(row, kinds, strict=True) if not _fits(value, kind)]:
+                raise damaged(path, f"a row of its table {table!r} holds what is no value")
+        tables[table] = rows
+    if len(tables["ledger"]) != 1:
+        raise damaged(path, "its budget is missing")
+    sequence = database.execute("SELECT name, seq FROM sqlite_sequence ORDER BY 1").fetchall()
+    [[_, *head]] = tables.pop("ledger")
+    return Held(version, tuple(head), sequence=sequence, **tables)
+
+
+def _fits(value: object, kind: str) -> bool:
+    return isinstance(value, _TYPES[kind])
+
+
+def _check_seals(path: Path, held: Held) -> None:
+    right = _entry_seals(held)
+    for number, (row, hashed) in enumerate(zip(held.entries, right, strict=True), 1):
+        if row[-1] != hashed:
+            raise damaged(path, f"entry {number} of {len(right)} or one before it was changed")
+    if held.head[-1] != _head_seal(held, right):
+        raise damaged(path, "its budget, its datasets or its newest entries were changed")
+
+
+def _entry_seals(held: Held) -> list[str]:
+    """Hash every entry with the hash before it; its state, which changes, is in the head's."""
+    seals: list[str] = []
+    for *row, _state, fixes, _seal in held.entries:
+        before = seals[-1] if seals else ""
+        seals.append(_hashed(held.key, b"entry", [before, *row, fixes]))
+    return seals
+
+
+def _head_seal(held: Held, seals: list[str]) -> str:
+    states = [state for *_, state, _fixes, _seal in held.entries]
+    rest = [VERSION, held.head[1:-1], held.datasets, held.names, states, seals[-1:], held.sequence]
+    return _hashed(held.key, b"head", rest)
+
+
+def _hashed(key: bytes, person: bytes, values: list[Any]) -> str:
+    # JSON in ASCII is the same whatever Python writes it
+    text = json.dumps(values).encode("ascii")
+    return hashlib.blake2b(text, key=key, digest_size=16, person=person).hexdigest()
