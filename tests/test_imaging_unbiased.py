@@ -178,7 +178,7 @@ def test_a_family_makes_up_for_what_its_parent_misses():
     assert tree.is_consistent(steps) and steps[0] == 1000 * STEPS and steps[1] == 999 * STEPS
     np.testing.assert_allclose(steps[2:] / STEPS, [0.5 + 2e-7, 0.5 - 2e-7], atol=1e-9)
     with pytest.raises(ArgumentError, match="does not add up"):
-        cg.round_unbiased([1000.5, 1000.0, 0.5 + 2e-6, 0.0], tree)
+        cg.round_unbiased([1000.5, 1000.0, 0.5 + 2e-3, 0.0], tree)
 
 
 @pytest.mark.parametrize(

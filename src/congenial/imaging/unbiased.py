@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.imaging.active_set import levels
-from congenial.imaging.problem import LARGEST, TOLERANCE, IntArray, checked_values, link
+from congenial.imaging.problem import LARGEST, IntArray, checked_values, link
 from congenial.kernels.dependent import DONE, round_down, to_grid
 from congenial.randomness import Randomness, resolve
 from congenial.requirements import named
@@ -16,6 +16,9 @@ from congenial.workload import Workload
 
 # Values this near to a whole number count as whole, in steps of 2^-32.
 _SNAP = 2**4
+# What a sum may miss, relative to the largest value: a projection misses it by the rounding errors
+# of its measurements, which may be far larger than what it returns, and the mean by as much.
+_MISSED = 1e-6
 
 
 def round_unbiased(
@@ -43,7 +46,7 @@ def round_unbiased(
     Raises
     ------
     ArgumentError
-        If `z` has the wrong shape, does not add up to 1e-9 of its largest number, an entry is not
+        If `z` has the wrong shape, does not add up to 1e-6 of its largest number, an entry is not
         finite or beyond 2^53, or the integers next to its values do not reach its sums.
     NumericalError
         If the numbers are too far apart for double precision.
@@ -89,7 +92,7 @@ def round_unbiased(
     source = resolve(rng)
     laid = levels(link(found, n))
     whole, part = np.empty(n), np.empty(n, dtype=np.int64)
-    slack = TOLERANCE * max(1.0, float(np.abs(values).max()))
+    slack = _MISSED * max(1.0, float(np.abs(values).max()))
     wrong = to_grid(laid.rows, laid.placed(values), _SNAP, slack, whole, part)
     if wrong >= 0:
         node = int(laid.order[wrong]) if laid.order.size else wrong

@@ -159,7 +159,8 @@ def summarise(p, lo, alpha, out):
 
     The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
     one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
-    1 - alpha at least. Returns the sum of the weights.
+    1 - alpha at least, and more than that by `TIE`; the median has half of it below, up to `TIE`.
+    Returns the sum of the weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -168,7 +169,7 @@ def summarise(p, lo, alpha, out):
     mean = first / total
     out[MEAN], out[VARIANCE] = lo + mean, _squares(p, mean) / total
     need = (1.0 - alpha) * total
-    enough = need - TIE * total
+    enough, half = need - TIE * total, (0.5 - TIE) * total
     # each interval ends as soon as it has enough
     below = inside = 0.0
     begin, median = 0, -1
@@ -176,7 +177,7 @@ def summarise(p, lo, alpha, out):
     for i in range(p.size):
         below += p[i]
         inside += p[i]
-        if median < 0 and 2.0 * below >= total:
+        if median < 0 and below >= half:
             median = i
         if not inside >= enough:
             continue
@@ -198,7 +199,7 @@ def summarise(p, lo, alpha, out):
             inside += p[zero + r]
         if r > 0 and 0 <= zero - r < p.size:
             inside += p[zero - r]
-        if inside >= need:
+        if inside >= need + TIE * total:
             reach = r
             break
     out[REACH] = reach

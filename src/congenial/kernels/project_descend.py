@@ -227,10 +227,11 @@ def _families(
                 return False
         elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
             # a place that ends near zero carries the rounding errors of where it began
-            size = 0.0
+            size = abs(whole)
             for c in range(first[k], first[k + 1]):
-                size = max(size, abs(y[c]), abs(out[c]))
-            if not abs(put - whole) <= 1e-9 * size:
+                size += abs(y[c]) + abs(out[c])
+            # each is moved and added up in a few sums of `count`, in any order, fused or not
+            if not abs(put - whole) <= (count + 4.0) * 2.0**-50 * size:
                 return False
     return True
 
@@ -265,8 +266,8 @@ def descend(
     -------
     int
         DONE; CLASH where a root's fixed value is out of reach; INEXACT where a family does not add
-        up, to 1e-9 of its largest number, measured or filled in, and exactly for integers;
-        TOO_LARGE.
+        up: to 1e-9 of the sum or what rounding leaves of its measurements, and exactly for
+        integers; TOO_LARGE.
     """
     first, at = rows[0], rows[3]
     n = values.size

@@ -109,14 +109,14 @@ def _prices(
     rows: np.ndarray,
     inner: np.ndarray,
     held: np.ndarray,
-    size: float,
     state: np.ndarray,
-) -> bool:
+) -> float:
     """Set the price and the value of each parent, given what is at a bound (Hay et al. 2010).
 
     The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value
-    z is ``stiff / 2 * (z - mean)**2``. False where what is held does not add up.
+    z is ``stiff / 2 * (z - mean)**2``. Returns the most by which what is held does not add up.
     """
+    apart = 0.0
     for k in range(rows.shape[1] - 2, -1, -1):
         base, rate = state[OFFSET, k], state[SLOPE, k]
         for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
@@ -143,12 +143,29 @@ def _prices(
             state[PRICE, k] = (state[VALUE, k] - state[START, k]) / state[GROW, k]
         elif held[k] == FREE:
             state[PRICE, k] = state[OUTER, k] - inner[WEIGHT, k] * (state[VALUE, k] - state[OWN, k])
-        elif abs(state[VALUE, k] - state[START, k]) > 1e-12 * size:
-            return False
+        else:
+            apart = max(apart, abs(state[VALUE, k] - state[START, k]))
         for j in range(rows[BELOW, k], rows[BELOW, k + 1]):
             state[VALUE, j] = state[MEAN, j] + state[PRICE, k] / state[STIFF, j]
             state[OUTER, j] = state[PRICE, k]
-    return True
+    return apart
+
+
+@njit(inner=True)
+def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarray) -> float:
+    """Most that the leaves of a family move, all together.
+
+    Their sum is rounded once for each of them at most, in whatever order, and they can move far
+    without their parent.
+    """
+    most = 0.0
+    for k in range(rows.shape[1] - 1):
+        moved = 0.0
+        for c in range(rows[FIRST, k], rows[SPLIT, k]):
+            move = max(state[PRICE, k] * leaf[GIVE, c], leaf[LO, c] - y[c])
+            moved += abs(min(move, leaf[HI, c] - y[c]))
+        most = max(most, moved)
+    return most
 
 
 @njit(inner=True)
@@ -257,8 +274,8 @@ def solve(
     Returns
     -------
     float
-        Residual of the conditions of optimality relative to the largest number; infinite where
-        none was reached, and `out` is not filled then.
+        Residual of the conditions of optimality relative to the largest number, or to how far the
+        leaves of a family move; infinite where none was reached, and `out` is not filled then.
     """
     n, m = values.size, inner.shape[1]
     y = values
@@ -284,8 +301,11 @@ def solve(
         return np.inf
     off = np.inf
     for _ in range(limit):
-        if not _prices(rows, inner, held, size, state):
-            return np.inf
+        apart = _prices(rows, inner, held, state)
+        if apart > 1e-12 * size:
+            size = max(size, _farthest(rows, y, leaf, state))
+            if apart > 1e-12 * size:
+                return np.inf
         changed = bounded and _hold(inner, held, state)
         same, off = True, 0.0
         for k in range(m):
@@ -304,7 +324,9 @@ def solve(
             break
     off = max(off, _residual(inner, held, state))
     if not off <= 1e-9 * size:
-        return np.inf
+        size = max(size, _farthest(rows, y, leaf, state))
+        if not off <= 1e-9 * size:
+            return np.inf
     if out.shape[0] > 1:
         _apart(rows, leaf, y, state, out[0], out[1])
         return off / size
