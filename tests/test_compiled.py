@@ -23,7 +23,7 @@ def test_nothing_is_missing_afterwards(method):
 
 
 def test_an_empty_cache_misses_everything(tmp_path, monkeypatch):
-    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
     assert compiled.is_missing("conditioning")
     assert compiled.is_missing("imaging")
 

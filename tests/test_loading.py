@@ -2,9 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
 import pytest
 from city import make_city
 
+import congenial
 from congenial import compiled, files
 from congenial.cli import run
 from congenial.plan import read_plan
@@ -66,3 +73,76 @@ def test_nobody_waits_for_compiling_to_be_told_of_a_missing_file(
     assert NOTICE not in told
     assert compiled_for == []
     assert not (tmp_path / "out").exists()
+
+
+@pytest.fixture
+def read_only(tmp_path):
+    """A copy of the package that kernels cannot be kept in, even by root."""
+    package = Path(congenial.__file__).parent
+    skip = shutil.ignore_patterns("__pycache__")
+    shutil.copytree(package, tmp_path / "site" / "congenial", ignore=skip)
+    (tmp_path / "site" / "congenial" / "kernels" / "__pycache__").touch()
+    return tmp_path / "site"
+
+
+ADDS_UP = """
+import importlib, pkgutil
+import numpy as np
+import congenial.kernels
+from congenial import compiled
+from congenial.commands import loading
+from congenial.kernels.trees import add_up
+
+for module in pkgutil.iter_modules(congenial.kernels.__path__):
+    importlib.import_module("congenial.kernels." + module.name)
+total = np.array([0, 1, 2])
+add_up(np.array([-1, 0, 0]), np.zeros(0, np.int64), total)
+print(total[0], compiled.cache_directory(), compiled.is_missing("conditioning"))
+compiled.compile_kernels = lambda method: print("compiles all")
+loading.compile_once("conditioning", quiet=False)
+"""
+
+
+def run_there(site, **env):
+    """Run `ADDS_UP` with that package, no bytecode written; return the lines of both outputs."""
+    kept = {k: v for k, v in os.environ.items() if k not in {"NUMBA_CACHE_DIR", "XDG_CACHE_HOME"}}
+    done = subprocess.run(
+        [sys.executable, "-B", "-c", ADDS_UP],
+        capture_output=True,
+        text=True,
+        check=True,
+        env={**kept, "PYTHONPATH": str(site), **env},
+    )
+    return done.stdout.splitlines(), done.stderr.splitlines()
+
+
+def test_kernels_run_where_they_cannot_be_kept(read_only):
+    said, told = run_there(read_only, HOME=os.devnull)
+    assert said == ["3 None True"]
+    assert len(told) == 1
+    assert "cannot be kept" in told[0] and "NUMBA_CACHE_DIR" in told[0]
+
+
+@pytest.mark.parametrize("name", ["HOME", "NUMBA_CACHE_DIR"])
+def test_kernels_kept_elsewhere_are_found_there(name, read_only, tmp_path):
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    env = {"HOME": os.devnull, name: str(elsewhere)}
+    said, told = run_there(read_only, **env)
+    place = Path(said[0].split()[1])
+    assert elsewhere in place.parents
+    assert said == [f"3 {place} True", "compiles all"]
+    assert len(told) == 1 and NOTICE in told[0]
+    kernel = next(place.glob("trees.add_up-*.nbi")).name
+    for listed in {name for share in compiled.SHARES for name, _ in share}:
+        (place / kernel.replace("trees.add_up", listed)).touch()
+    assert run_there(read_only, **env) == ([f"3 {place} False"], [])
+
+
+def test_kernels_of_another_python_are_missing(read_only, tmp_path):
+    env = {"HOME": os.devnull, "NUMBA_CACHE_DIR": str(tmp_path)}
+    said, _ = run_there(read_only, **env)
+    place = Path(said[0].split()[1])
+    for listed in {name for share in compiled.SHARES for name, _ in share}:
+        (place / f"{listed}-1.py399.nbi").touch()
+    assert run_there(read_only, **env) == (said, [f"{NOTICE}; this takes up to a minute."])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import gc
 import importlib
-import os
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -23,6 +22,7 @@ from congenial.inference.intervals import error_margins
 from congenial.inference.inversion import inverted_intervals
 from congenial.inference.posterior import posterior
 from congenial.invariants import bounds, consistent, exactly, nonnegative
+from congenial.kernels.trees import add_up
 from congenial.mechanisms.additive import Additive
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
@@ -93,15 +93,29 @@ SHARES = (
 )
 
 
+def cache_directory() -> Path | None:
+    """Where numba keeps compiled kernels; None where it finds no directory to write to.
+
+    That is `NUMBA_CACHE_DIR`, else the package's own directory, else the user's.
+    """
+    place = getattr(add_up, "stats", None)
+    return None if place is None or place.cache_path is None else Path(place.cache_path)
+
+
 def is_missing(method: Method) -> bool:
     """Whether a kernel that plans of a method use has nothing in the cache of compiled code."""
-    kernels = Path(__file__).parent / "kernels"
-    place = os.environ.get("NUMBA_CACHE_DIR")
-    cache = kernels / "__pycache__" if place is None else Path(place)
-    there = {path.name.split("-")[0] for path in cache.rglob("*.nbi")}
+    if numba.config.DISABLE_JIT:
+        return False
+    cache = cache_directory()
+    own_python = f".py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}.nbi"
+    there = {
+        path.name.split("-")[0]
+        for path in (() if cache is None else cache.glob("*.nbi"))
+        if path.name.endswith(own_python)
+    }
     if method == "conditioning":
         return not {name for share in SHARES for name, _ in share} <= there
-    own = {path.stem for path in kernels.glob("project_*.py")}
+    own = {path.stem for path in (Path(__file__).parent / "kernels").glob("project_*.py")}
     return not own <= {name.split(".")[0] for name in there}
 
 

@@ -10,6 +10,13 @@ from typing import Literal
 
 import click
 
+_ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
+_EVERY_TIME = (
+    "Compiling kernels, up to a minute for every command: they cannot be kept, since neither the "
+    "package's directory nor a home directory can be written to. Set NUMBA_CACHE_DIR to a "
+    "directory that can be."
+)
+
 
 @contextmanager
 def undisturbed() -> Iterator[None]:
@@ -29,15 +36,19 @@ def undisturbed() -> Iterator[None]:
 
 
 def compile_once(method: str, *, quiet: bool) -> None:
-    """Compile all kernels where this machine has not done so yet, and say so: it takes a while."""
+    """Compile all kernels where this machine has not done so yet, and say so: it takes a while.
+
+    Where they cannot be kept, each is compiled when it is first called.
+    """
     with undisturbed():
-        from congenial.compiled import compile_kernels, is_missing
+        from congenial.compiled import cache_directory, compile_kernels, is_missing
     own: Literal["conditioning", "imaging"] = (
         "conditioning" if method == "conditioning" else "imaging"
     )
     if not is_missing(own):
         return
+    kept = cache_directory() is not None
     if not quiet:
-        notice = "Compiling kernels for this machine, once; this takes up to a minute."
-        click.echo(notice, err=True)
-    compile_kernels(own)
+        click.echo(_ONCE if kept else _EVERY_TIME, err=True)
+    if kept:
+        compile_kernels(own)

@@ -20,7 +20,8 @@ def njit(
 ) -> Callable[..., Any]:
     """Return the decorator of a kernel; `inner` where only kernels call it.
 
-    Compiled kernels are kept on disk, but for inner ones, which are within those that call them.
+    Compiled kernels are kept on disk, but for inner ones, which are within those that call them;
+    none is where numba finds no directory that it may write to.
 
     Every kernel is optimised with all that it calls, and once more within each that calls it. So
     one that is called at a single place and itself calls large ones has ``inline="always"``.
@@ -31,13 +32,20 @@ def njit(
     is fastest, several entries at a time. What numba adds of its own is compiled anew for
     kernels of other options, of which there are few therefore.
     """
-    return numba.njit(
-        cache=not inner,
-        nogil=True,
-        inline=inline,
-        error_model="numpy",
-        fastmath=_LIBERTIES[reordered, fused],
-        no_rewrites=True,
-        no_cfunc_wrapper=True,
-        no_cpython_wrapper=inner,
-    )
+    options = {
+        "nogil": True,
+        "inline": inline,
+        "error_model": "numpy",
+        "fastmath": _LIBERTIES[reordered, fused],
+        "no_rewrites": True,
+        "no_cfunc_wrapper": True,
+        "no_cpython_wrapper": inner,
+    }
+
+    def decorate(kernel: Callable[..., Any]) -> Any:
+        try:
+            return numba.njit(cache=not inner, **options)(kernel)
+        except RuntimeError:  # site-packages and the home directory are both read-only
+            return numba.njit(**options)(kernel)
+
+    return decorate

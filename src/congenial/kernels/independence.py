@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from numba import njit
+from congenial.kernels.compiling import njit
 
 
-@njit(cache=True)
+@njit()
 def scan(log_weights, log_uniforms, current, at):
     """Run one chain a row over its proposals.
 
@@ -25,7 +25,7 @@ def scan(log_weights, log_uniforms, current, at):
         current[r] = here
 
 
-@njit(cache=True)
+@njit()
 def couple(log_weights, log_uniforms, chosen):
     """Coupling from the past along one stream of proposals, the latest first.
 

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from congenial.kernels import laws
+from congenial.kernels.compiling import njit
 from congenial.kernels.trees import add_up
 
 
-@njit(cache=True)
+@njit()
 def walk(
     words,
     shape,
@@ -64,7 +64,7 @@ def walk(
     return accepted
 
 
-@njit(cache=True)
+@njit()
 def _log_density(kind, scales, u):
     total = 0.0
     for i in range(u.size):
@@ -73,7 +73,7 @@ def _log_density(kind, scales, u):
     return total
 
 
-@njit(cache=True)
+@njit()
 def _inside(lo, hi, least, matrix, u):
     for i in range(u.size):
         if u[i] < lo[i] or u[i] > hi[i]:
