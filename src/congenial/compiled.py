@@ -85,7 +85,7 @@ SHARES = (
         ("supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8* f8*"),
         ("trees.add_up", "i8*! i8* i8*"),
         ("trees.add_up", "i8*! i8* f8*"),
-        ("trees.adds_up", "i8*! i8* i8*! i8*"),
+        ("trees.add_up_rows", "i8*! i8* i8**! i8* b1*"),
         ("trees.numbers_above", "i8*! i4* i4*"),
         ("trees.mark_implied", "i8*! b1*! b1*! f8*! f8* b1*"),
         ("twins.pair", "i1* i4* i4* i4* i4* i4* i4* b1* i8*"),

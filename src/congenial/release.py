@@ -22,7 +22,7 @@ from congenial.accuracy import Margins, margins
 from congenial.certificate import Certificate, Simulation, certify, write_certificate
 from congenial.clashes.check import check_pinned
 from congenial.data import CountedTree, build_tree, count, count_frame
-from congenial.errors import LedgerError, NumericalError, ReleaseError
+from congenial.errors import LedgerError, ReleaseError
 from congenial.intervals import intervals, state
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.fixed import fixed
@@ -31,6 +31,7 @@ from congenial.measurements import measurement_rows
 from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import Randomness, secure, seeded
+from congenial.requirements import checked_draws
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -140,7 +141,7 @@ def release(
             drawn = engine.sample(counts, rng=source)
         else:
             drawn = model.measuring.apply(measured, source)
-        _recheck(model, drawn, counts)
+        checked_draws(model.need, drawn, counts)
         say("writing")
         simulation = None if simulate is None else Simulation(int(simulate), with_truth)
         certificate = _write(
@@ -231,23 +232,6 @@ def _in_order(counted: CountedTree, tree: Tree) -> IntArray:
             "is still."
         )
     return np.asarray(counted.counts, dtype=np.int64)
-
-
-def _recheck(model: Model, drawn: IntArray, counts: IntArray) -> None:
-    """Hold back a release that breaks an invariant, whatever drew it."""
-    need = model.need
-    ok = (
-        drawn.dtype == np.int64
-        and drawn.shape == (len(model.tree),)
-        and model.tree.is_consistent(drawn)
-        and bool((drawn[need.pinned] == counts[need.pinned]).all())
-        and bool(((drawn >= need.lo) & (drawn <= need.hi))[~need.pinned].all())
-    )
-    if not ok:
-        raise NumericalError(
-            "the draw breaks an invariant of the plan, so nothing is released; please report this "
-            "as a mistake of congenial."
-        )
 
 
 def _write(

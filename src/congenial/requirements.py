@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from typing import Any, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.errors import NumericalError
 from congenial.implied import implied
 from congenial.nesting import Sums
 from congenial.tree import Tree
@@ -15,6 +17,11 @@ from congenial.workload import Workload
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
+BoolArray = npt.NDArray[np.bool_]
+Drawn = TypeVar("Drawn", bound=npt.NDArray[Any])
+
+# Vectors of floating-point numbers keep what is imposed up to rounding, relative to their largest.
+TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,13 +77,17 @@ class Requirements:
         """Name an entry in a message."""
         return named(self.workload or self.tree, entry)
 
-    def adds_up(self, values: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
-        """Whether integers add up along the tree or the workload, shape (...), for (..., n)."""
-        if self.tree is not None and values.ndim == 1:
-            return np.asarray(self.tree.is_consistent(values))
+    def adds_up(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors add up along the tree or the workload, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
         if self.sums is None:
             return np.ones(values.shape[:-1], dtype=np.bool_)
-        return np.asarray((self.sums.gaps(values) == 0).all(axis=-1))
+        if self.tree is not None and values.dtype.kind in "iu":
+            rows = self.tree.are_consistent(values.reshape(-1, self.n))
+            return rows.reshape(values.shape[:-1])
+        return np.asarray((np.abs(self.sums.gaps(values)) <= _slack(values)).all(axis=-1))
 
     @cached_property
     def has_inequalities(self) -> bool:
@@ -91,7 +102,7 @@ class Requirements:
         """Entries that are not pinned, and that a pin's value bounds."""
         return np.unique(self.relative[~self.pinned[self.relative]])
 
-    def settled(self, values: npt.NDArray[np.generic]) -> Requirements:
+    def settled(self, values: npt.NDArray[Any]) -> Requirements:
         """Return the same with the bounds that follow from pinned values, shape (n,).
 
         Only the pinned entries of `values` are looked at.
@@ -105,14 +116,76 @@ class Requirements:
         np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
         return replace(self, lo=lo, hi=hi, relative=self.relative[:0])
 
-    def within_bounds(self, values: npt.NDArray[np.int64]) -> bool:
-        """Whether every one of n values lies within its bounds."""
+    def within_bounds(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether all of n values lie within their bounds, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
         lo, hi = _listed(self.lo), _listed(self.hi)
+        slack, ok = _slack(values), np.ones(values.shape[:-1], dtype=np.bool_)
         # the extremes are compared with a single number, so that no vector of answers is made
-        least = values.min() if lo.size == 1 and np.isfinite(lo[0]) else values
-        most = values.max() if hi.size == 1 and np.isfinite(hi[0]) else values
-        low = np.isneginf(lo).all() or (least >= lo).all()
-        return bool(low and (np.isposinf(hi).all() or (most <= hi).all()))
+        if not np.isneginf(lo).all():
+            least = values.min(axis=-1, keepdims=True) if lo.size == 1 else values
+            ok &= (least >= lo - slack).all(axis=-1)
+        if not np.isposinf(hi).all():
+            most = values.max(axis=-1, keepdims=True) if hi.size == 1 else values
+            ok &= (most <= hi + slack).all(axis=-1)
+        return np.asarray(ok)
+
+    def satisfied_by(self, values: npt.NDArray[Any], given: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors satisfy all of it, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding; entries that are pinned always exactly.
+
+        Parameters
+        ----------
+        values : ndarray, shape (..., n)
+        given : ndarray, shape (n,)
+            Of which only the pinned entries are looked at.
+        """
+        ok = self.settled(given).within_bounds(values) & self.adds_up(values)
+        if self.pinned.any():
+            ok &= (values[..., self.pinned] == given[self.pinned]).all(axis=-1)
+        matrix, value = self.inequalities
+        if value.size:
+            ok &= (values @ matrix.T >= value - _row_slack(values, matrix)).all(axis=-1)
+        return np.asarray(ok & self.meets_equalities(values))
+
+    def meets_equalities(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors meet the public linear equalities, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
+        matrix, value = self.equalities
+        if not value.size:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
+        off = np.abs(values @ matrix.T - value)
+        return np.asarray((off <= _row_slack(values, matrix)).all(axis=-1))
+
+
+def checked_draws(need: Requirements, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
+    """Return draws once each of them is found to satisfy what is imposed.
+
+    Every draw of every mechanism passes here before it is given out.
+
+    Parameters
+    ----------
+    need : Requirements
+    drawn : ndarray, shape (..., n)
+    given : ndarray, shape (n,)
+        Its pinned entries are the values that draws have there.
+
+    Raises
+    ------
+    NumericalError
+        If one does not.
+    """
+    if not need.satisfied_by(drawn, given).all():
+        raise NumericalError(
+            "a draw breaks an invariant, so nothing is released; please report this as a mistake "
+            "of congenial."
+        )
+    return drawn
 
 
 def named(domain: Tree | Workload | None, entry: int) -> str:
@@ -122,6 +195,19 @@ def named(domain: Tree | Workload | None, entry: int) -> str:
     if isinstance(domain, Workload):
         return f"entry {domain.name(entry)!r}"
     return f"node {'/'.join(domain.path(entry))!r}"
+
+
+def _slack(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return how far off rounding may put sums of vectors (..., n): 0 of integers, or (..., 1)."""
+    if values.dtype.kind in "iu":
+        return np.zeros(1)
+    size = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    return np.asarray(TOLERANCE * np.maximum(1.0, size))
+
+
+def _row_slack(values: npt.NDArray[Any], matrix: FloatArray) -> npt.NDArray[np.float64]:
+    """Return how far off rounding may put rows of a condition: 0 of integers, or (..., m)."""
+    return np.asarray(_slack(values) * np.maximum(np.abs(matrix).sum(axis=1), 1e-300))
 
 
 def _listed(values: FloatArray) -> FloatArray:

@@ -299,8 +299,12 @@ class Tree:
         array = np.asarray(values)
         if array.ndim == 0 or array.shape[-1] != len(self):
             return False
-        dtype = np.int64 if array.dtype.kind in "iub" else np.float64
+        return bool(self.are_consistent(array.reshape(-1, len(self))).all())
+
+    def are_consistent(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+        """Which of several vectors, shape (r, n), are consistent; see `is_consistent`."""
+        dtype = np.int64 if rows.dtype.kind in "iub" else np.float64
         parents, inner = read_only(self.parents), np.flatnonzero(~self.is_leaf)
-        rows = read_only(array.astype(dtype, copy=False).reshape(-1, len(self)))
-        total = np.empty(len(self), dtype=dtype)
-        return all(trees.adds_up(parents, inner, row, total) for row in rows)
+        total, same = np.empty(len(self), dtype=dtype), np.empty(len(rows), dtype=np.bool_)
+        trees.add_up_rows(parents, inner, read_only(rows.astype(dtype, copy=False)), total, same)
+        return same

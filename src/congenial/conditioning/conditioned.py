@@ -12,6 +12,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.clashes.check import not_tried
 from congenial.conditioning import exact
+from congenial.conditioning.ceiling import log_ceiling
 from congenial.conditioning.cost import told_cost
 from congenial.conditioning.draws import draw
 from congenial.conditioning.forest import SumForest
@@ -25,12 +26,14 @@ from congenial.conditioning.questions import (
 )
 from congenial.conditioning.systems import SumSystem
 from congenial.conditioning.weights import SharedUnary, Unary, compact, share_noise
+from congenial.conditioning.windows import check_feasible_sums, tilts
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import trees
 from congenial.kernels.trees import read_only
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import checked_draws
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -99,6 +102,7 @@ class Conditioned:
         if (compact(self.forest.orientation) < 0).any():
             out *= self.forest.orientation[: self.mechanism.n]
         out += counts
+        checked_draws(self.requirements, out, counts)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -120,9 +124,31 @@ class Conditioned:
             raise AssertionError("inequalities make it depend on the data")
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
+    def log_ceiling(self, x: npt.ArrayLike) -> float:
+        """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+
+        Raises
+        ------
+        InfeasibleError
+            If no values that keep the pins of `x` satisfy the invariant.
+        """
+        weights = self._shared_weights(self._checked(x), self.forest.orientation)
+        check_feasible_sums(self.forest, weights)
+        bound = log_ceiling(self.forest, weights, tilts(self.forest, weights))
+        return bound + self.log_mode
+
+    @property
+    def log_mode(self) -> float:
+        """Log probability of no noise at all."""
+        zeros = np.zeros(self.mechanism.n)
+        return float(self.mechanism.noise.log_pmf(zeros, self.mechanism.scales).sum())
+
     def _log_mass(self, counts: IntArray) -> float:
-        at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
-        return exact.log_sum(self._tables(counts)) + float(at_mode.sum())
+        return exact.log_sum(self._tables(counts)) + self.log_mode
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log probability of releases, normalised; -inf outside the invariant.
@@ -138,11 +164,14 @@ class Conditioned:
         """
         counts = self._checked(x)
         values = checked_rows(self.mechanism, z)
-        inside = self._satisfied(np.atleast_2d(values), counts)
-        kept = np.where(inside[:, None], values, counts)
-        log_pmf = self.mechanism.log_prob(kept, counts)
-        out = np.where(inside, log_pmf - self.log_normalizer(counts), -np.inf)
+        out = self.log_weights(np.atleast_2d(values), counts) - self.log_normalizer(counts)
         return float(out[0]) if values.ndim == 1 else out
+
+    def log_weights(self, rows: npt.NDArray[np.generic], counts: IntArray) -> FloatArray:
+        """Log probability of rows without the condition; -inf outside the invariant."""
+        inside = self._satisfied(rows, counts)
+        log_pmf = self.mechanism.log_prob(np.where(inside[:, None], rows, counts), counts)
+        return np.where(inside, log_pmf, -np.inf)
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value.
@@ -371,17 +400,9 @@ class Conditioned:
     def _satisfied(
         self, values: npt.NDArray[np.generic], counts: IntArray
     ) -> npt.NDArray[np.bool_]:
-        need = self.requirements.settled(counts)
         real = values.astype(np.float64)
         # beyond 2^62 nothing is a count, and the cast below would not be defined
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
         exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
         v: IntArray = np.asarray(exact_values).astype(np.int64)
-        ok = whole & (v[:, need.pinned] == counts[need.pinned]).all(axis=1)
-        free = ~need.pinned
-        ok &= ((v >= need.lo) & (v <= need.hi))[:, free].all(axis=1)
-        ok &= need.adds_up(v)
-        for (matrix, value), equal in ((need.equalities, True), (need.inequalities, False)):
-            sums = v @ matrix.T
-            ok &= (sums == value if equal else sums >= value).all(axis=1)
-        return np.asarray(ok)
+        return np.asarray(whole & self.requirements.satisfied_by(v, counts))

@@ -37,7 +37,7 @@ from congenial.conditioning.weights import Unary
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.requirements import named
+from congenial.requirements import checked_draws, named
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -91,12 +91,16 @@ class CutConditioned(Conditioned):
         noise[order], _ = draw_forest(
             found.branches, self.sums.size, held[order], words.reshape(rows, found.branches.choices)
         )
-        out = counts + noise[:, : self.mechanism.n]
+        out = checked_draws(self.requirements, counts + noise[:, : self.mechanism.n], counts)
         return out[0] if size is None else out
 
     def _log_mass(self, counts: IntArray) -> float:
-        at_mode = self.mechanism.noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales)
-        return self._weighed(counts).log_total + float(at_mode.sum())
+        return self._weighed(counts).log_total + self.log_mode
+
+    def log_ceiling(self, x: npt.ArrayLike) -> float:
+        """Return inf: no bound is known. See `Conditioned.log_ceiling`."""
+        self._checked(x)
+        return np.inf
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""

@@ -13,7 +13,14 @@ from congenial.conditioning.losses import Messages, cut_off, stretches
 from congenial.conditioning.network import Network, compile_network
 from congenial.conditioning.weights import SharedUnary, Unary, composable
 from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide
-from congenial.conditioning.windows import Placement, improper_ends, place_classes, tilts, windows
+from congenial.conditioning.windows import (
+    Placement,
+    check_feasible_sums,
+    improper_ends,
+    place_classes,
+    tilts,
+    windows,
+)
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels import descend, laws, messages
 from congenial.kernels.messages import MERGE
@@ -115,6 +122,7 @@ def prepare(
             "the noise that is not measured is not held by any other measurement, so the "
             "conditional law does not exist; measure more queries or bound them."
         )
+    check_feasible_sums(forest, weights)
     theta = tilts(forest, weights)
     unary = weights.unary
     composed = composable(unary) * np.int8(compose)

@@ -18,10 +18,9 @@ from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import checked_draws
 
 FloatArray = npt.NDArray[np.float64]
-# Releases meet their sums up to rounding, relative to the largest value.
-TOLERANCE = 1e-9
 
 
 class Normal(NamedTuple):
@@ -85,7 +84,7 @@ class ConditionedGaussian:
         values = checked_values(self.mechanism, self.requirements, x)
         rows = checked_size(size)
         noise = draw_noise(self.mechanism, rows, resolve(rng))
-        out = values + project(self.fitted, noise)
+        out = checked_draws(self.requirements, values + project(self.fitted, noise), values)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -119,7 +118,7 @@ class ConditionedGaussian:
         values = checked_values(self.mechanism, self.requirements, x)
         given = checked_rows(self.mechanism, z).astype(np.float64)
         rows = np.atleast_2d(given)
-        inside = satisfied(self.requirements, rows, values)
+        inside = self.requirements.satisfied_by(rows, values)
         log_density = self.mechanism.log_prob(rows, values) - self.log_normalizer(values)
         out = np.where(inside, log_density, -np.inf)
         return float(out[0]) if given.ndim == 1 else out
@@ -240,32 +239,12 @@ def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) ->
         If it does not satisfy a linear condition.
     """
     values = mechanism.counts(x).astype(np.float64)
-    row = values[None]
-    if not adds_up(need, row)[0]:
+    if not need.adds_up(values):
         raise ArgumentError(
             "x does not add up along the tree; roll leaf counts up with tree.roll_up."
         )
-    if not satisfied(need, row, values)[0]:
+    if not need.meets_equalities(values):
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )
     return values
-
-
-def adds_up(need: Requirements, rows: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each row adds up along the tree or the workload, up to rounding."""
-    if need.sums is None:
-        return np.ones(rows.shape[0], dtype=np.bool_)
-    slack = TOLERANCE * np.maximum(1.0, np.abs(rows).max(axis=1, initial=0.0))
-    return np.asarray(np.abs(need.sums.gaps(rows)).max(axis=1, initial=0.0) <= slack)
-
-
-def satisfied(need: Requirements, rows: FloatArray, values: FloatArray) -> npt.NDArray[np.bool_]:
-    """Whether each row satisfies the equalities, up to rounding, with the pins of `values`."""
-    size = np.maximum(1.0, np.abs(rows).max(axis=1, initial=0.0))
-    matrix, value = need.equalities
-    ok = adds_up(need, rows)
-    ok &= (rows[:, need.pinned] == values[need.pinned]).all(axis=1)
-    lengths = np.maximum(np.abs(matrix).sum(axis=1), 1e-300)
-    off = np.abs(rows @ matrix.T - value) / lengths
-    return np.asarray(ok & (off <= TOLERANCE * size[:, None]).all(axis=1))

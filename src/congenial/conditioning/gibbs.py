@@ -37,6 +37,7 @@ from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import checked_draws
 
 IntArray = npt.NDArray[np.int64]
 
@@ -150,6 +151,7 @@ class GibbsConditioned(Conditioned):
         counts = self._checked(x)
         check_lengths({"draws": draws, "chains": chains})
         values = self._chains(counts, int(draws), int(chains), source)
+        checked_draws(self.requirements, values, counts)
         info = Info(
             WARMUP,
             1,

@@ -23,6 +23,7 @@ from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.mechanisms.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import checked_draws
 
 FloatArray = npt.NDArray[np.float64]
 Words = npt.NDArray[np.uint64]
@@ -107,7 +108,7 @@ class ConditionedLaplace:
         spread = np.geomspace(0.1, 10.0, chains)
         noise = np.stack([self._run(draws, float(s), source) for s in spread])
         info = Info(self.warmup, self.thin, **measured(noise), unbounded=_UNBOUNDED)
-        return Draw(values + noise), info
+        return Draw(checked_draws(self.requirements, values + noise, values)), info
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

@@ -19,14 +19,19 @@ from congenial.accounting.guarantee import (
 )
 from congenial.conditioning.conditioned import Conditioned
 from congenial.conditioning.gibbs import GibbsConditioned
+from congenial.conditioning.questions import checked_rows
 from congenial.errors import ArgumentError, InfeasibleError, PrivacyError, UnsupportedError
-from congenial.invariants import Requirements, determined
+from congenial.invariants import Requirements
+from congenial.mechanisms.additive import Values
 from congenial.mixtures import check_alike, draw_mixed
 from congenial.randomness import Randomness, resolve
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
 JointLaw = tuple[tuple[IntArray, ...], FloatArray]
+
+# Nats below which an alternative of a union is never drawn.
+_NEVER = 200.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -86,14 +91,15 @@ class ConditionedMixture:
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log probability of releases, normalised; -inf outside the invariant."""
-        log_weights = self._log_weights(x)
+        first = self.parts[0].mechanism
+        counts, values = first.counts(x).astype(np.int64, copy=False), checked_rows(first, z)
+        rows = np.atleast_2d(values)
         terms = [
-            w + np.asarray(part.log_prob(z, x))
-            for part, w in zip(self.parts, log_weights, strict=True)
-            if w > -np.inf
+            prior + part.log_weights(rows, counts)
+            for part, prior in zip(self.parts, self._log_priors, strict=True)
         ]
-        out = np.logaddexp.reduce(np.array(terms), axis=0) - np.logaddexp.reduce(log_weights)
-        return float(out) if np.ndim(out) == 0 else np.asarray(out)
+        out = np.logaddexp.reduce(np.array(terms), axis=0) - self.log_normalizer(x)
+        return float(out[0]) if values.ndim == 1 else np.asarray(out)
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""
@@ -187,37 +193,38 @@ class ConditionedMixture:
 
     def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
         counts = self.parts[0].mechanism.counts(x)
-        if not any(_within(counts, need) for need in self.needs):
+        if not any(need.settled(counts).within_bounds(counts) for need in self.needs):
             raise ArgumentError(
                 "x satisfies no alternative of the invariant; the data themselves must satisfy one."
             )
+        found = [self._log_probability(part, counts) for part in self.parts]
+        return np.asarray(self._log_priors + np.array(found), dtype=np.float64)
+
+    @property
+    def _log_priors(self) -> FloatArray:
         with np.errstate(divide="ignore"):
-            prior = np.log(np.array(self.weights))
-        found = [_log_probability(part, x) for part in self.parts]
-        return np.asarray(prior + np.array(found), dtype=np.float64)
+            return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
+
+    def _log_probability(self, part: Conditioned, counts: Values) -> float:
+        """Log probability of a part's invariant; -inf where it cannot hold, or next to never.
+
+        Whether an alternative can hold is decided by the pinned values alone, which neighbours
+        share. One of less than exp(-200) of the probability of no noise at all, which satisfies
+        the data's own alternative, is left out before its tables, far from the data, are filled.
+        """
+        need = part.requirements.settled(counts)
+        if ((counts < need.lo) | (counts > need.hi))[part.fixed[: need.n]].any():
+            return -np.inf
+        try:
+            if len(self.needs) > 1 and part.log_ceiling(counts) < part.log_mode - _NEVER:
+                return -np.inf
+            return part.log_normalizer(counts)
+        except InfeasibleError:
+            return -np.inf
 
 
 def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
     return (values,), probabilities
-
-
-def _log_probability(part: Conditioned, x: npt.ArrayLike) -> float:
-    """Log probability of a part's invariant; -inf where it cannot hold."""
-    counts = part.mechanism.counts(x)
-    need = part.requirements.settled(counts)
-    pins = replace(need, lo=np.full(need.n, -np.inf), hi=np.full(need.n, np.inf))
-    fixed = part.fixed[: need.n] | determined(pins)
-    if ((counts < need.lo) | (counts > need.hi))[fixed].any():
-        return -np.inf
-    try:
-        return part.log_normalizer(x)
-    except InfeasibleError:
-        return -np.inf
-
-
-def _within(counts: npt.NDArray[np.int64 | np.float64], need: Requirements) -> bool:
-    need = need.settled(counts)
-    return bool(((counts >= need.lo) & (counts <= need.hi)).all())
 
 
 def check_alternatives(needs: Sequence[Requirements]) -> None:

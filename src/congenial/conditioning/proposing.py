@@ -21,6 +21,7 @@ from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.kernels import laws
 from congenial.mechanisms.additive import Values
 from congenial.randomness import Randomness
+from congenial.requirements import checked_draws
 
 FloatArray = npt.NDArray[np.float64]
 
@@ -258,9 +259,10 @@ class Proposing(Delegate):
 
     def released(self, counts: Values, noise: FloatArray) -> Values:
         """Return counts and noise as what is released."""
+        drawn: Values = counts.astype(np.float64) + noise
         if self.mechanism.noise.discrete:
-            return counts.astype(np.int64) + noise.astype(np.int64)
-        return counts.astype(np.float64) + noise
+            drawn = counts.astype(np.int64) + noise.astype(np.int64)
+        return checked_draws(self.requirements, drawn, counts)
 
     def blocks(self, rows: int, steps: int) -> Iterator[tuple[slice, list[int]]]:
         """Split `rows` times `steps` candidates into blocks: rows, and lengths of steps."""

@@ -26,6 +26,7 @@ from congenial.kernels import tree_mh
 from congenial.kernels.trees import read_only
 from congenial.mechanisms.additive import Additive, Values, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.requirements import checked_draws
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
@@ -137,7 +138,7 @@ class TreeMH(Delegate):
             unbounded="no bound on the convergence of a random walk on a tree is known",
         )
         noise = values.astype(np.int64) if self.mechanism.noise.discrete else values
-        return Draw(np.asarray(counts + noise)), info
+        return Draw(checked_draws(self.requirements, np.asarray(counts + noise), counts)), info
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

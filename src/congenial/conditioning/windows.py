@@ -11,7 +11,7 @@ from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import Network
 from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.errors import InfeasibleError
-from congenial.kernels import laws, messages, tilting
+from congenial.kernels import laws, messages, reaching, tilting
 from congenial.kernels import moments as unary_laws
 from congenial.kernels.spans import spans
 
@@ -46,6 +46,20 @@ def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
         tilting.improper(forest.above, forest.owner, forest.sign, forest.order, ways, summed)
     )
     return bool(found & 1), bool(found & 2)
+
+
+def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
+    """Check that some values within the bounds satisfy every sum.
+
+    Raises
+    ------
+    InfeasibleError
+        If none do.
+    """
+    unary = weights.unary
+    shape = forest.above, forest.owner, forest.sign, forest.path
+    if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):
+        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
 
 
 def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:

@@ -25,6 +25,7 @@ from congenial.imaging.shares import two_bin_factor
 from congenial.invariants import Invariant, Requirements, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.randomness import Randomness
+from congenial.requirements import checked_draws
 
 
 def image(
@@ -142,8 +143,8 @@ class Imaged:
         InfeasibleError
             If the values published exactly leave no consistent release.
         """
-        apply = self.projector.apply
-        return updated(self.mechanism, self.requirements, apply, x, size, rng, integer=self.integer)
+        need = self.requirements
+        return updated(self.mechanism, need, self.apply, x, size, rng, integer=self.integer)
 
     def measure(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -172,7 +173,8 @@ class Imaged:
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
         """Move one vector of measurements to the invariant; pins hold their exact values."""
-        return self.projector.apply(noisy, rng)
+        values = self.projector.apply(noisy, rng)
+        return checked_draws(self.requirements, values, np.asarray(noisy))
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.

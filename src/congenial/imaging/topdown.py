@@ -17,7 +17,7 @@ from congenial.imaging.problem import FloatArray, IntArray
 from congenial.invariants import Invariant, Requirements, requirements
 from congenial.mechanisms.additive import Additive
 from congenial.randomness import Randomness, resolve
-from congenial.requirements import named
+from congenial.requirements import checked_draws, named
 from congenial.tree import Tree
 from congenial.workload import Workload
 
@@ -217,7 +217,8 @@ class TopDown:
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
-        return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+        values = np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+        return checked_draws(self.requirements, values, np.asarray(noisy))
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Give nodes that are not measured the sums of those below."""

@@ -158,6 +158,7 @@ class Posterior:
         tables, center = self._draw_tables
         out = draw(tables, rows, self.n, resolve(rng))
         out += center
+        self.problem.checked(out, self.prior)
         return out[0] if size is None else out
 
     def marginal(self, node: int | str) -> tuple[IntArray, FloatArray]:
@@ -231,10 +232,11 @@ class Posterior:
         source = resolve(rng)
         if loss == "l1":
             draws = self.sample(max(checked_size(size), 1), source)
-            return least_absolute(self.problem.tree, draws, self._limits, source)
-        known = consistent(self.problem.tree) & bounds(*self._limits)
-        whole = project(self.mean(), known, integer=True, rng=source)
-        return np.asarray(whole, dtype=np.int64)
+            found = least_absolute(self.problem.tree, draws, self._limits, source)
+        else:
+            known = consistent(self.problem.tree) & bounds(*self._limits)
+            found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
+        return self.problem.checked(found, self.prior)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Shortest interval that holds the count at a node with probability 1 - alpha at least.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +17,7 @@ from congenial.invariants import Invariant, Requirements, requirements
 from congenial.kernels import laws, trees
 from congenial.kernels.trees import read_only
 from congenial.mechanisms.additive import Additive
+from congenial.requirements import checked_draws
 from congenial.tree import Tree
 
 FloatArray = npt.NDArray[np.float64]
@@ -108,6 +109,14 @@ class Problem:
         mode = np.where(self.measured | self.pinned, (self.y - center).astype(np.float64), 0.0)
         unary = Unary(kind, scale, mode, low, high)
         return shared(unary, a, b, center.astype(np.float64), zero), center
+
+    def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
+        """Return trees of counts, shape (..., n), once each is found to satisfy what is known."""
+        need = self.requirements
+        if prior is not None:
+            floor = np.where(self.tree.is_leaf, 0.0, -np.inf)
+            need = replace(need, lo=np.maximum(need.lo, floor))
+        return checked_draws(need, drawn, self.y)
 
     def flat(self) -> tuple[SharedUnary, IntArray]:
         """Return the weights without a prior, as `conditioning.exact` takes them."""

@@ -28,29 +28,31 @@ def add_up(parents, bottom_up, total):
 
 
 @njit()
-def adds_up(parents, inner, values, total):
-    """Whether every node of `inner`, all that have children, has their sum; `total` is for work.
+def add_up_rows(parents, inner, rows, total, same):
+    """Fill `same` (r,): whether every node of `inner`, all that have children, has their sum.
 
-    Children are added in the same order as `add_up` has them, those of one parent that follow one
-    another without going to memory.
+    `rows` is (r, n), and `total` (n,) for work. Children are added in the same order as `add_up`
+    has them, those of one parent that follow one another without going to memory.
     """
-    for v in inner:
-        total[v] = 0
-    i = parents.size - 1
-    while i >= 0:
-        last = parents[i]
-        if last < 0:
-            i -= 1
-            continue
-        sum_last = total[last]
-        while i >= 0 and parents[i] == last:
-            sum_last += values[i]
-            i -= 1
-        total[last] = sum_last
-    same = True
-    for v in inner:
-        same &= total[v] == values[v]
-    return same
+    for r in range(rows.shape[0]):
+        values = rows[r]
+        for v in inner:
+            total[v] = 0
+        i = parents.size - 1
+        while i >= 0:
+            last = parents[i]
+            if last < 0:
+                i -= 1
+                continue
+            sum_last = total[last]
+            while i >= 0 and parents[i] == last:
+                sum_last += values[i]
+                i -= 1
+            total[last] = sum_last
+        whole = True
+        for v in inner:
+            whole &= total[v] == values[v]
+        same[r] = whole
 
 
 @njit()
