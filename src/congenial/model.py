@@ -43,6 +43,7 @@ from congenial.mechanisms.discrete_gaussian import MOST_TABULATED, DiscreteGauss
 from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.outputs import OWN_COLUMNS
 from congenial.plan import Plan, exact_nodes
+from congenial.sections import MOST_EPSILON
 from congenial.tree import Tree
 
 if TYPE_CHECKING:
@@ -52,6 +53,9 @@ FloatArray = npt.NDArray[np.float64]
 
 # Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
 KEPT = 0.01
+# No release is drawn, debited or accepted whose draw may be farther from its law than this, in
+# total variation.
+ERROR_LIMIT = 1e-6
 # Columns of the released table that are not levels; no level may be called like one.
 DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
 
@@ -271,11 +275,27 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     sampler_error : float
         Bound on the total variation between a draw and its law.
 
+    Raises
+    ------
+    PrivacyError
+        If that is above `ERROR_LIMIT`, or takes more than the plan's delta.
+
     Notes
     -----
+    `explain`, `release` before its debit, and `verify` all come here, so that one limit holds for
+    what is drawn and for what is accepted.
+
     Under "substitute", a rule that leaves rows out also lets the substituted record enter or leave
     the rows that are counted, which changes every node of one path by one; the claim covers both.
     """
+    if not sampler_error <= ERROR_LIMIT:
+        least = 1.05 * model.plan.privacy.epsilon * sampler_error / ERROR_LIMIT
+        wider = f"an epsilon of {least:.2g} or more" if least <= MOST_EPSILON else "fewer counts"
+        raise PrivacyError(
+            f"a draw of {len(model.tree)} counts may be {sampler_error:.2g} from its law, and at "
+            f"most {ERROR_LIMIT:g} is released; privacy.epsilon {model.plan.privacy.epsilon:g} "
+            f"takes noise that is too wide for so many counts, so ask for {wider}."
+        )
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
     asked = model.plan.privacy.delta
     found = state(
