@@ -10,6 +10,7 @@ import pytest
 import congenial as cg
 from congenial.accuracy import UNKNOWN, levels, margins, simulated_releases, without_intervals
 from congenial.errors import ArgumentError, PlanError, UnsupportedError
+from congenial.expected import NotSimulated, expected_errors
 from congenial.inference.noise_margins import margin_of_noise_sum, noise_margin
 from congenial.intervals import intervals
 from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
@@ -17,7 +18,6 @@ from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.model import build_model
 from congenial.plan import parse_plan
 from congenial.randomness import seeded
-from congenial.report.expected import expected_errors
 from congenial.tree import Tree
 
 SHARE = 0.9
@@ -296,7 +296,8 @@ def test_mistakes_in_what_is_published_are_told(method, publish, told):
 def test_expected_errors_are_those_of_the_law():
     model = made((2, 3))
     x = np.zeros(len(model.tree), dtype=np.int64)
-    errors = expected_errors(model, x)
+    errors = expected_errors(model, x, seed=20_230_301)
+    assert not isinstance(errors, NotSimulated)
     for v in range(len(model.tree)):
         values, weights = model.engine.marginal(v, x)
         mean = float(np.abs(values) @ weights)

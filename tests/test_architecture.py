@@ -52,7 +52,7 @@ LAYERS = (
     ("table_posterior",),
     ("table_inversion",),
     ("files",),
-    ("accuracy", "measurements"),
+    ("accuracy", "expected", "measurements"),
     ("intervals",),
     ("ledger",),
     ("specification",),

@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from city import listing, make_city
+from city import listing, make_city, plan_text
 
 import congenial as cg
-from congenial.errors import CongenialError, PlanError
+from congenial.cli import run
+from congenial.conditioning.conditioned import Conditioned
+from congenial.errors import (
+    CongenialError,
+    NumericalError,
+    PlanError,
+    PrivacyError,
+    UnsupportedError,
+)
+from congenial.expected import NotSimulated, expected_errors
 from congenial.explain import as_text, expected_noise, explain, simulated_errors
 from congenial.model import build_model
-from congenial.plan import read_plan
+from congenial.plan import parse_plan, read_plan
+from congenial.release import release
+from congenial.report.write import report
 
 EQUALITIES = 'publish_exactly = ["root"]'
 
@@ -140,7 +151,8 @@ def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
 
     exact = mean_error(model.mechanism)
     larger = mean_error(cg.Additive(cg.DiscreteLaplace(1.3 * model.mechanism.scales), model.tree))
-    simulated = simulated_errors(model)
+    simulated, _ = simulated_errors(model)
+    assert simulated is not None
     assert simulated[0] == exact[0] == 0.0
     # 200 draws of 6 zones: the mean is within 15% unless something is wrong
     zone = model.tree.level == 2
@@ -214,3 +226,71 @@ def test_a_sum_that_counts_a_place_twice_is_told(tmp_path):
     told = {line.split(":")[0]: line for line in text.splitlines() if line.startswith("The sum")}
     twice = "It names a place and a part of it, which it counts twice."
     assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]
+
+
+def test_made_up_rows_are_no_harder_than_the_plan(tmp_path):
+    """With 10^6 leaves, 100 rows in each are too large a total, and 3 million rows are not."""
+    shape = (50, 40, 500)
+    parents = [np.array([-1])]
+    for fan in shape:
+        start = sum(level.size for level in parents[:-1])
+        parents.append(np.repeat(start + np.arange(parents[-1].size), fan))
+    whole = np.concatenate(parents)
+    tree = cg.Tree.from_parents(whole, [str(v) for v in range(whole.size)])
+    plan = parse_plan(
+        plan_text(
+            hierarchy='root = "0"\nlevels = ["state", "county", "place"]\ndomain = "lookup"',
+            privacy='neighbours = "substitute"\nepsilon = 2.0',
+        )
+    )
+    model = build_model(plan, tree)
+    counts = tree.roll_up(np.full(tree.leaves.size, 100))
+    assert isinstance(expected_errors(model, counts, seed=1), NotSimulated)
+    errors, basis = simulated_errors(model)
+    assert errors is not None and 0 < errors[tree.level == 3].mean() < 20
+    assert "10 in every leaf, as releases of 100 cannot be simulated" in basis
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (NumericalError("no bound; use less."), "no bound; use less"),
+        (UnsupportedError("3 GiB of tables; use less."), "3 GiB of tables; use less"),
+        (MemoryError(), "more memory than there is"),
+    ],
+)
+def test_where_nothing_can_be_simulated_explain_says_so_and_goes_on(
+    tmp_path, monkeypatch, error, why
+):
+    def refused(*_, **__):
+        raise error
+
+    plan = make_city(tmp_path)
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    found = explain(read_plan(plan), tmp_path)
+    assert [f.release_error for f in found.forecasts] == [None] * 3
+    text = as_text(found)
+    assert f"errors are not known: {why}" in text.replace("this takes ", "")
+    assert "may fail for the same reason" in text and "Guarantee: (1, " in text
+    assert run(["explain", str(plan), "--json"]) == 0
+
+
+def test_where_nothing_can_be_simulated_a_page_says_so(tmp_path, monkeypatch):
+    release(read_plan(make_city(tmp_path)), tmp_path / "out", base=tmp_path, simulate=1)
+
+    def refused(*_, **__):
+        raise UnsupportedError("3 GiB of tables; use less.")
+
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    text = report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "Expected errors are not known, as no release could be simulated: 3 GiB" in text
+    assert "<td class=number>not known</td>" in text
+
+
+def test_a_fault_of_the_plan_is_still_told_when_it_is_simulated(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PrivacyError("none.")
+
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    with pytest.raises(PrivacyError):
+        explain(read_plan(make_city(tmp_path)), tmp_path)

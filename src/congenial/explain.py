@@ -15,20 +15,19 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.accuracy import LevelAccuracy, Margins, levels, margins
 from congenial.cautions import nested_sums, reversed_levels, source_missing, unused_levels
 from congenial.data import build_tree
+from congenial.expected import NotSimulated, draws_for, expected_errors
 from congenial.fields import on_a_line, show
 from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
-from congenial.randomness import seeded
 from congenial.sections import GAUSSIAN, LAPLACE
 from congenial.specification import Neighbours, worst_neighbours
 
 FloatArray = npt.NDArray[np.float64]
+IntArray = npt.NDArray[np.int64]
 
-# Made-up rows for the expected error: this many in every leaf, the same for every plan.
-SYNTHETIC_COUNT = 100
-# Draws of the simulation, and the largest number of released values drawn for it.
-DRAWS = 200
-VALUES = 2_000_000
+# Made-up rows for the expected error: so many in every leaf, the same for every plan; fewer where a
+# total of so many is beyond what can be drawn, which that of the plan's rows need not be.
+SYNTHETIC_COUNTS = (100, 10, 1)
 _SEED = 20_220_201
 
 
@@ -41,13 +40,14 @@ class LevelForecast:
     level : Level
     noise_error : float or None
         Expected absolute value of the noise alone, in counts; None where there is none.
-    release_error : float
-        Expected absolute error of a released count, averaged over the level's nodes, in counts.
+    release_error : float or None
+        Expected absolute error of a released count, averaged over the level's nodes, in counts;
+        None where no release could be simulated.
     """
 
     level: Level
     noise_error: float | None
-    release_error: float
+    release_error: float | None
 
 
 @dataclass(frozen=True)
@@ -123,15 +123,15 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     declares unprotected.
     """
     model = build_model(plan, build_tree(plan, base=Path(base)))
-    reach = margins(model)
-    errors = simulated_errors(model)
+    reach, guarantee = margins(model), model.guarantee
+    errors, basis = simulated_errors(model)
     forecasts = tuple(
         LevelForecast(
             level,
             None
             if level.scale is None
             else expected_noise(level.scale, model.mechanism.noise.name),
-            float(errors[model.tree.level == level.depth].mean()),
+            None if errors is None else float(errors[model.tree.level == level.depth].mean()),
         )
         for level in model.levels
     )
@@ -139,10 +139,10 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         plan,
         len(model.tree),
         forecasts,
-        _basis(model),
+        basis,
         model.engine.explain(),
-        model.guarantee,
-        worst_neighbours(model, model.guarantee),
+        guarantee,
+        worst_neighbours(model, guarantee),
         unused_levels(model),
         None
         if plan.privacy.goal is None
@@ -181,8 +181,8 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
 
 
-def simulated_errors(model: Model) -> FloatArray:
-    """Mean absolute error of each node's released count on made-up rows.
+def simulated_errors(model: Model) -> tuple[FloatArray | None, str]:
+    """Mean absolute error of each node's released count on made-up rows, and what that rests on.
 
     Parameters
     ----------
@@ -190,23 +190,35 @@ def simulated_errors(model: Model) -> FloatArray:
 
     Returns
     -------
-    ndarray of float64, shape (n,)
-        In counts; a mean over a fixed number of seeded draws at `SYNTHETIC_COUNT` rows a leaf.
+    errors : ndarray of float64, shape (n,), or None
+        In counts; a mean over a fixed number of seeded draws, with as many rows in every leaf as
+        the first of `SYNTHETIC_COUNTS` that can be drawn. None where none of them can be.
+    basis : str
     """
     tree = model.tree
-    counts = tree.roll_up(np.full(tree.leaves.size, SYNTHETIC_COUNT, dtype=np.int64))
-    draws = max(1, min(DRAWS, VALUES // len(tree)))
-    drawn = model.engine.sample(counts, size=draws, rng=seeded(_SEED))
-    error: FloatArray = np.abs(drawn - counts).mean(axis=0)
-    return error
-
-
-def _basis(model: Model) -> str:
-    draws = max(1, min(DRAWS, VALUES // len(model.tree)))
-    text = (
-        f"Errors of the release are means over {draws} simulated releases of made-up rows, "
-        f"{SYNTHETIC_COUNT} in every leaf"
+    first = None
+    for count in SYNTHETIC_COUNTS:
+        leaves: IntArray = np.full(tree.leaves.size, count, dtype=np.int64)
+        counts = np.asarray(tree.roll_up(leaves), dtype=np.int64)
+        errors = expected_errors(model, counts, seed=_SEED)
+        if not isinstance(errors, NotSimulated):
+            return errors, _basis(model, count)
+        first = first or errors
+    why = "" if first is None else first.why
+    return None, (
+        f"No release of made-up rows could be simulated, {SYNTHETIC_COUNTS[0]} in every leaf or "
+        f"fewer, so errors are not known: {why}. A release of the confidential rows may fail for "
+        "the same reason, and a ledger would count it all the same."
     )
+
+
+def _basis(model: Model, count: int) -> str:
+    text = (
+        f"Errors of the release are means over {draws_for(len(model.tree))} simulated releases of "
+        f"made-up rows, {count} in every leaf"
+    )
+    if count != SYNTHETIC_COUNTS[0]:
+        text += f", as releases of {SYNTHETIC_COUNTS[0]} cannot be simulated"
     if model.plan.method.name == "conditioning" and not model.need.has_inequalities:
         return f"{text}; under equalities alone they are the same for all rows."
     return f"{text}; at other counts they differ, most so near zero."
@@ -370,7 +382,7 @@ def _table(explanation: Explanation) -> list[str]:
             _published(f.level),
             "-" if f.level.scale is None else f"{f.level.scale:.4g}",
             "-" if f.noise_error is None else f"{f.noise_error:.4g}",
-            f"{f.release_error:.4g}",
+            "not known" if f.release_error is None else f"{f.release_error:.4g}",
             reach,
         )
         for f, reach in zip(forecasts, margin, strict=True)

@@ -58,6 +58,8 @@ __all__ = [
 
 # How far the shares of a split may be from adding up to 1.
 TOLERANCE = 1e-9
+# Names of larger trees are not searched for one that may have been meant.
+_MOST_COMPARED = 100_000
 _EXAMPLES = {
     "data.source": "name the file that holds the rows, such as source = 'trips.parquet'",
     "data.lookup": "give source, key and on, all three",
@@ -209,17 +211,15 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
     PlanError
         If an entry is neither a level nor a node, or fits several nodes.
     """
-    paths = [tree.path(v) for v in range(len(tree))] if entries else []
-    readings: list[dict[str, list[int]]] = [{}, {}, {}]
-    for node, path in enumerate(paths):
-        for reading, name in zip(readings, (path[1:], path, path[-1:]), strict=True):
-            reading.setdefault("/".join(name), []).append(node)
     found: set[int] = set()
-    for entry in entries:
-        if entry in plan.level_names:
-            found.update(np.flatnonzero(tree.level == plan.level_names.index(entry)).tolist())
-            continue
-        nodes = next((reading[entry] for reading in readings if entry in reading), [])
+    named = [entry for entry in entries if entry not in plan.level_names]
+    for level in set(entries).difference(named):
+        found.update(np.flatnonzero(tree.level == plan.level_names.index(level)).tolist())
+    ends = {end for entry in named for end in _ends(entry)}
+    close = [v for v, name in enumerate(tree.names) if name in ends] if ends else []
+    paths = {v: tree.path(v) for v in close}
+    for entry in named:
+        nodes = _called(entry, paths)
         if len(nodes) == 1:
             found.update(nodes)
         elif nodes:
@@ -229,15 +229,36 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
                 f"give the path of one below the root, such as {'/'.join(paths[nodes[0]][1:])!r}",
             )
         else:
-            # names found only in the rows are not shown
-            known = () if plan.hierarchy.domain == "data" else (*readings[0], *readings[2])
             refuse(
                 key,
                 f"names {entry!r}, which is neither a level nor a node",
                 f"give {one_of(plan.level_names)}, or a node's path below the root"
-                + nearest(entry, (*plan.level_names, *known)),
+                + nearest(entry, (*plan.level_names, *_known(plan, tree))),
             )
     return tuple(sorted(found))
+
+
+def _ends(entry: str) -> tuple[str, ...]:
+    """Names that the last node of an entry may have, as names may hold a stroke too."""
+    parts = entry.split("/")
+    return tuple("/".join(parts[at:]) for at in range(len(parts)))
+
+
+def _called(entry: str, paths: Mapping[int, tuple[str, ...]]) -> list[int]:
+    """Nodes that an entry names, of those given, by the first reading that fits."""
+    for start in (1, 0, -1):
+        nodes = [v for v, path in paths.items() if "/".join(path[start:]) == entry]
+        if nodes:
+            return nodes
+    return []
+
+
+def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
+    """Names that may be meant; those found only in the rows are not shown."""
+    if plan.hierarchy.domain == "data" or len(tree) > _MOST_COMPARED:
+        return ()
+    paths = [tree.path(v) for v in range(len(tree))]
+    return (*("/".join(path[1:]) for path in paths), *tree.names)
 
 
 def _check_exact(plan: Plan) -> None:

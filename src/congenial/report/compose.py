@@ -9,10 +9,10 @@ import numpy.typing as npt
 
 from congenial.checks import Check
 from congenial.contents import Contents
+from congenial.expected import NotSimulated, draws_for, expected_errors
 from congenial.inference.noise_margins import Noise, noise_margin
 from congenial.model import Level, Model
 from congenial.report import words
-from congenial.report.expected import expected_errors
 from congenial.report.record import Fact, LevelRow, Page, Row
 from congenial.requirements import determined
 from congenial.sections import GAUSSIAN, LAPLACE
@@ -20,6 +20,7 @@ from congenial.sections import GAUSSIAN, LAPLACE
 # What the laws of the noise are called.
 NOISE = {LAPLACE: "discrete Laplace", GAUSSIAN: "discrete Gaussian"}
 FloatArray = npt.NDArray[np.float64]
+_SEED = 20_230_301
 
 
 def compose(contents: Contents, checks: Sequence[Check]) -> Page:
@@ -39,7 +40,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
     certificate, tree = contents.certificate, contents.tree
     model = contents.model()
     settled = determined(model.need)
-    errors = expected_errors(model, contents.value)
+    errors = expected_errors(model, contents.value, seed=_SEED)
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
     return Page(
@@ -50,7 +51,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         unprotected=words.unprotected(certificate),
         sentence=certificate.sentence,
         details=words.details(certificate),
-        accuracy=words.accuracy(certificate, len(tree)),
+        accuracy=words.accuracy(certificate, _expected(errors, len(tree))),
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
         margin_label=words.margin_label(certificate),
         bent=words.bent(certificate),
@@ -66,7 +67,7 @@ def _level_row(
     contents: Contents,
     model: Model,
     settled: npt.NDArray[np.bool_],
-    errors: FloatArray,
+    errors: FloatArray | NotSimulated,
 ) -> LevelRow:
     certificate, here = contents.certificate, contents.tree.level == level.depth
     stated = certificate.accuracy.levels[level.depth]
@@ -86,10 +87,21 @@ def _level_row(
         level.nodes,
         int(settled[here].sum()),
         told,
-        float(errors[here].mean()),
+        None if isinstance(errors, NotSimulated) else float(errors[here].mean()),
         words.level_margin(certificate, stated.margin, reach),
         stated.required,
         stated.met,
+    )
+
+
+def _expected(errors: FloatArray | NotSimulated, nodes: int) -> str:
+    """Say what expected errors rest on, or why there are none."""
+    if isinstance(errors, NotSimulated):
+        return f"Expected errors are not known, as no release could be simulated: {errors.why}."
+    draws = draws_for(nodes)
+    return (
+        f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
+        "the true counts are taken to be the released ones; no confidential count was used."
     )
 
 

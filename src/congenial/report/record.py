@@ -24,8 +24,8 @@ class LevelRow:
     exact : int
         How many of them are published exactly, or follow from counts that are.
     noise : str
-    expected : float
-        Expected absolute error, averaged over the level, in counts.
+    expected : float or None
+        Expected absolute error, averaged over the level, in counts; None where it is not known.
     margin : str
         How far the others may be off.
     required : float or None
@@ -38,7 +38,7 @@ class LevelRow:
     nodes: int
     exact: int
     noise: str
-    expected: float
+    expected: float | None
     margin: str
     required: float | None = None
     met: bool | None = None

@@ -115,7 +115,7 @@ def _level(level: LevelRow, *, asked: bool) -> str:
     if level.required is not None:
         met = {None: "not known", True: "met", False: "not met"}[level.met]
         required = f"±{level.required:,g}: {met}"
-    shown = _number(level.expected)
+    shown = "not known" if level.expected is None else _number(level.expected)
     cells = (f"{level.nodes:,}", f"{level.exact:,}", level.noise, shown, level.margin, required)
     number = " class=number"
     kinds = (number, number, "", number, number, number)

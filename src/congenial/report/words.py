@@ -11,7 +11,6 @@ from congenial.accounting.scope import ALL_RECORDS
 from congenial.certificate import Certificate
 from congenial.fields import on_a_line
 from congenial.intervals import StatedAccuracy, SumInterval
-from congenial.report.expected import draws_for
 from congenial.report.record import Fact
 
 FloatArray = npt.NDArray[np.float64]
@@ -256,8 +255,8 @@ def level_margin(certificate: Certificate, stated: int | None, reach: FloatArray
     return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
 
 
-def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
-    """What margins and expected errors are, and are not."""
+def accuracy(certificate: Certificate, expected: str) -> tuple[str, ...]:
+    """What margins and expected errors are, and are not; `expected` says what the latter are."""
     stated, share = certificate.accuracy, confidence(certificate)
     if stated.source == "none":
         out = [
@@ -281,8 +280,7 @@ def accuracy(certificate: Certificate, nodes: int) -> tuple[str, ...]:
     out += [
         "The margin of a sum or a difference is not the sum of the margins: the counts of a place "
         "and of its parts share their noise.",
-        f"Expected errors are means over {_many(draws_for(nodes), 'simulated release')} in which "
-        "the true counts are taken to be the released ones; no confidential count was used.",
+        expected,
         _required(certificate),
     ]
     return tuple(out)
