@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import hashlib
+import json
 import math
 import platform
 import re
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path, PurePosixPath, PureWindowsPath
@@ -18,6 +20,7 @@ from congenial import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import ReleaseError
+from congenial.fields import show
 from congenial.files import CERTIFICATE, STAMP, release_directory
 from congenial.intervals import StatedAccuracy
 from congenial.ledger.records import Debit
@@ -26,6 +29,7 @@ from congenial.plan import Plan
 from congenial.specification import Specification, specify
 
 FORMAT = 1
+_TIME = "2026-01-31T13:00:00+00:00"
 ROWS_NOT_SHOWN = "number of rows excluded: not shown"
 
 
@@ -314,17 +318,45 @@ def read_certificate(path: Path) -> Certificate:
     ReleaseError
         If there is none, or it is not one.
     """
+    reason = ""
     try:
-        return msgspec.json.decode(path.read_bytes(), type=Certificate)
+        raw = path.read_bytes()
+        found = msgspec.json.decode(raw, type=Certificate)
+        json.loads(raw, object_pairs_hook=_each_once)  # msgspec takes the last of two values
+        _check_time(found.made)
     except OSError as error:
         reason = error.strerror or "unreadable"
         raise ReleaseError(
             f"the certificate {path.name} cannot be read ({reason.lower()}); get the release anew."
         ) from None
-    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        reason = "it is nested too deep"
+    except ValueError as error:  # also of msgspec, and bytes that are no text
+        reason = str(error)
+    if reason:
         raise ReleaseError(
-            f"the certificate {path.name} is not one ({error}); get the release anew."
-        ) from None
+            f"the certificate {path.name} is not one ({reason}); get the release anew."
+        )
+    return found
+
+
+def _each_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
+    """Refuse a key that stands twice: readers would differ on which of its values holds."""
+    found = dict(pairs)
+    if len(found) < len(pairs):
+        twice = next(key for key, times in Counter(k for k, _ in pairs).items() if times > 1)
+        raise ValueError(f"the key {show(twice)} stands there twice")
+    return found
+
+
+def _check_time(made: str) -> None:
+    """Refuse a time that is none, or in another form than ours."""
+    try:
+        found = datetime.fromisoformat(made)
+    except ValueError:
+        found = None
+    if found is None or found.tzinfo is None or found.isoformat(timespec="seconds") != made:
+        raise ValueError(f"made is {show(made)}, which is no time such as {_TIME}")
 
 
 def method_of(directory: str | Path) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,6 +17,9 @@ from congenial.intervals import interval_columns
 from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.tree import Tree
+
+# Larger counts are damage.
+_MOST = 2**53
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,9 +67,8 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
     Raises
     ------
     ReleaseError
-        If a table cannot be read or does not have the rows and columns that the plan gives.
-    StructureError
-        If its rows are no tree.
+        If a table cannot be read, does not have the rows and columns that the plan gives, or if its
+        rows are no tree.
     """
     csv, parquet = files.read_tables(place)
     stamped = certificate.simulation is not None
@@ -88,6 +91,7 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
         for v in parquet.column(name)
     ):
         raise ReleaseError(f"{files.PARQUET} has a row without a value.")
+    _check_size(parquet, ("value", "truth"), files.PARQUET)
     measured = None
     if plan.release.measurements:
         measured = files.read_measurement_tables(place)
@@ -99,8 +103,18 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."
             )
+        _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
     found = np.array(value, dtype=np.int64)
     return Contents(certificate, csv, parquet, plan, tree, found, measured)
+
+
+def _check_size(table: Table, columns: Sequence[str], name: str) -> None:
+    """Refuse numbers with which sums and intervals could not be worked out in 64 bits."""
+    for column in {*columns} & {known for known, _ in table.columns}:
+        if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
+            raise ReleaseError(
+                f"{name} has a {column} beyond 2^53, which no count of rows comes near."
+            )
 
 
 def _check_columns(

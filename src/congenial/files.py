@@ -12,7 +12,7 @@ import duckdb
 import numpy as np
 import numpy.typing as npt
 
-from congenial.errors import ReleaseError
+from congenial.errors import ReleaseError, StructureError
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -235,12 +235,12 @@ def tree_of(table: Table, level_names: Sequence[str], what: str) -> Tree:
     Raises
     ------
     ReleaseError
-        If a row has a gap in its path, another level than its path, or no row for its parent, or
-        if a node has two.
-    StructureError
-        If the rows are no tree.
+        If there is no row, or the rows are no tree: one has a gap in its path, another level than
+        its path, or no row for its parent, or a node has two.
     """
     names = tuple(level_names)
+    if not table.rows:
+        raise ReleaseError(f"{what} holds no row.")
     paths: list[tuple[object, ...]] = []
     for at, row in enumerate(table.rows):
         parts = row[2 : 2 + len(names)]
@@ -257,7 +257,12 @@ def tree_of(table: Table, level_names: Sequence[str], what: str) -> Tree:
         if len(path) > 1 and path[:-1] not in index:
             raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
     parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
-    return Tree.from_parents(np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths])
+    try:
+        return Tree.from_parents(
+            np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths]
+        )
+    except StructureError as error:
+        raise ReleaseError(f"the rows of {what} are no tree: {error}") from None
 
 
 def _shown(path: tuple[object, ...]) -> str:

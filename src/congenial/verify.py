@@ -32,7 +32,7 @@ from congenial.checks import (
     without_costs,
 )
 from congenial.contents import Contents, read_contents
-from congenial.errors import CongenialError, ReleaseError, StructureError
+from congenial.errors import CongenialError, ReleaseError
 from congenial.files import STAMP
 from congenial.ledger.lookup import beside, look_up
 from congenial.model import claim
@@ -108,7 +108,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
         contents = read_contents(place, certificate, plan)
-    except (ReleaseError, StructureError) as error:
+    except ReleaseError as error:
         yield Check("table", False, str(error))
         return
     yield Check("table", True, f"{len(contents.tree)} nodes, each once, every one below its parent")
