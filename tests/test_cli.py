@@ -12,7 +12,6 @@ import subprocess
 import sys
 import textwrap
 import time
-from pathlib import Path
 
 import pytest
 from city import TRIPS, ZONES, listing, make_city
@@ -397,21 +396,3 @@ def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
         (tmp_path / f"{name}-1.py311.nbi").touch()
     loading.compile_once("conditioning", quiet=False)
     assert capsys.readouterr().err == ""
-
-
-def test_a_reader_that_goes_away_is_no_traceback(tmp_path):
-    run("release", make_city(tmp_path), "--out", tmp_path / "out", "--quiet")
-    program = f"{sys.executable} -m congenial.cli verify {tmp_path / 'out'} | true"
-    done = subprocess.run(
-        ["sh", "-c", program], capture_output=True, text=True, timeout=60, check=False
-    )
-    assert "Traceback" not in done.stderr
-
-
-@pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
-def test_a_full_device_behind_the_output_is_one_sentence(tmp_path):
-    command = [sys.executable, "-m", "congenial.cli", "explain", str(make_city(tmp_path))]
-    with Path("/dev/full").open("w", encoding="utf-8") as full:
-        ended = subprocess.run(command, stdout=full, stderr=subprocess.PIPE, text=True, check=False)
-    assert (ended.returncode, ended.stderr.count("\n")) == (1, 1)
-    assert "writing failed" in ended.stderr

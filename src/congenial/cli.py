@@ -6,18 +6,19 @@ import os
 import signal
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from importlib import import_module
 from typing import TYPE_CHECKING, NoReturn
 
 import click
 
 from congenial import __version__
-from congenial.commands.answer import DONE, FAILED, show_failure, wants_json
+from congenial.commands.answer import DONE, FAILED, MISTAKE, UNPRINTED, show_failure, wants_json
 from congenial.commands.loading import undisturbed
-from congenial.errors import CongenialError
+from congenial.errors import CongenialError, UnsupportedError
 
 if TYPE_CHECKING:
-    from types import FrameType
+    from types import FrameType, TracebackType
 
 HELP = """Release counts with differential privacy that add up and obey mandates exactly.
 
@@ -31,8 +32,10 @@ A first release:
 EPILOGUE = """\b
 Exit codes:
   0              done
-  1              a check failed, or stdout cannot be written
+  1              a check failed
   2              unusable input, or place for the output; nothing was released
+  3              stdout cannot be written; what was made stands
+  70             a mistake of congenial: please report it
   129, 130, 143  ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM
 
 With --json a command prints one JSON object, also about an error.
@@ -89,6 +92,7 @@ def cli() -> None:
 
 def main() -> NoReturn:
     """Run the command line; the entry point of the `congenial` script."""
+    sys.excepthook = _mistake
     signal.signal(signal.SIGTERM, _terminate)
     # a terminal that goes away, unless nohup asked us not to mind
     if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
@@ -100,16 +104,17 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors become one sentence on stderr."""
     try:
         outcome = _run(arguments)
-        sys.stdout.flush()
+        if sys.stdout is not None:  # closed by whoever called
+            sys.stdout.flush()
     except BrokenPipeError:
         # the reader of our output went away; Python would complain again while it closes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return FAILED
+        return UNPRINTED
     except OSError as error:
         # such as a full device behind stdout; what was released stands
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        click.echo(f"Error: writing failed ({error.strerror}); make room and try again.", err=True)
-        return FAILED
+        _complain(f"Error: writing failed ({error.strerror}); make room and try again.")
+        return UNPRINTED
     return outcome
 
 
@@ -118,6 +123,15 @@ def _run(arguments: list[str]) -> int:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
     except (CongenialError, click.ClickException) as error:
         return show_failure(error, _name(arguments), as_json=wants_json(arguments))
+    except SystemExit as end:
+        if end.code != FAILED:
+            raise
+        return UNPRINTED  # how click ends where the reader of our output went away
+    except MemoryError:
+        lack = UnsupportedError(
+            "this needs more memory than there is; use fewer nodes or levels, or another machine."
+        )
+        return show_failure(lack, _name(arguments), as_json=wants_json(arguments))
     except (KeyboardInterrupt, click.Abort):
         return show_failure(None, _name(arguments), as_json=wants_json(arguments))
     return outcome if isinstance(outcome, int) else DONE
@@ -138,6 +152,21 @@ def _name(arguments: Sequence[str]) -> str:
 
 def _inside(group: click.Command, name: str) -> click.Command | None:
     return group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
+
+
+def _complain(told: str) -> None:
+    """Say something on stderr, if that can be written."""
+    with suppress(OSError):
+        click.echo(told, err=True)
+
+
+def _mistake(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> NoReturn:
+    """Print what nobody handled, and exit with a code that no check uses."""
+    sys.__excepthook__(kind, error, trace)
+    _complain("This is a mistake of congenial; please report it.")
+    raise SystemExit(MISTAKE)
 
 
 def _terminate(number: int, _frame: FrameType | None) -> NoReturn:

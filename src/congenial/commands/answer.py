@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # Of the JSON object; a key that goes or changes its meaning makes it larger, a new one does not.
 FORMAT = 1
-DONE, FAILED, UNUSABLE, INTERRUPTED = 0, 1, 2, 130
+DONE, FAILED, UNUSABLE, UNPRINTED, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 70, 130
 INTERRUPTION = "Interrupted: no partial release is left behind."
 
 
@@ -115,7 +115,7 @@ def show_failure(
         else:
             told = _usage(error, name)
             click.echo(f"Error: {told}", err=True)
-        code, failure = error.exit_code, Failure("UsageError", told)
+        code, failure = UNUSABLE, Failure("UsageError", told)
     elif error is not None:
         click.echo(f"Error: {error}", err=True)
         code, failure = UNUSABLE, Failure(type(error).__name__, str(error))
