@@ -203,7 +203,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
     for text in certificate["guarantee"]["unprotected"]:
         assert text[1:] in said
     assert certificate["sentence"] in said
-    assert "at most 74% sure" in said  # e / (1 + e) is 73.1%
+    assert "at most 75% sure" in said  # 1.1 e / (1 + 1.1 e) is 74.9%
     assert "possibilities for a record that agree with every count published exactly" in said
     for proof in certificate["specification"]["proofs"]:
         assert proof in said
@@ -263,7 +263,7 @@ def test_a_simulation_is_stamped_first_and_last_and_its_truth_is_not_shown(place
     sham = read(place / "sham", place / "sham.html")
     assert [a for _, a in sham.elements].count({"class": "stamp"}) == 2
     assert sham.texts["p"].count(STAMP) == 2
-    assert "protects nobody" in sham.said and "at most 74% sure" not in sham.said
+    assert "protects nobody" in sham.said and "% sure of the true one" not in sham.said
     assert "truth" not in sham.data
     assert STAMP not in read(place / "bounded", place / "clean.html").said
 

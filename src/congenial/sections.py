@@ -301,7 +301,7 @@ def _check_delta(noise: str, delta: float | None) -> None:
         refuse(
             "privacy.delta",
             f"is missing, and no guarantee of {noise} noise goes without one",
-            "give the probability with which epsilon may be exceeded, such as delta = 1e-6",
+            "give the most that may be added to the probability of any event, such as delta = 1e-6",
         )
     if not is_number(delta) or not LEAST_DELTA <= delta <= MOST_DELTA:
         refuse(

@@ -21,6 +21,8 @@ PAPERS = (
     'Likang Liu, Keke Sun, Chunlai Zhou and Yuan Feng, "Two Views of Constrained Differential '
     'Privacy: Belief Revision and Update", 2023, arXiv:2303.00228.',
 )
+# The odds of the truth grow by this times e^epsilon at most, but for the probability stated.
+SLACK = 1.1
 _ASIDE = {
     "conditioning": "The noise was drawn so that the rules below hold from the start.",
     "imaging": "Noise was added first; then all counts were moved to the closest ones that obey "
@@ -115,18 +117,28 @@ def protected(certificate: Certificate) -> tuple[str, ...]:
 
 
 def plain(certificate: Certificate) -> str:
-    """Return the guarantee as what somebody can become sure of."""
+    """Return the guarantee as what somebody can become sure of.
+
+    Notes
+    -----
+    Where ``P(S) <= e^epsilon P'(S) + delta``, the ratio of likelihoods R exceeds ``c e^epsilon``
+    with a probability p under P of which P' has at most ``p / (c e^epsilon)``, so that
+    ``p (1 - 1 / c) <= delta``. At c = 1 nothing follows: delta is no bound on the probability that
+    R exceeds ``e^epsilon``.
+    """
     claim, records = certificate.guarantee, certificate.specification.distance.records
-    sure = 1.0 / (1.0 + math.exp(-claim.epsilon))
+    slack = SLACK if claim.delta > 0.0 else 1.0
+    sure = 1.0 / (1.0 + math.exp(-claim.epsilon) / slack)
     what = "a record" if records == 1 else f"these {records} records"
     if any(mandate.kind == "exact" for mandate in certificate.specification.invariants):
         what += " that agree with every count published exactly"
     text = (
         f"Somebody who knows everything else, and gives even odds to two possibilities for {what}, "
-        f"can be at most {_percent(sure)} sure of one of them after seeing this release"
+        f"can be at most {_percent(sure)} sure of the true one after seeing this release"
     )
     if claim.delta > 0.0:
-        text += f", except with a probability of about {claim.delta:.2g}"
+        missed = min(1.0, claim.delta * SLACK / (SLACK - 1.0))
+        text += f", except with a probability of at most {_up(missed)}"
     return f"{text}."
 
 
@@ -378,6 +390,12 @@ def _listed(names: tuple[str, ...]) -> str:
 
 def _many(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def _up(probability: float) -> str:
+    """Write a positive probability in two digits, rounded up so that it is a bound."""
+    digits = 1 - math.floor(math.log10(probability))
+    return f"{math.ceil(probability * 10.0**digits * (1.0 - 1e-9)) / 10.0**digits:.2g}"
 
 
 def _percent(share: float) -> str:
