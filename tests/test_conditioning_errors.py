@@ -117,15 +117,14 @@ def test_a_linear_condition_no_integers_meet_is_refused():
     "scales", [[np.inf, np.inf, 1.0], [np.inf, np.inf, np.inf], [np.inf, 1.0, np.inf]]
 )
 def test_laws_that_do_not_exist_are_refused(scales):
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), TREE), cg.consistent(TREE))
-    for ask in ASK.values():
-        assert "measure" in told(lambda ask=ask: ask(conditioned, X), UnsupportedError)
-    told(lambda: conditioned.interval(0), UnsupportedError)
+    mechanism = cg.Additive(cg.DiscreteLaplace(scales), TREE)
+    asked = told(lambda: cg.condition(mechanism, cg.consistent(TREE)), UnsupportedError)
+    assert "measure more queries" in asked
 
 
 def test_a_vector_entry_without_noise_and_bounds_is_refused():
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace([1.0, np.inf]), 2), cg.nonnegative())
-    told(lambda: conditioned.sample([1, 1], rng=cg.seeded(1)), UnsupportedError)
+    mechanism = cg.Additive(cg.DiscreteLaplace([1.0, np.inf]), 2)
+    told(lambda: cg.condition(mechanism, cg.nonnegative()), UnsupportedError)
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, "2", True])

@@ -16,6 +16,7 @@ from dataclasses import dataclass, field
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.subspace import IMPROPER
 from congenial.conditioning.systems import Row
 from congenial.conditioning.weights import Unary
 from congenial.errors import UnsupportedError
@@ -194,10 +195,7 @@ def spans_of(
             break
         found = [v for v in free if bounded[v]]
         if not found:
-            raise UnsupportedError(
-                "the noise that is not measured is not held by any other measurement, so the "
-                "conditional law does not exist; measure more queries or bound them."
-            )
+            raise UnsupportedError(IMPROPER)
         v = found[0]
         spans[v] = ({}, int(unary.lo[v]), int(unary.hi[v]))
         log_multiplicity += float(np.log(unary.hi[v] - unary.lo[v] + 1.0))

@@ -24,6 +24,7 @@ from congenial.conditioning.perfect import Perfect
 from congenial.conditioning.proposal import Proposal, place
 from congenial.conditioning.proposing import check_fits
 from congenial.conditioning.rejection import Rejection
+from congenial.conditioning.subspace import subspace
 from congenial.conditioning.systems import sum_system
 from congenial.conditioning.tree_mh import TreeMH, tree_mh_conditioned
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
@@ -165,7 +166,10 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
         if found is None and sampler == "exact":
             raise too_costly()
         return found or gibbs_conditioned(mechanism, need, system)
-    return Conditioned(mechanism, need, system.forest, system.fixed)
+    made = Conditioned(mechanism, need, system.forest, system.fixed)
+    if np.isinf(mechanism.scales).any():
+        made.check_proper()
+    return made
 
 
 def _check_takes(sampler: str, proposal: object) -> None:
@@ -205,6 +209,8 @@ def _by_proposals(
         return tree_mh_conditioned(whole, need, exact, proposal)
     made = _ON_INDEX_SETS[sampler](whole, need, exact, place(whole, need, proposal))
     check_fits(made)
+    if np.isinf(whole.scales).any() and not need.has_inequalities:
+        subspace(need).check(np.isfinite(whole.scales))
     return made
 
 

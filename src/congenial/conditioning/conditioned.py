@@ -26,7 +26,7 @@ from congenial.conditioning.questions import (
 )
 from congenial.conditioning.systems import SumSystem
 from congenial.conditioning.weights import SharedUnary, Unary, compact, share_noise
-from congenial.conditioning.windows import check_feasible_sums, tilts
+from congenial.conditioning.windows import check_feasible_sums, check_proper, tilts
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import trees
@@ -123,6 +123,17 @@ class Conditioned:
         if not self.data_free:
             raise AssertionError("inequalities make it depend on the data")
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
+
+    def check_proper(self) -> None:
+        """Check that the law exists, which it does for all data or for none.
+
+        Raises
+        ------
+        UnsupportedError
+            If it does not.
+        """
+        at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
+        check_proper(self.forest, self._shared_weights(at_zero, self.forest.orientation))
 
     def log_ceiling(self, x: npt.ArrayLike) -> float:
         """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.

@@ -16,7 +16,7 @@ from congenial.conditioning.wide import DIRECT_LIMIT, convolve_wide
 from congenial.conditioning.windows import (
     Placement,
     check_feasible_sums,
-    improper_ends,
+    check_proper,
     place_classes,
     tilts,
     windows,
@@ -117,11 +117,7 @@ def prepare(
     NumericalError
         If the error bound cannot be met.
     """
-    if any(improper_ends(forest, weights)):
-        raise UnsupportedError(
-            "the noise that is not measured is not held by any other measurement, so the "
-            "conditional law does not exist; measure more queries or bound them."
-        )
+    check_proper(forest, weights)
     check_feasible_sums(forest, weights)
     theta = tilts(forest, weights)
     unary = weights.unary

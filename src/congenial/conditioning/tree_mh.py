@@ -18,8 +18,11 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.chains import CHAINS, Draw, Info, check_lengths, in_turn, measured
 from congenial.conditioning.delegate import Delegate, Exact
+from congenial.conditioning.forest import of_tree
 from congenial.conditioning.proposal import Proposal, scale_each
 from congenial.conditioning.start import checked_start, satisfied
+from congenial.conditioning.weights import share_noise
+from congenial.conditioning.windows import check_proper
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants import Requirements
 from congenial.kernels import tree_mh
@@ -304,11 +307,10 @@ def tree_mh_conditioned(
             "sampler 'tree-mh' moves all leaves freely and so holds no total: it covers "
             "consistent(tree) with inequalities; use 'independence' or 'exact'."
         )
-    if not need.has_inequalities and not _is_proper(tree, np.isfinite(mechanism.scales)):
-        raise UnsupportedError(
-            "too few nodes are measured, so noise that is not bounded leaves no conditional law; "
-            "measure more of them."
-        )
+    if not need.inequalities[1].size:
+        ends = need.lo, need.hi
+        noise, n = mechanism.noise, mechanism.n
+        check_proper(of_tree(tree), share_noise(noise.kind, noise.spread, ends, need.pinned, n))
     if proposal is None:
         return TreeMH(mechanism, need, exact, None)
     if proposal.chosen is not None:
@@ -318,23 +320,3 @@ def tree_mh_conditioned(
     spread = proposal.spread
     leaves = None if spread is None else scale_each(spread, mechanism.n)[tree.leaves]
     return TreeMH(mechanism, need, exact, leaves)
-
-
-def _is_proper(tree: Tree, known: npt.NDArray[np.bool_]) -> bool:
-    """Whether no noise that is zero at all measured nodes is free.
-
-    A node that is not measured passes one unknown on to its parent; two are one too many.
-    """
-    unknown = np.zeros(len(tree), dtype=np.int64)
-    for v in np.argsort(-tree.level, kind="stable").tolist():
-        if tree.is_leaf[v]:
-            unknown[v] = 1
-        if unknown[v] > 1:
-            return False
-        if known[v]:
-            unknown[v] = 0
-        if tree.parents[v] >= 0:
-            unknown[tree.parents[v]] += unknown[v]
-        elif unknown[v]:
-            return False
-    return True

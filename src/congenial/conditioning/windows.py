@@ -9,8 +9,9 @@ import numpy.typing as npt
 
 from congenial.conditioning.forest import SumForest
 from congenial.conditioning.network import Network
+from congenial.conditioning.subspace import IMPROPER
 from congenial.conditioning.weights import SharedUnary, Unary
-from congenial.errors import InfeasibleError
+from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.kernels import laws, messages, reaching, tilting
 from congenial.kernels import moments as unary_laws
 from congenial.kernels.spans import spans
@@ -46,6 +47,18 @@ def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
         tilting.improper(forest.above, forest.owner, forest.sign, forest.order, ways, summed)
     )
     return bool(found & 1), bool(found & 2)
+
+
+def check_proper(forest: SumForest, weights: SharedUnary) -> None:
+    """Check that the weights can be normalised.
+
+    Raises
+    ------
+    UnsupportedError
+        If they cannot.
+    """
+    if any(improper_ends(forest, weights)):
+        raise UnsupportedError(IMPROPER)
 
 
 def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
