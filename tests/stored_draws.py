@@ -1,4 +1,4 @@
-"""What a seed gives, stored: which cases there are is said in `stored_cases`.
+"""Draws by fixed seeds, of all cases in `stored_cases` and the modules beside it.
 
 ``python tests/stored_draws.py`` writes `stored_draws.json` anew and lists the cases that changed.
 A change of the code that keeps a seed's draws needs no new file. A change that is meant to move
@@ -17,8 +17,12 @@ import sys
 from pathlib import Path
 
 import numpy as np
+import stored_conditioning
+import stored_readers
 from stored_cases import CASES
 
+# Cases are registered when their modules are imported.
+MODULES = (stored_conditioning, stored_readers)
 FILE = Path(__file__).with_name("stored_draws.json")
 
 # Arrays of this many entries are stored whole; of longer ones, a few entries.
