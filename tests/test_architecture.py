@@ -38,7 +38,7 @@ LAYERS = (
     ("conditioning", "imaging"),
     ("auditing", "inference"),
     ("compiled",),
-    ("fields",),
+    ("fields", "headers", "memory"),
     ("outputs", "sections"),
     ("plan",),
     ("where",),

@@ -14,14 +14,9 @@ from pathlib import Path
 from congenial.databases import attach, is_database, tables_in
 from congenial.errors import DataError
 from congenial.fields import nearest, one_of, show
+from congenial.headers import delimiter_of, first_line
 from congenial.sections import DATABASES, TABLES
-from congenial.sources import (
-    connect,
-    delimiter_of,
-    first_line,
-    matching,
-    open_files,
-)
+from congenial.sources import connect, matching, open_files
 from congenial.sqlite import SqliteTable, is_sqlite
 
 # The type of an ENUM lists values, which may be those of rows.

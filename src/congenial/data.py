@@ -176,6 +176,10 @@ def count_frame(frame: Any, plan: Plan, *, base: Path) -> CountedTree:
     with connect() as connection:
         public = open_public(connection, plan, base)
         needed = _needed(plan, public, known, shown)
+        if len({name.casefold() for name in needed}) < len(needed):
+            raise ArgumentError(
+                f"{shown} gives one name to two columns that the plan needs; rename one."
+            )
         table = _register(connection, wide.select(needed), needed, shown)
         return _count(connection, plan, public, known, shown, [table])
 
@@ -189,6 +193,12 @@ def _register(
     if not frame.implementation.is_polars() and find_spec("pyarrow") is None:
         raise ArgumentError(
             f"a frame of {frame.implementation} is counted through Arrow; install pyarrow."
+        )
+    objects = [name for name in names if frame.collect_schema()[name] == nw.Object]
+    if objects and frame.implementation.is_polars():
+        raise ArgumentError(
+            f"the column {objects[0]!r} of {shown} holds Python objects, which polars gives to no "
+            "other library; cast it to text or numbers."
         )
     unfit = f"a column of {shown} cannot be given to Arrow; give each column values of one type"
     failed = False

@@ -33,6 +33,8 @@ from congenial.where import Condition, parse_where
 Paths = list[tuple[str, ...]]
 # What became of a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
+# Nodes of the deepest level, and characters of a name.
+_MOST, _LONGEST = 5_000_000, 1_000
 # Said of queries over tables of our own, which cannot fail on what a row holds.
 BROKEN = "the counts could not be added up; please report this as a mistake of congenial"
 
@@ -304,6 +306,7 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
                 "hierarchy.names_repeat = true if these are different nodes of one name."
             )
     order = ", ".join(f"try_cast({c} AS DOUBLE) NULLS LAST, {c}" for c in columns)
+    _check_size(connection, columns, shown)
     listed = ask(
         connection,
         f"CREATE TEMP TABLE ordered AS SELECT {', '.join(columns)}, row_number() OVER (ORDER BY "
@@ -316,6 +319,21 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
             "release needs at least one."
         )
     return [tuple(map(str, path)) for path in listed]
+
+
+def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> None:
+    """Refuse more nodes, or longer names, than the rest of the way has room for."""
+    if ask(connection, f"SELECT 1 FROM domain LIMIT 1 OFFSET {_MOST}", BROKEN):
+        raise DataError(
+            f"{shown} names more than {_MOST:,} nodes of the deepest level, for which neither "
+            "memory nor time would suffice; use fewer levels, or group the names in the lookup."
+        )
+    longer = " OR ".join(f"length({column}) > {_LONGEST}" for column in columns)
+    if ask(connection, f"SELECT 1 FROM domain WHERE {longer} LIMIT 1", BROKEN):
+        raise DataError(
+            f"{shown} has a name of more than {_LONGEST:,} characters; shorten it, and see that "
+            "the plan names the right columns."
+        )
 
 
 def _path(names: object) -> str:

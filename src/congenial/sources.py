@@ -6,11 +6,8 @@ of ours, raised outside the handler so that the original is not attached to it.
 
 from __future__ import annotations
 
-import csv
 import glob
-import gzip
 import os
-import zlib
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass, replace
@@ -21,30 +18,29 @@ import duckdb
 
 from congenial.errors import CongenialError, DataError
 from congenial.fields import nearest, show
+from congenial.headers import delimiter_of, first_line, header_of, is_whole
+from congenial.memory import allowance
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
-# What may separate the fields of a CSV file, the usual first.
-DELIMITERS = ",;\t|"
 # Nothing about a CSV file is guessed from its cells: its quotes and first lines, or rows are lost
 # without a word; its columns' types, or one record decides how the rule reads all others.
 _DIALECT = (
     "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
     "strict_mode = true, hive_types_autocast = false"
 )
-# Bytes of a header.
-_LONGEST = 1_000_000
 _SETTINGS = (
     "enable_progress_bar = false",
     "autoinstall_known_extensions = false",
     "autoload_known_extensions = false",
     "allow_community_extensions = false",
-    # counts that do not fit in memory are refused rather than spilt to a disk
-    "temp_directory = ''",
+    "temp_directory = ''",  # counts that do not fit in memory are refused, not spilt to a disk
     "preserve_insertion_order = false",
     "TimeZone = 'UTC'",
-    # these take parts of a rule out of its TRY
-    "disabled_optimizers = 'common_subexpressions,in_clause,scalar_fn_pushdown,type_pushdown'",
+    # the first two would hash the rows, not the lookup, where a file does not tell how many rows it
+    # has; the others take parts of a rule out of its TRY
+    "disabled_optimizers = 'build_side_probe_side,join_order,common_subexpressions,in_clause,"
+    "scalar_fn_pushdown,type_pushdown'",
 )
 
 
@@ -114,6 +110,8 @@ def connect() -> Iterator[Connection]:
     with closing(duckdb.connect(":memory:")) as connection:
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
+        if (most := allowance()) is not None:
+            connection.execute(f"SET memory_limit = '{most // 1024} KiB'")
         yield connection
 
 
@@ -142,7 +140,8 @@ def attempt(connection: Connection, sql: str) -> Rows | None:
         return connection.execute(sql).fetchall()
     except duckdb.OutOfMemoryException:
         failure = DataError(
-            "the counts do not fit in memory; use fewer levels, or a machine with more memory."
+            "the counts do not fit in memory, of which half of what is free is taken; use fewer "
+            "levels, see that no file holds far more than it should, or use a larger machine."
         )
     except duckdb.InterruptException:
         failure = KeyboardInterrupt()
@@ -242,7 +241,7 @@ def open_files(
         sql = f"read_parquet({listed}, hive_types_autocast = false)"
         return describe(connection, sql, show(source), otherwise)
     delimiter = delimiter_of(first_line(files[0]))
-    if delimiter is None:
+    if delimiter is None or not all(map(is_whole, files)):
         raise DataError(f"{otherwise}.")
     _same_headers(files, delimiter, f"{key} is {show(source)}")
     dialect = f"{listed}, delim = {literal(delimiter)}, {_DIALECT}"
@@ -275,7 +274,7 @@ def _with_whole_numbers(connection: Connection, table: Table, otherwise: str) ->
 
 
 def with_types(table: Table, types: Mapping[str, str]) -> Table:
-    """Give columns types, value by value; what a type cannot take is NULL.
+    """Give columns types, value by value; what a type cannot take is NULL, and so is NaN.
 
     Parameters
     ----------
@@ -283,14 +282,19 @@ def with_types(table: Table, types: Mapping[str, str]) -> Table:
     types : mapping of str to str
         DuckDB types by column; columns that the table lacks are passed over.
     """
-    given = {c: k for c, k in types.items() if table.columns.get(c, k) != k}
-    if not given:
+    columns = table.columns | {c: k for c, k in types.items() if c in table.columns}
+    picks = []
+    for c, k in columns.items():
+        value = identifier(c) if table.columns[c] == k else f"TRY_CAST({identifier(c)} AS {k})"
+        if k in ("FLOAT", "DOUBLE"):  # NaN would be the largest of all numbers to a rule
+            value = f"nullif({value}, CAST('nan' AS {k}))"
+        if value != identifier(c):
+            picks.append(f"{value} AS {identifier(c)}")
+    if not picks:
         return table
-    casts = ", ".join(
-        f"TRY_CAST({identifier(c)} AS {k}) AS {identifier(c)}" for c, k in given.items()
+    return replace(
+        table, sql=f"(SELECT * REPLACE ({', '.join(picks)}) FROM {table.sql})", columns=columns
     )
-    sql = f"(SELECT * REPLACE ({casts}) FROM {table.sql})"
-    return replace(table, sql=sql, columns=table.columns | given)
 
 
 def _same_columns(
@@ -305,6 +309,7 @@ def _same_columns(
     first = None
     for file in files:
         name = literal(_literal_glob(str(file)))
+        _refuse_twice(_parquet_names(connection, name, otherwise), f"{given}, and {file.name!r}")
         found = describe(connection, f"read_parquet({name})", "", otherwise).columns
         if first is not None and found != first:
             raise DataError(
@@ -322,46 +327,35 @@ def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
     DataError
         It names the file and nothing of what is in it: a first line may be a person's row.
     """
-    first = _header(files[0], delimiter)
+    first = header_of(files[0], delimiter)
     for file in files[1:]:
-        if _header(file, delimiter) != first:
+        if header_of(file, delimiter) != first:
             raise DataError(
                 f"{given}, and the first line of {file.name!r} is not the header of "
                 f"{files[0].name!r}; give all files one header."
             )
-    if len(set(first)) != len(first):
-        raise DataError(
-            f"{given}, and the header of {files[0].name!r} gives one name to two columns; "
-            "rename one."
-        )
+    _refuse_twice(first, f"{given}, and the header of {files[0].name!r}")
 
 
-def _header(file: Path, delimiter: str) -> list[str]:
-    try:
-        names = next(csv.reader([first_line(file)], delimiter=delimiter), [])
-    except csv.Error:
-        return []
-    return [name.strip().casefold() for name in names]
+def _refuse_twice(names: Sequence[str], given: str) -> None:
+    """Refuse one name of two columns, of which DuckDB would rename one."""
+    folded = [name.strip().casefold() for name in names]
+    if len(set(folded)) != len(folded):
+        raise DataError(f"{given} gives one name to two columns; rename one.")
 
 
-def first_line(file: Path) -> str:
-    """Read the first line of a CSV file and decode nothing after it; empty where there is none."""
-    opened = gzip.open if file.suffix.casefold() == ".gz" else open
-    try:
-        with opened(file, "rb") as handle:
-            line = bytes(handle.readline(_LONGEST))
-        return line.partition(b"\r")[0].rstrip(b"\n").decode("utf-8-sig")
-    except (OSError, EOFError, UnicodeError, zlib.error):
-        return ""
-
-
-def delimiter_of(header: str) -> str | None:
-    """Tell what separates the names of a CSV file's header; None where it is blank."""
-    try:
-        widths = {d: len(next(csv.reader([header], delimiter=d), [])) for d in DELIMITERS}
-    except csv.Error:
-        return None
-    return max(DELIMITERS, key=lambda d: widths[d]) if header.strip() else None
+def _parquet_names(connection: Connection, file: str, otherwise: str) -> list[str]:
+    """Names of a Parquet file's columns; those within others are left out."""
+    listed = ask(connection, f"SELECT name, num_children FROM parquet_schema({file})", otherwise)
+    names, inside = [], [1]  # how many columns are still to come, on each level
+    for name, children in listed:
+        if len(inside) == 2:
+            names.append(str(name))
+        inside[-1] -= 1
+        inside.append(children or 0)
+        while inside and not inside[-1]:
+            inside.pop()
+    return names
 
 
 def is_empty(connection: Connection, table: Table, otherwise: str) -> bool:

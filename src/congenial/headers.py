@@ -1,0 +1,54 @@
+"""CSV files before DuckDB reads them: their first line, and whether a compressed one is whole."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from contextlib import suppress
+from pathlib import Path
+
+# What may separate the fields of a CSV file, the usual first.
+DELIMITERS = ",;\t|"
+# Bytes of a header.
+_LONGEST = 1_000_000
+
+
+def first_line(file: Path) -> str:
+    """Read the first line of a CSV file and decode nothing after it; empty where there is none."""
+    opened = gzip.open if file.suffix.casefold() == ".gz" else open
+    try:
+        with opened(file, "rb") as handle:
+            line = bytes(handle.readline(_LONGEST))
+        return line.partition(b"\r")[0].rstrip(b"\n").decode("utf-8-sig")
+    except (OSError, EOFError, UnicodeError, zlib.error):
+        return ""
+
+
+def delimiter_of(header: str) -> str | None:
+    """Tell what separates the names of a CSV file's header; None where it is blank."""
+    try:
+        widths = {d: len(next(csv.reader([header], delimiter=d), [])) for d in DELIMITERS}
+    except csv.Error:
+        return None
+    return max(DELIMITERS, key=lambda d: widths[d]) if header.strip() else None
+
+
+def header_of(file: Path, delimiter: str) -> list[str]:
+    """Names in the first line, folded; none where it cannot be read."""
+    try:
+        names = next(csv.reader([first_line(file)], delimiter=delimiter), [])
+    except csv.Error:
+        return []
+    return [name.strip().casefold() for name in names]
+
+
+def is_whole(file: Path) -> bool:
+    """Whether a gzip file's check sums hold, at which DuckDB does not look; any other file is."""
+    if file.suffix.casefold() != ".gz":
+        return True
+    with suppress(OSError, EOFError, zlib.error), gzip.open(file, "rb") as handle:
+        while handle.read(_LONGEST):
+            pass
+        return True
+    return False

@@ -1,0 +1,33 @@
+"""How much memory a query may take before it is stopped."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+_FREE = Path("/proc/meminfo")
+# What a container may have in all, by the second and the first version of control groups.
+_GROUPS = (
+    Path("/sys/fs/cgroup/memory.max"),
+    Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
+)
+
+
+def allowance() -> int | None:
+    """Half of the memory that is free, in bytes; None where the system does not tell.
+
+    The other half is left to Python and to the machine: a small file may hold more rows than any
+    memory does, and must end in a sentence before the system has to stop a program.
+    """
+    found = [int(text) for group in _GROUPS if (text := _read(group).strip()).isdigit()]
+    for line in _read(_FREE).splitlines():
+        name, _, rest = line.partition(":")
+        if name == "MemAvailable":
+            found.append(1024 * int(rest.split()[0]))
+    return min(found) // 2 if found else None
+
+
+def _read(file: Path) -> str:
+    try:
+        return file.read_text(encoding="utf-8")
+    except OSError:
+        return ""
