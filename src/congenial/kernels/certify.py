@@ -25,6 +25,8 @@ _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
 # How many times what may be left out all entries of a class may lose alike without a convolution.
 _EVEN = 4.0
+# How many times what it has an entry may be charged for losses that are left out.
+_SHARED = 16.0
 # What a tail adds is left out where it is so many times what may be: a merge has four.
 _FAINT = 0.125
 # Zeros at either side of what is convolved, so that every run of eight terms is whole.
@@ -159,19 +161,21 @@ def _eight(x, i):
 
 
 @njit(inner=True, fused=True)
-def _cross(lost, size, other, n, small, first, out, place, m, rise, fall):
+def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall):
     """Add (lost * other)[first + i] to out[place + i], i below m, but for parts of at most `small`.
 
     Eight of the `size` losses are taken at a time, with what of the n entries of `other`, which
-    begin at _PAD, can bring more. Returns the sums of all losses and of those left out. `rise` and
-    `fall` are for work.
+    begin at _PAD and add up to `total`, can bring more. Returns the sums of all losses and of
+    those left out. `rise` and `fall` are for work.
     """
     whole = most = 0.0
     for i in range(np.uint64(0), np.uint64(size), np.uint64(8)):
         here = _eight(lost, i)
         whole += here
         most = max(most, here)
-    if most <= small:
+    # each of m entries is charged for all that is left out, of which it has a part
+    few = small * min(1.0, _SHARED * total / m)
+    if most <= few:
         return whole, whole
     # largest sum of eight entries up to each eight, and from each on
     eights = np.uint64((n + 7) // 8)
@@ -194,7 +198,7 @@ def _cross(lost, size, other, n, small, first, out, place, m, rise, fall):
         a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
         a4, a5, a6, a7 = lost[o + _U4], lost[o + _U5], lost[o + _U6], lost[o + _U7]
         here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
-        if here <= small:
+        if here <= few:
             rest += here
             continue
         rest += little
@@ -286,10 +290,10 @@ def certify(
                 # no table's entries are above 1, but for a little rounding
                 top = 1.0 + 1e-9
                 all_b, left_b = _cross(
-                    uneven_b, wb, whole_a, wa, small, first, lost, at, n, rise, fall
+                    uneven_b, wb, whole_a, wa, sum_a, small, first, lost, at, n, rise, fall
                 )
                 all_a, left_a = _cross(
-                    uneven_a, wa, whole_b, wb, small, first, lost, at, n, rise, fall
+                    uneven_a, wa, whole_b, wb, sum_b, small, first, lost, at, n, rise, fall
                 )
                 rest = (top + all_a + even[a]) * left_b + even[b] * sum_a
                 rest += (top + all_b + even[b]) * left_a + even[a] * sum_b
