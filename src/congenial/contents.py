@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -50,7 +51,11 @@ class Contents:
     measurements: tuple[Table, Table] | None = None
 
     def model(self) -> Model:
-        """Calibrate the plan's noise on the released nodes."""
+        """Calibrate the plan's noise on the released nodes; once, as that takes a while of many."""
+        return self._model
+
+    @cached_property
+    def _model(self) -> Model:
         return build_model(self.plan, self.tree)
 
 

