@@ -23,7 +23,7 @@ LAYERS = (
     ("randomness",),
     ("kernels",),
     ("implied", "nesting", "tree"),
-    ("given",),
+    ("given", "spelling"),
     ("table",),
     ("blocks",),
     ("workload",),

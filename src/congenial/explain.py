@@ -21,6 +21,7 @@ from congenial.model import Level, Model, build_model
 from congenial.plan import Plan
 from congenial.sections import GAUSSIAN, LAPLACE
 from congenial.specification import Neighbours, worst_neighbours
+from congenial.spelling import odd_names
 
 FloatArray = npt.NDArray[np.float64]
 IntArray = npt.NDArray[np.int64]
@@ -81,6 +82,8 @@ class Explanation:
         Whether there is no file where the rows are said to be.
     nested : tuple of str
         Sums that name a node and one that it is a part of.
+    odd : tuple of str
+        Sentences about names that could be taken for others.
     """
 
     plan: Plan
@@ -97,6 +100,7 @@ class Explanation:
     reversed: tuple[str, ...] = ()
     missing: bool = False
     nested: tuple[str, ...] = ()
+    odd: tuple[str, ...] = ()
 
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
@@ -152,6 +156,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         reversed_levels(model),
         source_missing(plan, Path(base)),
         nested_sums(model, reach),
+        odd_names(model.tree),
     )
 
 
@@ -275,6 +280,7 @@ def _order(explanation: Explanation) -> list[str]:
         for level, below in pairwise(names)
         if level in explanation.reversed
     ]
+    told += explanation.odd
     return ["", *told] if told else []
 
 

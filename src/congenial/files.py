@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import re
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -29,6 +30,11 @@ ALWAYS = (CERTIFICATE, CSV, PARQUET)
 REPORT = "report.html"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
 ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
+# Text that a spreadsheet would run as a formula, apostrophes before it left out, and numbers, which
+# only begin like one. The CSV file has an apostrophe more before such text, which its reader takes
+# away; Python and DuckDB read both patterns alike.
+_FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
+_NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
 
@@ -176,13 +182,20 @@ def _write_both(
     directory: Path, names: tuple[str, str], columns: Columns, lines: Iterator[str]
 ) -> None:
     with (directory / names[0]).open("w", encoding="utf-8", newline="") as file:
-        file.write(",".join(_quoted(name) for name, _ in columns) + "\n")
+        file.write(",".join(_cell(name) for name, _ in columns) + "\n")
         for line in lines:
             file.write(line)
     types = ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in columns)
+    texts = [_identifier(name) for name, kind in columns if kind == "VARCHAR"]
+    bare = ", ".join(
+        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {_literal(_FORMULA)}) AND NOT "
+        f"regexp_full_match({c}, {_literal(_NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
+        for c in texts
+    )
+    written = _path(directory / names[0])
     with _connect() as connection:
         connection.execute(
-            f"COPY (SELECT * FROM read_csv({_path(directory / names[0])}, auto_detect = false, "
+            f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
             f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
             f"TO {_literal(str(directory / names[1]))} (FORMAT parquet)"
@@ -281,17 +294,36 @@ def _lines(
     """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
     depth = len(level_names)
     prefix: dict[int, str] = {}
-    labels = [_quoted(name) for name in level_names]
+    labels = [_cell(name) for name in level_names]
     rank = np.argsort(tree.level, kind="stable")
     for v in map(int, rank):  # parents come before their children
         parent = int(tree.parents[v])
-        name = _quoted(tree.names[v])
+        name = _cell(tree.names[v])
         prefix[v] = name if parent < 0 else f"{prefix[parent]},{name}"
     for v in range(len(tree)):
         level = int(tree.level[v])
         cells = ",".join("" if column[v] is None else str(column[v]) for column in own)
         line = f"{level},{labels[level]},{prefix[v]}{',' * (depth - 1 - level)},{cells}"
         yield f"{line},{STAMP}\n" if stamped else f"{line}\n"
+
+
+def _cell(text: str) -> str:
+    """Write a name as a cell that no spreadsheet runs."""
+    return _quoted(f"'{text}" if _is_formula(text) else text)
+
+
+def without_apostrophe(cell: str) -> str:
+    """Take back the apostrophe that a CSV file has before a name that looks like a formula.
+
+    Parameters
+    ----------
+    cell : str
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return bool(re.search(_FORMULA, text)) and not re.fullmatch(_NUMBER, text)
 
 
 def _quoted(text: str) -> str:
@@ -304,7 +336,7 @@ def _quoted(text: str) -> str:
 def _read_csv(path: Path) -> Table:
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = [tuple(line) for line in csv.reader(file, strict=True)]
+            lines = [tuple(map(without_apostrophe, line)) for line in csv.reader(file, strict=True)]
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReleaseError(
             f"{path.name} cannot be read as a table; get the release anew."
@@ -331,6 +363,10 @@ def _read_parquet(path: Path) -> Table:
 def _connect() -> duckdb.DuckDBPyConnection:
     # one thread keeps the rows in order and the file the same from run to run
     return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
 
 
 def _literal(text: str) -> str:

@@ -32,6 +32,7 @@ from congenial.model import Model, build_model
 from congenial.plan import Plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.requirements import checked_draws
+from congenial.spelling import odd_names
 from congenial.tree import Tree
 
 IntArray = npt.NDArray[np.int64]
@@ -58,6 +59,8 @@ class Released:
         What the plan's ledger has taken down for it; None without one, and for a simulation.
     settled : bool
         Whether the ledger knows that the release is on disk; if not, its entry counts all the same.
+    odd_names : tuple of str
+        Sentences about names that could be taken for others.
     """
 
     directory: Path
@@ -65,6 +68,7 @@ class Released:
     certificate: Certificate
     debit: Debit | None = None
     settled: bool = True
+    odd_names: tuple[str, ...] = ()
 
     @property
     def simulated(self) -> bool:
@@ -155,7 +159,8 @@ def release(
             debit=debit,
         )
     log.info("released %d counts", len(model.tree))
-    return Released(Path(out), len(model.tree), certificate, debit, settled=_settled(ledger, debit))
+    settled, odd = _settled(ledger, debit), odd_names(model.tree)
+    return Released(Path(out), len(model.tree), certificate, debit, settled=settled, odd_names=odd)
 
 
 def _ledger(plan: Plan, base: Path) -> Path | None:

@@ -38,6 +38,7 @@ class Result:
     intervals: str
     source_missing: bool
     nested_sums: tuple[str, ...]
+    odd_names: tuple[str, ...]
 
 
 @click.command("explain", cls=Command)
@@ -79,5 +80,6 @@ def command(plan: Path) -> Answer:
         "" if found.margins is None else found.margins.told,
         found.missing,
         found.nested,
+        found.odd,
     )
     return Answer(result, as_text(found))

@@ -43,6 +43,7 @@ class Result:
     certificate: Certificate
     debit: Debited | None
     settled: bool
+    odd_names: tuple[str, ...]
 
 
 @click.command("release", cls=Command)
@@ -101,6 +102,7 @@ def command(
         made.certificate,
         None if made.debit is None else _plain(made.debit),
         made.settled,
+        made.odd_names,
     )
     notes = tuple(_notes(made))
     if quiet:
@@ -118,6 +120,7 @@ def _plain(debit: Debit) -> Debited:
 def _notes(made: Released) -> Iterator[str]:
     from congenial.ledger.records import unlike
 
+    yield from made.odd_names
     if made.debit is None:
         return
     if not made.settled:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from congenial.data import count
 from congenial.errors import ArgumentError, DataError
-from congenial.files import STAMP
+from congenial.files import STAMP, without_apostrophe
 from congenial.plan import Plan
 from congenial.randomness import Randomness, seeded
 from congenial.sources import (
@@ -286,7 +286,8 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     paths, values = [], []
     for number, *parts in rows:
         given = [part for part in parts if part is not None]
-        path = (plan.hierarchy.root, *map(str, given))
+        # a release.csv may be given, which writes formulas as text
+        path = (plan.hierarchy.root, *map(without_apostrophe, given))
         if parts[: len(given)] != given:
             raise DataError(f"{file.name} has a row with a gap in its path; fill in every level.")
         if number is None or not 0 <= number <= MOST_TOTAL or number != int(number):
