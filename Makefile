@@ -5,11 +5,13 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras test test-browser lint format docs figures studies comparison analysts benchmark lock clean
+.PHONY: help demo extras test test-processors test-browser lint format docs figures studies comparison analysts benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
 TAXI := examples/taxi
+# One with fused products and vectors of four, one with neither; the first is of x86 alone.
+PROCESSORS := $(if $(filter x86_64,$(shell uname -m)),haswell) generic
 
 help:  ## List the targets.
 	@sed -nE 's/^([a-z-]+):[^#]*## (.*)/  make \1\t\2/p' Makefile | expand -t 20
@@ -31,6 +33,17 @@ extras:  ## Add to .venv what figures, models, the examples and the tests need.
 test: lint  ## Check the style and the types, then run every test.
 	@echo "Running the tests."
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
+
+test-processors:  ## Run the tests of kernels as compiled for other processors, and uncompiled.
+	@requirements/environment.sh dev
+	@for name in $(PROCESSORS); do \
+		echo "Running the tests of kernels as compiled for a processor called $$name."; \
+		rm -rf out/processors/$$name; \
+		NUMBA_CPU_NAME=$$name NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/out/processors/$$name \
+			$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m kernels; \
+	done
+	@echo "Running those that are quick enough without compiling."
+	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet -m uncompiled
 
 test-browser:  ## Try the page about a release, and the site if built, in headless Chromium.
 	@requirements/environment.sh dev

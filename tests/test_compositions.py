@@ -14,6 +14,8 @@ from scipy import stats
 import congenial as cg
 from congenial.kernels import descend, laws
 
+pytestmark = pytest.mark.kernels
+
 LEAST = 1e-6
 UNIT = 2.0**-53
 doubled_exp = entry("doubled.doubled_exp")

@@ -15,6 +15,8 @@ from scipy import stats
 import congenial as cg
 from congenial.kernels import compositions
 
+pytestmark = pytest.mark.kernels
+
 LEAST = 1e-6
 fill_tables = entry("binomial.fill_tables")
 in_order = entry("ordering.in_order")

@@ -10,6 +10,8 @@ from scipy.stats import chi2
 
 import congenial as cg
 
+pytestmark = pytest.mark.kernels
+
 DRAWS = 20_000
 FAILS = 1e-6
 

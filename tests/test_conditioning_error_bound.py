@@ -18,6 +18,8 @@ from congenial.errors import NumericalError
 from congenial.invariants import requirements
 from congenial.kernels import certify, laws
 
+pytestmark = pytest.mark.kernels
+
 KINDS = {"laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
 # From hardly cut to cut in the bulk: (mass meant to be cut, width in proportion).
 NARROW = ((1e-6, 1.0), (1e-3, 0.7), (1e-1, 0.5), (0.3, 0.15))

@@ -14,6 +14,8 @@ from congenial.errors import (
     UnsupportedError,
 )
 
+pytestmark = pytest.mark.kernels
+
 TREE = cg.Tree.from_parents([-1, 0, 0])
 SECRET = 987654321
 X = np.array([SECRET + 1, SECRET, 1])

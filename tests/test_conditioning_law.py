@@ -11,6 +11,8 @@ from hypothesis import given, settings
 import congenial as cg
 from congenial.errors import UnsupportedError
 
+pytestmark = pytest.mark.kernels
+
 BINARY = (-1, 0, 0, 1, 1)  # a root, two children, two grandchildren under the first
 UNEVEN = (-1, 0, 0, 0, 2, 2, 4)  # depths 1 to 3
 CHAIN = (-1, 0, 1, 2)

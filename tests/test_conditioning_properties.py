@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 import congenial as cg
 from congenial.errors import UnsupportedError
 
+pytestmark = pytest.mark.kernels
+
 SCALES = (0.1, 0.5, 1.0, 7.0, 50.0, 300.0, 1000.0)
 COUNTS = (0, 0, 1, 2, 17, 1000, 2**40)
 # a failing example is told as it was found: to make it smaller would take minutes

@@ -13,6 +13,8 @@ from scipy import stats
 import congenial as cg
 from congenial.kernels import differences
 
+pytestmark = pytest.mark.kernels
+
 LEAST = 1e-6
 UNIT = Decimal(2) ** -64
 doubled_log = entry("doubled.doubled_log")

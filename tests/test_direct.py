@@ -10,6 +10,8 @@ import congenial as cg
 from congenial.conditioning import direct
 from congenial.kernels import descend
 
+pytestmark = pytest.mark.kernels
+
 LEAST = 1e-6
 # Root 0 over 1 and 2; five leaves below each.
 TWO_FAMILIES = [-1, 0, 0, *[1] * 5, *[2] * 5]

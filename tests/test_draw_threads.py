@@ -20,6 +20,8 @@ import congenial as cg
 from congenial.conditioning import draws
 from congenial.kernels import compositions, descend
 
+pytestmark = pytest.mark.kernels
+
 LEAST = 1e-6
 cumulate_root = entry("descend._cumulate_root")
 

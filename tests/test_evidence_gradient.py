@@ -9,6 +9,8 @@ import congenial as cg
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.kernels.marginals import rise
 
+pytestmark = pytest.mark.kernels
+
 INF = np.inf
 STEP = 1e-4
 

@@ -30,6 +30,8 @@ from congenial.invariants import (
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
+pytestmark = pytest.mark.kernels
+
 WEIGHTS = (0.0, 1e-3, 0.5, 1.0, 1.0, 1.0, 7.3, 1e3)
 
 

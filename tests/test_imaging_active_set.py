@@ -16,6 +16,8 @@ from congenial.imaging.tree_l2 import solve_l2
 from congenial.invariants import bounds, consistent, exactly, linear, nonnegative, requirements
 from congenial.tree import Tree
 
+pytestmark = pytest.mark.kernels
+
 MEASURED = (1e-3, 0.5, 1.0, 1.0, 1.0, 7.3, 1e3)
 
 

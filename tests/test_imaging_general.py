@@ -16,6 +16,8 @@ from congenial.imaging.project import project
 from congenial.invariants import at_least, bounds, exactly, linear, nonnegative, requirements
 from congenial.randomness import seeded
 
+pytestmark = pytest.mark.kernels
+
 
 def cases(count, seed, *, most=8, inequalities=True):
     """Noisy values near a point x that satisfies crossing sums, bounds and inequalities."""

@@ -18,6 +18,8 @@ from congenial.mechanisms.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
+pytestmark = pytest.mark.kernels
+
 FLAT = Tree.from_parents([-1, 0, 0, 0])
 CITY = Tree.from_parents([-1, 0, 0, 1, 1, 2, 2, 2])
 COUNTS = CITY.roll_up(np.array([4, 0, 9, 1, 2]))

@@ -21,6 +21,8 @@ from congenial.kernels.dependent import STEPS, to_grid
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
+pytestmark = pytest.mark.kernels
+
 DRAWS = 4000
 
 

@@ -21,6 +21,8 @@ from congenial.kernels.project_whole import ROUNDED, is_least, round_levels
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
+pytestmark = pytest.mark.kernels
+
 POSITIVE = (1e-3, 0.5, 1.0, 1.0, 1.0, 7.3)
 
 

@@ -20,6 +20,8 @@ from congenial.invariants import bounds, consistent, exactly, nonnegative, requi
 from congenial.kernels import marginals
 from congenial.tree import Tree
 
+pytestmark = [pytest.mark.kernels, pytest.mark.uncompiled]
+
 
 def family(seed):
     """One family under a pinned sum, its measurements of all sizes, some of which cancel."""

@@ -19,6 +19,8 @@ from congenial.conditioning.gibbs import GibbsConditioned
 from congenial.conditioning.lattice import Lattice, integer_kernel
 from congenial.kernels import lattice, laws
 
+pytestmark = pytest.mark.kernels
+
 INF = np.inf
 LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
 

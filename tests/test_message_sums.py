@@ -9,6 +9,8 @@ import congenial as cg
 from congenial.conditioning import exact
 from congenial.conditioning.wide import convolve_directly
 
+pytestmark = pytest.mark.kernels
+
 UNITS = 4.0 + 2.0**-8
 
 

@@ -19,6 +19,8 @@ from congenial.kernels import laws
 from congenial.kernels.descend import COMPOSE, LINK, ROOT, SPLIT
 from congenial.kernels.messages import MERGE, PRODUCT, UNARY
 
+pytestmark = pytest.mark.kernels
+
 INF = np.inf
 UP, DOWN = (0.0, INF), (-INF, 0.0)
 QUICK = settings(

@@ -13,6 +13,8 @@ from stored_draws import FILE, TOLERANCE, answers, differences, stored
 
 import congenial as cg
 
+pytestmark = pytest.mark.kernels
+
 THEN = json.loads(FILE.read_text())
 # One case for each way of drawing.
 WAYS = (

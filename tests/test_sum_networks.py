@@ -15,6 +15,8 @@ import congenial as cg
 from congenial.conditioning.cutset import CutConditioned
 from congenial.errors import UnsupportedError
 
+pytestmark = pytest.mark.kernels
+
 QUICK = settings(
     max_examples=100,
     deadline=None,

@@ -22,6 +22,8 @@ from congenial.conditioning.gibbs import GibbsConditioned
 from congenial.conditioning.systems import on_cycles
 from congenial.kernels import tallies
 
+pytestmark = pytest.mark.kernels
+
 QUICK = settings(
     max_examples=20,
     deadline=None,

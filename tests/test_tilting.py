@@ -13,6 +13,8 @@ from congenial.conditioning.forest import of_rows, of_tree
 from congenial.conditioning.weights import SharedUnary, Unary
 from congenial.kernels import laws, tilting
 
+pytestmark = pytest.mark.kernels
+
 INF = np.inf
 unary_moments = entry("moments.unary_moments")
 KINDS = {"laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}

@@ -14,6 +14,8 @@ import congenial as cg
 from congenial.conditioning.tree_mh import WANTED
 from congenial.errors import ArgumentError, InvariantError, PrivacyError, UnsupportedError
 
+pytestmark = pytest.mark.kernels
+
 TREES = {
     name: CASES[name]
     for name in (

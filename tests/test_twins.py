@@ -12,6 +12,8 @@ from congenial.inference import inversion
 from congenial.inference import summaries as module
 from congenial.inference.summaries import one_sided, summaries
 
+pytestmark = pytest.mark.kernels
+
 
 def a_tree(rng) -> cg.Tree:
     """Families of like leaves, and like families."""

@@ -11,6 +11,8 @@ from kernel_entries import entry
 from congenial.kernels import laws
 from congenial.kernels.spans import spans
 
+pytestmark = pytest.mark.kernels
+
 fill_unary = entry("weights.fill_unary")
 joint_rate = entry("spans.joint_rate")
 LAWS = {"flat": laws.FLAT, "laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
