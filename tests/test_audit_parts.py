@@ -130,7 +130,7 @@ def test_a_true_claim_is_refuted_as_rarely_as_stated(monkeypatch):
     most = stats.binom.isf(1e-6, times, 1.0 - confidence)
     assert refuted(times, confidence) <= most
     # events counted on the draws that they were chosen by would refute it often
-    monkeypatch.setattr("congenial.auditing.audit.shared_out", lambda z: Shares(z, z, z))
+    monkeypatch.setattr("congenial.auditing.simulated.shared_out", lambda z: Shares(z, z, z))
     assert refuted(times, confidence) > most
 
 
@@ -150,6 +150,8 @@ def test_what_cannot_be_audited_is_refused():
         audit(made, method="both")
     with pytest.raises(ArgumentError, match="draws is"):
         audit(made, draws=3)
+    with pytest.raises(ArgumentError, match=r"take 22 GiB .* at most 83,333,333"):
+        audit(made, draws=10**9)
     with pytest.raises(ArgumentError, match="total is"):
         audit(made, total=0)
     with pytest.raises(ArgumentError, match="confidence is"):
@@ -158,6 +160,14 @@ def test_what_cannot_be_audited_is_refused():
         audit(made, pairs=[([1, 1, 0], [1, 1, 0])])
     wide = cg.condition(noisy(1.0, 30), cg.linear(np.ones(30), 3) & cg.nonnegative())
     with pytest.raises(UnsupportedError, match="statistical"):
-        audit(wide, method="exact")
+        audit(
+            SimpleNamespace(
+                mechanism=wide.mechanism,
+                requirements=wide.requirements,
+                guarantee=wide.guarantee,
+                sample=wide.sample,
+            ),
+            method="exact",
+        )
     with pytest.raises(PrivacyError):
         audit(cg.condition(noisy(FREE), cg.consistent(PAIR), "tree-mh"))

@@ -53,9 +53,12 @@ def test_honest_plans_pass(tmp_path, sections):
     assert found.exact is not None
     assert found.part is not None
     assert found.part.leaves.size <= 4
-    exact, loss = found.exact.findings[0], found.drawn.findings[0]
+    exact = found.exact.findings[0]
+    computed, loss = found.drawn.findings[:2]
+    assert computed.check == "loss, computed"
+    assert computed.pairs > 20
     assert 0.3 * exact.stated < exact.found <= exact.stated * (1 + 1e-9)
-    assert loss.pairs == 3 + ("data" in sections)
+    assert loss.pairs >= 4 + ("data" in sections)
 
 
 def test_equalities_attain_what_the_plan_states(tmp_path):
@@ -69,7 +72,9 @@ def test_an_imaged_plan_rests_on_draws(tmp_path):
     found = audit_plan.audit_model(model, draws=300, confidence=SURE)
     assert found.passed
     assert found.exact is None
-    assert "rests on draws" in audit_plan.as_text(found)
+    assert found.drawn.findings[0].check == "loss, computed"
+    assert found.drawn.findings[0].slack == pytest.approx(0.0, abs=1e-9)
+    assert "rests on losses computed and on draws" in audit_plan.as_text(found)
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.neighbours import worst_move
-from congenial.auditing.audit import CONFIDENCE, IMAGES, audit
+from congenial.auditing.audit import CONFIDENCE, check_confidence, checked_draws, hold
 from congenial.auditing.finding import Audit, Auditable, Pair
 from congenial.auditing.space import Space
 from congenial.data import build_tree
@@ -24,10 +24,6 @@ from congenial.plan import Plan
 from congenial.randomness import seeded
 from congenial.tree import Tree
 
-# Draws of each dataset where none are asked for, images apart.
-DRAWS = 50_000
-# Numbers that the draws of one dataset hold at most, and the fewest draws that are made.
-VALUES, LEAST = 40_000_000, 100
 # Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
 LEAVES, RECORDS = 4, 3
 
@@ -42,7 +38,7 @@ class PlanAudit:
     exact : Audit or None
         Laws enumerated on a few leaves of the plan, with its own noise; None where they cannot be.
     drawn : Audit
-        Draws at the plan's real size.
+        Losses computed and draws, at the plan's real size.
     part : Tree or None
         The few leaves and what is above them.
     seed : int
@@ -77,7 +73,7 @@ def audit_plan(
         Directory from which the plan's relative paths start.
     draws : int, optional
         Draws of each dataset; where not given 50,000, 6,000 of images, and fewer where the plan has
-        very many nodes.
+        more than some hundred nodes.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
     seed : int
@@ -117,30 +113,36 @@ def audit_model(
     """Audit a model; see `audit_plan`."""
     source = seeded(seed)
     space = Space(model.mechanism, (model.need,))
-    pairs = [*space.hard_pairs(model.neighbours), *_entering(model, space)]
-    if draws is None:
-        draws = DRAWS if model.plan.method.name == "conditioning" else IMAGES
-        draws = max(LEAST, min(draws, VALUES // len(model.tree)))
-    drawn = audit(
-        cast(Auditable, model.engine),
-        neighbours=model.neighbours,
-        method="statistical",
-        pairs=pairs,
-        draws=draws,
+    engine = cast(Auditable, model.engine)
+    size = checked_draws(draws, engine, space)
+    check_confidence(confidence)
+    drawn = hold(
+        engine,
+        space,
+        model.guarantee,
+        model.neighbours,
+        stages=("compute", "draw"),
+        further=_entering(model, space),
+        draws=size,
         confidence=confidence,
-        rng=source,
-        claim=model.guarantee,
+        source=source,
     )
     small = part_of(model)
     try:
-        exact = audit(
+        exact = hold(
             cast(Auditable, small.engine),
-            neighbours=small.neighbours,
-            method="exact",
+            Space(small.mechanism, (small.need,)),
+            model.guarantee,
+            small.neighbours,
+            stages=("enumerate",),
             total=RECORDS,
-            claim=model.guarantee,
+            draws=size,
+            confidence=confidence,
+            source=source,
         )
     except (EmptyNeighbourhoodError, UnsupportedError):
+        return PlanAudit(model, None, drawn, None, seed)
+    if not exact.findings:
         return PlanAudit(model, None, drawn, None, seed)
     return PlanAudit(model, exact, drawn, small.tree, seed)
 
@@ -231,7 +233,12 @@ def as_text(found: PlanAudit) -> str:
             "those of the worst move among them, with the plan's own noise."
         )
     else:
-        lines.append("No law was enumerated; the audit rests on draws.")
+        rest = (
+            "losses computed and on draws"
+            if any("computed" in f.check for f in findings)
+            else "draws"
+        )
+        lines.append(f"No law was enumerated; the audit rests on {rest}.")
     lines += [
         f"Draws are simulations from seed {found.seed} on made-up counts: no budget was spent, "
         f"{_read(model.plan)}, and nothing was written.",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Sequence
 from typing import Literal
 
@@ -9,9 +10,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.auditing.drawn import Shares, epsilon_bound, law_distance, shared_out
+from congenial.auditing.computed import computed, may_compute
 from congenial.auditing.exact import DATASETS, ENTRIES, can_enumerate, enumerated
 from congenial.auditing.finding import Audit, Auditable, Finding, Pair, Values
+from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
+from congenial.auditing.simulated import screened, simulated
 from congenial.auditing.space import Space, moved_at_once, space_of
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.image import Imaged
@@ -19,12 +22,18 @@ from congenial.imaging.topdown import TopDown
 from congenial.randomness import Randomness, resolve, seeded
 
 Method = Literal["auto", "exact", "statistical"]
+Stage = Literal["enumerate", "compute", "draw"]
+STAGES: tuple[Stage, ...] = ("enumerate", "compute", "draw")
 METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
 
 # Draws of each dataset where none are asked for: each image is a projection of its own.
-DRAWS, IMAGES, CONFIDENCE = 20_000, 6_000, 0.999
+DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
 # Fewer draws of a dataset cannot tell anything.
 _LEAST_DRAWS = 100
+# Numbers that the draws of one dataset hold: where no draws are asked for, and at most.
+_VALUES, _MOST_VALUES = 10_000_000, 250_000_000
+# Random moves that are tried for a pair that the invariant allows.
+_TRIES = 8
 
 
 def audit(
@@ -50,15 +59,16 @@ def audit(
         `guarantee`; see `congenial.auditing.finding.Auditable`.
     neighbours : {"substitute", "add-remove"}
     method : {"auto", "exact", "statistical"}
-        "exact" enumerates the laws at all small datasets, "statistical" draws at the hardest pairs;
-        "auto" does both, the first where it is possible.
+        "exact" enumerates the laws at all small datasets and computes losses from the law at pairs
+        of any size, "statistical" draws; "auto" does all, the first two where they are possible.
     total : int
         Most records of an enumerated dataset; "auto" takes fewer where there are many entries.
     pairs : sequence of pair of array_like, shape (n,) each, optional
         Neighbours to compare instead, as values of all queries. Needed where the mechanism does not
         tell its queries.
     draws : int, optional
-        Draws of each dataset; 20,000 where not given, 6,000 of images.
+        Draws of each dataset; 50,000 where not given, 6,000 of images, and fewer of more than some
+        hundred queries.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
     rng : Randomness, optional
@@ -83,118 +93,119 @@ def audit(
 
     Notes
     -----
-    Passing proves the claim for what was enumerated and nothing beyond; draws can only refute. The
+    Passing proves the claim for the pairs that were enumerated or computed and nothing beyond;
+    draws can only refute. Datasets of computed losses have the shapes of worst pairs under bounds,
+    or are random (`congenial.auditing.pairs`). Under Laplace noise the loss of such a pair is
+    exact; under Gaussian noise divergences of whole orders are, and are compared with rho. Draws
+    look at every entry first, and then compare neighbours at those that give away most. The
     likelihood ratio orders the releases where the law is known, which is the most powerful test
-    (Neyman and Pearson 1933); other events are tried beside it, for a sampler may not follow its
-    law. Draws are also held to the stated marginal laws and to the invariant.
+    (Neyman and Pearson 1933), or where they are long the ratio of the noise alone; other events
+    are tried beside it, for a sampler may not follow its law. Draws are also held to the stated
+    marginal laws and to the invariant.
 
     References
     ----------
     Ding, Wang, Wang, Zhang and Kifer (2018); Jagielski, Ullman and Oprea (2020), for bounds on
     epsilon from counts of an event.
     """
-    size = (
-        draws if draws is not None else IMAGES if isinstance(mechanism, Imaged | TopDown) else DRAWS
-    )
-    _check(method, total, size, confidence)
-    guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     space = space_of(mechanism)
+    size = checked_draws(draws, mechanism, space)
+    _check(method, total, confidence)
+    guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     given = None if pairs is None else _checked_pairs(pairs, space)
     if space is not None and given is not None:
         at_once = moved_at_once(guarantee)
         _check_neighbours(given, space, neighbours, at_once, entering=claim is not None)
+    source = seeded(0) if rng is None else resolve(rng)
+    stages = STAGES if method == "auto" else STAGES[2:] if method == "statistical" else STAGES[:2]
+    found = hold(
+        mechanism,
+        space,
+        guarantee,
+        neighbours,
+        stages=stages,
+        total=total,
+        given=given,
+        draws=size,
+        confidence=confidence,
+        source=source,
+    )
+    if not found.findings:
+        raise UnsupportedError(
+            "the law of this mechanism is not known, or its domain is too large to enumerate and "
+            "no neighbours are known to compare; use method='statistical', or a smaller copy of it."
+        )
+    return found
+
+
+def hold(
+    mechanism: Auditable,
+    space: Space | None,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    *,
+    stages: Sequence[Stage] = STAGES,
+    total: int = 3,
+    given: list[Pair] | None = None,
+    further: Sequence[Pair] = (),
+    draws: int,
+    confidence: float,
+    source: Randomness,
+) -> Audit:
+    """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`.
+
+    Parameters
+    ----------
+    mechanism, guarantee, neighbours, total, draws, confidence
+    space : Space or None
+    stages : sequence of {"enumerate", "compute", "draw"}
+    given : list of Pair, optional
+        Compared instead of all others.
+    further : sequence of Pair
+        Compared by computing and drawing as well.
+    source : Randomness
+
+    Raises
+    ------
+    ArgumentError
+        If draws are asked for and no pair is known, or none can be drawn at.
+    """
     findings: list[Finding] = []
-    if method != "statistical":
-        records = _affordable(mechanism, space, total, given, exact=method == "exact")
-        if records is not None and space is not None:
+    if "enumerate" in stages and space is not None:
+        records = _affordable(mechanism, space, total, given, exact="draw" not in stages)
+        if records is not None:
             findings += enumerated(
                 mechanism, space, guarantee, neighbours, total=records, pairs=given
             )
-        elif method == "exact":
-            raise UnsupportedError(
-                "the law of this mechanism cannot be enumerated, since it is not known or its "
-                "domain is too large; use method='statistical', or a smaller copy of it."
-            )
-    if method != "exact":
+    hardest = [finding.worst for finding in findings[:1] if finding.worst is not None]
+    if "compute" in stages and space is not None:
         compared = given
         if compared is None:
-            compared = [] if space is None else space.hard_pairs(neighbours)
-            if findings and findings[0].worst is not None:
-                compared = [findings[0].worst, *compared]
+            asked = may_compute(mechanism, space, guarantee)
+            chosen = chosen_pairs(space, neighbours, source) if asked else []
+            compared = [*hardest, *further, *chosen]
+        worst = computed(mechanism, space, guarantee, compared)
+        findings += worst
+        hardest += [finding.worst for finding in worst if finding.worst is not None]
+    if "draw" in stages:
+        screen = None
+        compared = given
+        if compared is None:
+            compared = [*hardest, *further]
+            if space is not None:
+                compared += space.hard_pairs(neighbours)
+            if space is not None and untouched(space, compared).any():
+                compared += itertools.islice(random_pairs(space, neighbours, source, _TRIES), 1)
+                screen = screened(mechanism, space, neighbours, draws, source)
+                compared += [] if screen is None else screen.hardest
         if not compared:
             raise ArgumentError(
                 "no neighbouring datasets are known to compare; give pairs=[(x, other), ...]."
             )
-        source = seeded(0) if rng is None else resolve(rng)
-        findings += _drawn(mechanism, space, guarantee, compared, size, 1.0 - confidence, source)
+        findings += simulated(
+            mechanism, space, guarantee, compared, draws, 1.0 - confidence, source, screen
+        )
     return Audit(guarantee, tuple(findings), confidence)
-
-
-def _drawn(
-    mechanism: Auditable,
-    space: Space | None,
-    guarantee: Guarantee,
-    pairs: list[Pair],
-    draws: int,
-    error: float,
-    rng: Randomness,
-) -> list[Finding]:
-    """Findings from draws at each pair: loss, law and invariant."""
-    each = error / (3 * len(pairs))  # the loss once, the law at both datasets
-    bounds, distances, broken = [], [], []
-    for pair in pairs:
-        drawn = [np.asarray(mechanism.sample(x, draws, rng)) for x in pair]
-        sides: tuple[Shares, Shares] = (shared_out(drawn[0]), shared_out(drawn[1]))
-        bounds.append(epsilon_bound(mechanism, space, pair, sides, guarantee, each))
-        changed = np.flatnonzero(pair[0] != pair[1])
-        if hasattr(mechanism, "marginal") and not guarantee.ideal_only:
-            each_side = zip(pair, sides, strict=True)
-            distances.append(
-                max(law_distance(mechanism, x, changed, side, each) for x, side in each_side)
-            )
-        if space is not None:
-            broken.append(
-                max(
-                    1.0 - float(space.satisfied(z, x).mean())
-                    for x, z in zip(pair, drawn, strict=True)
-                )
-            )
-    told = f"{draws:,} simulated draws of each dataset, confidence {1.0 - error:.6g}"
-
-    def finding(check: str, values: list[float], stated: float, detail: str) -> Finding:
-        worst = int(np.argmax(values))
-        found = values[worst]
-        return Finding(
-            check, found <= stated, found, stated, len(pairs), draws, pairs[worst], detail
-        )
-
-    found = [
-        finding(
-            "loss, from draws",
-            bounds,
-            guarantee.epsilon,
-            f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {told}.",
-        )
-    ]
-    if distances:
-        found.append(
-            finding(
-                "law, from draws",
-                distances,
-                guarantee.sampler_error,
-                f"a lower bound on the distance of draws from the stated marginal laws; {told}.",
-            )
-        )
-    if broken:
-        found.append(
-            finding(
-                "invariant, from draws",
-                broken,
-                0.0,
-                "the share of draws that violate the invariant.",
-            )
-        )
-    return found
 
 
 def _affordable(
@@ -219,13 +230,48 @@ def _affordable(
     return size if can_enumerate(mechanism, space, x) else None
 
 
-def _check(method: str, total: int, draws: int, confidence: float) -> None:
+def checked_draws(draws: int | None, mechanism: Auditable, space: Space | None) -> int:
+    """Return how many draws of each dataset are made, fewer by default where releases are long.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no number in range, or so many draws would not fit in memory.
+    """
+    n = 1 if space is None else space.mechanism.n
+    if draws is None:
+        most = IMAGES if isinstance(mechanism, Imaged | TopDown) else DRAWS
+        return max(_LEAST_DRAWS, min(most, _VALUES // n))
+    _check_whole("draws", draws, _LEAST_DRAWS)
+    if draws * n > _MOST_VALUES:
+        raise ArgumentError(
+            f"draws is {draws:,}, and {draws:,} releases of {n:,} counts take "
+            f"{draws * n * 8 / 2**30:,.0f} GiB of memory; give at most {_MOST_VALUES // n:,}."
+        )
+    return int(draws)
+
+
+def _check_whole(name: str, value: int, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ArgumentError(f"{name} is {value!r}; give a whole number of at least {least}.")
+
+
+def _check(method: str, total: int, confidence: float) -> None:
     if method not in METHODS:
         raise ArgumentError(f"method is {method!r}; give one of {', '.join(METHODS)}.")
-    for name, value, least in (("total", total, 1), ("draws", draws, _LEAST_DRAWS)):
-        whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-        if not whole or value < least:
-            raise ArgumentError(f"{name} is {value!r}; give a whole number of at least {least}.")
+    _check_whole("total", total, 1)
+    check_confidence(confidence)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not between 0 and 1.
+    """
     if not isinstance(confidence, float | np.floating) or not 0.0 < confidence < 1.0:
         raise ArgumentError(f"confidence is {confidence!r}; give a number between 0 and 1.")
 

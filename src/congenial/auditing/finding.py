@@ -16,9 +16,9 @@ Values = npt.NDArray[np.int64 | np.float64]
 Pair = tuple[Values, Values]
 
 LIMITS = (
-    "A failed check shows a fault. Passed checks show that none was found: an enumeration proves "
-    "the claim for the pairs and outputs that it names and for no others, and draws can refute a "
-    "claim and never prove one."
+    "A failed check shows a fault. Passed checks show that none was found: enumerating and "
+    "computing prove the claim for the pairs that they name and for no others, and draws can "
+    "refute a claim and never prove one."
 )
 
 
@@ -45,16 +45,18 @@ class Finding:
     Attributes
     ----------
     check : str
-        "loss, enumerated" or "mass, enumerated"; "loss", "law" or "invariant, from draws".
+        "loss, enumerated" or "mass, enumerated"; "loss, computed" or "rho, computed"; "loss",
+        "law" or "invariant, from draws".
     passed : bool
         Whether `found` is within `stated`, rounding apart.
     found : float
-        The largest loss or mass enumerated, a lower confidence bound on epsilon or on the distance
-        from the law, or the share of draws that violate the invariant.
+        The largest loss or mass enumerated, the largest loss or rho computed, a lower confidence
+        bound on epsilon or on the distance from the law, or the share of draws that violate the
+        invariant.
     stated : float
         What the guarantee allows.
     pairs, outputs : int
-        How many pairs of datasets and how many outputs, or draws a dataset, were compared.
+        How many pairs of datasets and how many outputs, points or draws a dataset were compared.
     worst : tuple of two ndarray, or None
         The pair behind `found`.
     detail : str

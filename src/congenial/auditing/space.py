@@ -66,6 +66,16 @@ class Space:
         """Which queries count a record of each entry, shape (k, n)."""
         return np.asarray(self.counting.dense().T.astype(np.int64))
 
+    @cached_property
+    def interchangeable(self) -> IntArray:
+        """Number the cells so that those agree whose records count alike in all that is fixed."""
+        return self.counting.alike(replace(self.needs[0], pinned=self.determined))
+
+    @cached_property
+    def determined(self) -> npt.NDArray[np.bool_]:
+        """Whether each entry is the same in all neighbouring datasets that agree on the pins."""
+        return determined(_whole(self.needs))
+
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""
         array = np.asarray(counts, dtype=np.int64)
@@ -131,7 +141,7 @@ class Space:
         return float(np.abs(change).sum()) / 2.0 if change.sum() == 0 else math.inf
 
     def hard_pairs(self, neighbours: Neighbours) -> list[Pair]:
-        """Pairs that make the costliest move between few records, many, and beside a crowd.
+        """Pairs that make the costliest move among few records, beside a crowd, and among crowds.
 
         Raises
         ------
@@ -140,24 +150,24 @@ class Space:
         PrivacyError
             If mandated sums leave moves of several records, which are too many to search.
         """
-        gains = self._dearest(neighbours)
+        gains = self.dearest(neighbours)
         low = np.clip(self.needs[0].lo[self.entries], 0.0, None).astype(np.int64)
         crowd = low.copy()
         rest = np.flatnonzero(gains == 0)
         crowd[rest[:1] if rest.size else slice(0, 1)] += CROWD
         out: list[Pair] = []
-        for base in (low, low + 1, crowd):
+        for base in (low, low + 1, crowd, low + CROWD):
             sides = [base + np.maximum(-gains, 0), base + np.maximum(gains, 0)]
             pair = self.queries(sides[0]), self.queries(sides[1])
             if gains.size and all(self.allows(x) for x in pair):
                 out.append(pair)
         return out
 
-    def _dearest(self, neighbours: Neighbours) -> IntArray:
+    def dearest(self, neighbours: Neighbours) -> IntArray:
         """Return what each entry gains between the neighbours that differ most, shape (k,)."""
         noise, scales = self.mechanism.noise, self.mechanism.scales
         power = 1 if noise.measure == "pure" else 2
-        need = replace(self.needs[0], pinned=determined(_whole(self.needs)))
+        need = replace(self.needs[0], pinned=self.determined)
         cost = np.where(need.pinned, 0.0, scales**-power)
         joint = forced_moves(cost, need, self.counted, neighbours, power=power)
         if joint is not None:
@@ -225,7 +235,8 @@ def _off_units(inner: Space, grid: OnGrid) -> Space:
 def _whole(needs: tuple[Requirements, ...]) -> Requirements:
     low = np.minimum.reduce([need.lo for need in needs])
     high = np.maximum.reduce([need.hi for need in needs])
-    return replace(needs[0], lo=low, hi=high)
+    pinned = np.logical_and.reduce([need.pinned for need in needs])
+    return replace(needs[0], lo=low, hi=high, pinned=pinned)
 
 
 def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int, ...]]:

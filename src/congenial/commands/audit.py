@@ -48,7 +48,8 @@ class Result:
 @click.option(
     "--draws",
     type=click.IntRange(min=100),
-    help="Draws made of each dataset; by default 50,000, or 6,000 of images.",
+    help="Draws made of each dataset; by default 50,000, or 6,000 of images, and fewer where a "
+    "release has very many counts.",
 )
 @click.option(
     "--confidence",
@@ -65,10 +66,10 @@ class Result:
     help="Seed of the draws, which are simulations.",
 )
 def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
-    """Try the guarantee of PLAN on made-up counts, by enumerating and by drawing.
+    """Try the guarantee of PLAN on made-up counts, by enumerating, computing and drawing.
 
     Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
-    claim for what was enumerated alone, and draws never prove one.
+    claim for what was enumerated or computed alone, and draws never prove one.
     """
     with undisturbed():
         from congenial.domain import find_files

@@ -1,0 +1,142 @@
+"""Losses of pairs at any size, computed from the law that a mechanism states, without enumerating.
+
+Noise of one double geometric law a query, conditioned on one set for both datasets, loses most at
+the dataset itself: ln p(x|x) - ln p(x|x') is the whole loss of the pair, E + ln Z(x')/Z(x)
+(`proofs/inequalities.md`). Under Gaussian noise the Renyi divergence of a whole order a is
+
+    D_a = a rho + (u(a x - (a - 1) x') - a u(x) + (a - 1) u(x')) / (a - 1),
+
+with u(t) = -ln p(t|t), which is the log normaliser at t up to a constant, and with
+rho = ln p(x'|x') - ln p(x|x') (`proofs/gaussian-bounds.md`). Both need the law at a few points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee
+from congenial.auditing.exact import ROUNDING
+from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.auditing.space import Space
+from congenial.conditioning.exact import error_limit
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.imaging.image import Imaged
+from congenial.imaging.topdown import TopDown
+from congenial.mixtures import Mixture
+
+FloatArray = npt.NDArray[np.float64]
+Law = Callable[..., FloatArray]
+
+# Orders at which divergences are compared with rho: these multiples of a record's change must keep
+# the bounds, so that few pairs allow the large ones.
+ORDERS = (2, 3, 8)
+# What roundings may add to a log probability, in its own size, beside what tables cut.
+_ROUNDINGS = 2.0**-46
+
+
+def may_compute(mechanism: Auditable, space: Space, guarantee: Guarantee) -> bool:
+    """Whether a law is stated and a formula covers it: one law of noise, and its own claim."""
+    pure = space.mechanism.noise.measure == "pure"
+    covered = pure == (guarantee.rho is None) and (pure or not isinstance(mechanism, Mixture))
+    return covered and _law(mechanism) is not None
+
+
+def _law(mechanism: Auditable) -> Law | None:
+    """Return the law that a mechanism states, or that of the measurements which an image is of."""
+    if isinstance(mechanism, Imaged | TopDown):
+        return mechanism.mechanism.log_prob
+    return getattr(mechanism, "log_prob", None)
+
+
+def computed(
+    mechanism: Auditable, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
+) -> tuple[Finding, ...]:
+    """Compare the losses of pairs with a claim; nothing where no formula covers it.
+
+    Parameters
+    ----------
+    mechanism : Auditable
+    space : Space
+    guarantee : Guarantee
+    pairs : sequence of Pair
+
+    Returns
+    -------
+    tuple of Finding
+        One or none.
+    """
+    pure = space.mechanism.noise.measure == "pure"
+    log_prob = _law(mechanism)
+    if not pairs or log_prob is None or not may_compute(mechanism, space, guarantee):
+        return ()
+    found, worst, points, refused, error = -np.inf, None, 0, 0, 0.0
+    for pair in pairs:
+        try:
+            lost, tried, size = (
+                _loss(log_prob, pair) if pure else _divergence(log_prob, space, pair)
+            )
+        except (NumericalError, UnsupportedError):
+            refused += 1
+            continue
+        points += tried
+        if lost > found:
+            found, worst = lost, pair
+            error = 4.0 * error_limit(space.mechanism.n) + _ROUNDINGS * size
+    if worst is None:
+        return ()
+    stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
+    detail = (
+        "the loss of each pair at its own datasets, from the law that the mechanism states; under "
+        "one law of the noise it is all of the loss"
+        if pure
+        else f"the largest divergence of orders {', '.join(map(str, ORDERS))} over its order, from "
+        "the law that the mechanism states; epsilon follows from rho and is not compared"
+    )
+    if isinstance(mechanism, Imaged | TopDown):
+        detail = f"of the measurements, from which the rest of a release is made: {detail}"
+    if refused:
+        detail += f"; the law was not computed at {refused} further pairs"
+    return (
+        Finding(
+            "loss, computed" if pure else "rho, computed",
+            found <= stated + ROUNDING * (1.0 + stated) + error,
+            found,
+            stated,
+            len(pairs) - refused,
+            points,
+            worst,
+            f"{detail}.",
+        ),
+    )
+
+
+def _loss(log_prob: Law, pair: Pair) -> tuple[float, int, float]:
+    """Largest loss of a pair, the points tried, and the size of what was subtracted."""
+    both = np.array(pair)
+    laws = np.array([log_prob(both, x) for x in pair])
+    possible = np.flatnonzero(laws[[0, 1], [0, 1]] > -np.inf)  # unless the law is of other data
+    own, swapped = laws[possible, possible], laws[1 - possible, possible]
+    found = (own - swapped).max(initial=-np.inf)
+    return float(found), 2, float(np.abs(own).max(initial=0.0))
+
+
+def _divergence(log_prob: Law, space: Space, pair: Pair) -> tuple[float, int, float]:
+    """Largest Renyi divergence of a pair over its order; as `_loss`."""
+    both = np.array(pair)
+    laws = np.array([log_prob(both, x) for x in pair])
+    found, tried = 0.0, 0
+    for one, other in ((0, 1), (1, 0)):
+        x, y = pair[one], pair[other]
+        rho = float(laws[other, other] - laws[other, one])
+        for order in ORDERS:
+            beyond = np.asarray(y + order * (x - y), dtype=x.dtype)
+            if not space.allows(beyond):
+                continue
+            at = -float(log_prob(beyond, beyond))
+            rest = at + order * laws[one, one] - (order - 1) * laws[other, other]
+            found = max(found, rho + float(rest) / (order * (order - 1)))
+            tried += 1
+    return found, tried, 8.0 * float(np.abs(laws[[0, 1], [0, 1]]).max())

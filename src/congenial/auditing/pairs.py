@@ -1,0 +1,253 @@
+"""Neighbouring datasets at any size: the shapes of worst pairs, and random ones over all cells.
+
+Under bounds the worst pair is seldom the one whose noise alone loses most. It has a cell that goes
+from 1 to 0, the cells around it empty and the rest crowded; how far the empty part reaches differs.
+"""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator, Sequence
+from hashlib import blake2b
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Neighbours
+from congenial.auditing.finding import Pair
+from congenial.auditing.space import CROWD, IntArray, Space
+from congenial.errors import PrivacyError
+from congenial.randomness import Randomness
+
+BoolArray = npt.NDArray[np.bool_]
+
+# Pairs of one mechanism; values of their datasets in all, where there are many queries.
+_LEAST_PAIRS, _MOST_PAIRS, _VALUES = 24, 256, 4_000_000
+# More queries than these have datasets of few different counts, whose laws are found sooner.
+_MANY = 20_000
+# A crowd is so many noise scales at least, so that no bound is felt there.
+_SCALES = 60.0
+# Sums of crowds stay whole in doubles.
+_WHOLE = 2.0**50
+# Records of a small dataset.
+_FEW = 3
+
+
+def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> list[Pair]:
+    """Return some dozens of neighbours: those of the dearest move, of random moves, and random.
+
+    Parameters
+    ----------
+    space : Space
+    neighbours : {"substitute", "add-remove"}
+    source : Randomness
+
+    Returns
+    -------
+    list of Pair
+        Empty where no pair is known.
+    """
+    try:
+        gains = space.dearest(neighbours)
+    except PrivacyError:
+        return []
+    n = space.mechanism.n
+    most = max(_LEAST_PAIRS, min(_MOST_PAIRS, _VALUES // n))
+    found = space.hard_pairs(neighbours)
+    gaining, losing = np.flatnonzero(gains > 0), np.flatnonzero(gains < 0)
+    if np.abs(gains).max() == 1 and gaining.size == 1 and losing.size <= 1:
+        origin = int(losing[0]) if losing.size else int(gaining[0])
+        destination = int(gaining[0]) if losing.size else None
+        found += itertools.islice(shaped_pairs(space, origin, destination), most // 2)
+    kinds = None if n <= _MANY else 2
+    found += random_pairs(space, neighbours, source, max(_LEAST_PAIRS, most) // 2, kinds=kinds)
+    for one, other in random_moves(space, neighbours, source):
+        if len(found) >= most:
+            break
+        found += itertools.islice(shaped_pairs(space, one, other), most - len(found))
+    return found
+
+
+def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator[Pair]:
+    """Yield pairs in which a record leaves one cell for another, empty or full around either.
+
+    Parameters
+    ----------
+    space : Space
+    origin, destination : int
+        Positions among the cells; `destination` is None where a record is removed.
+
+    Yields
+    ------
+    Pair
+        Neighbours that satisfy the invariant, each pair once.
+    """
+    low, high = _ends(space)
+    shapes = [(low, high)]
+    if np.isfinite(np.minimum.reduce([need.hi for need in space.needs])[space.entries]).any():
+        shapes.append((high, low))
+    ends = [(origin, destination)]
+    if destination is not None:
+        ends.append((destination, origin))
+    seen: set[bytes] = set()
+    for (inner, outer), (one, other) in itertools.product(shapes, ends):
+        around = _regions(space, one)[::-1]
+        beside = [_none(space)] if other is None else _regions(space, other)
+        for first, second, end in itertools.product(around, beside, (outer, inner)):
+            base = np.where(first | second, inner, outer)
+            # a full cell must have room for the record
+            base[one] = min(inner[one], high[one] - 1)
+            if other is not None:
+                base[other] = min(end[other], high[other] - 1)
+            yield from _moved(space, base, one, other, seen)
+
+
+def random_pairs(
+    space: Space, neighbours: Neighbours, source: Randomness, most: int, *, kinds: int | None = None
+) -> Iterator[Pair]:
+    """Yield pairs that move a record from every cell in turn, in random order, to random cells.
+
+    Parameters
+    ----------
+    space : Space
+    neighbours : {"substitute", "add-remove"}
+    source : Randomness
+    most : int
+        Moves tried.
+    kinds : int, optional
+        Different counts of one dataset, at most; many take long where there are many cells.
+    """
+    seen: set[bytes] = set()
+    rounds = (random_moves(space, neighbours, source) for _ in range(most))
+    moves = itertools.islice(itertools.chain.from_iterable(rounds), most)
+    for at, (one, other) in enumerate(moves):
+        base = _random_counts(space, source, at, kinds)
+        yield from _moved(space, base, one, other, seen)
+
+
+def random_moves(
+    space: Space, neighbours: Neighbours, source: Randomness
+) -> Iterator[tuple[int, int | None]]:
+    """Yield moves of one record that keep what is fixed, until every cell was in one.
+
+    The order is random. Cells whose records no other cell can take are in none.
+    """
+    size = space.entries.size
+    order = np.argsort(source.bits(size), kind="stable")
+    if neighbours == "add-remove":
+        yield from ((int(cell), None) for cell in order)
+        return
+    groups = space.interchangeable[order]
+    in_groups = np.argsort(groups, kind="stable")
+    cells, groups = order[in_groups], groups[in_groups]
+    starts = np.flatnonzero(np.diff(groups, prepend=-1))
+    sizes = np.diff(np.append(starts, size))
+    moves: list[tuple[int, int]] = []
+    for start, count in zip(starts.tolist(), sizes.tolist(), strict=True):
+        members = cells[start : start + count]
+        if count > 1:
+            moves += zip(members[::2].tolist(), np.roll(members, -1)[::2].tolist(), strict=True)
+    for at in np.argsort(source.bits(len(moves)), kind="stable"):
+        yield moves[at]
+
+
+def everyone_moves(space: Space, neighbours: Neighbours, source: Randomness) -> Pair | None:
+    """Return two datasets that differ by a record in every cell: no neighbours, for screening."""
+    change = np.zeros(space.entries.size, dtype=np.int64)
+    for one, other in random_moves(space, neighbours, source):
+        if change[one] == 0 and (other is None or change[other] == 0):
+            change[one] = -1
+            if other is not None:
+                change[other] = 1
+    low, high = _ends(space)
+    base = np.minimum(low + 1, high)
+    base = np.where(base + change > high, base - 1, base)
+    pair = space.queries(base), space.queries(base + change)
+    return pair if change.any() and all(space.allows(x) for x in pair) else None
+
+
+def untouched(space: Space, pairs: Sequence[Pair]) -> BoolArray:
+    """Whether each entry could change between neighbours, and changes in no pair, shape (n,)."""
+    out = ~space.determined
+    for one, other in pairs:
+        out &= one == other
+    return np.asarray(out)
+
+
+def pairs_at(
+    space: Space, neighbours: Neighbours, entry: int, source: Randomness
+) -> Iterator[Pair]:
+    """Yield pairs of neighbours between which an entry changes, in random datasets."""
+    seen: set[bytes] = set()
+    within = (space.counting.chain == entry).any(axis=0)
+    for at, (one, other) in enumerate(random_moves(space, neighbours, source)):
+        if within[one] != (other is not None and within[other]):
+            yield from _moved(space, _random_counts(space, source, at, None), one, other, seen)
+
+
+def _ends(space: Space) -> tuple[IntArray, IntArray]:
+    """Least and crowded counts of each cell, shape (k,) each."""
+    cells = space.entries
+    least = np.minimum.reduce([need.lo for need in space.needs])[cells]
+    most = np.maximum.reduce([need.hi for need in space.needs])[cells]
+    scales = space.mechanism.scales
+    widest = float(scales[np.isfinite(scales)].max(initial=1.0))
+    crowd = min(max(float(CROWD), _SCALES * widest), _WHOLE / cells.size)
+    low = np.clip(np.ceil(least), 0.0, None)
+    high = np.maximum(np.minimum(np.floor(most), low + np.ceil(crowd)), low)
+    return low.astype(np.int64), high.astype(np.int64)
+
+
+def _none(space: Space) -> BoolArray:
+    return np.zeros(space.entries.size, dtype=np.bool_)
+
+
+def _regions(space: Space, cell: int) -> list[BoolArray]:
+    """Cells that count together with one, from that cell alone to all of them."""
+    chain = space.counting.chain
+    alone = _none(space)
+    alone[cell] = True
+    found = [alone, np.ones_like(alone)]
+    found += [(chain == entry).any(axis=0) for entry in chain[:, cell].tolist() if entry >= 0]
+    found.sort(key=lambda region: int(region.sum()))
+    different = [found[0]]
+    for region in found[1:]:
+        if not np.array_equal(region, different[-1]):
+            different.append(region)
+    return different
+
+
+def _random_counts(space: Space, source: Randomness, at: int, kinds: int | None) -> IntArray:
+    """Counts of one of several kinds, in turn: few records, sparse, small, crowded in places."""
+    low, high = _ends(space)
+    size = low.size
+    words = source.bits(2 * size + _FEW)
+    first, second = words[:size], words[size : 2 * size]
+    style = at % 4
+    if style == 0:
+        more = np.bincount((words[2 * size :] % np.uint64(size)).astype(np.int64), minlength=size)
+    elif style == 1:
+        more = (first % np.uint64(8) == 0).astype(np.int64)
+    elif style == 2:
+        spread = np.uint64(30 if kinds is None else min(30, kinds))
+        more = (first % spread).astype(np.int64)
+    else:
+        crowded = first % np.uint64(2) == 0
+        few = (second % np.uint64(3 if kinds is None else 1)).astype(np.int64)
+        more = np.where(crowded, high - low, few)
+    return np.asarray(np.minimum(low + more, high))
+
+
+def _moved(
+    space: Space, base: IntArray, one: int, other: int | None, seen: set[bytes]
+) -> Iterator[Pair]:
+    """Yield the dataset with one record more in either cell, if the invariant allows both."""
+    sides = [base.copy(), base.copy()]
+    sides[0][one] += 1
+    if other is not None:
+        sides[1][other] += 1
+    pair = space.queries(sides[0]), space.queries(sides[1])
+    key = b"".join(sorted(blake2b(x.tobytes()).digest() for x in pair))
+    if key not in seen and all(space.allows(x) for x in pair):
+        seen.add(key)
+        yield pair
