@@ -163,3 +163,44 @@ def entries(code: str) -> set[str]:
             case ast.Attribute(value=ast.Name(id=name), attr=kernel) if name in modules:
                 found.add(f"{modules[name]}.{kernel}")
     return found
+
+
+def every_kernel():
+    """Each kernel by its module's and its own name."""
+    for path in sorted((Path(congenial.__file__).parent / "kernels").glob("*.py")):
+        module = importlib.import_module(f"congenial.kernels.{path.stem}")
+        for name, kernel in vars(module).items():
+            if getattr(kernel, "targetoptions", None) and kernel.__module__ == module.__name__:
+                yield f"{path.stem}.{name}", kernel
+
+
+def liberties(kernel):
+    """What the compiler may do with sums and products of a kernel."""
+    return kernel.targetoptions.get("fastmath") or set()
+
+
+def test_only_what_the_proof_of_rounding_names_is_fused_or_reordered():
+    found = dict(every_kernel())
+    fused = {name for name, kernel in found.items() if "contract" in liberties(kernel)}
+    assert fused == {
+        "certify._cross",
+        "convolution._eight_plainly",
+        "convolution._eight_terms",
+        "convolution.convolve_closely",
+        "convolution.convolve_plainly",
+        "marginals._add_eight",
+    }
+    reordered = {name for name, kernel in found.items() if "reassoc" in liberties(kernel)}
+    modules = {"evidence", "lacking", "marginals", "project_descend", "project_newton"}
+    assert {name.split(".")[0] for name in reordered} == modules
+    assert not fused & reordered
+
+
+def test_what_is_written_into_a_kernel_has_the_same_liberties():
+    # numba writes such a kernel into its caller's text, and it is compiled as that is
+    for kernel in dict(every_kernel()).values():
+        for used in kernel.py_func.__code__.co_names:
+            called = kernel.py_func.__globals__.get(used)
+            options = getattr(called, "targetoptions", {})
+            if options.get("inline") == "always" and liberties(kernel):
+                assert liberties(called) == liberties(kernel)
