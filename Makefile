@@ -50,11 +50,11 @@ test-browser:  ## Try the page about a release, and the site if built, in headle
 	@browser=$$(requirements/browser.sh); \
 	echo "Trying the page in $$browser; pictures go to out/report."; \
 	CONGENIAL_BROWSER=$$browser CONGENIAL_PICTURES=out/report \
-		$(BIN)/python -m pytest --quiet tests/test_browser.py; \
+		$(BIN)/python -m pytest --quiet tests/report/test_browser.py; \
 	if [ -f out/docs/index.html ]; then \
 		echo "Trying every page of the site."; \
 		CONGENIAL_BROWSER=$$browser CONGENIAL_SITE=out/docs \
-			$(BIN)/python -m pytest --quiet tests/test_site_browser.py; \
+			$(BIN)/python -m pytest --quiet tests/docs/test_site_browser.py; \
 	fi
 
 lint:  ## Check the style and the types.
@@ -80,12 +80,12 @@ figures:  ## Draw the pictures of docs/algebra.md, docs/figures, anew.
 	@requirements/environment.sh dev
 	@$(BIN)/python docs/figures/draw.py
 
-studies:  ## Run the papers' examples and tables anew, and write studies/out and docs/studies.
+studies:  ## Run the papers' examples and tables anew, and write docs/studies.
 	@requirements/environment.sh dev
 	@for study in taxi p12 two-bin simplex belief coverage inversion; do \
-		$(BIN)/congenial study $$study --out studies/out; \
+		$(BIN)/python -m papers $$study --out out/studies; \
 	done
-	@mkdir -p docs/studies && cp studies/out/* docs/studies/
+	@mkdir -p docs/studies && cp out/studies/* docs/studies/
 
 comparison:  ## Compare every method on the taxi trips, which are public, and write docs/compare.
 	@requirements/environment.sh dev
@@ -113,5 +113,5 @@ clean:  ## Remove .venv, caches and what the demo, the site and the benchmarks m
 	@rm -rf .venv .pytest_cache .mypy_cache .ruff_cache .hypothesis build dist out
 	@rm -rf $(TAXI)/trips.parquet $(TAXI)/release $(TAXI)/release-zones* examples/dataframe/release
 	@rm -rf benchmarks/out
-	@find src tests examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
+	@find src tests papers examples benchmarks -name __pycache__ -type d -prune -exec rm -rf {} +
 	@echo "Removed."

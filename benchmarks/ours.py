@@ -12,8 +12,8 @@ import congenial as cg
 from benchmarks.peers import geometric
 from benchmarks.record import Measure, Seen
 from benchmarks.timing import ratio, rounds
-from benchmarks.worlds import IntArray
-from congenial.invariants import Invariant
+from congenial.invariants.written import Invariant
+from congenial.types import IntArray
 
 FIRST = "first draw, upward pass included"
 FURTHER = "each further draw"

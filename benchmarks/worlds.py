@@ -8,12 +8,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
-from congenial.studies.sources import AGES, counties
-
-IntArray = npt.NDArray[np.int64]
+from congenial.types import IntArray
+from papers.studies.sources import AGES, counties
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 ZONES = EXAMPLES / "taxi" / "taxi_zone_lookup.csv"

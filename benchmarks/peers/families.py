@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
 from benchmarks.peers.quadratic import AIM
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 # Remainders below it count as none.
 _WHOLE = 2.0**-20
 

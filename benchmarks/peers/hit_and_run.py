@@ -6,8 +6,9 @@ import warnings
 
 import numpy as np
 
-from benchmarks.peers.target import Chains, FloatArray, Target, log_density, start
+from benchmarks.peers.target import Chains, Target, log_density, start
 from benchmarks.timing import clock
+from congenial.types import FloatArray
 
 CHAINS = 4
 # hopsy draws in a polytope; without bounds on the leaves a box that is never reached.

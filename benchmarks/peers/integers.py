@@ -7,11 +7,10 @@ fewer at a price of 1 each, so that no row is spent on sizes.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 _WHOLE = 2.0**-20
 
 

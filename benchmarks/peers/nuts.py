@@ -7,8 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from benchmarks.peers.target import Chains, FloatArray, Target, start
+from benchmarks.peers.target import Chains, Target, start
 from benchmarks.timing import clock
+from congenial.types import FloatArray
 
 CHAINS = 4
 CHUNK = 20

@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 
 import congenial as cg
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 AIM = 1e-9
 # OSQP takes thousands of cheap steps to that; Clarabel some ten dear ones.
 _OSQP_STEPS = 4000

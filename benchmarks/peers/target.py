@@ -12,12 +12,9 @@ from dataclasses import dataclass
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from congenial.types import FloatArray, IntArray
 
 
 @dataclass(frozen=True)

@@ -10,8 +10,9 @@ from __future__ import annotations
 import numba
 import numpy as np
 
-from benchmarks.peers.target import Chains, FloatArray, Target, log_density, start
+from benchmarks.peers.target import Chains, Target, log_density, start
 from benchmarks.timing import clock
+from congenial.types import FloatArray
 
 CHAINS = 4
 # The acceptance rate at which a random walk of many dimensions moves fastest.

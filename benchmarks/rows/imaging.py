@@ -13,17 +13,15 @@ from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
 from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
 from benchmarks.timing import faster, repeated, rounds
-from congenial.imaging.problem import link, prepare, residual
-from congenial.imaging.project import Projector
-from congenial.invariants import Invariant, requirements
-
-FloatArray = npt.NDArray[np.float64]
+from congenial.imaging.closest import Projector
+from congenial.imaging.solvers.problem import link, prepare, residual
+from congenial.invariants.written import Invariant, requirements
+from congenial.types import FloatArray
 
 SCALE = 3.0
 TARGET = 50.0

@@ -16,8 +16,8 @@ import congenial as cg
 from benchmarks.record import Case, Measure, Seen
 from benchmarks.rows.imaging import noisy
 from benchmarks.timing import faster, rounds
-from congenial.imaging.project import Projector
-from congenial.invariants import requirements
+from congenial.imaging.closest import Projector
+from congenial.invariants.written import requirements
 
 TARGET = 200.0
 OVER = "HiGHS's time over ours"

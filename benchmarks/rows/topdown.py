@@ -12,16 +12,14 @@ from collections.abc import Callable, Iterator
 from functools import partial
 
 import numpy as np
-import numpy.typing as npt
 
 import congenial as cg
 from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
 from benchmarks.timing import faster, ratio, repeated, rounds
-from congenial.imaging.descent import Descent
-from congenial.invariants import requirements
-
-FloatArray = npt.NDArray[np.float64]
+from congenial.imaging.solvers.descent import Descent
+from congenial.invariants.written import requirements
+from congenial.types import FloatArray
 
 SCALE = 3.0
 REAL = "real, PIQP's time over ours"

@@ -38,7 +38,17 @@ include_patterns = [
     "VISION.md",
 ]
 # Folders that hold no page are not searched for one.
-exclude_patterns = [".*", "out", "build", "dist", "src", "tests", "benchmarks", "requirements"]
+exclude_patterns = [
+    ".*",
+    "out",
+    "build",
+    "dist",
+    "src",
+    "tests",
+    "papers",
+    "benchmarks",
+    "requirements",
+]
 
 myst_heading_anchors = 4
 myst_enable_extensions = ["colon_fence"]

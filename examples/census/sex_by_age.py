@@ -14,7 +14,7 @@ import argparse
 import numpy as np
 
 import congenial as cg
-from congenial.studies.sources import counties
+from papers.studies.sources import counties
 
 options = argparse.ArgumentParser(description="Release sex by age for every county, in three ways.")
 options.add_argument("states", type=int, nargs="?", help="how many states to take; all by default")

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 import congenial as cg
-from congenial.explain import as_text, explain
-from congenial.plan import parse_plan
-from congenial.release import release
-from congenial.verify import verify
+from congenial.plan.plan import parse_plan
+from congenial.preview.explanation import as_text, explain
+from congenial.releases.making import release
+from congenial.verification.verdict import verify
 
 HERE = Path(__file__).resolve().parent
 

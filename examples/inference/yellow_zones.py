@@ -37,9 +37,9 @@ from scipy import optimize
 
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.plan import read_plan
-from congenial.reading import Release
-from congenial.release import release
+from congenial.plan.plan import read_plan
+from congenial.releases.making import release
+from congenial.releases.reading import Release
 
 HERE = Path(__file__).parent
 TAXI = HERE.parent / "taxi"

@@ -16,13 +16,13 @@ import msgspec
 import numpy as np
 
 import congenial as cg
-from congenial.conditioning.conditioned import Conditioned
-from congenial.explain import as_text, explain
-from congenial.outputs import Publication
-from congenial.plan import read_plan
-from congenial.release import release
-from congenial.sections import Invariants, Method
-from congenial.verify import verify
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.plan.outputs import Publication
+from congenial.plan.plan import read_plan
+from congenial.plan.sections import Invariants, Method
+from congenial.preview.explanation import as_text, explain
+from congenial.releases.making import release
+from congenial.verification.verdict import verify
 
 HERE = Path(__file__).resolve().parent
 

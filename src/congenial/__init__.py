@@ -9,102 +9,109 @@ from __future__ import annotations
 from importlib import import_module
 from typing import TYPE_CHECKING
 
+from congenial._version import __version__ as __version__
+
 if TYPE_CHECKING:
-    from congenial.accounting.calibration import calibrate
+    from congenial.accounting.calibration.scales import calibrate
     from congenial.accounting.composition import compose, compose_parallel, group_privacy
-    from congenial.accounting.discrete_gaussian_delta import discrete_gaussian_delta
-    from congenial.accounting.gaussian_calibration import (
+    from congenial.accounting.guarantee import Guarantee
+    from congenial.accounting.loss.discrete_gaussian_loss import discrete_gaussian_delta
+    from congenial.accounting.loss.gaussian_loss import (
         gaussian_delta,
         gaussian_epsilon,
         gaussian_sigma,
     )
-    from congenial.accounting.guarantee import Guarantee
-    from congenial.accounting.sensitivity import Sensitivity, sensitivity
-    from congenial.auditing.audit import audit
-    from congenial.conditioning.condition import condition
-    from congenial.conditioning.proposal import Proposal
+    from congenial.accounting.sensitivities import Sensitivity, sensitivity
+    from congenial.auditing.trial import audit
+    from congenial.conditioning.choice import condition
+    from congenial.conditioning.mixtures import mixture
+    from congenial.conditioning.samplers.proposal import Proposal
+    from congenial.domain.table import Table
+    from congenial.domain.tree import Tree
+    from congenial.domain.workload import Workload
     from congenial.errors import CongenialError
-    from congenial.imaging.image import image
-    from congenial.imaging.project import project
-    from congenial.imaging.topdown import topdown, topdown_image
+    from congenial.imaging.closest import project
+    from congenial.imaging.top_down import topdown, topdown_image
     from congenial.imaging.unbiased import round_unbiased
-    from congenial.inference.intervals import (
+    from congenial.imaging.update import image
+    from congenial.inference.error_law import (
         error_margin_of_sum,
         error_margins,
         simultaneous_error_margins,
     )
     from congenial.inference.inversion import inverted_intervals
     from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
-    from congenial.inference.posterior import posterior
+    from congenial.inference.posteriors import posterior
     from congenial.inference.priors import Prior
-    from congenial.invariants import at_least, bounds, consistent, exactly, linear, nonnegative
-    from congenial.mandates import at_least_as_many, bounds_margins, exactly_margins
-    from congenial.measurements import read_measurements
-    from congenial.mechanisms.additive import Additive
-    from congenial.mechanisms.discrete_gaussian import DiscreteGaussian
-    from congenial.mechanisms.discrete_laplace import DiscreteLaplace
-    from congenial.mechanisms.gaussian import Gaussian
-    from congenial.mechanisms.laplace import Laplace
-    from congenial.mixtures import mixture
+    from congenial.invariants.of_margins import at_least_as_many, bounds_margins, exactly_margins
+    from congenial.invariants.written import (
+        at_least,
+        bounds,
+        consistent,
+        exactly,
+        linear,
+        nonnegative,
+    )
+    from congenial.noise.additive import Additive
+    from congenial.noise.discrete_gaussian import DiscreteGaussian
+    from congenial.noise.discrete_laplace import DiscreteLaplace
+    from congenial.noise.gaussian import Gaussian
+    from congenial.noise.laplace import Laplace
     from congenial.randomness import secure, seeded
-    from congenial.reading import read_release
-    from congenial.table import Table
-    from congenial.tree import Tree
-    from congenial.workload import Workload
-
-__version__ = "0.1.0"
+    from congenial.releases.measurements import read_measurements
+    from congenial.releases.reading import read_release
 
 _HOME = {
-    "Additive": "mechanisms.additive",
+    "Additive": "noise.additive",
     "CongenialError": "errors",
-    "DiscreteGaussian": "mechanisms.discrete_gaussian",
-    "DiscreteLaplace": "mechanisms.discrete_laplace",
-    "Gaussian": "mechanisms.gaussian",
+    "DiscreteGaussian": "noise.discrete_gaussian",
+    "DiscreteLaplace": "noise.discrete_laplace",
+    "Gaussian": "noise.gaussian",
     "Guarantee": "accounting.guarantee",
-    "Laplace": "mechanisms.laplace",
+    "Laplace": "noise.laplace",
     "Prior": "inference.priors",
-    "Proposal": "conditioning.proposal",
-    "Sensitivity": "accounting.sensitivity",
-    "Table": "table",
-    "Tree": "tree",
-    "Workload": "workload",
-    "at_least": "invariants",
-    "at_least_as_many": "mandates",
-    "audit": "auditing.audit",
-    "bounds": "invariants",
-    "bounds_margins": "mandates",
-    "calibrate": "accounting.calibration",
+    "Proposal": "conditioning.samplers.proposal",
+    "Sensitivity": "accounting.sensitivities",
+    "Table": "domain.table",
+    "Tree": "domain.tree",
+    "Workload": "domain.workload",
+    "at_least": "invariants.written",
+    "at_least_as_many": "invariants.of_margins",
+    "audit": "auditing.trial",
+    "bounds": "invariants.written",
+    "bounds_margins": "invariants.of_margins",
+    "calibrate": "accounting.calibration.scales",
     "compose": "accounting.composition",
     "compose_parallel": "accounting.composition",
-    "condition": "conditioning.condition",
-    "consistent": "invariants",
-    "discrete_gaussian_delta": "accounting.discrete_gaussian_delta",
-    "error_margin_of_sum": "inference.intervals",
-    "error_margins": "inference.intervals",
-    "exactly": "invariants",
-    "exactly_margins": "mandates",
-    "gaussian_delta": "accounting.gaussian_calibration",
-    "gaussian_epsilon": "accounting.gaussian_calibration",
-    "gaussian_sigma": "accounting.gaussian_calibration",
+    "condition": "conditioning.choice",
+    "consistent": "invariants.written",
+    "discrete_gaussian_delta": "accounting.loss.discrete_gaussian_loss",
+    "error_margin_of_sum": "inference.error_law",
+    "error_margins": "inference.error_law",
+    "exactly": "invariants.written",
+    "exactly_margins": "invariants.of_margins",
+    "gaussian_delta": "accounting.loss.gaussian_loss",
+    "gaussian_epsilon": "accounting.loss.gaussian_loss",
+    "gaussian_sigma": "accounting.loss.gaussian_loss",
     "group_privacy": "accounting.composition",
-    "image": "imaging.image",
+    "image": "imaging.update",
     "inverted_intervals": "inference.inversion",
-    "linear": "invariants",
+    "linear": "invariants.written",
     "log_likelihood": "inference.likelihood",
     "log_likelihood_gradient": "inference.likelihood",
-    "mixture": "mixtures",
-    "nonnegative": "invariants",
-    "posterior": "inference.posterior",
-    "project": "imaging.project",
-    "read_measurements": "measurements",
-    "read_release": "reading",
+    "mixture": "conditioning.mixtures",
+    "nonnegative": "invariants.written",
+    "posterior": "inference.posteriors",
+    "project": "imaging.closest",
+    "read_measurements": "releases.measurements",
+    "read_release": "releases.reading",
     "round_unbiased": "imaging.unbiased",
     "secure": "randomness",
     "seeded": "randomness",
-    "sensitivity": "accounting.sensitivity",
-    "simultaneous_error_margins": "inference.intervals",
-    "topdown": "imaging.topdown",
-    "topdown_image": "imaging.topdown",
+    "sensitivity": "accounting.sensitivities",
+    "simultaneous_error_margins": "inference.error_law",
+    "topdown": "imaging.top_down",
+    "topdown_image": "imaging.top_down",
 }
 
 __all__ = [

@@ -1,1 +1,1 @@
-"""Privacy claims: what a guarantee says and how it follows from the noise and the invariants."""
+"""What a release costs: guarantees, composition, sensitivity, the worst pair."""

@@ -9,10 +9,10 @@ import math
 from collections.abc import Sequence
 from dataclasses import replace
 
-from congenial.accounting.compared import compared_by_all
 from congenial.accounting.guarantee import ZCDP_DELTA, Guarantee, with_sampler_error
-from congenial.accounting.neighbours import Neighbours
-from congenial.accounting.zcdp import pure_rho, zcdp_epsilon
+from congenial.accounting.loss.zero_concentrated import pure_rho, zcdp_epsilon
+from congenial.accounting.neighbours.compared import compared_by_all
+from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.errors import ArgumentError, PrivacyError
 
 _ALL = "all datasets"

@@ -7,32 +7,37 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.accounting.compared import Compared, compared_by_all, in_records
-from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE, Pairs, bounded_pairs
-from congenial.accounting.joint_moves import (
+from congenial.accounting.loss.inequalities import (
+    NONE,
+    PROVED,
+    TRIVIAL,
+    WHOLE,
+    Pairs,
+    bounded_pairs,
+)
+from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
+from congenial.accounting.neighbours.compared import Compared, compared_by_all, in_records
+from congenial.accounting.neighbours.joint_moves import (
     MOST_RECORDS,
     JointMoves,
     check_neighbours,
     forced_moves,
 )
-from congenial.accounting.leeway import may_cross, with_implied
-from congenial.accounting.neighbours import (
+from congenial.accounting.neighbours.leeway import may_cross, with_implied
+from congenial.accounting.neighbours.nested import nested_sums
+from congenial.accounting.neighbours.scope import covered, crossing, unprotected
+from congenial.accounting.neighbours.single_moves import (
     Neighbours,
     changed_entries,
     costs_through,
     one_sided_costs,
     worst_move,
 )
-from congenial.accounting.nested import nested_sums
-from congenial.accounting.scope import covered, crossing, unprotected
-from congenial.accounting.zcdp import zcdp_epsilon
 from congenial.errors import PrivacyError
-from congenial.invariants import Requirements
-from congenial.mechanisms.additive import Additive
-
-FloatArray = npt.NDArray[np.float64]
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive
+from congenial.types import FloatArray
 
 __all__ = [
     "Guarantee",

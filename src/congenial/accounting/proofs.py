@@ -5,8 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from congenial.accounting.gamma import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.guarantee import IMAGED, TWO_BINS, Guarantee
+from congenial.accounting.loss.inequalities import (
+    NONE,
+    PROVED,
+    TRIVIAL,
+    WHOLE,
+)
 
 _ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
 # What each source of gamma rests on, beside the noise and the sampler.

@@ -5,19 +5,27 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.accounting.gamma import PROVED, TRIVIAL, Pairs, bounded_loss, charged
 from congenial.accounting.guarantee import Guarantee, conditioned_pairs
-from congenial.accounting.leeway import with_implied
-from congenial.accounting.neighbours import WorstMove, costs_through, one_sided_costs, worst_move
+from congenial.accounting.loss.inequalities import (
+    PROVED,
+    TRIVIAL,
+    Pairs,
+    bounded_loss,
+    charged,
+)
+from congenial.accounting.neighbours.leeway import with_implied
+from congenial.accounting.neighbours.single_moves import (
+    WorstMove,
+    costs_through,
+    one_sided_costs,
+    worst_move,
+)
+from congenial.domain.tree import Tree
 from congenial.errors import PrivacyError
-from congenial.invariants import Requirements
-from congenial.mechanisms.additive import Additive
-from congenial.tree import Tree
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive
+from congenial.types import FloatArray, IntArray
 
 # Pairs whose losses agree this closely count as equally bad, whatever a machine's last digit.
 CLOSE = 1e-9

@@ -1,1 +1,1 @@
-"""Tests of privacy claims against the mechanisms that make them, by enumeration and by draws."""
+"""Claims tried against the mechanisms that make them."""

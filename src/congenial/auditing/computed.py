@@ -15,19 +15,18 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee
-from congenial.auditing.exact import ROUNDING
+from congenial.auditing.enumerated import ROUNDING
 from congenial.auditing.finding import Auditable, Finding, Pair
 from congenial.auditing.space import Space
-from congenial.conditioning.exact import error_limit
+from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.imaging.image import Imaged
-from congenial.imaging.topdown import TopDown
-from congenial.mixtures import Mixture
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.sum_network.tables import error_limit
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Law = Callable[..., FloatArray]
 
 # Orders at which divergences are compared with rho: these multiples of a record's change must keep

@@ -15,12 +15,11 @@ import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.auditing.binomial import probability_bounds
-from congenial.auditing.finding import Auditable, Pair, Values
+from congenial.auditing.finding import Auditable, Pair
 from congenial.auditing.space import Space
 from congenial.errors import UnsupportedError
+from congenial.types import FloatArray, IntArray, Values
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 # Says how much more likely each release is at the first dataset than at the second.
 Score = Callable[[Values], FloatArray]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Protocol
 
-import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.randomness import Randomness
+from congenial.types import Values
 
-Values = npt.NDArray[np.int64 | np.float64]
 # A dataset as the values of all queries, and another: neighbours.
 Pair = tuple[Values, Values]
 

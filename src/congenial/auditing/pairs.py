@@ -11,15 +11,13 @@ from collections.abc import Iterator, Sequence
 from hashlib import blake2b
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
 from congenial.auditing.finding import Pair
-from congenial.auditing.space import CROWD, IntArray, Space
+from congenial.auditing.space import CROWD, Space
 from congenial.errors import PrivacyError
 from congenial.randomness import Randomness
-
-BoolArray = npt.NDArray[np.bool_]
+from congenial.types import BoolArray, IntArray
 
 # Pairs of one mechanism; values of their datasets in all, where there are many queries.
 _LEAST_PAIRS, _MOST_PAIRS, _VALUES = 24, 256, 4_000_000

@@ -11,18 +11,22 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.counting import Counted, Counting, counting
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.accounting.joint_moves import forced_moves
-from congenial.accounting.neighbours import worst_move
-from congenial.auditing.finding import Auditable, Pair, Values
+from congenial.accounting.neighbours.counting import Counted, Counting, counting
+from congenial.accounting.neighbours.joint_moves import forced_moves
+from congenial.accounting.neighbours.single_moves import worst_move
+from congenial.auditing.finding import Auditable, Pair
 from congenial.conditioning.grid import OnGrid
-from congenial.conditioning.mixed import ConditionedMixture
-from congenial.invariants import Invariant, Requirements, determined, requirements
-from congenial.mechanisms.additive import Additive
-from congenial.mixtures import Mixture
-
-IntArray = npt.NDArray[np.int64]
+from congenial.conditioning.mixtures import Mixture
+from congenial.conditioning.unions import ConditionedMixture
+from congenial.invariants.written import (
+    Invariant,
+    Requirements,
+    determined,
+    requirements,
+)
+from congenial.noise.additive import Additive
+from congenial.types import IntArray, Values
 
 # Records in one leaf of the hard datasets that have a crowded one.
 CROWD = 10_000

@@ -1,11 +1,21 @@
 """Belief change on finitely many worlds: revision, update, and privacy as a finite maximum."""
 
-from congenial.belief.belief import Belief, kullback_leibler, mixture, total_variation
-from congenial.belief.mechanism import FiniteMechanism
+from congenial.belief.cautious_revision import (
+    credibility_limited,
+    likely,
+    revise,
+    screened,
+)
+from congenial.belief.finite_mechanism import FiniteMechanism
+from congenial.belief.finite_noise import cyclic_geometric, cyclic_mechanism, double_geometric
 from congenial.belief.neighbourhood import Neighbourhood, hamming, neighbourhood
-from congenial.belief.noise import cyclic_geometric, cyclic_mechanism, double_geometric
-from congenial.belief.revision import credibility_limited, likely, revise, screened
 from congenial.belief.vacuous import Vacuous
+from congenial.belief.worlds import (
+    Belief,
+    kullback_leibler,
+    mixture,
+    total_variation,
+)
 
 __all__ = [
     "Belief",

@@ -12,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import combinations
 
-from congenial.belief.belief import Belief, World
+from congenial.belief.worlds import Belief, World
 
 Worlds = frozenset[World]
 Breach = tuple[Worlds, ...] | None

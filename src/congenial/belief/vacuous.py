@@ -6,7 +6,12 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from congenial.belief.belief import Belief, Event, Probability, World
+from congenial.belief.worlds import (
+    Belief,
+    Event,
+    Probability,
+    World,
+)
 from congenial.errors import ArgumentError
 
 # Pairs of a dataset and an output.

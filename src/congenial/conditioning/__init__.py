@@ -1,1 +1,1 @@
-"""Belief revision: draws from the noise's own law given the invariants, one file a sampler."""
+"""The law of the noise given the invariants (belief revision): choose how to draw from it."""

@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.accounting.counting import counting
+from congenial.accounting.neighbours.counting import counting
 from congenial.errors import InfeasibleError
-from congenial.invariants import Requirements
+from congenial.invariants.written import Requirements
 
-FloatArray = npt.NDArray[np.float64]
 # Rows among which a contradiction is looked for; with more, data that violate one tell.
 _MOST_ROWS = 1000
 _TOLERANCE = 1e-9

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from congenial.clashes.check import check_feasible
 from congenial.conditioning.consistency import check_consistent
-from congenial.conditioning.gaussian import ConditionedGaussian
-from congenial.conditioning.laplace import ConditionedLaplace
-from congenial.conditioning.subspace import subspace
+from congenial.conditioning.samplers.laplace_chain import ConditionedLaplace
+from congenial.conditioning.samplers.normal import ConditionedGaussian
+from congenial.conditioning.samplers.subspace import subspace
 from congenial.errors import UnsupportedError
-from congenial.invariants import Invariant, requirements
-from congenial.kernels import laws
-from congenial.mechanisms.additive import Additive
+from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.written import Invariant, requirements
+from congenial.kernels.numerics import laws
+from congenial.noise.additive import Additive
 
 
 def condition_continuous(

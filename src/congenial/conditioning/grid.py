@@ -10,19 +10,30 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.conditioning.chains import CHAINS, Chained, Draw, Info
-from congenial.conditioning.independence import Independence
-from congenial.conditioning.questions import checked_rows
-from congenial.conditioning.tree_mh import TreeMH
+from congenial.conditioning.mixtures import Mixture
+from congenial.conditioning.samplers.chains import (
+    CHAINS,
+    Chained,
+    Draw,
+    Info,
+)
+from congenial.conditioning.samplers.independence import Independence
+from congenial.conditioning.samplers.questions import checked_rows
+from congenial.conditioning.samplers.tree_mh import TreeMH
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
-from congenial.invariants import AtLeast, Bounds, Invariant, Linear, Part, Union, requirements
-from congenial.margins import MarginBounds
-from congenial.mechanisms.additive import Additive
-from congenial.mixtures import Mixture
+from congenial.invariants.margins import MarginBounds
+from congenial.invariants.written import (
+    AtLeast,
+    Bounds,
+    Invariant,
+    Linear,
+    Part,
+    Union,
+    requirements,
+)
+from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from congenial.types import FloatArray, IntArray
 
 
 class OnIntegers(Protocol):

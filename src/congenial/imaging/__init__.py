@@ -1,1 +1,1 @@
-"""Belief update: projections of noisy counts onto the invariants, one file a projection."""
+"""Noisy counts moved to the closest point that obeys the invariants (belief update)."""

@@ -7,12 +7,12 @@ from dataclasses import replace
 import numpy as np
 import numpy.typing as npt
 
-from congenial.imaging.descent import Descent
-from congenial.imaging.image import Imaged
-from congenial.imaging.problem import FloatArray, IntArray
-from congenial.imaging.rounding import tie_grid
-from congenial.imaging.topdown import TopDown
+from congenial.imaging.solvers.descent import Descent
+from congenial.imaging.solvers.rounding import tie_grid
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
 from congenial.randomness import Randomness
+from congenial.types import FloatArray, IntArray
 
 
 def follows(

@@ -5,14 +5,15 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.imaging.active_set import levels
-from congenial.imaging.problem import LARGEST, IntArray, checked_values, link
-from congenial.kernels.dependent import DONE, round_down, to_grid
+from congenial.imaging.solvers.active_set import levels
+from congenial.imaging.solvers.problem import LARGEST, checked_values, link
+from congenial.invariants.resolved import named
+from congenial.kernels.projection.dependent import DONE, round_down, to_grid
 from congenial.randomness import Randomness, resolve
-from congenial.requirements import named
-from congenial.tree import Tree
-from congenial.workload import Workload
+from congenial.types import IntArray
 
 # Values this near to a whole number count as whole, in steps of 2^-32.
 _SNAP = 2**4

@@ -8,9 +8,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
-from congenial.mechanisms.additive import checked_size
-
-IntArray = npt.NDArray[np.int64]
+from congenial.noise.additive import checked_size
+from congenial.types import IntArray
 
 # Values held at once.
 _VALUES = 1 << 24

@@ -5,17 +5,14 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.conditioning import exact
-from congenial.conditioning.exact import Tables
+from congenial.inference.measured import Problem
 from congenial.inference.priors import Prior
-from congenial.inference.problem import Problem
-from congenial.inference.summaries import summaries
-from congenial.kernels import marginals as kernels
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
+from congenial.kernels.network import marginals as kernels
+from congenial.sum_network import tables as exact
+from congenial.sum_network.moments import summaries
+from congenial.sum_network.tables import Tables
+from congenial.types import FloatArray, IntArray
 
 
 class Gradient(NamedTuple):

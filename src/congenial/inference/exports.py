@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial import __version__
+from congenial._version import __version__
+from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
-from congenial.tree import Tree
 
 Values = npt.NDArray[Any]
 

@@ -6,14 +6,14 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
-from congenial.imaging.project import project
+from congenial.imaging.closest import project
+from congenial.inference.measured import Problem
 from congenial.inference.priors import Prior
-from congenial.inference.problem import Problem
-from congenial.invariants import bounds, consistent
-from congenial.kernels import evidence, laws, moments
+from congenial.invariants.written import bounds, consistent
+from congenial.kernels.network import evidence, moments
+from congenial.kernels.numerics import laws
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
 Places = npt.NDArray[np.intp]
 
 # Means are kept off 0, where no count could ever be seen.

@@ -26,23 +26,21 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.conditioned import Conditioned
-from congenial.conditioning.exact import Tables
-from congenial.conditioning.forest import SumForest, of_tree
-from congenial.conditioning.network import Network, compile_network
-from congenial.conditioning.weights import SharedUnary, Unary
-from congenial.conditioning.windows import place_classes, tilts, windows
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.inference.summaries import OneSided, checked_alpha, one_sided
-from congenial.invariants import Requirements
-from congenial.kernels import laws, supported
-from congenial.kernels import marginals as kernels
-from congenial.kernels.messages import MERGE, PRODUCT
-from congenial.tree import Tree
-
-FloatArray = npt.NDArray[np.float64]
-IntArray = npt.NDArray[np.int64]
-BoolArray = npt.NDArray[np.bool_]
+from congenial.invariants.written import Requirements
+from congenial.kernels.network import marginals as kernels
+from congenial.kernels.network import supported
+from congenial.kernels.network.messages import MERGE, PRODUCT
+from congenial.kernels.numerics import laws
+from congenial.sum_network.forest import SumForest, of_tree
+from congenial.sum_network.moments import OneSided, checked_alpha, one_sided
+from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.tables import Tables
+from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.sum_network.windows import place_classes, tilts, windows
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Share of alpha that the bounds of the leaves' counts may miss.
 _BOUNDS = 0.1

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.conditioned import Conditioned
+from congenial.conditioning.samplers.forest_sampler import Conditioned
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.inference.evidence import Gradient
-from congenial.inference.posterior import Posterior
+from congenial.inference.measured import pose
+from congenial.inference.posteriors import Posterior
 from congenial.inference.priors import Prior
-from congenial.inference.problem import pose
-from congenial.invariants import bounds, consistent, exactly
+from congenial.invariants.written import bounds, consistent, exactly
 
 
 def log_likelihood(

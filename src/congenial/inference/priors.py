@@ -9,8 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
-
-FloatArray = npt.NDArray[np.float64]
+from congenial.types import FloatArray
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.randomness import Randomness
+from congenial.types import FloatArray
 
-FloatArray = npt.NDArray[np.float64]
 Draw = Callable[[int, Randomness], npt.NDArray[Any]]
 
 # Values of simulated noise held at once.

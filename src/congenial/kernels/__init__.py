@@ -1,1 +1,1 @@
-"""Numba kernels: arrays in, arrays out; nothing here imports the rest of the package."""
+"""Compiled loops over arrays. They import nothing of the package outside this folder."""

@@ -1,1 +1,1 @@
-"""What all releases of the same rows have spent, kept in one SQLite file beside the data."""
+"""What has been spent: budgets, debits, and the ledger's file."""

@@ -15,8 +15,17 @@ from pathlib import Path
 
 from congenial.accounting.amounts import Amount
 from congenial.errors import BudgetError, LedgerError
-from congenial.ledger.files import transaction
-from congenial.ledger.records import RESERVED, SHOWN, SPENT, Account, Dataset, Debit, Entry, Ledger
+from congenial.ledger.ledger_file import transaction
+from congenial.ledger.records import (
+    RESERVED,
+    SHOWN,
+    SPENT,
+    Account,
+    Dataset,
+    Debit,
+    Entry,
+    Ledger,
+)
 from congenial.ledger.seals import Held
 from congenial.randomness import secure
 
@@ -43,7 +52,7 @@ def reserve(
     neighbours : str
         The relation of its guarantee.
     fixes : str, optional
-        What it publishes exactly, as `congenial.ledger.fixed.fixed` tells; "" for nothing, None
+        What it publishes exactly, as `congenial.releases.fixed.fixed` tells; "" for nothing, None
         where that is not known.
 
     Returns

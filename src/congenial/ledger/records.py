@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from congenial.accounting.amounts import NOTHING, Amount
-from congenial.plan import Plan
+from congenial.plan.plan import Plan
 
 # The states of an entry; both count.
 RESERVED, SPENT = "reserved", "spent"

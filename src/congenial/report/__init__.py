@@ -1,1 +1,1 @@
-"""A page about a release for readers who know no statistics: certificate and tables to HTML."""
+"""The page about a release."""

@@ -7,19 +7,24 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from congenial.checks import Check
-from congenial.contents import Contents
-from congenial.expected import NotSimulated, draws_for, expected_errors
-from congenial.inference.noise_margins import Noise, noise_margin
-from congenial.model import Level, Model
+from congenial.inference.noise_intervals import Noise, noise_margin
+from congenial.invariants.resolved import determined
+from congenial.plan.sections import GAUSSIAN, LAPLACE
+from congenial.releases.contents import Contents
+from congenial.releases.expected import NotSimulated, draws_for, expected_errors
+from congenial.releases.model import Level, Model
 from congenial.report import words
-from congenial.report.record import Fact, LevelRow, Page, Row
-from congenial.requirements import determined
-from congenial.sections import GAUSSIAN, LAPLACE
+from congenial.report.page import (
+    Fact,
+    LevelRow,
+    Page,
+    Row,
+)
+from congenial.types import FloatArray
+from congenial.verification.checks import Check
 
 # What the laws of the noise are called.
 NOISE = {LAPLACE: "discrete Laplace", GAUSSIAN: "discrete Gaussian"}
-FloatArray = npt.NDArray[np.float64]
 _SEED = 20_230_301
 
 

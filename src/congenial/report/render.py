@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from importlib.resources import files
 from string import Template
 
-from congenial.report.record import Fact, LevelRow, Page
+from congenial.report.page import Fact, LevelRow, Page
 
 # Within a script these would end it, open a comment in it, or end a line.
 _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}

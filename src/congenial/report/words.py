@@ -5,15 +5,13 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.accounting.scope import ALL_RECORDS
-from congenial.certificate import Certificate
-from congenial.fields import on_a_line
-from congenial.intervals import StatedAccuracy, SumInterval
-from congenial.report.record import Fact
-
-FloatArray = npt.NDArray[np.float64]
+from congenial.accounting.neighbours.scope import ALL_RECORDS
+from congenial.plan.fields import on_a_line
+from congenial.releases.certificate import Certificate
+from congenial.releases.intervals import StatedAccuracy, SumInterval
+from congenial.report.page import Fact
+from congenial.types import FloatArray
 
 PAPERS = (
     'Ruobin Gong and Xiao-Li Meng, "Congenial Differential Privacy under Mandated Disclosure", '

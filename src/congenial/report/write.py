@@ -9,14 +9,14 @@ from pathlib import Path
 
 import msgspec
 
-from congenial import files
-from congenial.certificate import read_certificate, reworded
-from congenial.contents import read_contents
 from congenial.errors import ReleaseError
-from congenial.plan import Plan
+from congenial.plan.plan import Plan
+from congenial.releases import directory as files
+from congenial.releases.certificate import read_certificate, reworded
+from congenial.releases.contents import read_contents
 from congenial.report.compose import compose
 from congenial.report.render import render
-from congenial.verify import verify
+from congenial.verification.verdict import verify
 
 
 def report(
@@ -30,7 +30,7 @@ def report(
     Parameters
     ----------
     directory : path
-        As `congenial.release.release` wrote it.
+        As `congenial.releases.making.release` wrote it.
     out : path, optional
         File to write, or a page to replace; else ``report.html`` in the directory.
     notify : callable, optional

@@ -1,0 +1,68 @@
+"""How often intervals hold the count, and how far estimates are off, by size of the count."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from papers.studies.coverage_methods import ALPHA
+from papers.studies.coverage_tables import figures, tables
+from papers.studies.coverage_worlds import (
+    METHODS,
+    World,
+    census_blocks,
+    measured,
+    told,
+)
+from papers.studies.sources import taxi
+from papers.studies.study import Study
+
+# Scale of the noise on every node.
+SCALE = 4.0
+
+
+def run(
+    seed: int,
+    effort: float,
+    *,
+    workers: int | None = None,
+    notify: Callable[[str], None] = lambda _: None,
+) -> Study:
+    """Run every method on taxi trips by zone and on people by census block.
+
+    Parameters
+    ----------
+    seed : int
+    effort : float
+        Share of the full study's replicates; small ones take one county's blocks.
+    workers : int, optional
+        Threads, see `papers.studies.coverage_worlds.measured`.
+    notify : callable
+        Told how far it is.
+    """
+    zones = World("zones", "trips by taxi zone", *taxi(), SCALE, inverted=True)
+    # of a whole state's blocks so many may be empty that inversion is refused
+    people = census_blocks(effort, SCALE, inverted=False)
+    worlds = zones, people
+    found = measured(worlds, seed, effort, workers=workers, notify=notify)
+    first, second = (f"{len(found[w.name][0].error):,}" for w in worlds)
+    findings = (
+        f"Discrete Laplace noise of scale {SCALE:g} on every node; each interval is meant to hold "
+        f"the count with probability {1 - ALPHA:.0%}. {METHODS}, on zones alone: it is refused for "
+        "all the blocks, of which too many may be empty.",
+        f"Every method has {first} replicates on {zones.tree.leaves.size:,} zones and "
+        f"{second} on {people.tree.leaves.size:,} blocks; standard errors are in the tables.",
+        *(told(name, made) for name, made in found.items()),
+        "Bias by decile of the true count is not a fault of an estimate alone: the mean of any "
+        "proper posterior is drawn towards what is likely beforehand, so that it is above the "
+        "smallest counts and below the largest. What a user sees is the estimate. Where the prior "
+        "is right, counts are on average what their estimates say, whatever the estimate: the "
+        "tables by decile of the estimate are the ones to judge a prior by.",
+        "A conditioned release can be nearer to the counts than the best estimate from noise that "
+        "was not conditioned: its noise is drawn from the law at perfect agreement of all nodes.",
+        "Coverage of a posterior holds on average over counts like those of its prior, not in "
+        "every class of the true count: estimates are drawn towards their family, the more the "
+        "smaller the count. By class of the estimate it can be judged.",
+    )
+    shown = [table for w in worlds for table in tables(w.name, w.title, found[w.name])]
+    title = "Coverage of intervals and bias of estimates, by size of the count"
+    return Study("coverage", title, findings, tuple(shown), figures(found, SCALE))

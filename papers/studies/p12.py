@@ -1,0 +1,335 @@
+"""Gong and Meng, Section 3: a table of sex by age, three mandated totals, no negative cell."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from congenial.conditioning.choice import condition
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
+from congenial.randomness import Randomness, seeded
+from congenial.types import FloatArray, IntArray
+from papers.studies import p12_methods as methods
+from papers.studies.p12_counties import (
+    by_population,
+    california,
+    equal_error,
+    population_figure,
+)
+from papers.studies.p12_methods import (
+    READINGS,
+    TILDE,
+    TILDES,
+    Distances,
+    Rates,
+    Trace,
+)
+from papers.studies.sources import AGES
+from papers.studies.study import Study, replicates
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure as Canvas
+
+
+PRINTED_ACCEPTANCE = 0.0168
+TABLES, RELEASES, PAIRS, TRACE = 20, 100, 40_000, 10_000
+AGE_NAMES = (
+    *("under 5", "5–9", "10–14", "15–17", "18–19", "20", "21", "22–24", "25–29", "30–34", "35–39"),
+    *("40–44", "45–49", "50–54", "55–59", "60–61", "62–64", "65–66", "67–69", "70–74", "75–79"),
+    *("80–84", "85 and over"),
+)
+# Table 1 of the paper: the confidential table and the release.
+PRINTED_TABLE = (
+    *(8, 6, 3, 6, 4, 4, 4, 8, 5, 7, 7, 6, 1, 5, 4, 4, 9, 6, 2, 8, 8, 8, 7),
+    *(3, 4, 5, 8, 6, 4, 5, 5, 5, 6, 10, 7, 3, 2, 5, 11, 6, 4, 7, 4, 5, 3, 8),
+)
+PRINTED_RELEASE = (
+    *(6, 6, 4, 3, 2, 10, 2, 5, 6, 7, 5, 6, 0, 5, 4, 5, 10, 8, 3, 8, 8, 12, 5),
+    *(9, 4, 5, 6, 3, 4, 5, 5, 3, 4, 7, 8, 5, 3, 2, 23, 8, 2, 6, 3, 0, 3, 8),
+)
+
+
+def run(seed: int, effort: float) -> Study:
+    """Run every method on simulated tables and on real counties.
+
+    Parameters
+    ----------
+    seed : int
+    effort : float
+        Share of the full study's replicates.
+    """
+    source = seeded(seed)
+    printed = np.array(PRINTED_TABLE, dtype=np.int64)
+    simulated = methods.simulate(replicates(TABLES, effort, least=3), source)
+    found = methods.distances(simulated, replicates(RELEASES, effort, least=20), source)
+    rates = [
+        methods.rates(printed, reading, replicates(PAIRS, effort, least=500), source)
+        for reading in READINGS
+    ]
+    steps = replicates(TRACE, effort, least=400)
+    chains = [methods.short_chains(printed, reading, steps, source) for reading in READINGS]
+    traces = methods.traces(printed, steps, source)
+    counties = by_population(source, effort)
+    theirs = california(source, effort)
+    tables = (
+        _distance_table(found),
+        _rate_table(rates),
+        _chain_table(chains, steps),
+        _trace_table(traces),
+        _table_one(printed, source),
+        counties,
+        theirs,
+    )
+    figures = (
+        Figure("distances", "Distance of a release from its table", lambda c: _boxes(c, found)),
+        Figure("acceptance", "Acceptance against the proposal", lambda c: _curves(c, rates)),
+        Figure("traces", "Traces of two cells", lambda c: _paths(c, traces), size=(9.0, 6.0)),
+        Figure("counties", "Error of a county's table", lambda c: population_figure(c, counties)),
+    )
+    findings = (
+        *_on_distances(found),
+        *_on_rates(rates, chains, traces),
+        *_on_printed(printed, replicates(PAIRS, effort, least=500), source),
+        *_on_counties(counties, theirs),
+    )
+    title = "Sex by age: Section 3 of Congenial Differential Privacy under Mandated Disclosure"
+    return Study("p12", title, findings, tables, figures)
+
+
+def _distance_table(found: list[Distances]) -> Exhibit:
+    rows: list[tuple[Cell, ...]] = []
+    for each in found:
+        for name, values in (("L1", each.l1), ("L2", each.l2)):
+            five = np.quantile(values, (0.0, 0.25, 0.5, 0.75, 1.0))
+            error = float(values.std(ddof=1) / np.sqrt(values.size))
+            rows.append((name, each.method, float(values.mean()), error, *map(float, five)))
+    rows.sort(key=lambda row: str(row[0]))
+    columns = ("distance", "method", "mean", "standard error", "least", "25%", "50%", "75%", "most")
+    size = found[0].l1.size
+    return Exhibit(
+        "distances",
+        "Figure 1 as numbers: mean distances of releases from their tables",
+        columns,
+        tuple(rows),
+        (f"Over {size} simulated tables; quantiles are those of the tables' means.",),
+    )
+
+
+def _rate_table(rates: list[Rates]) -> Exhibit:
+    rows = tuple(
+        (r.reading.name, tilde, float(rate), float(error))
+        for r in rates
+        for tilde, rate, error in zip(TILDES, r.rates, r.errors, strict=True)
+    )
+    return Exhibit(
+        "acceptance",
+        "Figure 2 as numbers: share of proposals accepted in equilibrium",
+        ("reading", "proposal ε", "accepted", "standard error"),
+        rows,
+        (
+            "For the confidential table printed in the paper's Table 1. States are drawn by the "
+            "exact sampler, proposals from the paper's law on its index set.",
+        ),
+    )
+
+
+def _chain_table(chains: list[FloatArray], steps: int) -> Exhibit:
+    rows = tuple(
+        (
+            reading.name,
+            int(rates.size),
+            steps,
+            float(rates.min()),
+            float(rates.mean()),
+            float(rates.max()),
+        )
+        for reading, rates in zip(READINGS, chains, strict=True)
+    )
+    return Exhibit(
+        "chains",
+        f"Share of proposals that short chains accept, proposal at ε = {TILDE:g}",
+        ("reading", "chains", "steps a chain", "least", "mean", "most"),
+        rows,
+        ("Each chain on its own, from a start that the mandates alone decide, no step left out.",),
+    )
+
+
+def _trace_table(traces: list[Trace]) -> Exhibit:
+    rows = tuple(
+        (
+            t.name,
+            int(t.rates.size),
+            t.steps,
+            float(t.rates.min()),
+            float(t.rates.max()),
+            t.r_hat,
+            t.effective[0],
+            t.effective[1],
+            "none known" if t.bound is None else f"{t.bound:.3g}",
+        )
+        for t in traces
+    )
+    columns = (
+        "sampler",
+        "chains",
+        "steps a chain",
+        "accepted, least",
+        "accepted, most",
+        "largest R-hat",
+        "effective draws, cell 2",
+        "effective draws, cell 1",
+        "bound on total variation",
+    )
+    return Exhibit(
+        "traces",
+        "Figure 3 as numbers: how the chain went",
+        columns,
+        rows,
+        (
+            "Cells at least 0, noise of scale 2; effective draws are those of all chains together, "
+            "the bound that of one chain from its start. Exact draws are independent.",
+        ),
+    )
+
+
+def _table_one(printed: IntArray, source: Randomness) -> Exhibit:
+    """Show the printed pair of tables, and one exact draw for the same confidential table."""
+    exact = condition(methods.mechanism(1.0 / methods.EPSILON), READINGS[0].invariant(printed))
+    drawn = np.asarray(exact.sample(printed, rng=source))
+    columns = [
+        np.reshape(values, (2, AGES)) for values in (PRINTED_TABLE, PRINTED_RELEASE, drawn.tolist())
+    ]
+    rows: list[tuple[Cell, ...]] = [
+        (sex, AGE_NAMES[age], *(int(table[s, age]) for table in columns))
+        for s, sex in enumerate(("female", "male"))
+        for age in range(AGES)
+    ]
+    for name, at in (("total", np.s_[:]), ("18 and over", np.s_[methods.MINORS :])):
+        rows += [
+            (sex, name, *(int(table[s, at].sum()) for table in columns))
+            for s, sex in enumerate(("female", "male"))
+        ]
+    return Exhibit(
+        "table-1",
+        "Table 1: the printed table and release, and an exact draw",
+        ("sex", "age", "printed table", "printed release", "exact draw"),
+        tuple(rows),
+        (
+            "Ages as in table P12 of the Census; the paper's own labels skip some years (`6-10` "
+            "follows `< 5`), which changes nothing in its simulated tables.",
+        ),
+    )
+
+
+def _on_distances(found: list[Distances]) -> tuple[str, ...]:
+    by = {d.method: (float(d.l1.mean()), float(d.l2.mean())) for d in found}
+    exact, chain = by["exact, ε = 0.5"], by["Algorithm 1, ε = 0.5"]
+    fine, coarse, nnl2 = by["noise, ε = 1"], by["noise, ε = 0.5"], by["NNL2, ε = 1"]
+    return (
+        f"**Figure 1.** Conditioned releases at ε = 0.5 lie {exact[0]:.1f} (L1) and "
+        f"{exact[1]:.2f} (L2) from their tables, between the noise at ε = 0.5 ({coarse[0]:.1f} and "
+        f"{coarse[1]:.2f}) and at ε = 1 ({fine[0]:.1f} and {fine[1]:.2f}), as the paper's box "
+        f"plots show; NNL2 at ε = 1 is near the noise that it projects ({nnl2[0]:.1f} and "
+        f"{nnl2[1]:.2f}). Algorithm 1 and the exact sampler draw from one law; the chain's "
+        f"means are {chain[0]:.1f} and {chain[1]:.2f}.",
+    )
+
+
+def _on_rates(rates: list[Rates], chains: list[FloatArray], traces: list[Trace]) -> tuple[str, ...]:
+    lines = []
+    for r in rates:
+        best = int(np.argmax(r.rates))
+        at = TILDES.index(TILDE)
+        lines.append(
+            f"- {r.reading.name}: {100 * r.rates[at]:.2f}% ± {100 * r.errors[at]:.2f} at "
+            f"ε̃ = {TILDE:g}, most ({100 * r.rates[best]:.2f}%) at ε̃ = {TILDES[best]:g}"
+        )
+    among = [
+        reading.name
+        for reading, found in zip(READINGS, chains, strict=True)
+        if found.min() <= PRINTED_ACCEPTANCE <= found.max()
+    ]
+    first, chain = chains[0], traces[0]
+    return (
+        f"**Figure 2.** The paper states an acceptance of {100 * PRINTED_ACCEPTANCE:.2f}% at "
+        f"ε̃ = {TILDE:g}, its highest. Four readings of the text give, for its own Table 1 and in "
+        "equilibrium:",
+        "\n".join(lines),
+        f"Chains of {chain.steps:,} steps differ much from one another: {first.size} of them under "
+        f"the first reading accepted from {100 * first.min():.2f}% to {100 * first.max():.2f}%. "
+        "The printed rate lies within the range of such chains under "
+        + (
+            f"{len(among)} of the {len(READINGS)} readings: {'; '.join(among)}."
+            if among
+            else "no reading."
+        ),
+        f"**Figure 3.** The chains at ε̃ = {TILDE:g}: {chain.rates.size * chain.steps:,} steps are "
+        f"worth {chain.effective[0]:.0f} independent draws of cell 2 and {chain.effective[1]:.0f} "
+        f"of cell 1 (largest R-hat {chain.r_hat:.3f}).",
+    )
+
+
+def _on_printed(printed: IntArray, draws: int, source: Randomness) -> tuple[str, ...]:
+    """Place the printed release among exact ones."""
+    release = np.array(PRINTED_RELEASE, dtype=np.int64)
+    exact = condition(methods.mechanism(1.0 / methods.EPSILON), READINGS[0].invariant(printed))
+    distance = int(np.abs(release - printed).sum())
+    others = np.abs(np.asarray(exact.sample(printed, draws, source)) - printed).sum(axis=1)
+    nearer = float((others <= distance).mean())
+    return (
+        f"**Table 1.** The printed release keeps all three totals and lies {distance} (L1) from "
+        f"the printed table; of {draws:,} exact draws at ε = 0.5, {100 * nearer:.1f}% lie as near "
+        "or nearer.",
+    )
+
+
+def _on_counties(counties: Exhibit, theirs: Exhibit) -> tuple[str, ...]:
+    means = {(str(row[0])[0], str(row[3])): float(str(row[4])) for row in counties.rows}
+    small = {m: means["1", m] for m in ("NNL2, ε = 1", "exact, ε = 1", "exact, ε = 0.5")}
+    large = {m: means["5", m] for m in small}
+    truth = theirs.rows[0]
+    return (
+        "**Real counties.** In the least populous fifth of the counties, the mean L1 error is "
+        f"{small['exact, ε = 0.5']:.1f} conditioned at ε = 0.5, {small['exact, ε = 1']:.1f} "
+        f"conditioned at ε = 1 and {small['NNL2, ε = 1']:.1f} by NNL2 at ε = 1; in the most "
+        f"populous, {large['exact, ε = 0.5']:.1f}, {large['exact, ε = 1']:.1f} and "
+        f"{large['NNL2, ε = 1']:.1f}. The same noise gives conditioning the smaller error; "
+        "inequalities may cost it up to twice the ε, which NNL2 does not pay.",
+        f"**California.** The Census Bureau's own release is {truth[3]:.0f} off a county's table "
+        "on average (L1 over 46 cells) and changes the total of "
+        f"{int(str(truth[2])) - int(str(truth[6]))} of {truth[2]} counties. Exact conditioning "
+        f"has the same mean error at about ε = {equal_error(theirs):.2g} per cell, with every "
+        "county's three totals kept.",
+    )
+
+
+def _boxes(canvas: Canvas, found: list[Distances]) -> None:
+    axes = canvas.subplots(1, 2, sharey=True)
+    for ax, name, values in zip(
+        axes, ("L1", "L2"), ([d.l1 for d in found], [d.l2 for d in found]), strict=True
+    ):
+        ax.boxplot(values, orientation="horizontal")
+        ax.set_xlabel(f"mean {name} distance")
+    axes[0].set_yticks(range(1, len(found) + 1), [d.method for d in found])
+
+
+def _curves(canvas: Canvas, rates: list[Rates]) -> None:
+    axes = canvas.subplots()
+    for r in rates:
+        axes.errorbar(TILDES, 100 * r.rates, yerr=100 * r.errors, marker="o", label=r.reading.name)
+    printed = 100 * PRINTED_ACCEPTANCE
+    axes.plot([TILDE], [printed], "k*", markersize=11, label=f"printed, {printed:.2f}%")
+    axes.set_xlabel("proposal ε̃")
+    axes.set_ylabel("accepted, %")
+    axes.set_ylim(bottom=0)
+    axes.legend(frameon=False, fontsize="small")
+
+
+def _paths(canvas: Canvas, traces: list[Trace]) -> None:
+    axes = canvas.subplots(len(traces), 2, sharex=True, sharey=True)
+    for row, trace in zip(axes, traces, strict=True):
+        for c, ax in enumerate(row):
+            ax.plot(trace.cells[:, c], linewidth=0.5)
+            ax.set_title(f"{trace.name}: cell {2 - c}", fontsize="small")
+    canvas.supxlabel("draw")

@@ -1,0 +1,133 @@
+"""The records, files and command of the studies; what each study finds is tested beside it."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+from congenial.errors import ArgumentError, ReleaseError
+from congenial.exhibits import files as write_module
+from congenial.exhibits.exhibit import Exhibit, Figure
+from papers.__main__ import main
+from papers.studies import NAMES, sources
+from papers.studies.pages import write
+from papers.studies.study import Study, replicates
+
+
+def a_study(value: float = 1.0 / 3.0) -> Study:
+    table = Exhibit(
+        "sizes",
+        "Sizes",
+        ("name", "size", "count"),
+        (("a|b", value, 1200), ("c", None, 3)),
+        ("Note.",),
+    )
+
+    def draw(canvas) -> None:
+        canvas.subplots().plot([0, 1], [0, value])
+
+    return Study("example", "An example", ("Found.",), (table,), (Figure("line", "A line", draw),))
+
+
+def test_a_study_becomes_a_page_tables_and_pictures(tmp_path):
+    written = write(a_study(), tmp_path / "new" / "out", seed=3, effort=1.0)
+    assert [path.name for path in written] == [
+        "example.md",
+        "example-sizes.csv",
+        "example-line.png",
+        "example-line.svg",
+    ]
+    page = written[0].read_text(encoding="utf-8")
+    assert "`python -m papers example --seed 3`" in page
+    assert "| a\\|b | 0.3333 | 1,200 |" in page
+    assert "| c |  | 3 |" in page
+    with written[1].open(encoding="utf-8", newline="") as file:
+        assert list(csv.reader(file))[1] == ["a|b", "0.333333", "1200"]
+    assert written[2].read_bytes().startswith(b"\x89PNG")
+    assert sorted(path.name for path in written[0].parent.iterdir()) == sorted(
+        path.name for path in written
+    )
+
+
+def test_the_same_study_gives_the_same_bytes(tmp_path):
+    one, two = (write(a_study(), tmp_path / name, seed=3, effort=1.0) for name in "ab")
+    assert [p.read_bytes() for p in one] == [p.read_bytes() for p in two]
+    other = write(a_study(0.5), tmp_path / "c", seed=3, effort=1.0)
+    assert all(p.read_bytes() != q.read_bytes() for p, q in zip(one, other, strict=True))
+
+
+def test_a_directory_that_cannot_be_written_is_told(tmp_path):
+    (tmp_path / "file").write_text("", encoding="utf-8")
+    with pytest.raises(ReleaseError, match="cannot be written"):
+        write(a_study(), tmp_path / "file", seed=1, effort=1.0)
+
+
+def test_rows_have_a_cell_for_each_column():
+    with pytest.raises(ArgumentError, match="1 cells for 2"):
+        Exhibit("t", "T", ("a", "b"), ((1,),))
+    assert Exhibit("t", "T", ("a", "b"), ((1, 2.0),)).column("b") == (2.0,)
+
+
+@pytest.mark.parametrize("effort", [0.0, -1.0, float("nan"), float("inf")])
+def test_effort_is_a_positive_share(effort):
+    with pytest.raises(ArgumentError, match="effort"):
+        replicates(100, effort)
+
+
+def test_effort_scales_the_replicates():
+    assert [replicates(1000, e) for e in (1.0, 0.25, 1e-6)] == [1000, 250, 2]
+
+
+def test_the_taxi_counts_are_those_of_the_source():
+    tree, x = sources.taxi()
+    assert len(tree) == 270
+    assert np.bincount(tree.level).tolist() == [1, 6, 263]
+    assert x[tree.level == 0].tolist() == [2_944_056]
+    assert tree.is_consistent(x)
+
+
+def test_the_county_tables_are_those_of_the_source():
+    every = sources.counties()
+    assert every.cells.shape == (3143, 46)
+    assert int(every.cells.sum()) == 308_745_538
+    assert every.codes[0] == "01001"
+    # females first: the first cell of the first county is its girls under five
+    assert every.cells[0, [0, 22, 23]].tolist() == [1713, 392, 1866]
+    theirs = sources.california_topdown()
+    assert theirs.cells.shape == (58, 46)
+    assert set(theirs.codes) <= set(every.codes)
+
+
+def run(*arguments: str) -> tuple[int, str]:
+    """Return the exit code and what `python -m papers` prints."""
+    done = CliRunner().invoke(main, arguments)
+    return done.exit_code, done.output
+
+
+def test_an_unknown_study_is_refused():
+    code, text = run("nonsense")
+    assert code == 2
+    assert all(name in text for name in NAMES)
+
+
+def test_a_study_is_written(tmp_path):
+    code, text = run("two-bin", "--effort", "0.001", "--out", str(tmp_path / "out"))
+    assert code == 0, text
+    assert f"Wrote {tmp_path / 'out' / 'two-bin.md'}" in text.replace("\n", "")
+
+
+def test_every_study_is_made_by_make_studies():
+    text = (Path(__file__).parents[2] / "Makefile").read_text(encoding="utf-8")
+    assert f"for study in {' '.join(NAMES)};" in text
+
+
+def test_what_is_not_installed_is_said_before_a_study_runs(monkeypatch, tmp_path):
+    monkeypatch.setattr(write_module, "NEEDED", ("no_such_library",))
+    code, text = run("two-bin", "--out", str(tmp_path / "out"))
+    assert code == 2
+    assert "no_such_library" in text and "congenial[studies]" in text
+    assert not (tmp_path / "out").exists()

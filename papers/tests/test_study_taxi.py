@@ -1,0 +1,72 @@
+"""The study of the taxi trips: its arithmetic, its methods, its findings."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.domain.tree import Tree
+from congenial.randomness import seeded
+from papers.studies import taxi, taxi_methods
+from papers.studies.sources import taxi as trips
+
+
+def test_errors_are_summed_by_level_and_divided_by_all_queries():
+    tree = Tree.from_parents([-1, 0, 0, 1, 1, 2])
+    change = np.array([[1.0, -2.0, 3.0, 4.0, -5.0, 6.0]])
+    np.testing.assert_allclose(taxi_methods.by_level(tree, change), [[1 / 6, 5 / 6, 15 / 6]])
+
+
+def test_exact_errors_match_the_exact_law():
+    tree, x = trips()
+    cells = taxi_methods.errors(tree, x, 1.0, "integer", 400, seeded(3))
+    found = next(c for c in cells if c.method == "exact")
+    from congenial import (
+        Additive,
+        DiscreteLaplace,
+        condition,
+        consistent,
+    )
+
+    law = condition(Additive(DiscreteLaplace(1.0), tree), consistent(tree))
+    for i, depth in enumerate(range(3)):
+        expected = 0.0
+        for node in np.flatnonzero(tree.level == depth).tolist():
+            values, probabilities = law.marginal(node, x)
+            expected += float(np.abs(values - x[node]) @ probabilities) / 270
+        off = abs(found.mean[i] - expected) / found.standard_error[i]
+        assert off < 5.0
+        # noise of a scale 30% off would be seen where many queries are summed
+        if depth == 2:
+            assert 0.3 * expected > 5.0 * found.standard_error[i]
+
+
+@pytest.fixture(scope="module")
+def study():
+    return taxi.run(5, 0.01)
+
+
+def test_the_printed_values_stand_beside_ours(study):
+    tables = {table.name: table for table in study.tables}
+    summary = tables["summary-continuous"]
+    assert summary.column("printed M_MH")[2] == 1.680823
+    assert summary.column("printed TopDown")[-1] == 1.260267
+    assert len(summary.rows) == 9
+
+
+def test_a_short_chain_is_not_called_settled(study):
+    tables = {table.name: table for table in study.tables}
+    assert set(tables["chains"].column("settled")) == {"no"}
+    assert "at no length run" in study.findings[3]
+
+
+def test_a_chain_that_has_settled_would_be_called_so():
+    made = taxi_methods.Chain(1.0, 10, 0.2, 1.001, 900.0, np.zeros(3))
+    assert made.settled
+    assert not taxi_methods.Chain(1.0, 10, 0.2, 1.02, 900.0, np.zeros(3)).settled
+    assert not taxi_methods.Chain(1.0, 10, 0.2, 1.001, 300.0, np.zeros(3)).settled
+
+
+def test_the_same_seed_gives_the_same_study(study):
+    again = taxi.run(5, 0.01)
+    assert again.tables == study.tables

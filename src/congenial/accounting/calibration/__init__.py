@@ -1,0 +1,1 @@
+"""How much noise a final epsilon asks for."""

@@ -1,0 +1,104 @@
+"""What neighbouring datasets change at each level of a tree, by which its noise is scaled."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.accounting.loss.inequalities import Pairs, sorted_pairs
+from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves
+from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.domain.tree import Tree
+from congenial.invariants.written import Requirements
+from congenial.types import BoolArray, FloatArray
+
+
+@dataclass(frozen=True)
+class LevelUnits:
+    """Largest changes of the levels between neighbouring datasets.
+
+    Attributes
+    ----------
+    largest : ndarray of float64, shape (depth,)
+        Largest sum of the changes of a level's counts, or of their squares: 2 or 1 for a record
+        that moves alone, or enters.
+    joint : JointMoves or None
+        The moves of several records, where none can move alone.
+    """
+
+    largest: FloatArray
+    joint: JointMoves | None
+
+    def of(self, share: FloatArray) -> FloatArray:
+        """Units at given shares, shape (depth,): some pair of neighbours uses all of the shares.
+
+        Where records move together the pair that changes a level most need not be that of another
+        level; then the units are smaller than `largest`.
+        """
+        if self.joint is None:
+            return self.largest
+        used = share * (self.joint.sums.max(axis=0) > 0)
+        worst = float((self.joint.sums @ (share / self.largest)).max())
+        return self.largest * (worst / used.sum()) if worst > 0.0 else self.largest
+
+
+def joint_pairs(
+    units: LevelUnits,
+    joint: JointMoves,
+    share: FloatArray,
+    need: Requirements,
+    tree: Tree,
+    counts: BoolArray | None,
+) -> Pairs:
+    """Pairs of neighbours that move several records, at a budget of 1.
+
+    Parameters
+    ----------
+    units : LevelUnits
+    joint : JointMoves
+        Of `units`.
+    share : ndarray of float64, shape (depth,)
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    tree : Tree
+    counts : ndarray of bool, shape (n,), or None
+        Nodes whose bounds count; None where nothing is proved of the inequalities.
+    """
+    rate = share / units.of(share)
+    worst = float((joint.sums @ rate).max())
+    if counts is None:
+        return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
+    cost = np.where(need.pinned, 0.0, rate[tree.level])
+    through = np.where(joint.changes, worst, -np.inf)
+    return sorted_pairs(cost, through, counts, steps=1.0)
+
+
+def level_units(
+    tree: Tree, need: Requirements, neighbours: Neighbours, *, power: int = 1
+) -> LevelUnits:
+    """Find what neighbouring datasets change at each level of a tree.
+
+    Parameters
+    ----------
+    tree : Tree
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    neighbours : {"substitute", "add-remove"}
+    power : {1, 2}
+        2 where squares are added up, as for Gaussian noise.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `forced_moves`.
+    """
+    groups = (tree.level[:, None] == np.arange(tree.depth)) & ~need.pinned[:, None]
+    joint = forced_moves(
+        np.zeros(len(tree)), need, tree, neighbours, power=power, groups=groups.astype(np.float64)
+    )
+    units = np.full(tree.depth, 2.0 if neighbours == "substitute" else 1.0)
+    if joint is not None:
+        most = joint.sums.max(axis=0)
+        units = np.where(most > 0.0, most, units)
+    return LevelUnits(units, joint)

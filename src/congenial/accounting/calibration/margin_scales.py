@@ -1,0 +1,134 @@
+"""Noise on the margins of a workload that ends in a given epsilon."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from congenial.accounting.guarantee import conditioned_pairs
+from congenial.accounting.loss.inequalities import Pairs
+from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.domain.blocks import Block
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants.resolved import Requirements
+from congenial.noise.additive import Additive
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.types import FloatArray
+
+# How far from 1 the shares of a table may add up.
+_TOLERANCE = 1e-9
+
+
+def margin_scales(
+    workload: Workload,
+    need: Requirements,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[Any, Any] | None,
+    bounds_charged: bool,
+) -> FloatArray:
+    """Scale of discrete Laplace noise at each entry of a workload, up to rounding.
+
+    Parameters
+    ----------
+    workload : Workload
+    need : Requirements
+    epsilon : float
+        The final guarantee.
+    neighbours : {"substitute", "add-remove"}
+    split : mapping, optional
+        Shares by margin, level and table, as `Workload.scales` takes scales; those of each table
+        add up to 1. Equal shares of the margins that can change by default.
+    bounds_charged : bool
+        Whether bounds raise the loss, as they do in conditioning.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    ArgumentError
+        If the shares are not valid.
+    EmptyNeighbourhoodError
+        If no neighbouring datasets differ in anything that is measured.
+    PrivacyError
+        If a margin published exactly is given a share.
+    """
+    shares = _equal(workload, need, neighbours) if split is None else workload.select(split)
+    rate = np.zeros(len(workload))
+    for block, share in shares:
+        _check(block, share, need)
+        rate[block.entries] = share
+    _check_totals(workload, shares)
+    with np.errstate(divide="ignore"):
+        unit = np.where(need.pinned, np.inf, 1.0 / rate)
+    pairs = _pairs(workload, need, unit, neighbours)
+    if not pairs.worst > 0.0:
+        raise EmptyNeighbourhoodError(
+            "no neighbouring datasets differ in a margin that is measured, so noise there protects "
+            "nothing; give other margins a share, or publish fewer exactly."
+        )
+    factor = epsilon / pairs.worst
+    if bounds_charged and need.has_inequalities:
+        factor = _factor(pairs, epsilon)
+    return np.asarray(unit / factor)
+
+
+def _factor(pairs: Pairs, epsilon: float) -> float:
+    """Largest factor on the noise's rates whose loss under the bounds is at most epsilon."""
+    low, high = 0.5 * epsilon / pairs.worst, epsilon / pairs.worst
+    while True:
+        middle = 0.5 * (low + high)
+        if not low < middle < high:
+            return low
+        if pairs.loss(middle) <= epsilon:
+            low = middle
+        else:
+            high = middle
+
+
+def _pairs(
+    workload: Workload, need: Requirements, scales: FloatArray, neighbours: Neighbours
+) -> Pairs:
+    return conditioned_pairs(Additive(DiscreteLaplace(scales), workload), need, neighbours)
+
+
+def _equal(
+    workload: Workload, need: Requirements, neighbours: Neighbours
+) -> list[tuple[Block, float]]:
+    """Give every block of a table that some neighbouring dataset changes the same share."""
+    changing = []
+    for block in workload.blocks:
+        scales = np.full(len(workload), np.inf)
+        scales[block.entries] = 1.0
+        if _pairs(workload, need, scales, neighbours).worst > 0.0:
+            changing.append(block)
+    tables = [block.table for block in changing]
+    return [(block, 1.0 / tables.count(block.table)) for block in changing]
+
+
+def _check(block: Block, share: object, need: Requirements) -> None:
+    number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
+    if not number or not 0.0 <= float(str(share)) <= 1.0:
+        raise ArgumentError(f"split gives {share!r} to {block.told}; give a share from 0 to 1.")
+    if share and need.pinned[block.entries].all():
+        raise PrivacyError(
+            f"split gives {share:g} of epsilon to {block.told}, which is published exactly and "
+            "needs none; give its share to other margins."
+        )
+
+
+def _check_totals(workload: Workload, shares: list[tuple[Block, float]]) -> None:
+    for table in workload.tables:
+        total = math.fsum(share for block, share in shares if block.table is table)
+        if abs(total - 1.0) > _TOLERANCE and total:
+            raise ArgumentError(
+                f"split adds up to {total:.12g} over the margins of {table.name!r}; the shares of "
+                "a table must add up to 1."
+            )

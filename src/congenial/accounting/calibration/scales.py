@@ -1,0 +1,345 @@
+"""Calibration: ask for a final epsilon, get the noise."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Literal
+
+import numpy as np
+
+from congenial.accounting.calibration.level_units import level_units
+from congenial.accounting.calibration.margin_scales import margin_scales
+from congenial.accounting.calibration.split import best_split
+from congenial.accounting.guarantee import (
+    conditioned_guarantee,
+    conditioned_pairs,
+    imaged_guarantee,
+)
+from congenial.accounting.loss.zero_concentrated import zcdp_rho
+from congenial.accounting.neighbours.joint_moves import forced_moves
+from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, worst_move
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants.written import (
+    Invariant,
+    Requirements,
+    determined,
+    requirements,
+)
+from congenial.noise.additive import Additive
+from congenial.noise.discrete_gaussian import DiscreteGaussian
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.types import FloatArray
+
+Method = Literal["conditioning", "imaging"]
+METHODS: tuple[Method, ...] = ("conditioning", "imaging")
+# Agreement asked between the epsilon wanted and the one that the noise gives.
+TOLERANCE = 1e-9
+
+
+def calibrate(
+    tree: Tree | Workload,
+    invariant: Invariant,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[Any, Any] | None = None,
+    goal: Mapping[int, float] | None = None,
+    method: Method = "conditioning",
+) -> DiscreteLaplace:
+    """Noise at the nodes of a tree, or on margins, that ends in a given epsilon.
+
+    What inequalities cost is charged.
+
+    Parameters
+    ----------
+    tree : Tree or Workload
+    invariant : Invariant
+        What the release must satisfy; nodes published exactly get no noise.
+    epsilon : float
+        The final guarantee.
+    neighbours : {"substitute", "add-remove"}
+    split : mapping of int to float, optional
+        Share of the budget for each level (0 is the root's), adding up to 1; a level without a
+        share is not measured. Equal shares over the levels that can change where neither this nor
+        `goal` is given. For a workload: shares by margin, level and table, as `Workload.scales`
+        takes scales, adding up to 1 in each table; equal over the margins that can change.
+    goal : mapping of int to float, optional
+        Weight for each level of the noise's error at one of its counts, nonnegative; the split is
+        the one with the least weighted sum of scales. A level without a weight is not measured.
+        For trees only.
+    method : {"conditioning", "imaging"}
+
+    Returns
+    -------
+    DiscreteLaplace
+        One scale a node or entry; inf for those published exactly and levels without a share.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or both a split and a goal are given.
+    EmptyNeighbourhoodError
+        If the invariant leaves no neighbouring datasets.
+    PrivacyError
+        If a level published exactly is given budget, or a weight.
+
+    Notes
+    -----
+    Substituting one record moves one unit between two nodes of each level, so a level with budget
+    e has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
+    Where mandated sums let only several records move at once, a level's scale is in proportion to
+    what their moves change there at most, and the dearest move loses all that the levels have.
+    Bounds raise the loss of conditioning by what `proofs/inequalities.md` proves, which depends on
+    the scales: the budgets add up to the number whose loss is `epsilon`, found by bisection. With
+    one pinned total, nonnegative counts and epsilon = 1 it is log((e + 1) / 2) = 0.62.
+
+    The scale is the mean absolute error of Laplace noise, which that of discrete Laplace noise is
+    a little below. `goal_split` gives the split that a goal stands for.
+    """
+    need = requirements(invariant, len(tree), tree)
+    if isinstance(tree, Workload):
+        if goal is not None:
+            raise ArgumentError("goal is for trees and a workload was given; give a split.")
+        _check(epsilon, neighbours, method)
+        scales = margin_scales(
+            tree,
+            need,
+            epsilon=epsilon,
+            neighbours=neighbours,
+            split=split,
+            bounds_charged=method == "conditioning",
+        )
+        return DiscreteLaplace(_settled(tree, need, scales, epsilon, neighbours, method, None))
+    if goal is not None:
+        if split is not None:
+            raise ArgumentError("both split and goal are given; give one of them.")
+        split = goal_split(tree, need, goal, epsilon=epsilon, neighbours=neighbours, method=method)
+    elif split is None:
+        levels = changing_levels(tree, need, neighbours)
+        split = {level: 1.0 / len(levels) for level in levels}
+    scales = level_scales(
+        tree, need, epsilon=epsilon, neighbours=neighbours, split=split, method=method
+    )
+    return DiscreteLaplace(scales)
+
+
+def goal_split(
+    tree: Tree,
+    need: Requirements,
+    goal: Mapping[int, float],
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    method: Method,
+    delta: float | None = None,
+) -> dict[int, float]:
+    """Split with the least weighted sum of noise scales at a given final epsilon.
+
+    Parameters
+    ----------
+    goal : mapping of int to float
+        Weight of each level, nonnegative.
+    tree, need, epsilon, neighbours, method, delta
+        As for `level_scales`.
+
+    Returns
+    -------
+    dict of int to float
+        Shares of the levels with a positive weight, in whole ten-thousandths; as a split they give
+        the same noise, bit for bit.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or a level is weighed that no neighbouring dataset changes.
+    EmptyNeighbourhoodError
+        If the invariant leaves no neighbouring datasets.
+    PrivacyError
+        If a level published exactly is given a weight.
+    """
+    _check(epsilon, neighbours, method)
+    for level, weight in goal.items():
+        if level not in range(tree.depth):
+            raise ArgumentError(f"goal names level {level!r}; give 0 to {tree.depth - 1}.")
+        if not (math.isfinite(weight) and weight >= 0):
+            raise ArgumentError(f"goal[{level}] is {weight!r}; give a nonnegative, finite weight.")
+        if weight > 0 and need.pinned[tree.level == level].all():
+            raise PrivacyError(
+                f"goal gives weight {weight:g} to level {level}, which is published exactly and "
+                "has no error; leave it out."
+            )
+    if not any(goal.values()):
+        raise ArgumentError("goal weighs no level; give some level a positive weight.")
+    changing = changing_levels(tree, need, neighbours)
+    for level, weight in goal.items():
+        if weight > 0 and level not in changing:
+            raise ArgumentError(
+                f"goal gives weight {weight:g} to level {level}, whose counts are the same in all "
+                "neighbouring datasets, so that noise there protects nothing; leave it out."
+            )
+    return best_split(
+        tree,
+        need,
+        goal,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        charge_bounds=method == "conditioning" and delta is None,
+        power=1.0 if delta is None else 0.5,
+    )
+
+
+def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> list[int]:
+    """Levels where some node differs between some neighbouring datasets.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError
+        If there are no neighbouring datasets.
+    """
+    found = []
+    known = replace(need, pinned=determined(need))
+    joint = forced_moves(np.zeros(need.n), known, tree, neighbours)
+    if joint is not None:
+        return [d for d in range(tree.depth) if joint.changes[tree.level == d].any()]
+    for level in range(tree.depth):
+        cost = np.where((tree.level == level) & ~need.pinned, 1.0, 0.0)
+        if worst_move(cost, need, tree, neighbours).cost > 0:
+            found.append(level)
+    if not found:
+        raise EmptyNeighbourhoodError(
+            "the exactly published nodes leave no node that could change, so a guarantee would say "
+            "nothing; publish fewer nodes exactly."
+        )
+    return found
+
+
+def level_scales(
+    tree: Tree,
+    need: Requirements,
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    split: Mapping[int, float],
+    method: Method,
+    delta: float | None = None,
+) -> FloatArray:
+    """Scale of the noise at each node; `calibrate` explains that of discrete Laplace noise.
+
+    Parameters
+    ----------
+    tree, need, epsilon, neighbours, split, method
+        As for `calibrate`.
+    delta : float, optional
+        For discrete Gaussian noise: what the draw's numerical error leaves of the final delta.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        The sigmas where `delta` is given.
+
+    Raises
+    ------
+    ArgumentError, EmptyNeighbourhoodError, PrivacyError
+        As `calibrate`.
+
+    Notes
+    -----
+    Gaussian noise is zCDP, whose parameter rho adds up over levels; the split is of the rho that
+    is (epsilon, delta), where bounds are conditioned on at whole Rényi orders. Substituting one
+    record changes two nodes of a level by one each, which costs ``1 / sigma ** 2`` there, and
+    adding one costs half of that.
+    """
+    _check(epsilon, neighbours, method)
+    _check_split(tree, need, split)
+    known = replace(need, pinned=determined(need))
+    share = np.zeros(tree.depth)
+    share[list(split)] = list(split.values())
+    units = level_units(tree, known, neighbours, power=1 if delta is None else 2).of(share)
+
+    def scales_for(base: float) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            by_level = (
+                units / (share * base) if delta is None else np.sqrt(units / (2 * share * base))
+            )
+        return np.where(need.pinned, np.inf, by_level[tree.level])
+
+    bounded = method == "conditioning" and need.has_inequalities
+    base = epsilon if delta is None else zcdp_rho(epsilon, delta, whole_orders=bounded)
+    if delta is None and bounded:
+        noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
+        base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
+    return _settled(tree, need, scales_for(base), epsilon, neighbours, method, delta)
+
+
+def _settled(
+    tree: Tree | Workload,
+    need: Requirements,
+    scales: FloatArray,
+    epsilon: float,
+    neighbours: Neighbours,
+    method: Method,
+    delta: float | None,
+) -> FloatArray:
+    """Widen scales by what rounding has left the guarantee above epsilon."""
+    reached = _reached(tree, need, scales, neighbours, method, delta)
+    # the conversion of rho cancels where delta is far above epsilon
+    if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
+        raise PrivacyError(
+            f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
+            "released. Please report this as a mistake of congenial."
+        )
+    scales = scales * max(1.0, reached / epsilon)
+    reached = _reached(tree, need, scales, neighbours, method, delta)
+    step = 2.0**-52
+    while reached > epsilon:  # rounding alone
+        scales, step = scales * (1.0 + step), 2.0 * step
+        reached = _reached(tree, need, scales, neighbours, method, delta)
+    return scales
+
+
+def _reached(
+    tree: Tree | Workload,
+    need: Requirements,
+    scales: FloatArray,
+    neighbours: Neighbours,
+    method: Method,
+    delta: float | None,
+) -> float:
+    """Epsilon of the guarantee with given scales."""
+    state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
+    if delta is None:
+        laplace = Additive(DiscreteLaplace(scales), tree)
+        return state(laplace, need, neighbours, sampler_error=0.0).epsilon
+    gaussian = Additive(DiscreteGaussian(scales), tree)
+    return state(gaussian, need, neighbours, sampler_error=0.0, delta=delta).epsilon
+
+
+def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
+    if isinstance(epsilon, bool) or not isinstance(epsilon, int | float | np.number):
+        raise ArgumentError(f"epsilon is {epsilon!r}; give a positive number.")
+    if not (math.isfinite(epsilon) and epsilon > 0):
+        raise ArgumentError(f"epsilon is {epsilon!r}; give a positive, finite number.")
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    if method not in METHODS:
+        raise ArgumentError(f"method is {method!r}; give 'conditioning' or 'imaging'.")
+
+
+def _check_split(tree: Tree, need: Requirements, split: Mapping[int, float]) -> None:
+    for level, share in split.items():
+        if level not in range(tree.depth):
+            raise ArgumentError(f"split names level {level!r}; give 0 to {tree.depth - 1}.")
+        if not (math.isfinite(share) and share >= 0):
+            raise ArgumentError(f"split[{level}] is {share!r}; give a share between 0 and 1.")
+        if share > 0 and need.pinned[tree.level == level].all():
+            raise PrivacyError(
+                f"split gives {share:g} of epsilon to level {level}, which is published exactly "
+                "and needs none; give its share to the other levels."
+            )
+    total = math.fsum(split.values())
+    if abs(total - 1.0) > TOLERANCE:
+        raise ArgumentError(f"split adds up to {total:.12g}; its shares must add up to 1.")

@@ -1,0 +1,235 @@
+"""The split of epsilon over the levels that makes the noise least, for a stated goal."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs, level_units
+from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
+from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
+from congenial.domain.tree import Tree
+from congenial.invariants.written import Requirements, determined
+from congenial.types import BoolArray, FloatArray
+
+# Shares are whole numbers of these units, so that rounding on another machine finds the same ones.
+UNITS = 10_000
+# The first step of the search, in units; each next one is half as long.
+_FIRST_STEP = 512
+# Sums closer than this are ties, which no rounding may break.
+_TIE = 1e-12
+# Kinds of siblings up to which a tree is folded.
+_MOST_KINDS = 30
+
+
+def best_split(
+    tree: Tree,
+    need: Requirements,
+    goal: Mapping[int, float],
+    *,
+    epsilon: float,
+    neighbours: Neighbours,
+    charge_bounds: bool,
+    power: float = 1.0,
+) -> dict[int, float]:
+    """Find the shares of the budget that minimise a weighted sum of noise scales.
+
+    Parameters
+    ----------
+    tree : Tree
+    need : Requirements
+    goal : mapping of int to float
+        Weight of the error of one count at each level; nonnegative, some level that neighbouring
+        datasets change has a positive one.
+    epsilon : float
+        The final guarantee.
+    neighbours : {"substitute", "add-remove"}
+    charge_bounds : bool
+        Whether bounds raise the loss, as they do in conditioning.
+    power : float
+        A scale falls with its share to this power: 1, or 1/2 where shares are of rho.
+
+    Returns
+    -------
+    dict of int to float
+        Shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one each,
+        adding up to 1.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `worst_move` and `joint_moves`.
+
+    Notes
+    -----
+    A level with share p of budget B has scale u / (p B), u being 2 or 1, or what several records
+    change that can only move at once. Where B does not depend on the shares, the sum over levels of
+    w / p is least at shares like the square roots of the weights (Cauchy and Schwarz); with a
+    power k, like their (1 + k)-th roots (Hoelder). Under bounds B is the larger the more the leaves
+    have. The search starts at these roots and moves units of share between levels while that lowers
+    the sum, by ever shorter steps.
+    """
+    levels = sorted(level for level, weight in goal.items() if weight > 0)
+    weights = [goal[level] / max(goal.values()) for level in levels]
+    known = replace(need, pinned=determined(need))
+    changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
+    pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
+
+    def error(units: tuple[int, ...]) -> float:
+        share = np.zeros(tree.depth)
+        share[levels] = np.array(units) / UNITS
+        change = changes.of(share)[levels].tolist()
+        each = zip(weights, units, change, strict=True)
+        total = math.fsum(w * (u * UNITS / k) ** power for w, k, u in each)
+        return float(total / pairs(share).budget(epsilon) ** power)
+
+    start = _whole_units([weight ** (1.0 / (1.0 + power)) for weight in weights])
+    found = _least(error, start)
+    return {level: k / UNITS for level, k in zip(levels, found, strict=True)}
+
+
+def _whole_units(parts: list[float]) -> tuple[int, ...]:
+    """Divide `UNITS` in given proportions, at least one for each."""
+    total = math.fsum(parts)
+    units = [max(1, math.floor(UNITS * part / total)) for part in parts]
+    largest = units.index(max(units))
+    units[largest] += UNITS - sum(units)
+    return tuple(units)
+
+
+def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) -> tuple[int, ...]:
+    """Move units between places while that lowers the error, until no single unit does."""
+    moves = _moves(len(start))
+    found, least = start, error(start)
+    known = {start: least}
+    step = _FIRST_STEP
+    while step:
+        lower = True
+        while lower:
+            lower = False
+            for move in moves:
+                tried = tuple(k + step * m for k, m in zip(found, move, strict=True))
+                if min(tried) < 1:
+                    continue
+                if tried not in known:
+                    known[tried] = error(tried)
+                if known[tried] < least * (1.0 - _TIE):
+                    found, least, lower = tried, known[tried], True
+        step //= 2
+    return found
+
+
+def _moves(n: int) -> list[tuple[int, ...]]:
+    """Moves of one unit from one place to another, and of two to or from a pair of places."""
+    moves = []
+    for a, b in itertools.permutations(range(n), 2):
+        moves.append({a: -1, b: 1})
+    for a, b, c in itertools.permutations(range(n), 3):
+        if b < c:
+            moves += [{a: -2, b: 1, c: 1}, {a: 2, b: -1, c: -1}]
+    return [tuple(move.get(i, 0) for i in range(n)) for move in moves]
+
+
+def pairs_by_share(
+    tree: Tree,
+    need: Requirements,
+    neighbours: Neighbours,
+    changes: LevelUnits,
+    *,
+    charge_bounds: bool,
+) -> Callable[[FloatArray], Pairs]:
+    """Return what gives the neighbouring pairs, at a budget of 1, for the share of each level.
+
+    Parameters
+    ----------
+    tree, neighbours, charge_bounds
+        As for `best_split`.
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    changes : LevelUnits
+
+    Returns
+    -------
+    function of ndarray of float64, shape (depth,), to Pairs
+        Its cost does not grow with the number of siblings that are alike.
+    """
+    proved = not (charge_bounds and need.inequalities[1].size)
+    counts = np.zeros(len(tree), dtype=np.bool_)
+    if charge_bounds and need.has_inequalities and proved:
+        counts = charged(need)
+    joint = changes.joint
+    if joint is not None:
+        known = counts if proved else None
+        return lambda share: joint_pairs(changes, joint, share, need, tree, known)
+    folded = _Folded(tree, need, counts)
+    if not need.equalities[1].size:
+        folded = _fold(folded)
+    units = 2.0 if neighbours == "substitute" else 1.0
+
+    def pairs(share: FloatArray) -> Pairs:
+        cost = np.where(folded.need.pinned, 0.0, share[folded.tree.level] / units)
+        through = costs_through(cost, folded.need, folded.tree, neighbours)
+        if not proved:
+            return Pairs(float(through.max()), np.zeros(0), np.zeros(0), 0.0)
+        return sorted_pairs(cost, through, folded.counts, steps=1.0)
+
+    return pairs
+
+
+@dataclass(frozen=True)
+class _Folded:
+    """A tree, what it must satisfy, and which nodes' bounds count, shape (n,)."""
+
+    tree: Tree
+    need: Requirements
+    counts: BoolArray
+
+
+def _fold(whole: _Folded) -> _Folded:
+    """Keep two of the siblings that are alike with all below them: a pair uses no third.
+
+    Returns
+    -------
+    _Folded
+        Its pins and its tree are those that `costs_through` reads; it has no bounds.
+    """
+    tree, pinned = whole.tree, whole.need.pinned
+    n = len(tree)
+    # of each node, what is below it; roots are siblings below the last place
+    below = np.zeros(n + 1, dtype=np.int64)
+    keep = np.ones(n, dtype=np.bool_)
+    for depth in range(tree.depth - 1, -1, -1):
+        nodes = np.flatnonzero(tree.level == depth)
+        marks = np.stack((below[nodes], pinned[nodes], whole.counts[nodes]))
+        _, kind = np.unique(marks, axis=1, return_inverse=True)
+        kind = kind.ravel()
+        if int(kind.max()) >= _MOST_KINDS:
+            return whole
+        above = tree.parents[nodes]
+        order = np.lexsort((kind, above))
+        group = above[order] * _MOST_KINDS + kind[order]
+        first = np.searchsorted(group, group, side="left")
+        taken = np.arange(nodes.size) - first < 2
+        keep[nodes[order[~taken]]] = False
+        np.add.at(below, above[order[taken]], 3 ** kind[order[taken]])
+    for depth in range(1, tree.depth):
+        nodes = np.flatnonzero(tree.level == depth)
+        keep[nodes] &= keep[tree.parents[nodes]]
+    place = np.append(np.cumsum(keep) - 1, -1)
+    small = Tree.from_parents(place[tree.parents[keep]])
+    size = len(small)
+    need = replace(
+        whole.need,
+        n=size,
+        tree=small,
+        pinned=pinned[keep],
+        lo=np.full(size, -np.inf),
+        hi=np.full(size, np.inf),
+        equalities=(np.zeros((0, size)), np.zeros(0)),
+        inequalities=(np.zeros((0, size)), np.zeros(0)),
+    )
+    return _Folded(small, need, whole.counts[keep])

@@ -1,0 +1,1 @@
+"""The privacy loss of noise: zCDP, Gaussian trade-offs, the cost of bounds."""

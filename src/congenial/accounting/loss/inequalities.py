@@ -1,0 +1,188 @@
+"""What bounds cost noise conditioned on them, as `proofs/inequalities.md` shows it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.workload import Workload
+from congenial.invariants.written import Requirements
+from congenial.types import BoolArray, FloatArray
+
+NONE = "equality: none"
+PROVED = "proved bound: proofs/inequalities.md"
+WHOLE = "bounds on Gaussian noise, none at whole orders: proofs/gaussian-bounds.md"
+TRIVIAL = "trivial: gamma = 1"
+# Sums of bounds below this are exact in doubles.
+_EXACT = 2.0**53
+
+
+def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) -> FloatArray:
+    """Bound the loss of neighbouring datasets under noise conditioned on bounds.
+
+    Parameters
+    ----------
+    base : array_like of float64
+        Loss of the pair without the bounds: change over scale, summed over the changed entries.
+    alpha : array_like of float64
+        Smallest change over scale among the changed entries whose bounds count (`charged`); 0
+        where one of them is not measured.
+    steps : float
+        Steps of the noise's grid that one record makes; 1 for counts.
+
+    Returns
+    -------
+    ndarray of float64
+        At most twice `base`; rises with `base` and falls with `alpha`.
+
+    References
+    ----------
+    `proofs/inequalities.md`, the theorem; Gong and Meng (2020), Theorem 2.1, for twice `base`.
+    """
+    e, a = np.broadcast_arrays(
+        np.asarray(base, dtype=np.float64), np.asarray(alpha, dtype=np.float64)
+    )
+    step = (e - 2.0 * a) / steps
+    down = -np.abs(step)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        # log of exp(step) + ... + exp(steps * step), without overflow
+        several = np.where(step == 0.0, steps, np.expm1(steps * down) / np.expm1(down))
+        excess = np.log(-np.expm1(-e / steps)) + np.log(several)
+        excess = excess + np.where(step > 0.0, steps * step, step)
+    return e + np.where(a == 0.0, e, np.minimum(np.logaddexp(0.0, excess), e))
+
+
+def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
+    """Entries whose bounds count: finite, of entries that are not pinned, not implied by others.
+
+    Parameters
+    ----------
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    grid : float
+        Spacing of the values that entries take.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+    """
+    low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
+    counts = np.isfinite(low) & ~_implied(low, need)
+    counts |= np.isfinite(high) & ~_implied(-high, need)
+    counts[need.bounded_by_pins] = True
+    return np.asarray(counts & ~need.pinned)
+
+
+def _implied(low: FloatArray, need: Requirements) -> BoolArray:
+    """Entries whose lower bounds follow from those of the entries that they are the sum of."""
+    tree = need.tree
+    if tree is None:
+        return _implied_by_cells(low, need.workload)
+    below = np.where(tree.is_leaf, -np.inf, 0.0)
+    for depth in range(tree.depth - 1, 0, -1):
+        nodes = np.flatnonzero(tree.level == depth)
+        np.add.at(below, tree.parents[nodes], np.maximum(low[nodes], below[nodes]))
+    return np.asarray((below >= low) & (np.abs(below) < _EXACT))
+
+
+def _implied_by_cells(low: FloatArray, workload: Workload | None) -> BoolArray:
+    """Margins whose lower bounds follow from those of their single cells."""
+    if workload is None:
+        return np.zeros(low.size, dtype=np.bool_)
+    below = np.zeros(low.size)
+    for entries in workload.chain:
+        inside = entries >= 0
+        np.add.at(below, entries[inside], low[workload.cells[inside]])
+    below[workload.cells] = -np.inf
+    return np.asarray((below >= low) & (np.abs(below) < _EXACT))
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """Bounds on the neighbouring pairs of datasets, as far as the loss under bounds needs them.
+
+    Attributes
+    ----------
+    worst : float
+        Largest loss without the bounds.
+    base, alpha : ndarray of float64, shape (k,)
+        `alpha` rises: the changes over scale of the entries whose bounds count, or a step over
+        scale where changes differ in size; beside each the largest loss without the bounds of the
+        pairs that change such an entry.
+    steps : float
+        As for `bounded_loss`; 0 where nothing is proved.
+    """
+
+    worst: float
+    base: FloatArray
+    alpha: FloatArray
+    steps: float
+
+    def loss(self, factor: float = 1.0) -> float:
+        """Bound on the loss under the bounds, once all scales are divided by `factor`."""
+        worst = factor * self.worst
+        if self.steps == 0.0:
+            return 2.0 * worst
+        found = bounded_loss(factor * self.base, factor * self.alpha, self.steps)
+        return float(found.max(initial=worst))
+
+    def budget(self, epsilon: float) -> float:
+        """Factor that raises the loss to `epsilon`, for pairs of noise with a budget of 1.
+
+        Shares that no pair of neighbours uses stay unused, so the aim is the share that one uses.
+        """
+        # bounds cost nothing at best, and as much again at worst
+        low, high = 0.5 * epsilon, epsilon
+        while True:
+            middle = 0.5 * (low + high)
+            if not low < middle < high:
+                return low
+            if self.loss(middle) <= epsilon * self.worst:
+                low = middle
+            else:
+                high = middle
+
+
+def bounded_pairs(
+    cost: FloatArray, through: FloatArray, need: Requirements, *, change: float, grid: float
+) -> Pairs:
+    """Sort neighbouring pairs by what the bounds can cost them.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+        Loss of a change by one record at each entry.
+    through : ndarray of float64, shape (n,)
+        Largest summed cost of the pairs that change each entry; -inf where there are none.
+    need : Requirements
+        With everything that is determined among its pinned entries.
+    change, grid : float
+        What one record adds to an entry, and the spacing of the noise's grid; 0 where it has none.
+    """
+    worst = float(through.max(initial=0.0))
+    if need.inequalities[1].size or grid == 0.0:
+        return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
+    return sorted_pairs(cost, through, charged(need, grid), steps=change / grid)
+
+
+def sorted_pairs(
+    cost: FloatArray, through: FloatArray, counts: BoolArray, *, steps: float
+) -> Pairs:
+    """Sort neighbouring pairs by what given bounds can cost them.
+
+    Parameters
+    ----------
+    cost, through : ndarray of float64, shape (n,)
+        As for `bounded_pairs`.
+    counts : ndarray of bool, shape (n,)
+        The entries whose bounds count.
+    steps : float
+        As for `bounded_loss`.
+    """
+    counts = counts & np.isfinite(through)
+    alpha, at = np.unique(cost[counts], return_inverse=True)
+    base = np.zeros(alpha.size)
+    np.maximum.at(base, at.ravel(), through[counts])
+    return Pairs(float(through.max(initial=0.0)), base, alpha, steps)

@@ -1,0 +1,153 @@
+"""Which datasets guarantees compare, so that only those that share some neighbours are joined."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.joint_moves import check_neighbours
+from congenial.accounting.neighbours.leeway import with_implied
+from congenial.accounting.neighbours.single_moves import Neighbours
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants.resolved import Requirements
+from congenial.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Compared:
+    """The datasets that a guarantee compares, in numbers of records.
+
+    Attributes
+    ----------
+    need : Requirements
+        Pinned and equal is what neighbours share. Of a union's alternatives, what all have.
+    counted : Tree, Workload or None
+        What a record counts in.
+    grid : float
+        Spacing of the values of the data, in records; 0 where there is none.
+    fixed : ndarray of bool, shape (n,)
+        Pinned entries that a move of records might change but for the pin.
+    """
+
+    need: Requirements
+    counted: Counted
+    grid: float
+    fixed: npt.NDArray[np.bool_]
+
+    def within(self, other: Compared) -> bool:
+        """Whether all that is fixed here is known to be fixed there."""
+        if not (self.fixed.any() or self.need.equalities[1].size):
+            return True
+        return (
+            self.counts_like(other)
+            and not (self.fixed & ~other.fixed).any()
+            and _rows(*self.need.equalities) <= _rows(*other.need.equalities)
+        )
+
+    def counts_like(self, other: Compared) -> bool:
+        """Whether the entries are the same, by their names; vectors are, if equally long."""
+        one, two = self.counted, other.counted
+        if one is two:
+            return self.need.n == other.need.n
+        if isinstance(one, Tree) and isinstance(two, Tree):
+            return one.same_as(two) and one.names == two.names
+        if isinstance(one, Workload) and isinstance(two, Workload):
+            told = ([block.told for block in each.blocks] for each in (one, two))
+            return one.same_as(two) and next(told) == next(told)
+        return False
+
+
+def in_records(
+    need: Requirements, counted: Counted, neighbours: Neighbours, *, change: float, grid: float
+) -> Compared:
+    """Make a `Compared` of requirements in which a record counts for `change`."""
+    fixed = need.pinned
+    if neighbours == "substitute" and fixed.any():
+        # the number of records never changes
+        chain = counting(need.n, counted).chain
+        every = chain[(chain == chain[:, :1]).all(axis=1), 0]
+        fixed = fixed.copy()
+        fixed[every[every >= 0]] = False
+    if change != 1.0:
+        (rows, values), (least, bounds) = need.equalities, need.inequalities
+        need = replace(
+            need,
+            lo=need.lo / change,
+            hi=need.hi / change,
+            equalities=(rows, values / change),
+            inequalities=(least, bounds / change),
+        )
+    return Compared(need, counted, grid / change, fixed)
+
+
+def compared_by_all(
+    each: Sequence[Compared | None], neighbours: Neighbours, *, at_once: bool = False
+) -> Compared | None:
+    """Find which datasets several guarantees all compare.
+
+    Parameters
+    ----------
+    each : sequence of Compared or None
+        None where nothing is known; at least one.
+    neighbours : {"substitute", "add-remove"}
+    at_once : bool
+        Whether records change at once, how many follows from what is fixed: all must fix the same.
+
+    Returns
+    -------
+    Compared or None
+
+    Raises
+    ------
+    PrivacyError
+        If not all that they fix is fixed by one of them, so that they may share no neighbours.
+    EmptyNeighbourhoodError
+        If their bounds together leave none.
+    """
+    known = [one for one in each if one is not None]
+    if not known:
+        return None
+    most = max(known, key=lambda one: (one.need.equalities[1].size, int(one.fixed.sum())))
+    if not all(one.within(most) and (most.within(one) or not at_once) for one in known):
+        raise PrivacyError(
+            "the releases publish different things exactly, such as other counts or different "
+            "mandated sums, so they may share no neighbouring datasets; let one of them publish "
+            "all that the others do, of the same tree, table or vector."
+        )
+    merged = most
+    for one in known:
+        if one is not most and one.counts_like(merged):
+            merged = _merged(merged, one)
+    if merged is not most:
+        need = with_implied(merged.need, merged.counted, grid=merged.grid)
+        check_neighbours([need], merged.counted, neighbours)
+    return merged
+
+
+def _merged(one: Compared, other: Compared) -> Compared:
+    """Take in the other's bounds, where they differ."""
+    mine, theirs = one.need, other.need
+    more = _rows(*theirs.inequalities) - _rows(*mine.inequalities)
+    if not more and (mine.lo >= theirs.lo).all() and (mine.hi <= theirs.hi).all():
+        return one
+    low, high = np.maximum(mine.lo, theirs.lo), np.minimum(mine.hi, theirs.hi)
+    if (low > high).any():
+        raise EmptyNeighbourhoodError(
+            "the bounds of the releases exclude each other, so no dataset is within all of them "
+            "and a guarantee would say nothing; give them bounds that overlap."
+        )
+    (rows, values), (others, bounds) = mine.inequalities, theirs.inequalities
+    both = np.vstack((rows, others)), np.concatenate((values, bounds))
+    need = replace(mine, lo=low, hi=high, inequalities=both)
+    return replace(one, need=need, grid=min(one.grid, other.grid))
+
+
+def _rows(matrix: FloatArray, values: FloatArray) -> set[bytes]:
+    # zeros have no sign
+    return {row.tobytes() for row in np.column_stack((matrix, values)) + 0.0}

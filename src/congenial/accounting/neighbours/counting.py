@@ -1,0 +1,96 @@
+"""In which queries a record counts, for trees, workloads and plain vectors alike."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.accounting.neighbours.whole_sums import WholeArray, alike_columns, whole_sums
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.invariants.resolved import Requirements
+from congenial.types import FloatArray, IntArray
+
+# What a record counts in; None for a plain vector, where each counts in one entry.
+Counted = Tree | Workload | None
+
+
+@dataclass(frozen=True, eq=False)
+class Counting:
+    """The cells that records lie in, and the entries that count them.
+
+    Attributes
+    ----------
+    n : int
+        Number of entries.
+    cells : ndarray of int64, shape (k,)
+        The entry that is each cell, ascending.
+    chain : ndarray of int64, shape (d, k)
+        Entries that a record in each cell counts in, -1 where there are fewer than d.
+    """
+
+    n: int
+    cells: IntArray
+    chain: IntArray
+
+    def summed(self, cost: FloatArray) -> FloatArray:
+        """Cost of a record in each cell: that of all entries that count it, shape (k,)."""
+        total = np.zeros(self.cells.size)
+        for entries in self.chain:
+            total += np.where(entries >= 0, cost[entries], 0.0)
+        return total
+
+    def on_cells(self, rows: WholeArray) -> WholeArray:
+        """What a record in each cell adds to sums of entries, shape (m, k), for shape (m, n)."""
+        out = np.zeros((rows.shape[0], self.cells.size), dtype=rows.dtype)
+        for entries in self.chain:
+            out += np.where(entries >= 0, rows[:, entries], 0)
+        return out
+
+    def dense(self) -> FloatArray:
+        """What a record in each cell adds to each entry, shape (n, k)."""
+        out = np.zeros((self.n + 1, self.cells.size))
+        for entries in self.chain:
+            out[entries, np.arange(self.cells.size)] = 1.0
+        return out[:-1]
+
+    def alike(self, need: Requirements) -> IntArray:
+        """Number the cells so that those whose records add the same to all that is fixed agree.
+
+        Parameters
+        ----------
+        need : Requirements
+
+        Returns
+        -------
+        ndarray of int64, shape (k,)
+
+        Raises
+        ------
+        PrivacyError
+            If rounding leaves it in doubt which sums are equal.
+        """
+        group = np.zeros(self.cells.size, dtype=np.int64)
+        if need.equalities[1].size:
+            group = alike_columns(self.mandated(need))
+        for entries in self.chain:
+            # of one row two records count in the same entry or in different ones
+            held = np.where((entries >= 0) & need.pinned[entries], entries, -1)
+            both = group * (self.n + 1) + held + 1
+            group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()
+        return group
+
+    def mandated(self, need: Requirements) -> WholeArray:
+        """What a record in each cell adds to each linear condition, in whole multiples."""
+        return whole_sums(need.equalities[0], self.on_cells)
+
+
+def counting(n: int, counted: Counted) -> Counting:
+    """Lay out in which of n entries a record counts."""
+    if isinstance(counted, Workload):
+        return Counting(n, counted.cells, counted.chain)
+    if counted is None:
+        cells = np.arange(n)
+        return Counting(n, cells, cells[None, :])
+    return Counting(n, counted.leaves, counted.chain)

@@ -1,0 +1,311 @@
+"""Neighbouring datasets where sums leave no single record free: several move at once."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from itertools import chain, combinations_with_replacement
+
+import numpy as np
+
+from congenial.accounting.neighbours.counting import Counted
+from congenial.accounting.neighbours.scope import crossing
+from congenial.accounting.neighbours.single_moves import Neighbours, fixed_sums, worst_move
+from congenial.accounting.neighbours.whole_sums import WholeArray
+from congenial.errors import EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants.written import Requirements
+from congenial.types import BoolArray, FloatArray, IntArray
+
+# Most records that are moved at once in the search.
+MOST_RECORDS = 4
+# Most cells, sets of cells, and numbers computed while pairs of sets are compared.
+MOST_CELLS = 400
+MOST_SETS = 2**20
+MOST_NUMBERS = 2**26
+# Beyond this, sums of coefficients might round.
+MOST_COEFFICIENT = 2.0**40
+_BLOCK = 2**22
+_MASK = 2**64 - 1
+_FACTOR = 0x9E3779B97F4A7C15  # odd, so that its powers never vanish modulo 2^64
+
+
+@dataclass(frozen=True)
+class JointMoves:
+    """All moves of at most the fewest records that let every cell change that can change at all.
+
+    Attributes
+    ----------
+    records : int
+        That number.
+    cost : float
+        Largest cost of such a move.
+    largest : int
+        Largest change of a query in such a move, in records.
+    changes : ndarray of bool, shape (n,)
+        Queries that some such move changes.
+    move : ndarray of int64, shape (cells,)
+        What each cell gains in a move of the largest cost.
+    sums : ndarray of float64, shape (k, groups)
+        What the moves cost each group of queries where a change by one costs 1, each row once.
+    """
+
+    records: int
+    cost: float
+    largest: int
+    changes: BoolArray
+    move: IntArray
+    sums: FloatArray
+
+
+def forced_moves(
+    cost: FloatArray,
+    need: Requirements,
+    counted: Counted,
+    neighbours: Neighbours,
+    *,
+    power: int = 1,
+    groups: FloatArray | None = None,
+) -> JointMoves | None:
+    """Find the joint moves that a guarantee is for where sums let no record move alone.
+
+    Parameters
+    ----------
+    cost, need, counted, neighbours
+        As for `congenial.accounting.neighbours.single_moves.worst_move`.
+    power, groups
+        As for `joint_moves`.
+
+    Returns
+    -------
+    JointMoves or None
+        None where some record can move alone, or none is replaced.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `joint_moves`, and PrivacyError as `worst_move`.
+    """
+    if neighbours != "substitute":
+        return None
+    if not (need.equalities[1].size or crossing(need, counted)):
+        return None
+    try:
+        worst_move(cost, need, counted, neighbours)
+    except EmptyNeighbourhoodError:
+        incidence, fixed = fixed_sums(need, counted)
+    else:
+        return None
+    return joint_moves(cost, incidence, fixed, power=power, groups=groups)
+
+
+def check_neighbours(
+    needs: Sequence[Requirements], counted: Counted, neighbours: Neighbours
+) -> None:
+    """Check that some dataset of one of several alternatives has neighbours in the same one.
+
+    Parameters
+    ----------
+    needs : sequence of Requirements
+        At least one.
+    counted, neighbours
+        As for `congenial.accounting.neighbours.single_moves.worst_move`.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError, PrivacyError
+        As `worst_move`, for the last alternative.
+    """
+    for i, need in enumerate(needs):
+        cost = np.zeros(need.n)
+        try:
+            if forced_moves(cost, need, counted, neighbours) is None:
+                worst_move(cost, need, counted, neighbours)
+        except EmptyNeighbourhoodError:
+            if i + 1 == len(needs):
+                raise
+        else:
+            return
+
+
+def joint_moves(
+    cost: FloatArray,
+    incidence: FloatArray,
+    fixed: WholeArray,
+    *,
+    power: int = 1,
+    groups: FloatArray | None = None,
+) -> JointMoves:
+    """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+        Cost of a change by one record at each query.
+    incidence : ndarray of float64, shape (n, cells)
+        Which queries a record in each cell is counted in.
+    fixed : ndarray of float64 or object, shape (m, cells)
+        What a record in each cell adds to each fixed sum: whole numbers.
+    power : {1, 2}
+        A change by d records costs ``|d|**power`` times that by one.
+    groups : ndarray of float64, shape (n, groups), optional
+        1 where a query is in a group. All are one group where it is not given.
+
+    Returns
+    -------
+    JointMoves
+
+    Raises
+    ------
+    EmptyNeighbourhoodError
+        If no cell can change.
+    PrivacyError
+        If a coefficient is no integer or above 2^40, or the search is too large, or would need more
+        than `MOST_RECORDS` records at once. Nothing is guessed.
+
+    Notes
+    -----
+    A move replaces k records by k others: integers v over the cells with sum 0 that keep every
+    fixed sum, k the sum of their positive parts. `records` is the largest, over cells that some v
+    changes, of the smallest k that changes the cell, so no cell is left out. Whether there is a
+    move follows from the sums alone, not from their values or from bounds. `proofs/noise.md`,
+    statement 5.
+    """
+    if (np.abs(fixed) > MOST_COEFFICIENT).any() or (fixed != np.rint(fixed)).any():
+        raise PrivacyError(
+            "the mandated sums leave no single record free to move, and one has a coefficient that "
+            "is no integer of at most 2^40, nor a small multiple of it, so joint moves are not "
+            "searched; give integer coefficients."
+        )
+    sums = np.vstack((np.ones(fixed.shape[1]), fixed)).astype(np.int64)
+    free = free_cells(sums)
+    cells = np.flatnonzero(free)
+    if not cells.size:
+        raise EmptyNeighbourhoodError(
+            "the mandated values leave no entry that could change, so a guarantee would say "
+            "nothing; mandate fewer values."
+        )
+    if cells.size > MOST_CELLS:
+        raise _too_large(int(cells.size), 2)
+    sums, counted = sums[:, cells], incidence[:, cells]
+    if groups is None:
+        groups = np.ones((counted.shape[0], 1))
+    best, largest, dearest = -1.0, 0, np.zeros(cells.size)
+    totals: dict[bytes, FloatArray] = {}
+    changes = np.zeros(incidence.shape[0], dtype=np.bool_)
+    reached = np.zeros(cells.size, dtype=np.bool_)
+    for records in range(2, MOST_RECORDS + 1):
+        for move in _moves(sums, records, max(counted.shape)):
+            change = np.abs(move @ counted.T)
+            # an unmeasured or pinned query costs nothing, however large its change
+            paid = change**power
+            costs = paid @ cost
+            at = int(np.argmax(costs))
+            if costs[at] > best:
+                best, dearest = float(costs[at]), move[at]
+            totals |= {row.tobytes(): row for row in np.unique(paid @ groups, axis=0)}
+            largest = max(largest, int(change.max()))
+            changes |= change.any(axis=0)
+            reached |= move.any(axis=0)
+        if reached.all():
+            whole = np.zeros(incidence.shape[1], dtype=np.int64)
+            whole[cells] = dearest
+            return JointMoves(records, best, largest, changes, whole, np.array([*totals.values()]))
+    raise PrivacyError(
+        f"the mandated sums let an entry change only with more than {MOST_RECORDS} records at "
+        "once, which is not searched; mandate fewer values."
+    )
+
+
+def free_cells(sums: IntArray) -> BoolArray:
+    """Cells that some integer move changes while it keeps all sums, in exact arithmetic.
+
+    Parameters
+    ----------
+    sums : ndarray of int64, shape (m, cells)
+
+    Returns
+    -------
+    ndarray of bool, shape (cells,)
+
+    Notes
+    -----
+    A rational move times its common denominator is one of integers. In the reduced echelon form a
+    cell without a pivot is free, and one with a pivot is where its row has another entry.
+    """
+    reduced: list[tuple[int, dict[int, Fraction]]] = []
+    for values in sums:
+        row = {int(j): Fraction(int(values[j])) for j in np.flatnonzero(values)}
+        for pivot, known in reduced:
+            _subtract(row, known, row.get(pivot, Fraction(0)))
+        if not row:
+            continue
+        at = min(row)
+        lead = row[at]
+        row = {j: value / lead for j, value in row.items()}
+        for _, known in reduced:
+            _subtract(known, row, known.get(at, Fraction(0)))
+        reduced.append((at, row))
+    free = np.ones(sums.shape[1], dtype=np.bool_)
+    for pivot, row in reduced:
+        free[pivot] = len(row) > 1
+    return free
+
+
+def _subtract(row: dict[int, Fraction], other: dict[int, Fraction], factor: Fraction) -> None:
+    """Subtract a multiple of another row, in place, and drop what vanishes."""
+    if not factor:
+        return
+    for j, value in other.items():
+        left = row.get(j, Fraction(0)) - factor * value
+        if left:
+            row[j] = left
+        else:
+            row.pop(j, None)
+
+
+def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
+    """Yield all moves of at most so many records, one of each two opposite ones, in blocks of rows.
+
+    Both sides of a move are multisets of cells with the same sums; sides that share a record are
+    moves of fewer. Sets with equal sums have equal keys, and sets with equal keys are compared.
+    """
+    n = sums.shape[1]
+    count = math.comb(n + records - 1, records)
+    if count > MOST_SETS:
+        raise _too_large(n, records)
+    sets = np.fromiter(
+        chain.from_iterable(combinations_with_replacement(range(n), records)),
+        dtype=np.int64,
+        count=count * records,
+    ).reshape(count, records)
+    # wraps modulo 2^64 as is meant
+    weights = np.array([pow(_FACTOR, r + 1, _MASK + 1) for r in range(len(sums))], dtype=np.uint64)
+    keys = (sums.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
+    key = keys[sets].sum(axis=1, dtype=np.uint64)
+    order = np.argsort(key, kind="stable")
+    key, sets = key[order], sets[order]
+    starts = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1])))
+    sizes = np.diff(np.append(starts, key.size))
+    if int((sizes * (sizes - 1) // 2).sum()) * width > MOST_NUMBERS:
+        raise _too_large(n, records)
+    step = max(1, _BLOCK // width)
+    for apart in range(1, int(sizes.max())):
+        first = np.flatnonzero(key[apart:] == key[:-apart])
+        for at in range(0, first.size, step):
+            one = first[at : at + step]
+            rows = np.arange(one.size)[:, None]
+            move = np.zeros((one.size, n))
+            np.add.at(move, (rows, sets[one]), -1.0)
+            np.add.at(move, (rows, sets[one + apart]), 1.0)
+            keeps = ~(move @ sums.T.astype(np.float64)).any(axis=1)
+            if keeps.any():
+                yield move[keeps]
+
+
+def _too_large(cells: int, records: int) -> PrivacyError:
+    return PrivacyError(
+        f"the mandated sums leave no single record free to move, and {cells} cells are too many to "
+        f"search all moves of {records} records at once; mandate fewer values."
+    )

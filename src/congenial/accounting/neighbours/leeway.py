@@ -1,0 +1,245 @@
+"""What bounds leave free: entries and sums that they keep the same between neighbours."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.neighbours.counting import Counted
+from congenial.domain.nesting import Sums
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import EmptyNeighbourhoodError
+from congenial.invariants.resolved import Requirements, determined
+from congenial.types import FloatArray
+
+Span = tuple[FloatArray, FloatArray]
+
+# Integers up to this are exact in doubles, and so are their sums and quotients, rounded.
+_EXACT = 2.0**53
+# Rounds after which intervals are taken as they are; each carries them on by one sum.
+_ROUNDS = 64
+
+
+@dataclass(frozen=True, eq=False)
+class _Row:
+    """A sum of entries between two numbers, in steps of the grid; `given` as an equality."""
+
+    at: npt.NDArray[np.intp]
+    weights: FloatArray
+    low: float
+    high: float
+    given: bool
+
+
+def with_implied(
+    need: Requirements, counted: Counted, *, grid: float = 1.0, change: float = 1.0
+) -> Requirements:
+    """Return requirements whose pins and sums are all that neighbouring datasets must share.
+
+    To what is `determined` come the entries, and the sums of `at_least` conditions, whose bounds
+    are closer together than what one record changes, after intervals are carried along the sums.
+
+    Parameters
+    ----------
+    need : Requirements
+    counted : Tree, Workload or None
+        What a record counts in; true counts add up along it.
+    grid : float
+        Spacing of the values of the data; 0 where there is none.
+    change : float
+        What one record adds to an entry.
+
+    Returns
+    -------
+    Requirements
+        With more pins and equalities, and the same bounds.
+
+    Raises
+    ------
+    EmptyNeighbourhoodError
+        If no dataset is within the bounds.
+
+    Notes
+    -----
+    Every dataset within the bounds lies in the intervals, however many rounds are made, so an entry
+    is never pinned that could differ between two of them that are neighbours.
+    """
+    sums = need.equalities[1].size or need.inequalities[1].size
+    free = not need.has_inequalities or not (sums or _on_both_sides(need))
+    need = replace(need, pinned=determined(need))
+    if free:
+        return need
+    unit = grid or 1.0
+    span, rows = _spans(need, counted, grid)
+    if (span[0] > span[1]).any():
+        raise EmptyNeighbourhoodError(
+            "the bounds leave no dataset, so a guarantee would say nothing; relax some of them."
+        )
+    step = change / unit
+    # neighbours change entries and whole sums of them by multiples of a step
+    kept = [r for r in rows if not r.given and r.at.size > 1 and r.high - r.low < step]
+    more = np.zeros((len(kept), need.n))
+    for out, row in zip(more, kept, strict=True):
+        out[row.at] = row.weights
+    pinned = need.pinned | (span[1] - span[0] < step)
+    if not kept and (pinned == need.pinned).all():
+        return need
+    matrix, values = need.equalities
+    told = np.array([row.low * unit for row in kept])
+    need = replace(
+        need,
+        pinned=pinned,
+        equalities=(np.vstack((matrix, more)), np.concatenate((values, told))),
+    )
+    return replace(need, pinned=determined(need))
+
+
+def may_cross(
+    needs: Sequence[Requirements], counted: Counted, *, grid: float = 1.0, change: float = 1.0
+) -> bool:
+    """Whether neighbouring datasets may satisfy different alternatives of a union.
+
+    Parameters
+    ----------
+    needs : sequence of Requirements
+    counted, grid
+        As for `with_implied`.
+    change : float
+        The most that an entry changes between neighbours.
+
+    Returns
+    -------
+    bool
+        False where any two alternatives are too far apart in some entry.
+    """
+    step = change / (grid or 1.0)
+    found = [_spans(need, counted, grid)[0] for need in needs]
+    spans = [span for span in found if (span[0] <= span[1]).all()]
+    return any(
+        bool((np.maximum(one[0] - other[1], other[0] - one[1]) <= step).all())
+        for i, one in enumerate(spans)
+        for other in spans[:i]
+    )
+
+
+def _spans(need: Requirements, counted: Counted, grid: float) -> tuple[Span, list[_Row]]:
+    """Bounds of entries in steps of the grid, carried along the sums, and the linear conditions."""
+    span = _rounded(need, grid)
+    # without a grid, intervals are carried only where their sums are exact
+    if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
+        return span, []
+    rows = _rows(need, grid or 1.0, whole=bool(grid))
+    return _carried(span, rows, _sums(need, counted), whole=bool(grid)), rows
+
+
+def _on_both_sides(need: Requirements) -> bool:
+    """Whether there are bounds from below and from above."""
+    return bool(np.isfinite(need.lo).any() and np.isfinite(need.hi).any())
+
+
+def _rounded(need: Requirements, grid: float) -> Span:
+    """Round bounds inward to the grid, in its steps; those too large for exact sums are dropped."""
+    low, high = need.lo.copy(), need.hi.copy()
+    if grid:
+        low, high = np.ceil(low / grid), np.floor(high / grid)
+    low[~(np.abs(low) < _EXACT)] = -np.inf
+    high[~(np.abs(high) < _EXACT)] = np.inf
+    return low, high
+
+
+def _rows(need: Requirements, unit: float, *, whole: bool) -> list[_Row]:
+    """Sums of entries with whole weights, each once with all that is said of it."""
+    found: dict[tuple[bytes, bytes], _Row] = {}
+    for (matrix, values), equal in ((need.equalities, True), (need.inequalities, False)):
+        for coefficients, bound in zip(matrix, values / unit, strict=True):
+            at = np.flatnonzero(coefficients)
+            weights = coefficients[at]
+            exact = (np.abs(weights) < _EXACT).all() and abs(bound) < _EXACT
+            if not at.size or not exact or (weights % 1.0).any() or bound % 1.0:
+                continue
+            shared = math.gcd(*(int(w) for w in weights))
+            low, high = bound / shared, bound / shared if equal else math.inf
+            if whole:  # a whole sum attains whole numbers alone
+                low, high = math.ceil(low), high if high == math.inf else math.floor(high)
+            weights = weights / shared
+            if weights[0] < 0:
+                weights, low, high = -weights, -high, -low
+            key = at.tobytes(), weights.tobytes()
+            row = _Row(at, weights, low, high, equal)
+            if key in found:
+                old = found[key]
+                low, high = max(low, old.low), min(high, old.high)
+                row = _Row(at, weights, low, high, equal or old.given)
+            found[key] = row
+    return list(found.values())
+
+
+def _sums(need: Requirements, counted: Counted) -> Sums | None:
+    if isinstance(counted, Tree):
+        return replace(need, tree=counted).sums
+    return counted.sums if isinstance(counted, Workload) else need.sums
+
+
+def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) -> Span:
+    """Carry intervals along all sums until nothing changes, or `_ROUNDS` times."""
+    for _ in range(_ROUNDS):
+        low, high = before = span
+        if sums is not None and sums.totals.size:
+            low, high = _along(low, high, sums)
+            # the same of negative values, whose ends are the other way about
+            high, low = (-end for end in _along(-high, -low, sums))
+        for row in rows:
+            # without a grid a quotient might round
+            if whole or (np.abs(row.weights) == 1.0).all():
+                low, high = _across(low, high, row, whole=whole)
+        span = low, high
+        if (low > high).any() or all(map(np.array_equal, before, span)):
+            break
+    return span
+
+
+def _along(low: FloatArray, high: FloatArray, sums: Sums) -> Span:
+    """Carry the lower ends of parts to those of totals, and to the upper ends of other parts."""
+    low, high = low.copy(), high.copy()
+    of_part, parts, totals = sums.sum_of_part, sums.parts, sums.totals
+    ends = low[parts]
+    finite = np.isfinite(ends)
+    ends = np.where(finite, ends, 0.0)
+    least = np.bincount(of_part, ends, totals.size)
+    missing = np.bincount(of_part[~finite], minlength=totals.size)
+    # sums that might round are left out, as if two of their parts had no end
+    missing += 2 * (np.bincount(of_part, np.abs(ends), totals.size) >= _EXACT)
+    np.maximum.at(low, totals, np.where(missing > 0, -np.inf, least))
+    others = missing[of_part] - ~finite
+    rest = high[totals][of_part] - (least[of_part] - ends)
+    np.minimum.at(high, parts, np.where(others > 0, np.inf, rest))
+    return low, high
+
+
+def _across(low: FloatArray, high: FloatArray, row: _Row, *, whole: bool) -> Span:
+    """Carry intervals across one sum of entries."""
+    low, high = low.copy(), high.copy()
+    at, weights = row.at, row.weights
+    up = weights > 0
+    least = weights * np.where(up, low[at], high[at])
+    most = weights * np.where(up, high[at], low[at])
+    top, bottom = row.high - _others(least), row.low + _others(-most)
+    first, last = np.where(up, bottom, top) / weights, np.where(up, top, bottom) / weights
+    low[at] = np.maximum(low[at], np.ceil(first) if whole else first)
+    high[at] = np.minimum(high[at], np.floor(last) if whole else last)
+    return low, high
+
+
+def _others(least: FloatArray) -> FloatArray:
+    """Sum of all numbers but each, none of them infinite but from below; -inf where it is not."""
+    finite = np.isfinite(least)
+    ends = np.where(finite, least, 0.0)
+    if np.abs(ends).sum() >= _EXACT:
+        return np.full(least.size, -np.inf)
+    missing = (~finite).sum() - ~finite
+    return np.where(missing > 0, -np.inf, ends.sum() - ends)

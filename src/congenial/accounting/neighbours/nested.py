@@ -1,0 +1,57 @@
+"""Whether all sums that a release must satisfy are nested, as `proofs/gaussian-bounds.md` needs."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.accounting.neighbours.counting import counting
+from congenial.accounting.neighbours.whole_sums import whole_sums
+from congenial.invariants.written import Requirements
+from congenial.types import IntArray
+
+
+def nested_sums(need: Requirements) -> bool:
+    """Whether two sums of a release share no cell, or one holds the other.
+
+    The sums are those of a tree or a workload and of linear conditions.
+
+    Parameters
+    ----------
+    need : Requirements
+        Its linear equalities and inequalities count; bounds of entries do not matter.
+
+    Returns
+    -------
+    bool
+        False where margins of a workload cross, and where a linear condition is no multiple of a
+        sum of cells.
+
+    Raises
+    ------
+    PrivacyError
+        If rounding leaves it in doubt what a linear condition with decimals adds up.
+    """
+    if need.tree is None and need.sums is not None:
+        return False
+    rows = np.vstack((need.equalities[0], need.inequalities[0]))
+    if not rows.size:
+        return True
+    tree = need.tree
+    lay = counting(need.n, tree)
+    whole = whole_sums(rows, lay.on_cells)
+    if any(np.unique(row[row != 0]).size > 1 for row in whole):
+        return False
+    sums = np.asarray(whole != 0, dtype=np.int64)
+    inside = [_held(sums, sums @ sums.T, sums.sum(axis=1))]
+    if tree is not None:
+        # of each node, how many cells of each sum and how many at all are below it
+        counts = tree.roll_up(np.vstack((sums, np.ones_like(sums[:1]))))
+        below = np.asarray(counts, dtype=np.int64)
+        inside.append(_held(sums, below[:-1], below[-1]))
+    return all(inside)
+
+
+def _held(sums: IntArray, shared: IntArray, sizes: IntArray) -> bool:
+    """Whether each sum and each other set share no cell, all of the one or all of the other."""
+    whole = (shared == sizes) | (shared == sums.sum(axis=1)[:, None])
+    return bool(((shared == 0) | whole).all())

@@ -1,0 +1,371 @@
+"""Neighbouring datasets that remain once values are pinned, and the change they make."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+
+from congenial.accounting.neighbours.counting import Counted, counting
+from congenial.accounting.neighbours.whole_sums import WholeArray, whole_sums
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
+from congenial.invariants.resolved import Requirements
+from congenial.types import BoolArray, FloatArray, IntArray
+
+Neighbours = Literal["substitute", "add-remove"]
+RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
+# Cells tried against all others before their farthest pair is bounded instead.
+MOST_TRIES = 4096
+
+
+@dataclass(frozen=True)
+class WorstMove:
+    """The neighbouring pair of datasets with the largest summed cost.
+
+    Attributes
+    ----------
+    cost : float
+        Sum of the per-unit costs of all queries that change by one.
+    origin, destination : int or None
+        Entries that lose and gain a record; `origin` alone for add-remove.
+    """
+
+    cost: float
+    origin: int
+    destination: int | None
+
+
+def worst_move(
+    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
+) -> WorstMove:
+    """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+        Cost of a change by one at each query; additive over queries.
+    need : Requirements
+    counted : Tree, Workload or None
+        What a record counts in; None for a plain vector, where that is one entry.
+    neighbours : {"substitute", "add-remove"}
+
+    Returns
+    -------
+    WorstMove
+
+    Raises
+    ------
+    ArgumentError
+        If the relation is unknown.
+    EmptyNeighbourhoodError
+        If the pins leave no neighbouring pair, or under add-remove take away the neighbours of
+        some record.
+    PrivacyError
+        If a linear condition on a plain vector has entries of both signs, or rounding leaves it in
+        doubt which records it tells apart.
+
+    Notes
+    -----
+    Substituting one record takes one unit from a leaf and adds one to another; ancestors that the
+    two leaves share keep their counts. The pair stays possible where every pinned node and every
+    linear condition keeps its value. Where such pairs exist for some records only, the others are
+    in no pair. Where there is none at all, several records move at once (`joint_moves`).
+    """
+    if neighbours not in RELATIONS:
+        raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
+    matrix, _ = need.equalities
+    if neighbours == "add-remove":
+        if need.pinned.any() or matrix.shape[0]:
+            what = "an exactly published count" if need.pinned.any() else "a mandated sum"
+            what += ", or one that bounds hold in place"
+            raise EmptyNeighbourhoodError(
+                f"add-remove neighbours do not exist together with {what}: nobody can be added to "
+                "or removed from it, so a guarantee would say nothing about its records; use "
+                "neighbours = 'substitute', or do not publish it exactly."
+            )
+        lay = counting(need.n, counted)
+        path = lay.summed(cost)
+        at = int(np.argmax(path))
+        return WorstMove(float(path[at]), int(lay.cells[at]), None)
+    if counted is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
+        raise PrivacyError(
+            "a mandated difference between entries of a plain vector says that one record counts "
+            "in several of them, and not in which, so no guarantee can be given; give the queries "
+            "as a Tree or a Workload, or mandate sums of entries that share no record."
+        )
+    if not isinstance(counted, Tree) or matrix.shape[0]:
+        return _worst_between_columns(cost, need, counted)
+    return _worst_in_tree(cost, need, counted)
+
+
+def costs_through(
+    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
+) -> FloatArray:
+    """Bound the summed cost of the neighbouring pairs in which each entry changes.
+
+    Parameters
+    ----------
+    cost, need, counted, neighbours
+        As for `worst_move`, which has shown that there are neighbours.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        -inf for an entry that no pair changes. The largest cost itself on a tree without further
+        linear conditions; elsewhere that of the worst pair of all.
+    """
+    if neighbours == "add-remove":
+        return one_sided_costs(cost, need, counted)
+    if not isinstance(counted, Tree) or need.equalities[1].size:
+        worst = worst_move(cost, need, counted, neighbours).cost
+        return np.where(need.pinned, -np.inf, worst)
+    tree = counted
+    climbs = _climbs(cost, need, tree)
+    # what a climb that has reached a node adds until its pair is complete
+    rest = np.full(len(tree), -np.inf)
+    for depth in range(tree.depth):
+        nodes = np.flatnonzero(tree.level == depth)
+        above = tree.parents[nodes]
+        best, runner = climbs.first[above], climbs.second[above]
+        sibling = np.where(climbs.best_child[above] == nodes, runner, best)
+        onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
+        blocked = (above >= 0) & need.pinned[above]
+        rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
+    return np.asarray(climbs.reach + rest)
+
+
+def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> FloatArray:
+    """Largest summed cost of one record that enters or leaves, among those that change each entry.
+
+    Parameters
+    ----------
+    cost, need, counted
+        As for `worst_move`.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        -inf for an entry that no such record changes, because pins forbid it.
+    """
+    lay = counting(need.n, counted)
+    path = lay.summed(np.where(need.pinned, -np.inf, cost))
+    out = np.full(need.n, -np.inf)
+    for entries in lay.chain:
+        inside = entries >= 0
+        np.maximum.at(out, entries[inside], path[inside])
+    return out
+
+
+def changed_entries(
+    need: Requirements, counted: Counted, neighbours: Neighbours, *, one_sided: bool = False
+) -> BoolArray:
+    """Entries that differ in some pair of neighbours.
+
+    Parameters
+    ----------
+    need, counted, neighbours
+        As for `worst_move`; `need.pinned` holds all that follows from what is fixed.
+    one_sided : bool
+        Whether a record may also enter or leave what is counted, where the pins allow it.
+
+    Returns
+    -------
+    ndarray of bool, shape (n,)
+        Of the pairs that differ in one record; what moves of several change, `joint_moves` tells.
+    """
+    free = np.zeros(need.n)
+    if one_sided or neighbours == "add-remove":
+        enters = np.isfinite(one_sided_costs(free, need, counted))
+        if neighbours == "add-remove":
+            return enters
+        return enters | changed_entries(need, counted, neighbours)
+    if isinstance(counted, Tree) and not need.equalities[1].size:
+        return np.isfinite(costs_through(free, need, counted, neighbours))
+    lay = counting(need.n, counted)
+    group = lay.alike(need)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    out = np.zeros(need.n + 1, dtype=np.bool_)  # the last place takes what is no entry
+    for entries in lay.chain[:, order]:
+        # a record that moves within a group changes what only some cells of the group count in
+        apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
+        out[entries[np.repeat(apart, np.diff(np.append(starts, order.size)))]] = True
+    return out[:-1]
+
+
+@dataclass(frozen=True)
+class _Climbs:
+    """The dearest climbs of a tree: changes by one from a leaf up, meeting no pinned node.
+
+    Attributes
+    ----------
+    reach : ndarray of float64, shape (n,)
+        Largest cost of a climb that ends at each node.
+    first, second : ndarray of float64, shape (n + 1,)
+        Largest costs of climbs that end at two children; in the last place, at two roots.
+    first_leaf, second_leaf, best_child : ndarray of int64, shape (n + 1,)
+        The leaves where those two start, and the child where the first ends.
+    """
+
+    reach: FloatArray
+    first: FloatArray
+    second: FloatArray
+    first_leaf: IntArray
+    second_leaf: IntArray
+    best_child: IntArray
+
+
+def _climbs(cost: FloatArray, need: Requirements, tree: Tree) -> _Climbs:
+    """Find the dearest climbs by one pass from the leaves up."""
+    n = len(tree)
+    reach = np.full(n, -np.inf)
+    source = np.full(n, -1, dtype=np.int64)
+    first, second = np.full(n + 1, -np.inf), np.full(n + 1, -np.inf)
+    first_at, second_at, best_child = (np.full(n + 1, -1, dtype=np.int64) for _ in range(3))
+    for depth in range(tree.depth - 1, -1, -1):
+        nodes = np.flatnonzero(tree.level == depth)
+        leaf = tree.is_leaf[nodes]
+        best = np.where(leaf, 0.0, first[nodes])
+        origin = np.where(leaf, nodes, first_at[nodes])
+        reach[nodes] = np.where(need.pinned[nodes], -np.inf, best + cost[nodes])
+        source[nodes] = origin
+        order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
+        parents = tree.parents[order]
+        new = np.concatenate(([True], parents[1:] != parents[:-1]))
+        top = order[new]
+        first[parents[new]] = reach[top]
+        first_at[parents[new]] = source[top]
+        best_child[parents[new]] = top
+        follows = np.concatenate(([False], new[:-1])) & ~new
+        runner = order[follows]
+        second[parents[follows]] = reach[runner]
+        second_at[parents[follows]] = source[runner]
+    return _Climbs(reach, first, second, first_at, second_at, best_child)
+
+
+def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMove:
+    """Best pair of leaves: two climbs meet below a common parent, or nowhere, from two roots."""
+    climbs = _climbs(cost, need, tree)
+    pair = climbs.first + climbs.second
+    at = int(np.argmax(pair))
+    if not np.isfinite(pair[at]):
+        raise EmptyNeighbourhoodError(
+            "the exactly published nodes, and those that bounds hold in place, leave no two leaves "
+            "between which a record could move, so a guarantee would say nothing; publish fewer "
+            "nodes exactly, or relax the bounds."
+        )
+    return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
+
+
+def _worst_between_columns(cost: FloatArray, need: Requirements, counted: Counted) -> WorstMove:
+    """Best pair of cells that enter every linear condition and every pin alike."""
+    lay = counting(need.n, counted)
+    group = lay.alike(need)
+    order = np.argsort(group, kind="stable")
+    starts = np.flatnonzero(np.diff(group[order], prepend=-1))
+    size = np.diff(np.append(starts, order.size))
+    bound = _group_bounds(cost, lay.chain[:, order], starts, size)
+    best: WorstMove | None = None
+    for g in np.argsort(-bound, kind="stable"):
+        if size[g] < 2 or (best is not None and bound[g] <= best.cost):
+            break
+        members = order[starts[g] : starts[g] + size[g]]
+        total, a, b = farthest_pair(cost, lay.chain[:, members])
+        if best is None or total > best.cost:
+            pair = sorted((int(lay.cells[members[a]]), int(lay.cells[members[b]])))
+            best = WorstMove(total, pair[0], pair[1])
+    if best is None:
+        raise EmptyNeighbourhoodError(
+            "the mandated values leave no two entries between which one record could move; "
+            "mandate fewer values."
+        )
+    return best
+
+
+def _group_bounds(
+    cost: FloatArray, chain: IntArray, starts: IntArray, size: IntArray
+) -> FloatArray:
+    """Most that a move within each group of cells can cost, -inf for a single cell.
+
+    The groups stand one after another in `chain`. It is the cost of the two dearest cells, less
+    what all cells of the group share.
+    """
+    own = np.zeros(chain.shape[1])
+    for entries in chain:
+        shared = np.minimum.reduceat(entries, starts) == np.maximum.reduceat(entries, starts)
+        own += np.where(np.repeat(shared, size) | (entries < 0), 0.0, cost[entries])
+    ranked = own[np.lexsort((-own, np.repeat(np.arange(size.size), size)))]
+    second = ranked[np.minimum(starts + 1, ranked.size - 1)]
+    return np.where(size > 1, ranked[starts] + second, -np.inf)
+
+
+def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
+    """Find the two cells between which a record's move costs most.
+
+    Parameters
+    ----------
+    cost : ndarray of float64, shape (n,)
+    chain : ndarray of int64, shape (d, k)
+        Entries that each of at least two cells counts in, -1 for none.
+
+    Returns
+    -------
+    cost : float
+        Summed over the entries that count one of the two. Beyond `MOST_TRIES` cells tried it is
+        the bound that both have nothing more in common than all cells have.
+    first, second : int
+        Positions of the two.
+
+    Notes
+    -----
+    A cell's own cost, less what all cells share, bounds its part; the cells are tried from the
+    dearest down until no pair can cost more.
+    """
+    each = np.where(chain >= 0, cost[chain], 0.0)
+    apart = (chain != chain[:, :1]).any(axis=1)
+    chain, each = chain[apart], each[apart]
+    own = each.sum(axis=0)
+    order = np.argsort(-own, kind="stable")
+    chain, each, own = chain[:, order], each[:, order], own[order]
+    best, pair = -1.0, (0, 1)
+    for a in range(min(own.size - 1, MOST_TRIES)):
+        if own[a] + own[a + 1] <= best:
+            break
+        # no cell beyond these can be in a dearer pair with this one
+        reach = a + 1 + int(np.count_nonzero(own[a] + own[a + 1 :] > best))
+        rest = slice(a + 1, reach)
+        differs = chain[:, rest] != chain[:, a : a + 1]
+        change = np.where(differs, each[:, rest] + each[:, a : a + 1], 0.0).sum(axis=0)
+        at = int(np.argmax(change))
+        if change[at] > best:
+            best, pair = float(change[at]), (a, a + 1 + at)
+    else:
+        if own.size - 1 > MOST_TRIES:
+            best = max(best, float(own[MOST_TRIES] + own[MOST_TRIES + 1]))
+    return best, int(order[pair[0]]), int(order[pair[1]])
+
+
+def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeArray]:
+    """What a record in each cell adds to every query, and to everything that is fixed.
+
+    Parameters
+    ----------
+    need : Requirements
+    counted : Tree, Workload or None
+
+    Returns
+    -------
+    ndarray of float64, shape (n, cells)
+    ndarray of float64 or object, shape (m, cells)
+        Of each fixed sum a multiple, so that all are whole numbers: `whole_sums`.
+
+    Raises
+    ------
+    PrivacyError
+        If rounding leaves it in doubt which sums are equal.
+    """
+    lay = counting(need.n, counted)
+    rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
+    return lay.dense(), whole_sums(rows, lay.on_cells)

@@ -1,0 +1,109 @@
+"""Mandated sums in whole numbers, so that what a record adds to them is compared exactly."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import PrivacyError
+from congenial.types import FloatArray, IntArray
+
+# Whole numbers: doubles where all are exact, else Python's integers.
+WholeArray = npt.NDArray[Any]
+
+# Doubles hold every integer up to this.
+EXACT = 2.0**53
+# Sums of decimals closer than this share of the largest may have been meant as equal.
+CLOSE = Fraction(1, 2**30)
+
+
+def whole_sums(
+    rows: FloatArray,
+    on_cells: Callable[[WholeArray], WholeArray],
+    sizes: Callable[[WholeArray], WholeArray] | None = None,
+) -> WholeArray:
+    """What a record in each cell adds to each sum, every sum multiplied until it is whole.
+
+    Parameters
+    ----------
+    rows : ndarray of float64, shape (m, n)
+        Coefficients of m sums of n queries. One that is no integer stands for the shortest decimal
+        that rounds to it: 0.1 is a tenth.
+    on_cells : callable
+        Makes of such rows, of doubles or of Python's integers, what a record in each cell adds,
+        shape (m, cells), exactly where nothing rounds.
+    sizes : callable, optional
+        The same where each query counts a record by its size; where that is not `on_cells` itself.
+
+    Returns
+    -------
+    ndarray of float64 or object, shape (m, cells)
+
+    Raises
+    ------
+    PrivacyError
+        If two cells add to a sum with decimals what is different, but so little that both may have
+        been meant as equal. Whole numbers are always taken as they are.
+
+    Notes
+    -----
+    A multiple of a sum is kept by the same moves of records as the sum.
+    """
+    whole = (rows == np.rint(rows)).all(axis=1)
+    small = (sizes or on_cells)(np.abs(rows)) < EXACT
+    direct = whole & small.all(axis=1)
+    if direct.all():
+        return on_cells(rows)
+    multiplied = np.zeros(rows.shape, dtype=np.object_)
+    for row, out in zip(rows, multiplied, strict=True):
+        terms = [(int(j), _exact(float(row[j]))) for j in np.flatnonzero(row)]
+        common = math.lcm(*(value.denominator for _, value in terms))
+        for j, value in terms:
+            out[j] = value.numerator * (common // value.denominator)
+    found = on_cells(multiplied)
+    for sums in found[~whole]:
+        _refuse_doubt(sums.tolist())
+    if (np.abs(found) < EXACT).all():
+        return np.asarray(found, dtype=np.float64)
+    return found
+
+
+def _exact(value: float) -> Fraction:
+    return Fraction(value) if value.is_integer() else Fraction(repr(value))
+
+
+def _refuse_doubt(sums: list[int]) -> None:
+    order = sorted(range(len(sums)), key=sums.__getitem__)
+    limit = CLOSE * max(map(abs, sums))
+    for one, other in itertools.pairwise(order):
+        if 0 < sums[other] - sums[one] <= limit:
+            raise PrivacyError(
+                f"records of cells {one} and {other} add nearly the same to a mandated sum, whose "
+                "decimals leave it in doubt whether one may replace the other; multiply the sum "
+                "until its coefficients are whole numbers."
+            )
+
+
+def alike_columns(rows: WholeArray) -> IntArray:
+    """Number the columns so that those that are equal have one number.
+
+    Parameters
+    ----------
+    rows : ndarray of float64 or object, shape (m, n)
+        What a record in each of n cells adds to m fixed sums, exactly.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    labels = np.zeros(rows.shape, dtype=np.int64)
+    for at, row in enumerate(rows):
+        labels[at] = np.unique(row, return_inverse=True)[1]
+    _, group = np.unique(labels, axis=1, return_inverse=True)
+    return np.asarray(group, dtype=np.int64).ravel()

@@ -1,0 +1,336 @@
+"""The largest privacy loss over all small neighbouring datasets, by enumeration.
+
+Conditional laws come from the mechanism's own `log_prob`, whose normaliser the tables that draw
+releases give. The law of an image is that of noisy values on a box, each moved by the mechanism's
+own projection; what lies beyond the box counts in the claim's favour.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.auditing.space import Space, moved_at_once
+from congenial.conditioning.mixtures import Mixture
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.noise.additive import Additive
+from congenial.randomness import seeded
+from congenial.types import FloatArray, IntArray, Values
+
+# Entries, datasets, outputs of a group of datasets, and projections of a group, at most.
+ENTRIES, DATASETS, OUTPUTS, PROJECTIONS = 10, 400, 20_000, 4_000
+# Losses are compared up to rounding of this size.
+ROUNDING = 1e-9
+# Equal images of different noisy values may differ in their last digits.
+_DIGITS = 9
+# Mass of noisy values that may stay out of an enumeration; it counts in the claim's favour.
+_MOST_OUTSIDE = 0.02
+# Ties of an integer image are broken by words: these many tapes of them, each kept fixed.
+_TAPES = 2
+
+
+def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
+    """Whether laws such as that at a dataset can be enumerated."""
+    if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
+        return False
+    if isinstance(mechanism, Imaged | TopDown):
+        return _outside(space) <= _MOST_OUTSIDE
+    log_prob: Callable[..., object] | None = getattr(mechanism, "log_prob", None)
+    if log_prob is None:
+        return False
+    try:
+        log_prob(x, x)
+    except UnsupportedError:
+        return False
+    return True
+
+
+def enumerated(
+    mechanism: Auditable,
+    space: Space,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    *,
+    total: int,
+    pairs: Sequence[Pair] | None = None,
+) -> tuple[Finding, ...]:
+    """Compare the laws at every pair of neighbours, and what each adds up to.
+
+    Parameters
+    ----------
+    mechanism : Auditable
+        With a law that is known, or imaged.
+    space : Space
+    guarantee : Guarantee
+        The claim.
+    neighbours : {"substitute", "add-remove"}
+    total : int
+        Most records of a dataset.
+    pairs : sequence of pair of ndarray, optional
+        The pairs to compare, instead of all.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no pair.
+    """
+    datasets: list[Values]
+    if pairs is None:
+        datasets = [*space.datasets(total)]
+        joined = space.pairs(datasets, neighbours, moved_at_once(guarantee))
+    else:
+        datasets = [x for pair in pairs for x in pair]
+        joined = [(i, i + 1) for i in range(0, len(datasets), 2)]
+    if not joined:
+        raise ArgumentError(
+            f"total is {total}, and no two neighbouring datasets of so few records satisfy the "
+            "invariant; raise it, or give pairs."
+        )
+    delta = guarantee.delta if guarantee.rho is not None else None
+    pinned = np.logical_or.reduce([need.pinned for need in space.needs])
+    groups: dict[bytes, list[tuple[int, int]]] = {}
+    for i, j in joined:
+        groups.setdefault(datasets[i][pinned].tobytes(), []).append((i, j))
+    found, worst, outputs, relaxed, heaviest = 0.0, joined[0], 0, 0.0, 0.0
+    for members in groups.values():
+        used = sorted({i for pair in members for i in pair})
+        for laws, missing in _laws(mechanism, space, np.array([datasets[i] for i in used])):
+            outputs += laws.shape[1]
+            heaviest = max(heaviest, float(np.exp(laws).sum(axis=1).max()))
+            row = {i: at for at, i in enumerate(used)}
+            for one, other in [*members, *((j, i) for i, j in members)]:
+                p, q, out = laws[row[one]], laws[row[other]], float(missing[row[other]])
+                lost = _largest(p, q, out) if delta is None else at_delta(p, q, delta, out)
+                if lost > found:
+                    found, worst = lost, (one, other)
+                    relaxed = at_delta(p, q, guarantee.delta, out)
+    stated = guarantee.epsilon
+    which = f"{len(datasets)} datasets"
+    which += f" of at most {total} records" if pairs is None else " that were given"
+    loss = Finding(
+        "loss, enumerated",
+        found <= stated + ROUNDING * (1.0 + stated),
+        found,
+        stated,
+        len(joined),
+        outputs,
+        (datasets[worst[0]], datasets[worst[1]]),
+        f"all pairs of neighbours among {which}; at delta {guarantee.delta:.2g} the worst pair "
+        f"needs epsilon {relaxed:.6g}.",
+    )
+    if isinstance(mechanism, Mixture):  # its parts may be densities of what they measure alone
+        return (loss,)
+    mass = Finding(
+        "mass, enumerated",
+        heaviest <= 1.0 + ROUNDING,
+        heaviest,
+        1.0,
+        len(joined),
+        outputs,
+        None,
+        "the largest sum of a law's probabilities over the outputs compared; more than 1 shows a "
+        "wrong normaliser.",
+    )
+    return loss, mass
+
+
+def at_delta(p: FloatArray, q: FloatArray, delta: float, missing: float = 0.0) -> float:
+    """Smallest epsilon at a given delta of one law against another, from below.
+
+    Parameters
+    ----------
+    p, q : ndarray of float64, shape (k,)
+        Log probabilities of the same outputs.
+    delta : float
+    missing : float
+        Mass that `q` may have on these outputs beyond what is told.
+
+    References
+    ----------
+    Barthe and Olmedo (2013), for the hockey-stick divergence.
+    """
+    high = _largest(p, q, 0.0)
+    low, first, second = 0.0, np.exp(p), np.exp(q)
+
+    def excess(epsilon: float) -> float:
+        factor = math.exp(min(epsilon, 700.0))
+        return float(np.maximum(first - factor * second, 0.0).sum()) - factor * missing
+
+    if excess(0.0) <= delta:
+        return 0.0
+    if math.isinf(high):
+        high = 700.0
+        if excess(high) > delta:
+            return math.inf
+    for _ in range(60):
+        middle = 0.5 * (low + high)
+        low, high = (low, middle) if excess(middle) <= delta else (middle, high)
+    return low
+
+
+def _largest(p: FloatArray, q: FloatArray, missing: float) -> float:
+    """Largest log ratio of p over q, from below."""
+    possible = p > -np.inf
+    if missing > 0.0:
+        q = np.logaddexp(q, math.log(missing))
+    return float((p[possible] - q[possible]).max(initial=-np.inf))
+
+
+def _laws(
+    mechanism: Auditable, space: Space, datasets: Values
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Log probabilities, (datasets, outputs), and the mass that may be missing, (datasets,)."""
+    if isinstance(mechanism, Imaged | TopDown):
+        return _imaged(mechanism, space, datasets)
+    outputs = _outputs(space, datasets)
+    log_prob: Callable[..., FloatArray] = mechanism.log_prob  # type: ignore[attr-defined]
+    laws = np.array([log_prob(outputs, x) for x in datasets])
+    return [(laws, np.zeros(len(datasets)))]
+
+
+def _outputs(space: Space, datasets: Values) -> Values:
+    """Releases to compare: all in reach of the datasets, which agree on what is published."""
+    x = datasets[0]
+    needs = [other.settled(x) for other in space.needs]
+    need = needs[0]
+    lo = np.minimum.reduce([other.lo for other in needs])
+    hi = np.maximum.reduce([other.hi for other in needs])
+    basis = np.eye(need.n, dtype=np.int64)
+    columns = np.arange(need.n)
+    if need.sums is not None:
+        basis, columns = space.incidence, space.entries
+    low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
+    fixed = need.pinned[columns]
+    solved, rest, values = _solved(*_sums(space, basis, x), fixed)
+    step = space.mechanism.granularity
+
+    def spans(reach: int) -> list[FloatArray]:
+        out = []
+        for at, column in enumerate(columns):
+            first = max(lo[column], low[at] - reach * step)
+            last = min(hi[column], high[at] + reach * step)
+            if fixed[at] or at in solved:
+                first = last = float(x[column])
+            start = math.ceil(first / step)
+            out.append(np.arange(start, math.floor(last / step) + 1) * step)
+        return out
+
+    finite = space.mechanism.scales[np.isfinite(space.mechanism.scales)]
+    most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
+    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), OUTPUTS))
+    cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(columns))
+    cells[:, solved] = values - cells @ rest.T
+    z = cells @ basis
+    z = z.astype(np.int64) if step == 1.0 else z
+    return np.asarray(z[space.satisfied(z, x)])
+
+
+def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
+    """Sums of the columns of the basis that every output has, and their values."""
+    need = space.needs[0]
+    pins = basis[:, need.pinned].T
+    matrix, value = need.equalities
+    rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
+    return rows, np.concatenate((x[need.pinned], value))
+
+
+def _solved(
+    rows: IntArray, values: FloatArray, fixed: npt.NDArray[np.bool_]
+) -> tuple[list[int], IntArray, FloatArray]:
+    """Solve sums for as many columns as can be without fractions.
+
+    Returns
+    -------
+    list of int
+        The columns.
+    ndarray of int64, shape (solved, columns)
+        What the other columns take from each one's value.
+    ndarray of float64, shape (solved,)
+    """
+    rows, values = rows.copy(), values.astype(np.float64)
+    solved: list[int] = []
+    used: list[int] = []
+    for r in range(len(rows)):
+        can = np.flatnonzero((np.abs(rows[r]) == 1) & ~fixed)
+        if not can.size:
+            continue
+        at = int(can[-1])
+        sign = int(rows[r, at])
+        rows[r], values[r] = sign * rows[r], sign * values[r]
+        times = rows[:, at].copy()
+        times[r] = 0
+        rows -= times[:, None] * rows[r]
+        values -= times * values[r]
+        solved.append(at)
+        used.append(r)
+    rest = rows[used]
+    rest[:, solved] = 0
+    return solved, rest, values[used]
+
+
+def _imaged(
+    mechanism: Imaged | TopDown, space: Space, datasets: Values
+) -> list[tuple[FloatArray, FloatArray]]:
+    """Laws of an image, one for each tape of words that breaks ties."""
+    queries: Additive = mechanism.mechanism
+    free, step = _measured(space), queries.granularity
+    low, high = datasets[:, free].min(axis=0), datasets[:, free].max(axis=0)
+    most = math.ceil(30.0 * float(queries.scales[free].max()) / step) + 1
+
+    def spans(reach: int) -> list[FloatArray]:
+        ends = zip(low / step - reach, high / step + reach, strict=True)
+        return [np.arange(a, b + 1) * step for a, b in ends]
+
+    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), PROJECTIONS))
+    noisy = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, free.size)
+    y = np.tile(datasets[0].astype(np.float64), (len(noisy), 1))
+    y[:, free] = noisy
+    scales = queries.scales[free]
+    log_pmf = np.array([queries.noise.log_pmf(noisy - x[free], scales).sum(1) for x in datasets])
+    missing = np.maximum(1.0 - np.exp(log_pmf).sum(axis=1), 0.0)
+    out = []
+    move, whole = (
+        (mechanism.apply, True)
+        if isinstance(mechanism, TopDown)
+        else (mechanism.projector.apply, mechanism.integer)
+    )
+    for tape in range(_TAPES if whole else 1):
+        images = np.array([move(row, seeded(tape)) for row in y])
+        _, cell = np.unique(np.round(images, _DIGITS) + 0.0, axis=0, return_inverse=True)
+        cell = cell.ravel()
+        mass = np.array([np.bincount(cell, weights=np.exp(row)) for row in log_pmf])
+        with np.errstate(divide="ignore"):
+            out.append((np.log(mass), missing))
+    return out
+
+
+def _measured(space: Space) -> IntArray:
+    """Entries whose noisy values an image looks at."""
+    return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.needs[0].pinned)
+
+
+def _outside(space: Space) -> float:
+    """About the mass of noisy values beyond the box whose images are enumerated."""
+    scales = space.mechanism.scales[_measured(space)]
+    half = 0.5 * (PROJECTIONS ** (1.0 / max(1, scales.size)) - 1.0) * space.mechanism.granularity
+    return float(np.exp(-half / scales).sum())
+
+
+def _size(spans: list[FloatArray]) -> int:
+    return math.prod(span.size for span in spans)
+
+
+def _reach(most: int, size: Callable[[int], int], limit: int) -> int:
+    """Largest reach up to `most` that keeps to the limit; 1 at least."""
+    low, high = 1, max(1, most)
+    while low < high:
+        middle = (low + high + 1) // 2
+        low, high = (middle, high) if size(middle) <= limit else (low, middle - 1)
+    return low

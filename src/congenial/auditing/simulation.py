@@ -1,0 +1,230 @@
+"""What draws show: losses at pairs, marginal laws and invariants, over the whole tree."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.auditing.binomial import probability_bounds
+from congenial.auditing.drawn import (
+    MOST_ALONE,
+    Shares,
+    entry_bounds,
+    epsilon_bound,
+    law_distance,
+    shared_out,
+)
+from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.auditing.pairs import everyone_moves, pairs_at
+from congenial.auditing.space import Space
+from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.randomness import Randomness
+from congenial.types import IntArray, Values
+
+# Entries looked at one by one over the whole tree; fewer of many, as each law is of all entries.
+_SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
+# Entries that a screen finds hardest, and whose pairs are compared.
+_HARDEST = 3
+
+
+@dataclass
+class _Seen:
+    """What was found at each pair that could be drawn at."""
+
+    pairs: list[Pair] = field(default_factory=list)
+    bounds: list[float] = field(default_factory=list)
+    broken: list[float] = field(default_factory=list)
+    laws: list[float] = field(default_factory=list)
+    of_laws: list[Pair] = field(default_factory=list)
+    refused: int = 0
+    reason: str = ""
+
+
+@dataclass(frozen=True)
+class Screen:
+    """Draws at two datasets that differ in every cell.
+
+    Attributes
+    ----------
+    pair : Pair
+    sides : tuple of Shares
+    hardest : tuple of Pair
+        Neighbours that differ in the entries which tell most about one record.
+    """
+
+    pair: Pair
+    sides: tuple[Shares, Shares]
+    hardest: tuple[Pair, ...]
+
+
+def screened(
+    mechanism: Auditable, space: Space, neighbours: Neighbours, draws: int, rng: Randomness
+) -> Screen | None:
+    """Look for the entries that give away most, anywhere; None where nothing can be drawn.
+
+    Each entry is judged by itself between two datasets of which all cells differ. Pairs for those
+    that come out worst are to be compared by fresh draws.
+    """
+    pair = everyone_moves(space, neighbours, rng)
+    if pair is None:
+        return None
+    try:
+        drawn = [np.asarray(mechanism.sample(x, draws, rng)) for x in pair]
+    except (NumericalError, UnsupportedError):
+        return None
+    sides = shared_out(drawn[0]), shared_out(drawn[1])
+    change = np.abs(pair[1] - pair[0])
+    entries = _some(np.flatnonzero(change > 0), _SCREENED, rng)
+    told = entry_bounds(pair, entries, sides) / change[entries]
+    hardest = entries[np.argsort(-told, kind="stable")[:_HARDEST]]
+    found = [itertools.islice(pairs_at(space, neighbours, int(v), rng), 1) for v in hardest]
+    return Screen(pair, sides, tuple(itertools.chain.from_iterable(found)))
+
+
+def simulated(
+    mechanism: Auditable,
+    space: Space | None,
+    guarantee: Guarantee,
+    pairs: Sequence[Pair],
+    draws: int,
+    error: float,
+    rng: Randomness,
+    screen: Screen | None = None,
+) -> list[Finding]:
+    """Findings from draws at each pair: loss, law and invariant.
+
+    Parameters
+    ----------
+    mechanism : Auditable
+    space : Space or None
+    guarantee : Guarantee
+    pairs : sequence of Pair
+    draws : int
+        Of each dataset.
+    error : float
+        Probability of refuting a true claim, at most.
+    rng : Randomness
+    screen : Screen, optional
+        Whose draws are held to the laws of entries anywhere.
+
+    Raises
+    ------
+    ArgumentError
+        If nothing can be drawn at any pair.
+    """
+    each = error / (3 * len(pairs) + 1)  # the loss once, the law at both datasets, and the screen
+    lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
+    seen = _Seen()
+    for pair in pairs:
+        drawn = _drawn(mechanism, pair, draws, rng, seen)
+        if drawn is None:
+            continue
+        sides = shared_out(drawn[0]), shared_out(drawn[1])
+        seen.bounds.append(epsilon_bound(mechanism, space, pair, sides, guarantee, each))
+        if lawful:
+            entries = np.flatnonzero(pair[0] != pair[1])[:MOST_ALONE]
+            each_side = zip(pair, sides, strict=True)
+            seen.of_laws.append(pair)
+            seen.laws.append(
+                max(law_distance(mechanism, x, entries, side, each) for x, side in each_side)
+            )
+        if space is not None:
+            both = zip(pair, drawn, strict=True)
+            seen.broken.append(max(1.0 - float(space.satisfied(z, x).mean()) for x, z in both))
+    if not seen.bounds:
+        raise ArgumentError(
+            f"no release could be drawn at any of {len(pairs)} pairs of made-up datasets, since "
+            f"{seen.reason.rstrip('.')}; give pairs=[(x, other), ...] like the data."
+        )
+    if lawful and screen is not None and space is not None:
+        free = np.flatnonzero(~np.logical_and.reduce([need.pinned for need in space.needs]))
+        entries = _some(free, min(_LAWS, max(8, _OF_ALL // space.mechanism.n)), rng)
+        seen.of_laws.append(screen.pair)
+        seen.laws.append(law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each))
+    return _findings(seen, guarantee, draws, error, each)
+
+
+def _drawn(
+    mechanism: Auditable, pair: Pair, draws: int, rng: Randomness, seen: _Seen
+) -> list[Values] | None:
+    """Draw at both datasets; None, noted down, where one of them is refused or both are."""
+    drawn = []
+    for x in pair:
+        try:
+            drawn.append(np.asarray(mechanism.sample(x, draws, rng)))
+        except (NumericalError, UnsupportedError) as cause:
+            seen.reason = str(cause)
+    if len(drawn) == 2:
+        seen.pairs.append(pair)
+        return drawn
+    if drawn:  # who sees whether a release was made tells the two apart
+        seen.pairs.append(pair)
+        seen.bounds.append(math.inf)
+        seen.broken.append(0.0)
+    seen.refused += not drawn
+    return None
+
+
+def _findings(
+    seen: _Seen, guarantee: Guarantee, draws: int, error: float, each: float
+) -> list[Finding]:
+    trials = draws - 2 * (draws // 4)
+    least = probability_bounds(trials, trials, 0.5 * each)[0]
+    most = probability_bounds(0, trials, 0.5 * each)[1]
+    told = f"{draws:,} simulated draws of each dataset, confidence {1.0 - error:.6g}"
+    loss = (
+        f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {told}, which could show "
+        f"{math.log(least / most):.3g} at most"
+    )
+    if seen.refused:
+        loss += f"; {seen.refused} further pairs were refused on both sides: {seen.reason}"
+    if any(map(math.isinf, seen.bounds)):
+        loss += f"; inf where one dataset of a pair is refused alone: {seen.reason}"
+    checks = [
+        ("loss", seen.bounds, guarantee.epsilon, seen.pairs, loss),
+        (
+            "law",
+            seen.laws,
+            guarantee.sampler_error,
+            seen.of_laws,
+            f"a lower bound on the distance of draws from the stated marginal laws; {told}",
+        ),
+        (
+            "invariant",
+            seen.broken,
+            0.0,
+            seen.pairs,
+            "the share of draws that violate the invariant",
+        ),
+    ]
+    out = []
+    for name, values, stated, pairs, detail in checks:
+        if values:
+            at = int(np.argmax(values))
+            found = values[at]
+            out.append(
+                Finding(
+                    f"{name}, from draws",
+                    found <= stated,
+                    found,
+                    stated,
+                    len(values),
+                    draws,
+                    pairs[at],
+                    f"{detail.rstrip('.')}.",
+                )
+            )
+    return out
+
+
+def _some(entries: IntArray, most: int, rng: Randomness) -> IntArray:
+    """At most so many of some entries, at random."""
+    if entries.size <= most:
+        return entries
+    order = np.argsort(rng.bits(entries.size), kind="stable")
+    return np.asarray(np.sort(entries[order[:most]]))

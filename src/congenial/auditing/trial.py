@@ -1,0 +1,331 @@
+"""`audit(K, ...)`: hold a mechanism to the guarantee that it states."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.auditing.computed import computed, may_compute
+from congenial.auditing.enumerated import (
+    DATASETS,
+    ENTRIES,
+    can_enumerate,
+    enumerated,
+)
+from congenial.auditing.finding import Audit, Auditable, Finding, Pair
+from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
+from congenial.auditing.simulation import screened, simulated
+from congenial.auditing.space import Space, moved_at_once, space_of
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.randomness import Randomness, resolve, seeded
+from congenial.types import Values
+
+Method = Literal["auto", "exact", "statistical"]
+Stage = Literal["enumerate", "compute", "draw"]
+STAGES: tuple[Stage, ...] = ("enumerate", "compute", "draw")
+METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
+
+# Draws of each dataset where none are asked for: each image is a projection of its own.
+DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
+# Fewer draws of a dataset cannot tell anything.
+_LEAST_DRAWS = 100
+# Numbers that the draws of one dataset hold: where no draws are asked for, and at most.
+_VALUES, _MOST_VALUES = 10_000_000, 250_000_000
+# Random moves that are tried for a pair that the invariant allows.
+_TRIES = 8
+
+
+def audit(
+    mechanism: Auditable,
+    *,
+    neighbours: Neighbours,
+    method: Method = "auto",
+    total: int = 3,
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]] | None = None,
+    draws: int | None = None,
+    confidence: float = CONFIDENCE,
+    rng: Randomness | None = None,
+    claim: Guarantee | None = None,
+) -> Audit:
+    """Hold a mechanism to the guarantee that it states, by enumeration and by draws.
+
+    Nothing confidential is needed and nothing is spent: datasets are made up.
+
+    Parameters
+    ----------
+    mechanism : Auditable
+        What `congenial.condition`, `image` and `mixture` make, or anything with `sample` and
+        `guarantee`; see `congenial.auditing.finding.Auditable`.
+    neighbours : {"substitute", "add-remove"}
+    method : {"auto", "exact", "statistical"}
+        "exact" enumerates the laws at all small datasets and computes losses from the law at pairs
+        of any size, "statistical" draws; "auto" does all, the first two where they are possible.
+    total : int
+        Most records of an enumerated dataset; "auto" takes fewer where there are many entries.
+    pairs : sequence of pair of array_like, shape (n,) each, optional
+        Neighbours to compare instead, as values of all queries. Needed where the mechanism does not
+        tell its queries.
+    draws : int, optional
+        Draws of each dataset; 50,000 where not given, 6,000 of images, and fewer of more than some
+        hundred queries.
+    confidence : float
+        Draws refute a true claim with probability 1 - confidence at most.
+    rng : Randomness, optional
+        A seeded source by default, so that draws are simulations and the same again. With
+        `secure()` they take the way of real releases.
+    claim : Guarantee, optional
+        What the mechanism is held to, instead of its own `guarantee(neighbours)`. Under
+        "substitute" it may speak of a record that enters as well, where a rule leaves rows out.
+
+    Returns
+    -------
+    Audit
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid, or there are no pairs to compare.
+    PrivacyError
+        If the mechanism states no guarantee.
+    UnsupportedError
+        If "exact" is asked for and the laws cannot be enumerated.
+
+    Notes
+    -----
+    Passing proves the claim for the pairs that were enumerated or computed and nothing beyond;
+    draws can only refute. Datasets of computed losses have the shapes of worst pairs under bounds,
+    or are random (`congenial.auditing.pairs`). Under Laplace noise the loss of such a pair is
+    exact; under Gaussian noise divergences of whole orders are, and are compared with rho. Draws
+    look at every entry first, and then compare neighbours at those that give away most. The
+    likelihood ratio orders the releases where the law is known, which is the most powerful test
+    (Neyman and Pearson 1933), or where they are long the ratio of the noise alone; other events
+    are tried beside it, for a sampler may not follow its law. Draws are also held to the stated
+    marginal laws and to the invariant.
+
+    References
+    ----------
+    Ding, Wang, Wang, Zhang and Kifer (2018); Jagielski, Ullman and Oprea (2020), for bounds on
+    epsilon from counts of an event.
+    """
+    space = space_of(mechanism)
+    size = checked_draws(draws, mechanism, space)
+    _check(method, total, confidence)
+    guarantee = mechanism.guarantee(neighbours) if claim is None else claim
+    given = None if pairs is None else _checked_pairs(pairs, space)
+    if space is not None and given is not None:
+        at_once = moved_at_once(guarantee)
+        _check_neighbours(given, space, neighbours, at_once, entering=claim is not None)
+    source = seeded(0) if rng is None else resolve(rng)
+    stages = STAGES if method == "auto" else STAGES[2:] if method == "statistical" else STAGES[:2]
+    found = hold(
+        mechanism,
+        space,
+        guarantee,
+        neighbours,
+        stages=stages,
+        total=total,
+        given=given,
+        draws=size,
+        confidence=confidence,
+        source=source,
+    )
+    if not found.findings:
+        raise UnsupportedError(
+            "the law of this mechanism is not known, or its domain is too large to enumerate and "
+            "no neighbours are known to compare; use method='statistical', or a smaller copy of it."
+        )
+    return found
+
+
+def hold(
+    mechanism: Auditable,
+    space: Space | None,
+    guarantee: Guarantee,
+    neighbours: Neighbours,
+    *,
+    stages: Sequence[Stage] = STAGES,
+    total: int = 3,
+    given: list[Pair] | None = None,
+    further: Sequence[Pair] = (),
+    draws: int,
+    confidence: float,
+    source: Randomness,
+) -> Audit:
+    """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`.
+
+    Parameters
+    ----------
+    mechanism, guarantee, neighbours, total, draws, confidence
+    space : Space or None
+    stages : sequence of {"enumerate", "compute", "draw"}
+    given : list of Pair, optional
+        Compared instead of all others.
+    further : sequence of Pair
+        Compared by computing and drawing as well.
+    source : Randomness
+
+    Raises
+    ------
+    ArgumentError
+        If draws are asked for and no pair is known, or none can be drawn at.
+    """
+    findings: list[Finding] = []
+    if "enumerate" in stages and space is not None:
+        records = _affordable(mechanism, space, total, given, exact="draw" not in stages)
+        if records is not None:
+            findings += enumerated(
+                mechanism, space, guarantee, neighbours, total=records, pairs=given
+            )
+    hardest = [finding.worst for finding in findings[:1] if finding.worst is not None]
+    if "compute" in stages and space is not None:
+        compared = given
+        if compared is None:
+            asked = may_compute(mechanism, space, guarantee)
+            chosen = chosen_pairs(space, neighbours, source) if asked else []
+            compared = [*hardest, *further, *chosen]
+        worst = computed(mechanism, space, guarantee, compared)
+        findings += worst
+        hardest += [finding.worst for finding in worst if finding.worst is not None]
+    if "draw" in stages:
+        screen = None
+        compared = given
+        if compared is None:
+            compared = [*hardest, *further]
+            if space is not None:
+                compared += space.hard_pairs(neighbours)
+            if space is not None and untouched(space, compared).any():
+                compared += itertools.islice(random_pairs(space, neighbours, source, _TRIES), 1)
+                screen = screened(mechanism, space, neighbours, draws, source)
+                compared += [] if screen is None else screen.hardest
+        if not compared:
+            raise ArgumentError(
+                "no neighbouring datasets are known to compare; give pairs=[(x, other), ...]."
+            )
+        findings += simulated(
+            mechanism, space, guarantee, compared, draws, 1.0 - confidence, source, screen
+        )
+    return Audit(guarantee, tuple(findings), confidence)
+
+
+def _affordable(
+    mechanism: Auditable,
+    space: Space | None,
+    total: int,
+    pairs: list[Pair] | None,
+    *,
+    exact: bool,
+) -> int | None:
+    """Most records up to `total` that can be enumerated, None where nothing can."""
+    if space is None:
+        return None
+    if pairs is not None:
+        return total if can_enumerate(mechanism, space, pairs[0][0]) else None
+    if space.entries.size > ENTRIES:
+        return None
+    size = next((t for t in range(total, 0, -1) if space.fits(t, DATASETS)), 0)
+    x = next(space.datasets(size), None)
+    if x is None:  # which is told where nothing else was asked for
+        return size if exact else None
+    return size if can_enumerate(mechanism, space, x) else None
+
+
+def checked_draws(draws: int | None, mechanism: Auditable, space: Space | None) -> int:
+    """Return how many draws of each dataset are made, fewer by default where releases are long.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no number in range, or so many draws would not fit in memory.
+    """
+    n = 1 if space is None else space.mechanism.n
+    if draws is None:
+        most = IMAGES if isinstance(mechanism, Imaged | TopDown) else DRAWS
+        return max(_LEAST_DRAWS, min(most, _VALUES // n))
+    _check_whole("draws", draws, _LEAST_DRAWS)
+    if draws * n > _MOST_VALUES:
+        raise ArgumentError(
+            f"draws is {draws:,}, and {draws:,} releases of {n:,} counts take "
+            f"{draws * n * 8 / 2**30:,.0f} GiB of memory; give at most {_MOST_VALUES // n:,}."
+        )
+    return int(draws)
+
+
+def _check_whole(name: str, value: int, least: int) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least:
+        raise ArgumentError(f"{name} is {value!r}; give a whole number of at least {least}.")
+
+
+def _check(method: str, total: int, confidence: float) -> None:
+    if method not in METHODS:
+        raise ArgumentError(f"method is {method!r}; give one of {', '.join(METHODS)}.")
+    _check_whole("total", total, 1)
+    check_confidence(confidence)
+
+
+def check_confidence(confidence: float) -> None:
+    """Refuse a confidence that is none.
+
+    Raises
+    ------
+    ArgumentError
+        If it is not between 0 and 1.
+    """
+    if not isinstance(confidence, float | np.floating) or not 0.0 < confidence < 1.0:
+        raise ArgumentError(f"confidence is {confidence!r}; give a number between 0 and 1.")
+
+
+def _checked_pairs(
+    pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]], space: Space | None
+) -> list[Pair]:
+    """Return pairs of datasets as arrays.
+
+    Raises
+    ------
+    ArgumentError
+        If one is no pair of different vectors of the same length.
+    """
+    found = []
+    for at, pair in enumerate(pairs):
+        arrays: list[Values] = [np.asarray(x) for x in pair]
+        n = arrays[0].size if space is None else space.mechanism.n
+        fits = len(arrays) == 2 and all(a.shape == (n,) and a.dtype.kind in "if" for a in arrays)
+        if not fits or (arrays[0] == arrays[1]).all():
+            raise ArgumentError(
+                f"pairs[{at}] is no pair of different datasets; give two vectors of {n} values."
+            )
+        found.append((arrays[0], arrays[1]))
+    return found
+
+
+def _check_neighbours(
+    pairs: list[Pair], space: Space, neighbours: Neighbours, at_once: int, *, entering: bool
+) -> None:
+    """Refuse pairs that a guarantee does not speak of.
+
+    Raises
+    ------
+    ArgumentError
+        If one does not satisfy the invariant, or differs in more than one record or a pin.
+    """
+    pinned = np.logical_and.reduce([need.pinned for need in space.needs])
+    some = "one record" if at_once == 1 else f"at most {at_once} records"
+    for at, (one, other) in enumerate(pairs):
+        size = float(np.abs((other - one)[space.entries]).sum())
+        moved = space.replaced(one, other) <= at_once and neighbours == "substitute"
+        entered = size == 1.0 and (entering or neighbours == "add-remove")
+        # a dataset is the sums of its own entries
+        whole = all(np.array_equal(space.queries(x[space.entries]), x) for x in (one, other))
+        agree = (one[pinned] == other[pinned]).all() and all(map(space.allows, (one, other)))
+        if not ((moved or entered) and whole and agree):
+            raise ArgumentError(
+                f"pairs[{at}] is not covered by a guarantee for {neighbours!r}; give datasets that "
+                f"satisfy the invariant, agree on what is published exactly and differ in {some}."
+            )

@@ -1,0 +1,282 @@
+"""Randomized mechanisms whose laws are finite and known, so that privacy is a finite maximum."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from functools import cached_property
+from typing import Any
+
+from congenial.belief.worlds import (
+    Belief,
+    Closest,
+    Event,
+    Probability,
+    World,
+    mixture,
+    total,
+)
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError
+
+Dataset = Hashable
+Pair = tuple[Any, Any]
+
+
+@dataclass(frozen=True, init=False, eq=False)
+class FiniteMechanism:
+    """The law of the output for each of finitely many datasets.
+
+    Parameters
+    ----------
+    laws : mapping of hashable to Belief
+        From dataset to the law of the output.
+
+    Attributes
+    ----------
+    datasets : tuple of hashable
+    laws : tuple of Belief
+        In the order of `datasets`.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no dataset.
+
+    Notes
+    -----
+    Neighbours are given as pairs of datasets; each pair is compared both ways. Laws of fractions
+    give exact ratios, so an inequality between them is decided and not estimated.
+    """
+
+    datasets: tuple[Dataset, ...]
+    laws: tuple[Belief, ...]
+
+    def __init__(self, laws: Mapping[Any, Belief]) -> None:
+        if not laws:
+            raise ArgumentError("there are no datasets; give the law of the output for at least 1.")
+        object.__setattr__(self, "datasets", tuple(laws))
+        object.__setattr__(self, "laws", tuple(laws.values()))
+
+    @cached_property
+    def _table(self) -> dict[Dataset, Belief]:
+        return dict(zip(self.datasets, self.laws, strict=True))
+
+    def __getitem__(self, dataset: Dataset) -> Belief:
+        """Law of the output for a dataset."""
+        if dataset not in self._table:
+            raise ArgumentError(
+                f"dataset {dataset!r} is not one of the {len(self.datasets)} of the mechanism; "
+                "name one of those."
+            )
+        return self._table[dataset]
+
+    def __eq__(self, other: object) -> bool:
+        if not isinstance(other, FiniteMechanism):
+            return NotImplemented
+        return self._table == other._table
+
+    def __hash__(self) -> int:
+        return hash(frozenset(self._table.items()))
+
+    def ratio(self, pairs: Iterable[Pair]) -> Probability:
+        """Largest ratio of an output's probabilities between neighbours, ``exp(epsilon)``.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of datasets
+
+        Returns
+        -------
+        Fraction or float
+            Exact for exact laws; ``inf`` where an output is possible for one of a pair alone.
+
+        Raises
+        ------
+        ArgumentError
+            If a pair names a dataset that the mechanism does not.
+        EmptyNeighbourhoodError
+            If there are no pairs.
+        """
+        return max(largest_ratio(p, q) for p, q in self._compared(pairs))
+
+    def epsilon(self, pairs: Iterable[Pair]) -> float:
+        """Smallest epsilon at which the mechanism is purely differentially private.
+
+        Parameters
+        ----------
+        pairs : iterable of pairs of datasets
+
+        Raises
+        ------
+        ArgumentError, EmptyNeighbourhoodError
+            As `ratio`.
+
+        References
+        ----------
+        Two Views, Definition 2.4; Gong and Meng (2020), equation 1.1.
+        """
+        return math.log(self.ratio(pairs))
+
+    def excess(self, factor: Probability, pairs: Iterable[Pair]) -> Probability:
+        """Largest probability of an event beyond a factor times that of the neighbour.
+
+        Parameters
+        ----------
+        factor : number
+            ``exp(epsilon)``; a fraction keeps exact laws exact.
+        pairs : iterable of pairs of datasets
+
+        Returns
+        -------
+        Fraction or float
+            The hockey-stick divergence of the worst pair.
+
+        Raises
+        ------
+        ArgumentError, EmptyNeighbourhoodError
+            As `ratio`.
+        """
+        return max(hockey_stick(factor, p, q) for p, q in self._compared(pairs))
+
+    def delta(self, epsilon: float, pairs: Iterable[Pair]) -> float:
+        """Smallest delta at which the mechanism is (epsilon, delta)-differentially private.
+
+        Parameters
+        ----------
+        epsilon : float
+        pairs : iterable of pairs of datasets
+
+        Raises
+        ------
+        ArgumentError, EmptyNeighbourhoodError
+            As `ratio`.
+        """
+        return float(self.excess(math.exp(epsilon), pairs))
+
+    def condition(self, event: Event) -> FiniteMechanism:
+        """Revise the law of every dataset by conditioning (Two Views, Definition 3.2).
+
+        Parameters
+        ----------
+        event : set of outputs, or callable
+
+        Raises
+        ------
+        ArgumentError
+            If some dataset gives the event probability 0.
+        """
+        return self._each(lambda law: law.condition(event))
+
+    def image(self, event: Event, closest: Closest) -> FiniteMechanism:
+        """Update the law of every dataset by imaging (Two Views, equation 6).
+
+        Parameters
+        ----------
+        event : set of outputs, or callable
+        closest : mapping or callable
+
+        Raises
+        ------
+        ArgumentError
+            As `Belief.image`.
+        """
+        return self._each(lambda law: law.image(event, closest))
+
+    def then(self, function: Callable[[Any], World]) -> FiniteMechanism:
+        """Mechanism that releases a function of the output.
+
+        Parameters
+        ----------
+        function : callable
+            From an output to an output.
+        """
+        return self._each(lambda law: law.then(function))
+
+    def product(self, other: FiniteMechanism) -> FiniteMechanism:
+        """Mechanism that releases both outputs, drawn independently, as a pair.
+
+        Parameters
+        ----------
+        other : FiniteMechanism
+            For the same datasets.
+
+        Raises
+        ------
+        ArgumentError
+            If `other` lacks a dataset.
+        """
+        return FiniteMechanism({d: independent(law, other[d]) for d, law in self._table.items()})
+
+    @classmethod
+    def mixture(
+        cls, mechanisms: Sequence[FiniteMechanism], weights: Sequence[Probability]
+    ) -> FiniteMechanism:
+        """Mechanism that follows one of several, chosen with weights that ignore the data.
+
+        Parameters
+        ----------
+        mechanisms : sequence of FiniteMechanism
+            For the same datasets.
+        weights : sequence of number
+            One a mechanism, adding up to 1.
+
+        Raises
+        ------
+        ArgumentError
+            If a mechanism lacks a dataset or the weights are not valid.
+        """
+        if not mechanisms:
+            raise ArgumentError("there are no mechanisms to mix; give at least one.")
+        return cls(
+            {d: mixture([m[d] for m in mechanisms], weights) for d in mechanisms[0].datasets}
+        )
+
+    def _each(self, change: Callable[[Belief], Belief]) -> FiniteMechanism:
+        return FiniteMechanism({dataset: change(law) for dataset, law in self._table.items()})
+
+    def _compared(self, pairs: Iterable[Pair]) -> Iterator[tuple[Belief, Belief]]:
+        pairs = list(pairs)
+        if not pairs:
+            raise EmptyNeighbourhoodError(
+                "there are no neighbouring datasets, so a guarantee would say nothing; give at "
+                "least one pair."
+            )
+        for first, second in pairs:
+            yield self[first], self[second]
+            yield self[second], self[first]
+
+
+def independent(first: Belief, second: Belief) -> Belief:
+    """Law of a pair of worlds drawn independently.
+
+    Parameters
+    ----------
+    first, second : Belief
+    """
+    return Belief({(a, b): first[a] * second[b] for a in first.worlds for b in second.worlds})
+
+
+def largest_ratio(p: Belief, q: Belief) -> Probability:
+    """Largest ratio of the probabilities of a world, ``inf`` where only `p` allows one.
+
+    Parameters
+    ----------
+    p, q : Belief
+    """
+    if not p.support <= q.support:
+        return math.inf
+    return max(p[world] / q[world] for world in p.support)
+
+
+def hockey_stick(factor: Probability, p: Belief, q: Belief) -> Probability:
+    """Hockey-stick divergence, sum of max(p - factor * q, 0).
+
+    Parameters
+    ----------
+    factor : number
+    p, q : Belief
+    """
+    over = (p[world] - factor * q[world] for world in p.support)
+    return total(max(value, Fraction(0)) for value in over)

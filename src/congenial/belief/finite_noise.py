@@ -1,0 +1,100 @@
+"""Finite laws of noise that stay exact, and the mechanisms that add them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from fractions import Fraction
+from itertools import product
+from typing import Any
+
+from congenial.belief.finite_mechanism import FiniteMechanism
+from congenial.belief.worlds import Belief, Probability
+from congenial.errors import ArgumentError
+
+
+def double_geometric(ratio: Probability, values: Iterable[int], *, centre: int = 0) -> Belief:
+    """Double geometric law conditioned on finitely many integers.
+
+    Parameters
+    ----------
+    ratio : number
+        The paper's a, ``exp(-1 / scale)``, between 0 and 1; a fraction keeps the law exact.
+    values : iterable of int
+    centre : int
+        The most likely value.
+
+    Returns
+    -------
+    Belief
+        Proportional to ``ratio ** |value - centre|``.
+
+    Raises
+    ------
+    ArgumentError
+        If the ratio is out of range or there are no values.
+
+    References
+    ----------
+    Gong and Meng (2020), Definition 1.2 and equation 1.3.
+    """
+    _check(ratio)
+    return Belief.from_weights({value: ratio ** abs(value - centre) for value in values})
+
+
+def cyclic_geometric(ratio: Probability, size: int) -> Belief:
+    """Double geometric law around a circle of integers, so that shifting it loses nothing.
+
+    Parameters
+    ----------
+    ratio : number
+        Between 0 and 1.
+    size : int
+        Number of integers; distances are counted the shorter way round.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is out of range.
+    """
+    _check(ratio)
+    return Belief.from_weights({u: ratio ** min(u, size - u) for u in range(size)})
+
+
+def cyclic_mechanism(
+    noise: Belief, queries: Mapping[Any, tuple[int, ...]], *, size: int
+) -> FiniteMechanism:
+    """Add independent noise to every coordinate of a query, modulo the size of a circle.
+
+    Parameters
+    ----------
+    noise : Belief
+        On ``range(size)``.
+    queries : mapping of hashable to tuple of int
+        From dataset to the true answers.
+    size : int
+
+    Returns
+    -------
+    FiniteMechanism
+        Its outputs are tuples of integers.
+
+    Notes
+    -----
+    An additive mechanism on the integers has infinitely many outputs. Going round a circle keeps
+    it additive, with all translates of one law, and makes it finite.
+    """
+    laws = {}
+    for dataset, answers in queries.items():
+        law: dict[tuple[int, ...], Probability] = {}
+        for shifts in product(range(size), repeat=len(answers)):
+            mass: Probability = Fraction(1)
+            for shift in shifts:
+                mass = mass * noise[shift]
+            law[tuple((a + u) % size for a, u in zip(answers, shifts, strict=True))] = mass
+        laws[dataset] = Belief(law)
+    return FiniteMechanism(laws)
+
+
+def _check(ratio: Probability) -> None:
+    if not 0 < ratio < 1:
+        raise ArgumentError(f"ratio is {ratio!r}; give a number between 0 and 1, exclusive.")

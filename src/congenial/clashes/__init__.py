@@ -1,1 +1,0 @@
-"""Which invariants no release can satisfy together, told before anything is drawn."""

@@ -1,0 +1,5 @@
+"""`python -m congenial.cli`."""
+
+from congenial.cli import main
+
+main()

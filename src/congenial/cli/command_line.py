@@ -1,0 +1,183 @@
+"""The command line: puts the commands together, and turns errors into sentences and exit codes."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from collections.abc import Sequence
+from contextlib import suppress
+from importlib import import_module
+from typing import TYPE_CHECKING, NoReturn
+
+import click
+
+from congenial._version import __version__
+from congenial.cli.answer import (
+    DONE,
+    FAILED,
+    MISTAKE,
+    UNPRINTED,
+    show_failure,
+    wants_json,
+)
+from congenial.cli.loading import undisturbed
+from congenial.errors import CongenialError, UnsupportedError
+
+if TYPE_CHECKING:
+    from types import FrameType, TracebackType
+
+HELP = """Release counts with differential privacy that add up and obey mandates exactly.
+
+\b
+A first release:
+  congenial init rows.csv                        asks, and writes plan.toml
+  congenial explain plan.toml                    says what it will do
+  congenial release plan.toml --out release      makes it, which costs epsilon
+  congenial verify release                       checks it
+"""
+EPILOGUE = """\b
+Exit codes:
+  0              done
+  1              a check failed
+  2              unusable input, or place for the output; nothing was released
+  3              stdout cannot be written; what was made stands
+  70             a mistake of congenial: please report it
+  129, 130, 143  ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM
+
+With --json a command prints one JSON object, also about an error.
+"""
+
+
+# Each is `command` of the module of its name, which is imported when it is used.
+COMMANDS = {
+    "init": "Ask about DATA, and write a plan for it.",
+    "explain": "Say what a release of PLAN will do, before anything is spent.",
+    "compare": "Simulate every method that fits PLAN, side by side.",
+    "audit": "Try the guarantee of PLAN on made-up counts.",
+    "release": "Make a release of PLAN.",
+    "verify": "Check the release in DIRECTORY: files, numbers and claims.",
+    "report": "Write a page about a release, for all readers.",
+    "ledger": "Keep what all releases of the same rows have spent.",
+    "completion": "Print what a shell needs for completion.",
+}
+
+
+class Commands(click.Group):
+    """The commands, in the order in which a user comes to need them."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
+        """Return the names of the commands."""
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
+        """Import a command; None where there is none of the name."""
+        if cmd_name not in COMMANDS:
+            return None
+        with undisturbed():
+            module = import_module(f"congenial.cli.commands.{cmd_name}")
+        found: click.Command = module.command
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
+        """List the commands without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(
+    cls=Commands,
+    context_settings={"help_option_names": ["-h", "--help"]},
+    help=HELP,
+    epilog=EPILOGUE,
+)
+@click.version_option(__version__, prog_name="congenial")
+def cli() -> None:
+    """Put the commands together; `HELP` is what is shown."""
+
+
+def main() -> NoReturn:
+    """Run the command line; the entry point of the `congenial` script."""
+    sys.excepthook = _mistake
+    signal.signal(signal.SIGTERM, _terminate)
+    # a terminal that goes away, unless nohup asked us not to mind
+    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
+        signal.signal(signal.SIGHUP, _terminate)
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run one command and return its exit code; errors become one sentence on stderr."""
+    try:
+        outcome = _run(arguments)
+        if sys.stdout is not None:  # closed by whoever called
+            sys.stdout.flush()
+    except BrokenPipeError:
+        # the reader of our output went away; Python would complain again while it closes stdout
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return UNPRINTED
+    except OSError as error:
+        # such as a full device behind stdout; what was released stands
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        _complain(f"Error: writing failed ({error.strerror}); make room and try again.")
+        return UNPRINTED
+    return outcome
+
+
+def _run(arguments: list[str]) -> int:
+    try:
+        outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
+    except (CongenialError, click.ClickException) as error:
+        return show_failure(error, _name(arguments), as_json=wants_json(arguments))
+    except SystemExit as end:
+        if end.code != FAILED:
+            raise
+        return UNPRINTED  # how click ends where the reader of our output went away
+    except MemoryError:
+        lack = UnsupportedError(
+            "this needs more memory than there is; use fewer nodes or levels, or another machine."
+        )
+        return show_failure(lack, _name(arguments), as_json=wants_json(arguments))
+    except (KeyboardInterrupt, click.Abort):
+        return show_failure(None, _name(arguments), as_json=wants_json(arguments))
+    return outcome if isinstance(outcome, int) else DONE
+
+
+def _name(arguments: Sequence[str]) -> str:
+    """Name of the command that arguments begin with, of a group's too."""
+    known: click.Command = cli
+    found: list[str] = []
+    for argument in arguments:
+        inner = _inside(known, argument)
+        if inner is None:
+            break
+        known = inner
+        found.append(argument)
+    return " ".join(found)
+
+
+def _inside(group: click.Command, name: str) -> click.Command | None:
+    return group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
+
+
+def _complain(told: str) -> None:
+    """Say something on stderr, if that can be written."""
+    with suppress(OSError):
+        click.echo(told, err=True)
+
+
+def _mistake(
+    kind: type[BaseException], error: BaseException, trace: TracebackType | None
+) -> NoReturn:
+    """Print what nobody handled, and exit with a code that no check uses."""
+    sys.__excepthook__(kind, error, trace)
+    _complain("This is a mistake of congenial; please report it.")
+    raise SystemExit(MISTAKE)
+
+
+def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
+    # unwinding the stack takes away what was written aside; a second signal must not stop that
+    for name in ("SIGHUP", "SIGINT", "SIGTERM"):
+        if hasattr(signal, name):
+            signal.signal(getattr(signal, name), signal.SIG_IGN)
+    raise SystemExit(128 + number)

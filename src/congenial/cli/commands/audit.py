@@ -1,0 +1,108 @@
+"""`congenial audit`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.cli.answer import (
+    DONE,
+    FAILED,
+    Answer,
+    Command,
+)
+from congenial.cli.arguments import PLAN
+from congenial.cli.loading import compile_once, undisturbed
+
+if TYPE_CHECKING:
+    from congenial.auditing.finding import Finding
+    from congenial.releases.certificate import Claim
+
+
+@dataclass(frozen=True)
+class Found:
+    """What one check found; the fields of `Finding`, without the pair behind them."""
+
+    check: str
+    passed: bool
+    found: float
+    stated: float
+    pairs: int
+    outputs: int
+    detail: str
+
+
+@dataclass(frozen=True)
+class Result:
+    """What an audit found, on made-up counts; `enumerated` is None where no law could be."""
+
+    passed: bool
+    guarantee: Claim
+    sentence: str
+    confidence: float
+    seed: int
+    enumerated: tuple[Found, ...] | None
+    drawn: tuple[Found, ...]
+
+
+@click.command("audit", cls=Command)
+@PLAN
+@click.option(
+    "--draws",
+    type=click.IntRange(min=100),
+    help="Draws made of each dataset; by default 50,000, or 6,000 of images, and fewer where a "
+    "release has very many counts.",
+)
+@click.option(
+    "--confidence",
+    type=click.FloatRange(min=0.5, max=1.0, max_open=True),
+    default=0.999,
+    show_default=True,
+    help="Probability, at least, with which draws leave a true claim unrefuted.",
+)
+@click.option(
+    "--seed",
+    type=click.IntRange(min=0),
+    default=0,
+    show_default=True,
+    help="Seed of the draws, which are simulations.",
+)
+def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
+    """Try the guarantee of PLAN on made-up counts, by enumerating, computing and drawing.
+
+    Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
+    claim for what was enumerated or computed alone, and draws never prove one.
+    """
+    with undisturbed():
+        from congenial.cli.progress import progress
+        from congenial.data.public_domain import find_files
+        from congenial.plan.plan import read_plan
+    read = read_plan(plan)
+    find_files(read, plan.parent, rows=False)
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
+        from congenial.preview.plan_audit import as_text, audit_plan
+        from congenial.releases.certificate import as_claim
+    with progress() as notify:
+        notify("auditing")
+        found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
+    guarantee = found.model.guarantee
+    result = Result(
+        found.passed,
+        as_claim(guarantee),
+        guarantee.sentence,
+        found.drawn.confidence,
+        found.seed,
+        None if found.exact is None else _plain(found.exact.findings),
+        _plain(found.drawn.findings),
+    )
+    return Answer(result, as_text(found), DONE if found.passed else FAILED)
+
+
+def _plain(findings: tuple[Finding, ...]) -> tuple[Found, ...]:
+    return tuple(
+        Found(f.check, f.passed, f.found, f.stated, f.pairs, f.outputs, f.detail) for f in findings
+    )

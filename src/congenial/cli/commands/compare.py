@@ -1,0 +1,148 @@
+"""`congenial compare`: parses, calls, answers."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from congenial.cli.answer import Answer, Command
+from congenial.cli.arguments import OUT_DIRECTORY, PLAN
+from congenial.cli.loading import compile_once, undisturbed
+from congenial.errors import ReleaseError
+
+if TYPE_CHECKING:
+    from congenial.preview.comparison.outcome import Comparison
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was compared, times included, and the files written, the page first."""
+
+    comparison: Comparison
+    files: tuple[Path, ...]
+
+
+@click.command("compare", cls=Command)
+@PLAN
+@click.option(
+    "--total",
+    type=click.IntRange(min=1),
+    help="Make counts up with so many records in all; by default 100 a leaf.",
+)
+@click.option(
+    "--spread",
+    type=click.FloatRange(min=0, max=10),
+    default=2.0,
+    show_default=True,
+    help="How unlike made-up counts are: the standard deviation of the log of siblings' shares.",
+)
+@click.option(
+    "--counts",
+    type=click.Path(path_type=Path),
+    help="Compare on public counts instead: a CSV or Parquet file with the levels' columns and "
+    "'count' or 'value', such as an earlier release.",
+)
+@click.option(
+    "--public", is_flag=True, help="Compare on the plan's rows, which you declare public."
+)
+@click.option(
+    "--simulate",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Seed, with --with-truth only. The result protects nobody and is stamped so.",
+)
+@click.option(
+    "--with-truth",
+    is_flag=True,
+    help="Compare on the plan's confidential rows; with --simulate only.",
+)
+@click.option(
+    "--delta",
+    type=click.FloatRange(min=1e-15, max=1e-2),
+    help="Let Gaussian noise at this delta take part where the plan has none.",
+)
+@click.option(
+    "--replicates",
+    type=click.IntRange(min=2),
+    default=200,
+    show_default=True,
+    help="Releases by each method.",
+)
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn; 1 by default.")
+@click.option(
+    "--out",
+    type=OUT_DIRECTORY,
+    help="Directory for a page, tables as CSV and JSON, and a figure.",
+)
+def command(plan: Path, out: Path | None, **options: Any) -> Answer:
+    """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
+
+    Releases are of made-up counts unless others are named, and no confidential row is read for
+    them. Nothing is spent.
+    """
+    _check_compare(options)
+    with undisturbed():
+        from congenial.cli.progress import progress
+        from congenial.data.public_domain import find_files
+        from congenial.plan.plan import read_plan
+        from congenial.preview.comparison.comparing import Source, compare
+        from congenial.preview.comparison.pages import (
+            as_text,
+            check_can_write,
+            terminal_width,
+            write,
+        )
+        from congenial.preview.comparison.trial_counts import find_counts
+    if out is not None:
+        check_can_write(out)
+    read = read_plan(plan)
+    find_files(read, plan.parent, rows=options["public"] or options["with_truth"])
+    if options["counts"] is not None:
+        find_counts(options["counts"])
+    for method in ("conditioning", "imaging"):
+        compile_once(method, quiet=False)
+    with progress() as notify:
+        found = compare(
+            read,
+            plan.parent,
+            source=Source(
+                total=options["total"],
+                file=options["counts"],
+                public=options["public"],
+                with_truth=options["with_truth"],
+                spread=options["spread"],
+            ),
+            delta=options["delta"],
+            replicates=options["replicates"],
+            seed=next(s for s in (options["simulate"], options["seed"], 1) if s is not None),
+            notify=notify,
+        )
+    text = as_text(found, width=terminal_width(), colour=sys.stdout.isatty())
+    written: list[Path] = []
+    if out is not None:
+        try:
+            written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
+        except ReleaseError:
+            click.echo(text, err=True)  # what took so long is not lost with the files
+            raise
+        text += f"\nWrote {written[0]} and {len(written) - 1} files beside it."
+    return Answer(Result(found, tuple(written)), text)
+
+
+def _check_compare(options: dict[str, Any]) -> None:
+    if options["with_truth"] != (options["simulate"] is not None):
+        raise click.UsageError(
+            "--simulate SEED and --with-truth together compare on confidential counts, and only "
+            "together; give both, or neither and --seed."
+        )
+    given = [f"--{name}" for name in ("total", "counts", "public", "simulate") if options[name]]
+    if options["simulate"] == 0:
+        given.append("--simulate")
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} name different counts; give one.")
+    if options["simulate"] is not None and options["seed"] is not None:
+        raise click.UsageError("--simulate has a seed of its own; leave out --seed.")

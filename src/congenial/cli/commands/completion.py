@@ -1,0 +1,40 @@
+"""`congenial completion`: prints what a shell needs to complete commands, plans and releases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import click
+
+from congenial.cli.answer import Answer, Command
+
+SHELLS = ("bash", "zsh", "fish")
+
+
+@dataclass(frozen=True)
+class Result:
+    """The script, as a shell's start-up file evaluates it."""
+
+    shell: str
+    script: str
+
+
+@click.command("completion", cls=Command)
+@click.argument("shell", type=click.Choice(SHELLS))
+@click.pass_context
+def command(context: click.Context, shell: str) -> Answer:
+    """Print what SHELL needs to complete commands, options, plans and releases.
+
+    For bash, put this into ~/.bashrc: eval "$(congenial completion bash)". For zsh, the same with
+    zsh into ~/.zshrc, after "autoload -Uz compinit; compinit". For fish: congenial completion fish
+    | source.
+    """
+    from click.shell_completion import get_completion_class
+
+    root = context.find_root()
+    name = str(root.info_name)
+    kind = get_completion_class(shell)
+    if kind is None:
+        raise click.UsageError(f"this version of click does not know {shell}; update click.")
+    script = kind(root.command, {}, name, f"_{name}_complete".upper()).source().rstrip()
+    return Answer(Result(shell, script), script)

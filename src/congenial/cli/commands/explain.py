@@ -1,0 +1,85 @@
+"""`congenial explain`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from congenial.cli.answer import Answer, Command, in_decimals
+from congenial.cli.arguments import PLAN
+from congenial.cli.loading import compile_once, undisturbed
+
+if TYPE_CHECKING:
+    from congenial.preview.explanation import LevelForecast
+    from congenial.releases.accuracy import LevelAccuracy
+    from congenial.releases.certificate import Claim
+    from congenial.releases.specification import Neighbours
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a release would do; `guarantee` and `worst_neighbours` as in a certificate."""
+
+    plan: dict[str, Any]
+    nodes: int
+    levels: tuple[LevelForecast, ...]
+    basis: str
+    route: str
+    guarantee: Claim
+    sentence: str
+    worst_neighbours: Neighbours
+    unused_levels: tuple[str, ...]
+    found_split: dict[str, float] | None
+    debit: dict[str, str] | None
+    accuracy: tuple[LevelAccuracy, ...]
+    intervals: str
+    source_missing: bool
+    nested_sums: tuple[str, ...]
+    odd_names: tuple[str, ...]
+
+
+@click.command("explain", cls=Command)
+@PLAN
+def command(plan: Path) -> Answer:
+    """Say what a release of PLAN, a TOML file, will do, before anything is spent.
+
+    How much noise each level has, which errors to expect, what is protected and what is not. Rows
+    are not opened, unless the plan takes the names of its nodes from them.
+    """
+    with undisturbed():
+        from congenial.data.public_domain import find_files
+        from congenial.plan.plan import read_plan
+    read = read_plan(plan)
+    find_files(read, plan.parent, rows=False)
+    compile_once(read.method.name, quiet=False)
+    with undisturbed():
+        from congenial.accounting.amounts import amount_of
+        from congenial.preview.explanation import as_text, explain
+        from congenial.releases.certificate import as_claim, plain_plan
+    found = explain(read, plan.parent)
+    guarantee = found.guarantee
+    debit = None
+    if read.privacy.ledger is not None:
+        debit = in_decimals(amount_of(guarantee.epsilon, guarantee.delta))
+    result = Result(
+        plain_plan(read),
+        found.nodes,
+        found.forecasts,
+        found.basis,
+        found.route,
+        as_claim(guarantee),
+        guarantee.sentence,
+        found.worst,
+        found.unused,
+        found.found,
+        debit,
+        found.accuracy,
+        "" if found.margins is None else found.margins.told,
+        found.missing,
+        found.nested,
+        found.odd,
+    )
+    return Answer(result, as_text(found))

@@ -1,0 +1,163 @@
+"""`congenial init`: looks at columns, asks, and writes a plan."""
+
+from __future__ import annotations
+
+import os
+import shlex
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import click
+
+from congenial.cli.answer import Answer, Command
+from congenial.cli.asking import Asker
+from congenial.cli.loading import undisturbed
+from congenial.cli.wizard import (
+    DOMAIN_IS_DATA,
+    METHODS,
+    NEIGHBOURS,
+    ask_all,
+    try_plan,
+)
+from congenial.errors import PlanError
+
+
+@dataclass(frozen=True)
+class Result:
+    """The plan that was written, its content, and the command that comes next.
+
+    `guessed` are the answers that nobody gave, by the names of the options.
+    """
+
+    file: Path
+    plan: dict[str, Any]
+    columns: dict[str, str]
+    next: str
+    guessed: dict[str, str]
+
+
+@click.command("init", cls=Command)
+@click.argument("data", type=click.Path())
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    default=Path("plan.toml"),
+    show_default=True,
+    help="The plan to write.",
+)
+@click.option("--table", help="The table of a database.")
+@click.option(
+    "--lookup",
+    type=click.Path(),
+    metavar="FILE",
+    help="A public table joined to the rows; '' for none.",
+)
+@click.option("--lookup-key", metavar="COLUMN", help="The lookup's column of keys.")
+@click.option("--lookup-on", metavar="COLUMN", help="The rows' column of such keys.")
+@click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
+@click.option("--domain", help="Where the nodes come from: 'lookup', 'data', or a public file.")
+@click.option(
+    "--names-repeat",
+    type=click.Choice(("yes", "no")),
+    help="Whether a name may stand under several parents.",
+)
+@click.option("--root", help="Name of the whole, above all levels.")
+@click.option(
+    "--neighbours",
+    type=click.Choice(NEIGHBOURS),
+    help="What is hidden of a record: what it says (substitute), or that it is there at all.",
+)
+@click.option(
+    "--epsilon", help="The guarantee; a smaller one hides records better, with more noise."
+)
+@click.option(
+    "--publish-exactly",
+    metavar="NAMES",
+    help="Levels or nodes published as counted, unprotected, with commas; '' for none.",
+)
+@click.option(
+    "--nonnegative",
+    type=click.Choice(("yes", "no")),
+    help="Whether no released count may be below zero.",
+)
+@click.option("--method", type=click.Choice(METHODS), help="How sums and bounds are kept.")
+@click.option("--ledger", metavar="FILE", help="Where releases are debited; '' for nowhere.")
+@click.option("--name", help="What the ledger knows the rows by.")
+@click.option("--yes", is_flag=True, help="Ask nothing: take what would be offered.")
+@click.option("--overwrite", is_flag=True, help="Replace a file that is already there.")
+def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | None) -> Answer:
+    """Look at the columns of DATA, ask, and write a commented plan.
+
+    DATA is a Parquet or CSV file, several of them as a quoted pattern, or a DuckDB or SQLite file.
+    Names and types of its columns are read, and not one value. Each option answers a question
+    beforehand.
+    """
+    with undisturbed():
+        from congenial.plan.draft import as_toml
+        from congenial.plan.plan import parse_plan
+        from congenial.releases.certificate import plain_plan
+    _check_target(out, overwrite)
+    asker = Asker(yes)
+    draft = replace(ask_all(asker, data, out, given), guessed=tuple(asker.taken))
+    following = f"congenial explain {shlex.quote(str(out))}"
+    if not following.isprintable():
+        following = "congenial explain PLAN, with this file's name"
+    written = as_toml(draft, following)
+    plan = parse_plan(written)
+    try_plan(plan, out.parent)
+    _write(out, written)
+    notes = (*_guesses(asker.taken), *((DOMAIN_IS_DATA,) if draft.domain == "data" and yes else ()))
+    taken = {option.removeprefix("--"): answer for option, answer in asker.taken.items()}
+    result = Result(out, plain_plan(plan), dict(draft.columns), following, taken)
+    return Answer(result, f"Wrote {out}.\nNext: {following}", notes=notes)
+
+
+def _guesses(taken: Mapping[str, str]) -> tuple[str, ...]:
+    """Say what was taken without asking; a line that begins with the levels, which may be wrong."""
+    order = sorted(taken, key=lambda option: option != "--levels")
+    shown = [
+        f"{option} {shlex.quote(taken[option]) if taken[option].isprintable() else '...'}"
+        for option in order
+    ]
+    if not shown:
+        return ()
+    if "--levels" in taken:
+        shown[0] += " (by the columns' names)"
+    return (f"Guessed, not asked: {', '.join(shown)}; correct the plan, or give these options.",)
+
+
+def _check_target(out: Path, overwrite: bool) -> None:
+    shown = repr(str(out))
+    if out.is_dir():
+        raise PlanError(f"the plan {shown} is a directory; give --out a file in it.")
+    if not out.parent.is_dir():
+        raise PlanError(
+            f"the plan {shown} would be in a directory that does not exist; make it first, or give "
+            "another --out."
+        )
+    if os.path.lexists(out) and not overwrite:
+        raise PlanError(
+            f"the plan {shown} already exists; give --overwrite to replace it, or another --out."
+        )
+    if os.path.lexists(out) and out.suffix != ".toml":
+        raise PlanError(
+            f"{shown} exists and is no plan by its name, so it is not replaced; give --out a name "
+            "that ends in .toml."
+        )
+
+
+def _write(out: Path, written: str) -> None:
+    """Put the file in its place whole or not at all."""
+    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
+    try:
+        aside.write_bytes(written.encode())
+        aside.replace(out)
+    except OSError as error:
+        raise PlanError(
+            f"the plan {str(out)!r} cannot be written "
+            f"({(error.strerror or 'unwritable').lower()}); give another --out."
+        ) from None
+    finally:
+        aside.unlink(missing_ok=True)

@@ -1,0 +1,164 @@
+"""`congenial release`: parses, calls, answers."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.cli.answer import Answer, Command, in_decimals
+from congenial.cli.arguments import OUT_DIRECTORY, PLAN
+from congenial.cli.loading import compile_once, undisturbed
+
+if TYPE_CHECKING:
+    from congenial.ledger.records import Debit
+    from congenial.releases.certificate import Certificate
+    from congenial.releases.making import Released
+
+
+@dataclass(frozen=True)
+class Debited:
+    """What the plan's ledger has taken down, amounts in decimal digits."""
+
+    entry: str
+    dataset: str
+    label: str
+    cost: dict[str, str]
+    remaining: dict[str, str]
+    first: bool
+    adds_up: bool
+
+
+@dataclass(frozen=True)
+class Result:
+    """A release that was made; `certificate` is the one that was written."""
+
+    directory: Path
+    nodes: int
+    stamp: str | None
+    certificate: Certificate
+    debit: Debited | None
+    settled: bool
+    odd_names: tuple[str, ...]
+
+
+@click.command("release", cls=Command)
+@PLAN
+@click.option("--out", required=True, type=OUT_DIRECTORY, help="Directory to make.")
+@click.option(
+    "--simulate",
+    type=click.IntRange(min=0),
+    metavar="SEED",
+    help="Draw reproducibly from a seed. The result protects nobody and is stamped so.",
+)
+@click.option(
+    "--with-truth",
+    is_flag=True,
+    help="Write the confidential counts beside the released ones; with --simulate only.",
+)
+@click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
+@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+def command(
+    plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
+) -> Answer:
+    """Make a release of PLAN, a TOML file.
+
+    Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
+    release of the same rows costs epsilon again.
+    """
+    if with_truth and simulate is None:
+        raise click.UsageError(
+            "--with-truth writes confidential counts, which only a simulation may do; give "
+            "--simulate SEED as well, or leave --with-truth out."
+        )
+    with undisturbed():
+        from congenial.cli.progress import progress
+        from congenial.data.public_domain import find_files
+        from congenial.plan.plan import read_plan
+    read = read_plan(plan)
+    find_files(read, plan.parent, rows=True)
+    compile_once(read.method.name, quiet=quiet)
+    with undisturbed():
+        from congenial.releases.making import release
+    with progress(quiet=quiet) as notify:
+        made = release(
+            read,
+            out,
+            base=plan.parent,
+            simulate=simulate,
+            with_truth=with_truth,
+            overwrite=overwrite,
+            notify=notify,
+        )
+    stamp = made.certificate.stamp
+    result = Result(
+        made.directory,
+        made.nodes,
+        stamp,
+        made.certificate,
+        None if made.debit is None else _plain(made.debit),
+        made.settled,
+        made.odd_names,
+    )
+    notes = tuple(_notes(made))
+    if quiet:
+        return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))
+    return Answer(result, "\n".join(_summary(made)), notes=notes)
+
+
+def _plain(debit: Debit) -> Debited:
+    cost, remaining = in_decimals(debit.cost), in_decimals(debit.remaining)
+    return Debited(
+        debit.entry, debit.dataset, debit.label, cost, remaining, debit.first, debit.adds_up
+    )
+
+
+def _notes(made: Released) -> Iterator[str]:
+    from congenial.ledger.records import unlike
+
+    yield from made.odd_names
+    if made.debit is None:
+        return
+    if not made.settled:
+        yield (
+            "The ledger could not be told that the release is written; the entry "
+            f"{made.debit.entry} stays unfinished, which counts as spent."
+        )
+    if not made.debit.adds_up:
+        yield f"Warning: {unlike(made.debit.label)}"
+
+
+def _summary(made: Released) -> list[str]:
+    certificate = made.certificate
+    lines = [] if certificate.stamp is None else [certificate.stamp]
+    both = "measurements" in certificate.published.products
+    measured = " measurements.csv, measurements.parquet" if both else ""
+    lines += [
+        f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet"
+        f"{',' * both}{measured} and certificate.json.",
+        certificate.sentence,
+    ]
+    if certificate.left_out.rule is not None:
+        lines.append(
+            f"Rows for which {certificate.left_out.rule} does not hold were left out; "
+            f"{certificate.left_out.rows}."
+        )
+    lines += _debited(made)
+    return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
+
+
+def _debited(made: Released) -> list[str]:
+    debit, ledger = made.debit, made.certificate.plan["privacy"]["ledger"]
+    if debit is not None:
+        new = ", which is new to the ledger" if debit.first else ""
+        return [
+            f"Debited {debit.cost} to {debit.label!r} (dataset {debit.dataset}){new}; "
+            f"{debit.remaining} remain."
+        ]
+    if ledger is not None:
+        return ["The ledger was not touched: a simulation spends nothing and protects nobody."]
+    return []

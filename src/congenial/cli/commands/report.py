@@ -1,0 +1,42 @@
+"""`congenial report`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import click
+
+from congenial.cli.answer import Answer, Command
+from congenial.cli.arguments import RELEASE
+from congenial.cli.loading import compile_once, undisturbed
+
+
+@dataclass(frozen=True)
+class Result:
+    """The page that was written."""
+
+    file: Path
+
+
+@click.command("report", cls=Command)
+@RELEASE
+@click.option(
+    "--out",
+    type=click.Path(path_type=Path),
+    help="File to write; by default report.html in DIRECTORY.",
+)
+def command(directory: Path, out: Path | None) -> Answer:
+    """Write a page about the release in DIRECTORY, for readers who know no statistics.
+
+    One HTML file that needs no network: what is protected and what is not, the guarantee, and every
+    count with its margin of error. The release is checked first; nothing is spent.
+    """
+    with undisturbed():
+        from congenial.cli.progress import progress
+        from congenial.releases.certificate import method_of
+        from congenial.report.write import report
+    compile_once(method_of(directory), quiet=False)
+    with progress() as notify:
+        made = report(directory, out, notify=notify)
+    return Answer(Result(made), f"Wrote {made}.")

@@ -1,0 +1,75 @@
+"""`congenial verify`: parses, calls, answers."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.cli.answer import (
+    DONE,
+    FAILED,
+    Answer,
+    Command,
+)
+from congenial.cli.arguments import RELEASE
+from congenial.cli.loading import compile_once, undisturbed
+
+if TYPE_CHECKING:
+    from congenial.verification.checks import Check
+
+
+@dataclass(frozen=True)
+class Result:
+    """What was checked; a check has a name, whether it passed, a detail, and whether it compares.
+
+    Where it does not, numbers and kinds agree, and the words are another version's.
+    """
+
+    directory: Path
+    passed: bool
+    checks: tuple[Check, ...]
+
+
+@click.command("verify", cls=Command)
+@RELEASE
+@click.option(
+    "--ledger",
+    type=click.Path(path_type=Path, exists=True),
+    help="The ledger that the plan names, where it is not beside DIRECTORY.",
+)
+def command(directory: Path, ledger: Path | None) -> Answer:
+    """Check the release in DIRECTORY: files, numbers and claims.
+
+    Not checked, since nothing in the directory can tell: when the release was made and by which
+    versions (made and versions in the certificate), a simulation's seed, and whether the
+    confidential rows were counted rightly. Nothing is signed. Of a release by another version the
+    numbers are checked, and its words are not compared.
+    """
+    with undisturbed():
+        from congenial.errors import ReleaseError
+        from congenial.releases.certificate import method_of
+        from congenial.verification.verdict import verify
+    with suppress(ReleaseError):  # the checks say what is wrong with a certificate
+        compile_once(method_of(directory), quiet=False)
+    checks = verify(directory, ledger=ledger)
+    width = max(len(check.name) for check in checks)
+    lines = [f"{_mark(check)}  {check.name:{width}}  {check.detail}" for check in checks]
+    failed = sum(not check.passed for check in checks)
+    others = sum(not check.comparable for check in checks)
+    if failed:
+        lines.append(f"{failed} of {len(checks)} checks failed; do not use this release.")
+    else:
+        unlike = f" {others} of them compared no words, which are another version's."
+        lines.append(f"All {len(checks)} checks passed.{unlike if others else ''}")
+    result = Result(directory, not failed, checks)
+    return Answer(result, "\n".join(lines), FAILED if failed else DONE)
+
+
+def _mark(check: Check) -> str:
+    if not check.passed:
+        return "FAILED"
+    return "ok    " if check.comparable else "words "

@@ -1,0 +1,400 @@
+"""The questions of `congenial init`: what each asks, why, and what is offered."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from dataclasses import replace
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from congenial.cli.asking import (
+    Asker,
+    Question,
+    choice,
+    column,
+    columns,
+    listed,
+    number,
+    some_text,
+    split,
+    yes_or_no,
+)
+from congenial.cli.loading import undisturbed
+from congenial.errors import DataError, PlanError, StructureError
+
+if TYPE_CHECKING:
+    from congenial.plan.draft import Draft, DraftLookup
+    from congenial.plan.plan import Plan
+
+NEIGHBOURS = ("substitute", "add-remove")
+METHODS = ("conditioning", "imaging", "topdown")
+DOMAIN_IS_DATA = (
+    "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
+    "list of all names does not."
+)
+
+
+def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None]) -> Draft:
+    """Ask for everything that a plan says.
+
+    Parameters
+    ----------
+    asker : Asker
+    data : str
+        Path or pattern of the rows.
+    out : Path
+        The plan to be, which paths start from.
+    given : mapping of str to str or None
+        Answers by the names of `congenial init`'s options.
+
+    Raises
+    ------
+    DataError, click.UsageError
+        If the rows have no columns, or an answer given is none.
+    """
+    with undisturbed():
+        from congenial.data.columns import look_up_columns
+        from congenial.plan.draft import Draft
+        from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON
+
+    table = _ask_table(asker, data, given["table"])
+    rows = look_up_columns(data, table=table)
+    _show(asker, f"Columns of {data if table is None else table}", rows)
+    lookup, known = _ask_lookup(asker, data, rows, out, given)
+    levels = _ask_levels(asker, rows, known, lookup, given["levels"])
+    inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
+    domain = asker.ask(
+        Question(
+            "--domain",
+            f"Nodes from {'lookup, ' if inside else ''}data, or a public file",
+            "The nodes must be listed by something public, with a column for each level. "
+            + DOMAIN_IS_DATA,
+        ),
+        given["domain"],
+        "lookup" if inside else "data",
+        lambda answer: _domain(answer, lookup, data),
+    )
+    if domain not in ("lookup", "data"):
+        domain = _from_plan(domain, out)
+    if domain == "data" and not asker.yes:
+        click.echo(f"Note: {DOMAIN_IS_DATA}", err=True)
+    root = asker.ask(
+        Question("--root", "Name of the whole", "The sum of everything has a name too."),
+        given["root"],
+        "Total",
+        some_text,
+    )
+    neighbours = asker.ask(
+        Question(
+            "--neighbours",
+            f"One record may ({' or '.join(NEIGHBOURS)})",
+            "The guarantee hides whether one record is replaced by any other (substitute), or "
+            "whether it is there at all (add-remove, with which nothing can be published exactly).",
+        ),
+        given["neighbours"],
+        "substitute",
+        choice(NEIGHBOURS),
+    )
+    exact: tuple[str, ...] = ()
+    if neighbours == "substitute" or given["publish_exactly"] is not None:
+        exact = asker.ask(
+            Question(
+                "--publish-exactly",
+                "Published exactly, with commas (empty for nothing)",
+                "Some counts may have to be published as they are, such as the whole's ('root'), a "
+                "level's, or one node's ('North/N1'); these are then not protected at all.",
+            ),
+            given["publish_exactly"],
+            "",
+            lambda answer: _exact(answer, levels),
+        )
+    nonnegative = asker.ask(
+        Question(
+            "--nonnegative",
+            "No count below zero (yes or no)",
+            "Noise makes some small counts negative; forbidding that pleases readers, and draws "
+            "small counts up a little.",
+        ),
+        given["nonnegative"],
+        "yes",
+        yes_or_no,
+    )
+    epsilon = asker.ask(
+        Question(
+            "--epsilon",
+            "Epsilon",
+            "The final guarantee: any release is at most exp(epsilon) times as likely with one "
+            "record as with another; 1 is common, and smaller is more private.",
+        ),
+        given["epsilon"],
+        "1.0",
+        number(LEAST_EPSILON, MOST_EPSILON),
+    )
+    method = asker.ask(
+        Question(
+            "--method",
+            f"Method ({', '.join(METHODS)})",
+            "Conditioning draws from the noise's own law given all sums and bounds; the others add "
+            "noise and move to the closest counts that obey. Where no count may be negative, "
+            "imaging is the more exact, and its measurements are published for the intervals.",
+        ),
+        given["method"],
+        "imaging" if nonnegative else "conditioning",
+        choice(METHODS),
+    )
+    ledger = asker.ask(
+        Question(
+            "--ledger",
+            "Ledger (empty for none)",
+            "A ledger adds up what all releases of the same rows cost, and refuses what is beyond "
+            "their budget; none is made here, congenial ledger init makes one.",
+        ),
+        given["ledger"],
+        "",
+        str.strip,
+    )
+    draft = Draft(
+        source=_from_plan(data, out),
+        root=root,
+        levels=levels,
+        domain=domain,
+        neighbours=neighbours,
+        epsilon=epsilon,
+        nonnegative=nonnegative,
+        method=method,
+        publish_exactly=exact,
+        table=table,
+        name=_ask_name(asker, data, ledger, given["name"]),
+        ledger=_from_plan(ledger, out) if ledger else None,
+        lookup=lookup,
+        columns=rows,
+    )
+    return replace(draft, names_repeat=_ask_repeats(asker, draft, out, given["names_repeat"]))
+
+
+def _ask_table(asker: Asker, data: str, given: str | None) -> str | None:
+    from congenial.data.columns import look_up_tables
+
+    tables = look_up_tables(data)
+    if not tables:
+        if given is not None:
+            raise click.UsageError(f"--table: {data!r} is no database; leave it out.")
+        return None
+    if given is not None or len(tables) == 1:
+        return given or tables[0]
+    question = Question(
+        "--table", f"Table ({', '.join(tables)})", f"{data} holds {len(tables)} tables."
+    )
+    return asker.ask(question, None, "", choice(tables))
+
+
+def _ask_lookup(
+    asker: Asker, data: str, rows: Mapping[str, str], out: Path, given: Mapping[str, str | None]
+) -> tuple[DraftLookup | None, dict[str, str]]:
+    """Ask for a lookup; return it, and its columns."""
+    from congenial.data.columns import look_up_columns
+    from congenial.plan.draft import DraftLookup
+
+    def understand(answer: str) -> tuple[str, dict[str, str]]:
+        path = answer.strip()
+        if not path:
+            return "", {}
+        _check_public(path, "the lookup", data)
+        try:
+            return path, look_up_columns(path, "the lookup")
+        except DataError as error:
+            raise click.UsageError(str(error)) from None
+
+    path, known = asker.ask(
+        Question(
+            "--lookup",
+            "Lookup, a public CSV or Parquet file (empty for none)",
+            "A public table may say more about a column of the rows, such as each zone's borough.",
+        ),
+        given["lookup"],
+        "",
+        understand,
+    )
+    if not path:
+        return None, {}
+    _show(asker, f"Columns of {path}", known)
+    folded = {name.casefold(): name for name in rows}
+    shared = [name for name in known if name.casefold() in folded]
+    key = asker.ask(
+        Question(
+            "--lookup-key",
+            "Its column of keys",
+            "Each row of the lookup speaks of one key, such as the zone's number.",
+        ),
+        given["lookup_key"],
+        listed((shared or list(known))[:1]),
+        column(list(known)),
+    )
+    on = asker.ask(
+        Question(
+            "--lookup-on",
+            "The rows' column of such keys",
+            f"A row finds its place in the lookup by the {key!r} that it holds.",
+        ),
+        given["lookup_on"],
+        listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
+        column(list(rows)),
+    )
+    return DraftLookup(_from_plan(path, out), key, on), known
+
+
+def _ask_levels(
+    asker: Asker,
+    rows: Mapping[str, str],
+    known: Mapping[str, str],
+    lookup: DraftLookup | None,
+    given: str | None,
+) -> tuple[str, ...]:
+    from congenial.plan.draft import guess_levels
+
+    key, on = ("", "") if lookup is None else (lookup.key, lookup.on)
+    # a key goes by the rows' name for it
+    both = {**rows, **{name: kind for name, kind in known.items() if name != key}}
+    if known:
+        _show(asker, "Columns of both", both)
+
+    def understand(answer: str) -> tuple[str, ...]:
+        found = columns(list(both))(answer)
+        for name in found:
+            if found.count(name) > 1:
+                raise click.UsageError(f"{name!r} is there twice; name each column once.")
+            if name in rows and name in known and name != on:
+                raise click.UsageError(
+                    f"{name!r} is a column of the rows and of the lookup; rename it in one of them."
+                )
+            if name == "root":
+                raise click.UsageError("'root' is what plans call the whole; rename the column.")
+        return found
+
+    return asker.ask(
+        Question(
+            "--levels",
+            "Levels, coarse to fine, with commas",
+            "The counts form a hierarchy: each level is a column, and its counts add up to those "
+            "of the level before; what is offered is guessed from the columns' names.",
+        ),
+        given,
+        listed(guess_levels(both)),
+        understand,
+    )
+
+
+def _ask_repeats(asker: Asker, draft: Draft, out: Path, given: str | None) -> bool:
+    if len(draft.levels) == 1 and given is None:
+        return False
+    offered = draft.domain == "data" or _repeats(draft, out)
+    return asker.ask(
+        Question(
+            "--names-repeat",
+            f"One {draft.levels[-1]!r} under several {draft.levels[0]!r} (yes or no)",
+            "If a name stands under two parents, as each age does under each sex, these are "
+            "different nodes; say no if that would be a mistake in the list of nodes.",
+        ),
+        given,
+        "yes" if offered else "no",
+        yes_or_no,
+    )
+
+
+def _ask_name(asker: Asker, data: str, ledger: str, given: str | None) -> str | None:
+    if not ledger:
+        return given
+    return asker.ask(
+        Question(
+            "--name",
+            "Name of the rows",
+            "All plans for the same rows must call them by one name, or the ledger takes them for "
+            "different people.",
+        ),
+        given,
+        Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
+        some_text,
+    )
+
+
+def _domain(answer: str, lookup: DraftLookup | None, data: str) -> str:
+    """Understand where the nodes come from."""
+    found = answer.strip()
+    if found == "lookup" and lookup is None:
+        raise click.UsageError("'lookup' is the domain of a plan with a lookup; give one as well.")
+    if found not in ("lookup", "data"):
+        _check_public(found, "the domain", data)
+    return found
+
+
+def _check_public(path: str, key: str, data: str) -> None:
+    """Refuse a file that is none, or that is the rows: public files are read."""
+    from congenial.data.columns import find
+
+    try:
+        files = find(path, key)
+    except DataError as error:
+        raise click.UsageError(str(error)) from None
+    if set(files) & set(find(data, "DATA")):
+        raise click.UsageError(
+            f"{key} is {path!r}, which holds the confidential rows, and is to be public; give "
+            "another file."
+        )
+
+
+def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
+    """Understand what is published exactly; nodes are looked for later."""
+    found = split(answer)
+    if levels[-1] in found:
+        raise click.UsageError(
+            f"{levels[-1]!r} is the deepest level, and nothing would be protected; name others."
+        )
+    return tuple(dict.fromkeys(found))
+
+
+def _repeats(draft: Draft, out: Path) -> bool:
+    """Whether the public list of nodes fits a hierarchy only where names repeat."""
+    from congenial.plan.draft import as_toml
+    from congenial.plan.plan import parse_plan
+
+    for repeat in (False, True):
+        try:
+            plan = parse_plan(as_toml(replace(draft, names_repeat=repeat, publish_exactly=()), ""))
+            try_plan(plan, out.parent)
+        except (DataError, PlanError, StructureError):
+            continue
+        return repeat
+    return False
+
+
+def try_plan(plan: Plan, base: Path) -> None:
+    """Refuse a plan whose public list of nodes does not fit it; the rows are left alone."""
+    if plan.hierarchy.domain == "data":
+        return
+    with undisturbed():
+        from congenial.data.counts import build_tree
+        from congenial.plan.plan import exact_nodes
+    exact_nodes(plan, build_tree(plan, base=base))
+
+
+def _show(asker: Asker, title: str, found: Mapping[str, str]) -> None:
+    if asker.yes:
+        return
+    width = max(len(name) for name in found)
+    click.echo(f"\n{title}:", err=True)
+    for at, (name, kind) in enumerate(found.items(), start=1):
+        click.echo(f"  {at:3}  {name:{width}}  {kind}", err=True)
+
+
+def _from_plan(path: str, out: Path) -> str:
+    """Write a path as it starts from the plan's directory."""
+    if Path(path).is_absolute():
+        return path
+    found = os.path.relpath(path, out.parent)
+    # through a link, the way back may lead elsewhere
+    straight = os.path.realpath(out.parent / found) == os.path.realpath(path)
+    return Path(found).as_posix() if straight else str(Path(path).absolute())

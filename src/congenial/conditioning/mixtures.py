@@ -1,0 +1,280 @@
+"""Mixtures of mechanisms: one of several, chosen at random."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import (
+    Guarantee,
+    Neighbours,
+    imaged_guarantee,
+    mixed_guarantee,
+)
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, PrivacyError
+from congenial.invariants.written import (
+    Invariant,
+    Requirements,
+    determined,
+    requirements,
+)
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, Values
+
+# A part is chosen by a whole number out of this many, so each weight is met to within 2^-62.
+_CHOICES = 1 << 62
+
+
+class Samples(Protocol):
+    """Anything that draws releases of confidential values."""
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases."""
+
+
+@dataclass(frozen=True, eq=False)
+class Mixture:
+    """The mechanism that follows part i with probability ``weights[i]``; made by `mixture`.
+
+    Attributes
+    ----------
+    parts : tuple
+        `Additive` mechanisms, or conditioned, imaged or mixed ones.
+    weights : tuple of float
+        Public, adding up to 1.
+    """
+
+    parts: tuple[Samples, ...]
+    weights: tuple[float, ...]
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases, each from a part chosen at random.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+        """
+        return draw_mixed(self.parts, np.array(self.weights), x, size, resolve(rng))
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability (or density) of releases.
+
+        Parameters
+        ----------
+        z : array_like, shape (n,) or (size, n)
+        x : array_like, shape (n,)
+
+        Raises
+        ------
+        ArgumentError
+            If a part's law is not known.
+        """
+        terms = []
+        for part, weight in zip(self.parts, self.weights, strict=True):
+            law: Callable[..., FloatArray] | None = getattr(part, "log_prob", None)
+            if law is None:
+                raise ArgumentError(
+                    f"a part of the mixture is a {type(part).__name__}, whose law is not known; "
+                    "mix additive or conditioned mechanisms to ask for log_prob."
+                )
+            with np.errstate(divide="ignore"):
+                terms.append(np.asarray(law(z, x)) + np.log(weight))
+        out = np.logaddexp.reduce(np.array(terms), axis=0)
+        return float(out) if out.ndim == 0 else out
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw: the largest loss of any part, the mean of the deltas.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            If the parts count in different ways or fix different values, or nothing is proved for
+            one of them.
+        """
+        check_alike(self.parts)
+        stated = []
+        for part in self.parts:
+            if isinstance(part, Additive):
+                free = requirements(Invariant(()), part.n, part.domain)
+                error = part.noise.sampling_error(part.scales)
+                stated.append(imaged_guarantee(part, free, neighbours, sampler_error=error))
+            else:
+                state: Callable[[Neighbours], Guarantee] = part.guarantee  # type: ignore[attr-defined]
+                stated.append(state(neighbours))
+        return mixed_guarantee(stated, self.weights)
+
+    def explain(self) -> str:
+        """Say what is mixed."""
+        listed = ", ".join(
+            f"{w:.6g} {_described(p)}" for p, w in zip(self.parts, self.weights, strict=True)
+        )
+        return f"mixture: one part is chosen at random for each draw, with weights {listed}."
+
+
+def mixture(parts: Sequence[Samples], weights: Sequence[float]) -> Mixture:
+    """Mix mechanisms with public weights.
+
+    Parameters
+    ----------
+    parts : sequence
+        Mechanisms on the same queries.
+    weights : sequence of float
+        Nonnegative, adding up to 1.
+
+    Raises
+    ------
+    ArgumentError
+        If there are no parts, the numbers of parts and weights differ, or the weights are not a
+        probability.
+    """
+    members, shares = tuple(parts), np.asarray(weights, dtype=np.float64)
+    if not members or shares.shape != (len(members),):
+        raise ArgumentError(
+            f"mixture() was given {len(members)} mechanisms and weights of shape {shares.shape}; "
+            "give at least one mechanism and one weight for each."
+        )
+    for part in members:
+        if not hasattr(part, "sample"):
+            raise ArgumentError(
+                f"mixture() was given a {type(part).__name__}; give mechanisms, such as Additive "
+                "ones or what condition() and image() return."
+            )
+    if not (np.isfinite(shares) & (shares >= 0)).all() or abs(shares.sum() - 1.0) > 1e-9:
+        raise ArgumentError(
+            f"mixture() was given weights {shares.tolist()}; "
+            "give nonnegative ones that add up to 1."
+        )
+    return Mixture(members, tuple(float(w) for w in shares / shares.sum()))
+
+
+def draw_mixed(
+    parts: Sequence[Samples],
+    weights: FloatArray,
+    x: npt.ArrayLike,
+    size: int | None,
+    rng: Randomness,
+) -> Values:
+    """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
+    rows = checked_size(size)
+    ends = np.cumsum(
+        np.array([int(w * _CHOICES) for w in weights / weights.sum()], dtype=np.uint64)
+    )
+    last = int(np.flatnonzero(weights)[-1])
+    words = rng.bits(rows) >> np.uint64(2)
+    chosen = np.minimum(np.searchsorted(ends, words, side="right"), last)
+    drawn = {int(i): parts[i].sample(x, int((chosen == i).sum()), rng) for i in np.unique(chosen)}
+    if not drawn:
+        return parts[0].sample(x, 0, rng)
+    first = next(iter(drawn.values()))
+    out = np.empty((rows, first.shape[1]), dtype=np.result_type(*drawn.values()))
+    for i, values in drawn.items():
+        out[chosen == i] = values
+    return out[0] if size is None else out
+
+
+@dataclass(frozen=True, eq=False)
+class _Asked:
+    """What decides which datasets are neighbours: how records count, and what is fixed."""
+
+    counted: Tree | Workload | None
+    need: Requirements
+    unit: float
+    per_record: float
+
+
+def _asked(part: object, unit: float) -> Iterator[_Asked]:
+    """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
+    if isinstance(part, Additive):
+        free = requirements(Invariant(()), part.n, part.domain)
+        yield _Asked(part.counted, free, unit, unit * part.per_record)
+    elif isinstance(inner := getattr(part, "parts", None), tuple):
+        for each in inner:
+            yield from _asked(each, unit)
+    elif (below := getattr(part, "inner", None)) is not None:
+        yield from _asked(below, unit * float(getattr(part, "granularity", 1.0)))
+    elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
+        need := getattr(part, "requirements", None), Requirements
+    ):
+        yield _Asked(mechanism.counted or need.counted, need, unit, unit * mechanism.per_record)
+    else:
+        raise PrivacyError(
+            f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
+            "publishes exactly; mix additive, conditioned or imaged mechanisms."
+        )
+
+
+def check_alike(parts: Sequence[object]) -> None:
+    """Refuse parts under which different datasets are neighbours.
+
+    Parameters
+    ----------
+    parts : sequence
+        Additive, conditioned, imaged or mixed mechanisms.
+
+    Raises
+    ------
+    PrivacyError
+        If they count records in different ways or fix different values, or a part is none of these.
+    """
+    asked = [found for part in parts for found in _asked(part, 1.0)]
+    first = asked[0]
+    for other in asked[1:]:
+        alike = first.need.n == other.need.n and _same(first.counted, other.counted)
+        if not alike:
+            raise PrivacyError(
+                "the mixed mechanisms count records in different ways, so they share no guarantee; "
+                "give all of them the same tree, or the same number of queries."
+            )
+        if first.per_record != other.per_record:
+            raise PrivacyError(
+                f"one record changes the mixed mechanisms' counts by {first.per_record:g} and by "
+                f"{other.per_record:g}, so they share no guarantee; give all of them the same "
+                "per_record."
+            )
+        (rows, values), (theirs, their_values) = first.need.equalities, other.need.equalities
+        if not (
+            np.array_equal(determined(first.need), determined(other.need))
+            and np.array_equal(rows, theirs)
+            and np.array_equal(values * first.unit, their_values * other.unit)
+        ):
+            raise PrivacyError(
+                "the mixed mechanisms fix different values, so they share no guarantee; mix "
+                "mechanisms under the same mandates."
+            )
+
+
+def _same(one: Tree | Workload | None, other: Tree | Workload | None) -> bool:
+    if isinstance(one, Workload) and isinstance(other, Workload):
+        return one.same_as(other)
+    if isinstance(one, Tree) and isinstance(other, Tree):
+        return one.same_as(other)
+    return one is None and other is None
+
+
+def _described(part: Samples) -> str:
+    if isinstance(part, Additive):
+        return f"{part.noise.name} noise"
+    return type(part).__name__.lower()

@@ -1,0 +1,1 @@
+"""The ways to draw from a conditional law, one file a sampler."""

@@ -1,0 +1,111 @@
+"""Coupling from the past of independence chains: exact draws, without knowing the normaliser.
+
+All chains that use the same proposals and uniform variables agree once the one in the state of
+greatest p/q moves, since then every other moves as well. Where the proposal is no narrower than the
+noise that state is known: no noise.
+
+References
+----------
+Corcoran and Tweedie (2002), "Perfect sampling from independent Metropolis-Hastings chains", Journal
+of Statistical Planning and Inference 104(2).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.samplers.independence import last_states
+from congenial.conditioning.samplers.proposing import Proposing
+from congenial.conditioning.samplers.rejection import ATTEMPTS
+from congenial.errors import NumericalError
+from congenial.kernels.chains import independence
+from congenial.noise.additive import checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, Values
+
+
+@dataclass(frozen=True, eq=False)
+class Perfect(Proposing):
+    """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``."""
+
+    name = "perfect"
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw independent releases.
+
+        From a seed, each draw goes back in time until all chains agree. How far tells of the draw,
+        so a release, from the operating system's entropy, goes back `steps` proposals whatever
+        happens: it is the state at time 0 of the chain that starts there from a point that does
+        not depend on the data, and that is the exact draw wherever the chains agree by then.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for integer noise, float64 otherwise.
+
+        Raises
+        ------
+        PrivacyError
+            Without a seed: under inequalities, for continuous noise, or where the chance that
+            chains agree is not known.
+        UnsupportedError
+            If one release takes too many proposals.
+        NumericalError
+            If a study's attempts run out.
+        """
+        rows = checked_size(size)
+        source = resolve(rng)
+        if source.private:
+            self._refuse_release()
+            counts = self._checked(x)
+            noise = last_states(self, counts, rows, source)
+        else:
+            counts = self._checked(x)
+            noise = self._coupled(counts, rows, source)
+        out = self.released(counts, noise)
+        return out[0] if size is None else out
+
+    def explain(self) -> str:
+        """Say how draws are made, and whether they may be released."""
+        return (
+            f"perfect sampler: {self._told()} Chains of these proposals are coupled from the past "
+            "until the one without noise moves, where p/q is largest, and so all others; draws are "
+            "exact and independent. The proposals a draw takes have the law of those that "
+            f"rejection takes, so nothing is saved by it. {self._told_release()}"
+        )
+
+    def _coupled(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        out = np.empty((rows, self.mechanism.n))
+        kept = self.batch(counts, 1, 0, source)  # what an unfinished draw has used
+        filled = tried = 0
+        length = min(self._most_at_once, max(64, 4 * rows))
+        while filled < rows:
+            if tried >= ATTEMPTS * rows:
+                raise NumericalError(
+                    "chains coupled from the past did not come to agree; use sampler='exact', or "
+                    "'independence' for a study."
+                )
+            fresh = self.batch(counts, 1, length, source)
+            stream = [np.concatenate(pair, axis=1) for pair in zip(kept, fresh, strict=True)]
+            chosen = np.empty(rows - filled, dtype=np.int64)
+            found, begin = independence.couple(stream[1][0], stream[2][0], chosen)
+            out[filled : filled + found] = stream[0][0, chosen[:found]]
+            kept = type(kept)(*(part[:, begin:] for part in stream))
+            filled += found
+            tried += length
+            length = min(self._most_at_once, 2 * length)
+        return out

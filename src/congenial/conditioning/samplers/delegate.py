@@ -1,0 +1,91 @@
+"""Questions whose answers do not depend on the sampler: asked of the exact engine."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy.typing as npt
+
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.samplers.normal import ConditionedGaussian, checked_values
+from congenial.conditioning.samplers.questions import checked_counts
+from congenial.errors import InvariantError, UnsupportedError
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive
+from congenial.types import FloatArray, Values
+
+Exact = Conditioned | ConditionedGaussian
+
+
+@dataclass(frozen=True, eq=False)
+class Delegate:
+    """The law of a conditional mechanism that is sampled in another way.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    exact : Conditioned, ConditionedGaussian or None
+        The same law by the exact engine; None where that does not cover it.
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+    exact: Exact | None
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability of the invariant; see `Conditioned.log_normalizer`.
+
+        Raises
+        ------
+        UnsupportedError
+            If no exact sampler covers the case; so for the questions below.
+        """
+        return self._law("log_normalizer").log_normalizer(x)
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases; see `Conditioned.log_prob`."""
+        return self._law("log_prob").log_prob(z, x)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[Any, Any]:
+        """Law of one released value; see `Conditioned.marginal`."""
+        return self._law("marginal").marginal(node, x)
+
+    def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[Any, Any]:
+        """Joint law of released values; see `Conditioned.joint`."""
+        return self._law("joint").joint(nodes, x)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[Any, Any]:
+        """Interval of the noise at a node; see `Conditioned.interval`."""
+        return self._law("interval").interval(node, alpha)
+
+    def _law(self, question: str) -> Exact:
+        if self.exact is None:
+            raise UnsupportedError(
+                f"{question}() is answered by the exact engine, which does not cover this case; "
+                "estimate it from draws."
+            )
+        return self.exact
+
+    def _checked(self, x: npt.ArrayLike) -> Values:
+        """Return `x`, shape (n,), after checking that it satisfies the invariant itself."""
+        need = self.requirements
+        counts: Values
+        if self.mechanism.noise.discrete:
+            counts = checked_counts(self.mechanism, need, x)
+        else:
+            counts = checked_values(self.mechanism, need, x)
+            if not bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all()):
+                raise InvariantError(
+                    "x violates the bounds of some entry; the data themselves must satisfy the "
+                    "invariant."
+                )
+        matrix, value = need.inequalities
+        if not bool((matrix @ counts >= value).all()):
+            raise InvariantError(
+                "x violates an at_least() condition; the data themselves must satisfy the "
+                "invariant."
+            )
+        return counts

@@ -1,0 +1,422 @@
+"""The conditional mechanism K = M( . | C) and the questions it answers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.samplers.questions import (
+    checked_counts,
+    checked_rows,
+    find_node,
+    find_nodes,
+)
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.invariants.feasibility.feasible import not_tried
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
+from congenial.kernels.numerics import trees
+from congenial.kernels.numerics.trees import read_only
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network import tables as exact
+from congenial.sum_network.ceiling import log_ceiling
+from congenial.sum_network.cost import told_cost
+from congenial.sum_network.cutset.joint import joint_law, sums_of
+from congenial.sum_network.cutset.systems import SumSystem
+from congenial.sum_network.draws import draw
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.marginals import marginal_table
+from congenial.sum_network.weights import (
+    SharedUnary,
+    Unary,
+    compact,
+    share_noise,
+)
+from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
+from congenial.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Conditioned:
+    """An additive mechanism conditioned on an invariant (belief revision), drawn exactly.
+
+    Made by `congenial.condition`.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    forest : SumForest
+    fixed : ndarray of bool, shape (n + slacks,)
+        Entries, and slacks of inequalities, that keep the value of the data.
+    bounds_hold : bool
+        Whether the data themselves must lie within the bounds; not so for an alternative.
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+    forest: SumForest
+    fixed: npt.NDArray[np.bool_]
+    bounds_hold: bool = True
+
+    @property
+    def data_free(self) -> bool:
+        """Whether the law of the noise is the same for every dataset (equalities only)."""
+        return not self.requirements.has_inequalities
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases, each independent and within `error_bound` of the law.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given. Many are drawn on several threads, as many
+            as numba uses (NUMBA_NUM_THREADS, by default the processors that are allowed). The
+            same seed and size give the same bits on any number of threads.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` violates a bound or a linear condition.
+        """
+        counts = self._checked(x)
+        rows = checked_size(size)
+        source = resolve(rng)
+        tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
+        out = draw(tables, rows, self.mechanism.n, source)
+        if (compact(self.forest.orientation) < 0).any():
+            out *= self.forest.orientation[: self.mechanism.n]
+        out += counts
+        checked_draws(self.requirements, out, counts)
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`.
+
+        Queries that are not measured count with weight 1 for every value. Invariants that pin a
+        value are taken at the values of `x`.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        """
+        return self._log_mass(self._checked(x))
+
+    @cached_property
+    def log_mass(self) -> float:
+        """Log probability of the invariant, which is one for all data under equalities alone."""
+        if not self.data_free:
+            raise AssertionError("inequalities make it depend on the data")
+        return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
+
+    def check_proper(self) -> None:
+        """Check that the law exists, which it does for all data or for none.
+
+        Raises
+        ------
+        UnsupportedError
+            If it does not.
+        """
+        at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
+        check_proper(self.forest, self._shared_weights(at_zero, self.forest.orientation))
+
+    def log_ceiling(self, x: npt.ArrayLike) -> float:
+        """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+
+        Raises
+        ------
+        InfeasibleError
+            If no values that keep the pins of `x` satisfy the invariant.
+        """
+        weights = self._shared_weights(self._checked(x), self.forest.orientation)
+        check_feasible_sums(self.forest, weights)
+        bound = log_ceiling(self.forest, weights, tilts(self.forest, weights))
+        return bound + self.log_mode
+
+    @property
+    def log_mode(self) -> float:
+        """Log probability of no noise at all."""
+        zeros = np.zeros(self.mechanism.n)
+        return float(self.mechanism.noise.log_pmf(zeros, self.mechanism.scales).sum())
+
+    def _log_mass(self, counts: IntArray) -> float:
+        return exact.log_sum(self._tables(counts)) + self.log_mode
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, normalised; -inf outside the invariant.
+
+        Parameters
+        ----------
+        z : array_like of int, shape (n,) or (size, n)
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        float or ndarray of float64, shape (size,)
+        """
+        counts = self._checked(x)
+        values = checked_rows(self.mechanism, z)
+        out = self.log_weights(np.atleast_2d(values), counts) - self.log_normalizer(counts)
+        return float(out[0]) if values.ndim == 1 else out
+
+    def log_weights(self, rows: npt.NDArray[np.generic], counts: IntArray) -> FloatArray:
+        """Log probability of rows without the condition; -inf outside the invariant."""
+        inside = self._satisfied(rows, counts)
+        log_pmf = self.mechanism.log_prob(np.where(inside[:, None], rows, counts), counts)
+        return np.where(inside, log_pmf, -np.inf)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value.
+
+        Parameters
+        ----------
+        node : int or str
+            Index, or name where the queries are a tree.
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        values : ndarray of int64, shape (k,)
+            Consecutive integers that carry all but 1e-12 of the mass.
+        probabilities : ndarray of float64, shape (k,)
+        """
+        counts = self._checked(x)
+        v = self._node(node)
+        noise, probabilities = self._noise_law(v, counts)
+        return counts[v] + noise, probabilities
+
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """Joint law of one to three released values.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str
+            Different nodes.
+        x : array_like of int, shape (n,)
+
+        Returns
+        -------
+        values : tuple of ndarray of int64
+            Consecutive integers for each node.
+        probabilities : ndarray of float64, one axis a node
+
+        Raises
+        ------
+        UnsupportedError
+            If it takes too many values of all nodes but the last, or too many multiplications.
+        """
+        counts = self._checked(x)
+        found = find_nodes(self.mechanism, self.requirements, nodes)
+        return joint_law(self.sums, self._weights(counts), counts, found, self._tally)
+
+    @cached_property
+    def sums(self) -> SumSystem:
+        """The sums as rows."""
+        return sums_of(self.requirements)
+
+    @property
+    def _tally(self) -> int | None:
+        """A row that is carried along the others; none where they are a forest."""
+        return None
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        lo, hi : int
+            The true count lies in ``[released - hi, released - lo]`` with that probability.
+
+        Raises
+        ------
+        UnsupportedError
+            If inequalities make the law depend on the confidential counts.
+        """
+        if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
+            raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+        if not self.data_free:
+            raise UnsupportedError(
+                "an interval that is the same for every dataset exists under equalities only; "
+                "take congenial.inverted_intervals() of the release, use marginal() at a value of "
+                "x, or drop the bounds."
+            )
+        nothing = np.zeros(self.mechanism.n, dtype=np.int64)
+        values, probabilities = self._noise_law(self._node(node), nothing)
+        by_size = np.bincount(np.abs(values), weights=probabilities)
+        reach = int(np.searchsorted(np.cumsum(by_size), 1.0 - alpha))
+        reach = min(reach, by_size.size - 1)
+        return -reach, reach
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is proved for the combination.
+        EmptyNeighbourhoodError
+            If the pinned values leave no neighbouring datasets.
+        """
+        return conditioned_guarantee(
+            self.mechanism, self.requirements, neighbours, sampler_error=self.error_bound
+        )
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        if self.data_free:
+            return self._draw_tables.error
+        return exact.error_limit(self.forest.n)
+
+    def explain(self) -> str:
+        """Say which sampler draws, why, and at what cost; no table is filled for it."""
+        n, free = self.mechanism.n, int((~self.fixed[: self.mechanism.n]).sum())
+        sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
+        shape = (
+            f"{n} queries joined by {sums} without a cycle, {n - free} of them published exactly"
+        )
+        inequalities = self.requirements.inequalities[1].size
+        if inequalities:
+            shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
+        why = (
+            "Equalities only: the noise has one law for every dataset."
+            if self.data_free
+            else "Bounds apply: the law depends on the confidential counts, which is charged for."
+        )
+        cost = told_cost(self.mechanism, self.requirements, self.forest, self.fixed)
+        return (
+            f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
+            f"is at most {exact.error_limit(self.forest.n):.0e} in total variation."
+            f"{self._untried}"
+        )
+
+    @property
+    def _untried(self) -> str:
+        left = not_tried(self.requirements)
+        return f" {left}" if left else ""
+
+    @cached_property
+    def _free_tables(self) -> exact.Tables:
+        return self._prepare(None)
+
+    def _tables(self, counts: IntArray) -> exact.Tables:
+        return self._free_tables if self.data_free else self._prepare(counts)
+
+    @cached_property
+    def _draw_tables(self) -> exact.Tables:
+        return self._prepare(None, compose=True)
+
+    def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> exact.Tables:
+        weights = self._shared_weights(counts, self.forest.orientation)
+        # draws that depend on the counts are charged the limit, see `error_bound`
+        loose = compose and counts is not None
+        return exact.prepare(self.forest, weights, compose=compose, loose=loose)
+
+    def _weights(self, counts: IntArray) -> Unary:
+        """Weights of the noise at every entry and, after them, of block sums: any value, none."""
+        return self._shared_weights(counts, None).each
+
+    def _shared_weights(
+        self, counts: IntArray | None, orientation: npt.NDArray[np.int8] | None
+    ) -> SharedUnary:
+        """List the weights of the noise; the bounds hold for it where `counts` are given."""
+        noise, need = self.mechanism.noise, self.requirements
+        if counts is not None:
+            need = need.settled(counts)
+        scale, lo, hi, dropped = noise.spread, need.lo, need.hi, self._implied
+        matrix, value = need.inequalities
+        if value.size:
+            if counts is None:
+                raise AssertionError("inequalities make it depend on the data")
+            # slacks follow the entries: not measured, never below 0
+            none = np.full(value.size, np.inf)
+            scale = np.append(self.mechanism.scales, none)
+            lo, hi = np.append(lo, np.zeros(value.size)), np.append(hi, none)
+            slacks = matrix.astype(np.int64) @ counts - value.astype(np.int64)
+            counts = np.append(counts, slacks)
+            if dropped is not None:
+                dropped = np.append(dropped, np.zeros(value.size, dtype=np.bool_))
+        return share_noise(
+            noise.kind,
+            scale,
+            (lo, hi),
+            self.fixed,
+            self.forest.n,
+            counts=counts,
+            dropped=dropped,
+            orientation=orientation,
+        )
+
+    @cached_property
+    def _implied(self) -> npt.NDArray[np.bool_] | None:
+        """Entries whose lower bound follows from their children's, None where there are none.
+
+        Without those bounds fewer classes differ. Consistent counts move the bounds of a node and
+        of its children alike.
+        """
+        need, tree = self.requirements, self.requirements.tree
+        if tree is None or not need.has_inequalities:
+            return None
+        implied = np.zeros(len(tree), dtype=np.bool_)
+        parents, fixed = read_only(tree.parents), read_only(self.fixed[: len(tree)])
+        below = np.zeros(len(tree))
+        lo = compact(need.lo)
+        trees.mark_implied(parents, read_only(tree.is_leaf), fixed, lo, below, implied)
+        implied[need.bounded_by_pins] = False
+        return implied
+
+    def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
+        noise, probabilities = marginal_table(self._tables(counts), v)
+        if self.forest.orientation[v] < 0:
+            noise, probabilities = -noise[::-1], probabilities[::-1]
+        return noise, probabilities
+
+    def _node(self, node: int | str) -> int:
+        return find_node(self.mechanism, self.requirements, node)
+
+    def _checked(self, x: npt.ArrayLike) -> IntArray:
+        return checked_counts(self.mechanism, self.requirements, x, bounds_hold=self.bounds_hold)
+
+    def _satisfied(
+        self, values: npt.NDArray[np.generic], counts: IntArray
+    ) -> npt.NDArray[np.bool_]:
+        real = values.astype(np.float64)
+        # beyond 2^62 nothing is a count, and the cast below would not be defined
+        whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
+        exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
+        v: IntArray = np.asarray(exact_values).astype(np.int64)
+        return np.asarray(whole & self.requirements.satisfied_by(v, counts))

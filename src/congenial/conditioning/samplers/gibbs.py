@@ -1,0 +1,398 @@
+"""Blocked Gibbs sampling of sums with many cycles, for studies: not certified.
+
+A block holds a cut set at its present values and draws all the rest at once, exactly, from the
+forest that is left. Blocks with different cut sets alternate, so that every variable moves. They
+need not reach every solution; moves along a lattice basis and random sums of it, between them, do
+(`lattice`), so that the chain has the conditional law as its limit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Neighbours
+from congenial.conditioning.samplers.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.errors import PrivacyError, UnsupportedError
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network.cost import (
+    RATE,
+    data_free_weights,
+    told_bytes,
+    told_time,
+)
+from congenial.sum_network.cutset.assignments import draw_forest, free_variables
+from congenial.sum_network.cutset.boxes import (
+    Box,
+    place_box,
+    spans_of,
+    summable,
+)
+from congenial.sum_network.cutset.branches import Branches, Program, compile_branches
+from congenial.sum_network.cutset.lattice import Lattice, Walk, lattice_of
+from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
+from congenial.sum_network.forest import of_rows
+from congenial.sum_network.weights import Unary
+from congenial.types import IntArray
+
+WARMUP = 200
+# Entries of all tables, and multiplications a sweep, beyond which there are no blocks.
+_MOST_ENTRIES = 1 << 26
+_MOST_WORK = 1 << 24
+_MOST_BLOCKS = 16
+# Chains start where noise this many times as wide has led them.
+_HOT = (1.0, 2.0, 4.0)
+_HOT_SWEEPS = 8
+_BUDGET = 60.0
+_UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
+_REMEDY = (
+    "mandate fewer sums or use smaller noise scales so that the exact sampler applies, or image "
+    "with congenial.image"
+)
+
+
+def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
+    """Return cut sets that together leave every variable free to move at least once.
+
+    Each set spares the variables that were cut most often so far; the order among equals comes
+    from a fixed scramble, so that blocks differ without any randomness.
+    """
+    free = free_variables(system)
+    times = dict.fromkeys(free, 0)
+    blocks: list[tuple[int, ...]] = []
+    moved: set[int] = set()
+    for b in range(_MOST_BLOCKS):
+        order = sorted(free, key=lambda v: (-times[v], (v + 1) * 2654435761 * (2 * b + 1) % 2**32))
+        cut = tuple(cycle_closers(system.rows, order))
+        if cut not in blocks:
+            blocks.append(cut)
+        moved.update(set(free) - set(cut))
+        for v in cut:
+            times[v] += 1
+        if len(moved) == len(free) and len(blocks) > 1:
+            break
+    return tuple(blocks)
+
+
+@dataclass(frozen=True, eq=False)
+class GibbsConditioned(Conditioned):
+    """A mechanism conditioned on sums with many cycles, sampled by chains for studies.
+
+    Made by `congenial.condition` where no exact sampler is affordable, or with sampler="gibbs".
+    No guarantee is given, and nothing is drawn without a seed.
+
+    Attributes
+    ----------
+    forest : SumForest
+        Without sums; the blocks have their own.
+    system : SumSystem
+    blocks : tuple of tuple of int
+        The cut sets.
+    lattice : Lattice or None
+        A basis of the solutions; None where the sums are too large to find it, or not needed.
+    """
+
+    system: SumSystem | None = None
+    blocks: tuple[tuple[int, ...], ...] = ()
+    lattice: Lattice | None = None
+
+    @property
+    def sums(self) -> SumSystem:
+        """The sums as rows."""
+        if self.system is None:
+            raise AssertionError("made without a system")
+        return self.system
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went.
+
+        All chains start at the data, which alone are known to be feasible, and are led away by a
+        few sweeps of wider noise, chain by chain wider.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        draws : int
+            Draws of each chain, one a sweep, dependent.
+        chains : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Returns
+        -------
+        draw : Draw
+        info : Info
+
+        Raises
+        ------
+        PrivacyError
+            Without a seeded source, that is, for anything but a study.
+        UnsupportedError
+            If the blocks' tables are too large.
+        """
+        source = resolve(rng)
+        if source.private:
+            raise PrivacyError(
+                "blocked Gibbs draws are not certified and so cannot be released: give "
+                f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
+            )
+        counts = self._checked(x)
+        check_lengths({"draws": draws, "chains": chains})
+        values = self._chains(counts, int(draws), int(chains), source)
+        checked_draws(self.requirements, values, counts)
+        info = Info(
+            WARMUP,
+            1,
+            **measured(values),
+            unbounded=_UNBOUNDED,
+            blocks=len(self.blocks),
+            irreducible=self.irreducible,
+        )
+        return Draw(values), info
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw from the chains in turn: dependent draws, for studies; see `run`."""
+        rows = checked_size(size)
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
+        out = in_turn(draw.values, rows).astype(np.int64, copy=False)
+        return out[0] if size is None else out
+
+    def guarantee(self, neighbours: Neighbours) -> NoReturn:
+        """Refuse: a chain is not certified.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        raise PrivacyError(
+            f"the blocked Gibbs sampler is not certified, so no guarantee ({neighbours!r} or "
+            f"other) can be given; {_REMEDY}."
+        )
+
+    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: not known for sums with many cycles.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("log_normalizer", x)
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: its normaliser is not known.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("log_prob", z, x)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
+        self._refuse("marginal", node, x)
+
+    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
+        self._refuse("joint", nodes, x)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
+        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
+        self._refuse("interval", node, alpha)
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved: 1, the largest total variation there is."""
+        return 1.0
+
+    @property
+    def irreducible(self) -> bool | None:
+        """Whether the moves lead from every solution to every other; None where that is unknown."""
+        return True if self.lattice is not None or () in self.blocks else None
+
+    def explain(self) -> str:
+        """Say which sampler draws, why, and that it is not certified."""
+        free = len(free_variables(self.sums))
+        return (
+            f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
+            f"over {free} entries make an exact draw too costly, or where asked for. "
+            f"{self._told_blocks} {self._told_moves} {WARMUP} sweeps are left out. "
+            "Not certified: convergence is diagnosed (R-hat and effective sample size, see "
+            f"run()), not proved, so no release can be made and no guarantee given; {_REMEDY}."
+        )
+
+    @property
+    def _told_blocks(self) -> str:
+        if not self.blocks:
+            return "Blocks of entries drawn together would take too much, so there are none."
+        held = max(len(cut) for cut in self.blocks)
+        entries, work = self.cost
+        return (
+            f"A sweep has {len(self.blocks)} blocks; a block holds up to {held} entries and "
+            f"draws the others exactly. By the noise alone, their tables take "
+            f"{told_bytes(8.0 * entries)} and drawing them all at most {work:.1e} multiplications "
+            f"a sweep of one chain ({told_time(work / RATE)})."
+        )
+
+    @property
+    def _told_moves(self) -> str:
+        if self.lattice is not None:
+            return (
+                f"A sweep moves along some {self.lattice.moves} random sums of vectors from a "
+                f"lattice basis of the solutions, of dimension {self.lattice.dimension}; every "
+                "solution is reached from every other, within bounds as well."
+            )
+        if self.irreducible:
+            return "One block draws all of them."
+        return "Whether the blocks reach all solutions is not known: the sums are too large to say."
+
+    @cached_property
+    def cost(self) -> tuple[int, int]:
+        """Table entries, and multiplications a sweep, without the bounds that depend on data."""
+        system = self.sums
+        weights = data_free_weights(
+            self.mechanism, self.requirements, system.fixed, system.size
+        ).each
+        box = self._box(weights)
+        free = free_variables(system)
+        made = [compile_branches(system.rows, box, free, cut, fill=False) for cut in self.blocks]
+        return sum(int(b.width.sum()) for b in made), sum(b.work for b in made)
+
+    def _box(self, weights: Unary) -> Box:
+        system = self.sums
+        fixed = system.every_fixed
+        hottest = replace(weights, scale=weights.scale * _HOT[-1])
+        return place_box(system.rows, hottest, fixed, _BUDGET)
+
+    def _refuse(self, question: str, *_: object) -> NoReturn:
+        raise UnsupportedError(
+            f"{question}() is not known for sums with so many cycles; estimate it from run(), or "
+            f"{_REMEDY}."
+        )
+
+    def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
+        system = self.sums
+        unary = self._weights(counts)
+        box = self._box(unary) if self.blocks else None
+        state = np.zeros((chains, system.size), dtype=np.int64)
+        for i, heat in enumerate(_HOT[1:], start=1):
+            group = np.arange(chains) % len(_HOT) >= i
+            hot = self._sweeps(box, replace(unary, scale=unary.scale * heat), int(group.sum()))
+            for _ in range(_HOT_SWEEPS):
+                state[group] = hot.sweep(state[group], source)
+        sweeps = self._sweeps(box, unary, chains)
+        out = np.empty((chains, draws, system.n), dtype=np.int64)
+        for t in range(-WARMUP, draws):
+            state = sweeps.sweep(state, source)
+            if t >= 0:
+                out[:, t] = counts + state[:, : system.n]
+        return out
+
+    def _sweeps(self, box: Box | None, weights: Unary, chains: int) -> _Sweeps:
+        blocks = [] if box is None else self._compiled(box, weights)
+        basis = self.lattice
+        walk = None if basis is None else Walk.of(basis, chains, self.sums.size)
+        return _Sweeps(blocks, walk, weights)
+
+    def _compiled(self, box: Box, weights: Unary) -> list[tuple[Branches, Program]]:
+        out = []
+        entries = 0
+        for cut in self.blocks:
+            free = free_variables(self.sums)
+            made = compile_branches(self.sums.rows, box, free, cut, weights=weights)
+            entries += made.table.size
+            if entries > _MOST_ENTRIES:
+                raise UnsupportedError(
+                    f"the blocked Gibbs sampler would need {entries * 8 / 2**30:.1f} GiB of tables "
+                    "or more; use smaller noise scales or fewer queries."
+                )
+            out.append((made, made.program))
+        return out
+
+
+@dataclass(frozen=True, eq=False)
+class _Sweeps:
+    """What one sweep of some chains takes: compiled blocks, and moves along a lattice."""
+
+    blocks: list[tuple[Branches, Program]]
+    walk: Walk | None
+    unary: Unary
+
+    def sweep(self, state: IntArray, source: Randomness) -> IntArray:
+        """Draw every block once and move once along every vector, for all rows of `state`."""
+        for branches, program in self.blocks:
+            held = np.ascontiguousarray(state[:, list(branches.cut)])
+            words = source.bits(state.shape[0] * branches.choices)
+            words = words.reshape(state.shape[0], branches.choices)
+            fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
+            # where windows leave nothing to draw, the chain stays
+            state = np.where(whole[:, None], fresh, state)
+        if self.walk is not None:
+            self.walk.sweep(self.unary, state, source)
+        return state
+
+
+def gibbs_conditioned(
+    mechanism: Additive, need: Requirements, system: SumSystem
+) -> GibbsConditioned:
+    """Condition on a system for studies, by chains.
+
+    Raises
+    ------
+    UnsupportedError
+        If the law is improper.
+    """
+    weights = data_free_weights(mechanism, need, system.fixed, system.size).each
+    spans_of(system.rows, weights, system.every_fixed)
+    blocks = choose_blocks(system)
+    basis = None if () in blocks else lattice_of(system, weights, _counted(need, system))
+    forest = of_rows([], system.size)
+    made = GibbsConditioned(
+        mechanism, need, forest, system.fixed, system=system, blocks=blocks, lattice=basis
+    )
+    return made if basis is None or _affordable(made, weights) else replace(made, blocks=())
+
+
+def _counted(need: Requirements, system: SumSystem) -> npt.NDArray[np.bool_]:
+    """Variables with bounds, shape (size,): of a tree or workload the finest that have any."""
+    bounded = np.isfinite(need.lo) | np.isfinite(need.hi)
+    finest = np.zeros(need.n, dtype=np.bool_)
+    if need.workload is not None:
+        finest[need.workload.cells] = True
+    elif need.tree is not None:
+        finest[need.tree.leaves] = True
+    kept = bounded & finest if (bounded & finest).any() else bounded
+    rest = np.zeros(system.size - need.n, dtype=np.bool_)
+    rest[: system.slacks] = True
+    return np.append(kept, rest)
+
+
+def _affordable(made: GibbsConditioned, weights: Unary) -> bool:
+    """Whether the blocks are worth their tables, by the noise alone."""
+    hottest = replace(weights, scale=weights.scale * _HOT[-1])
+    if not summable(hottest, made.sums.every_fixed):
+        return False
+    entries, work = made.cost
+    return entries <= _MOST_ENTRIES and work <= _MOST_WORK

@@ -1,0 +1,280 @@
+"""Metropolised independence sampling: chains of proposals that do not depend on the state.
+
+References
+----------
+Gong and Meng (2020), Algorithm 1; Liu (1996); Mengersen and Tweedie (1996), Theorem 2.1.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.samplers.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
+from congenial.conditioning.samplers.proposal import checked_start, feasible_start
+from congenial.conditioning.samplers.proposing import Proposing, pick
+from congenial.errors import NumericalError, PrivacyError, UnsupportedError
+from congenial.kernels.chains import independence
+from congenial.noise.additive import checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, Values
+
+WARMUP = 200
+
+
+@dataclass(frozen=True, eq=False)
+class Independence(Proposing):
+    """A conditional mechanism drawn by chains; made by ``condition(..., "independence")``."""
+
+    name = "independence"
+    needs_widened = False
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+        *,
+        start: npt.ArrayLike | None = None,
+        warmup: int = WARMUP,
+        thin: int = 1,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Values of all queries; they satisfy the invariant themselves.
+        draws : int
+            Draws of each chain, dependent.
+        chains : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+        start : array_like, shape (n,), optional
+            Where all chains start; a point found from the invariant alone where not given.
+        warmup : int
+            Steps of each chain that are left out; with 0 the whole trace is kept.
+        thin : int
+            Steps for each draw kept.
+
+        Returns
+        -------
+        draw : Draw
+            The chains' states: with thin=1 their traces.
+        info : Info
+            `tv_bound` is ``(1 - 1/R) ** t`` after all t steps, R = sup p*/q; None where R is not
+            known or infinite.
+
+        Raises
+        ------
+        PrivacyError
+            Without a seeded source, that is, for anything but a study.
+        ArgumentError
+            If a number is too small, or the start does not satisfy the invariant.
+        InvariantError
+            If `x` does not satisfy the invariant.
+        """
+        source = resolve(rng)
+        if source.private:
+            raise PrivacyError(
+                "a chain's run is not a release: give rng=congenial.seeded(n) for a study, or "
+                "release with sample(), where that is certified."
+            )
+        check_lengths({"draws": draws, "chains": chains, "thin": thin})
+        check_lengths({"warmup": warmup}, least=0)
+        counts = self._checked(x)
+        states, current = _starts(self, counts, chains, start)
+        values = np.empty((chains, draws, self.mechanism.n))
+        accepted, t = np.zeros(chains), -warmup
+        for group, lengths in self.blocks(chains, warmup + thin * draws):
+            here, weights, t = states[group], current[group], -warmup
+            for length in lengths:
+                batch = self.batch(counts, here.shape[0], length, source)
+                at = np.empty(batch.log_weights.shape, dtype=np.int64)
+                independence.scan(batch.log_weights, batch.log_uniforms, weights, at)
+                steps = np.arange(t, t + length)
+                accepted[group] += ((at == np.arange(length)) & (steps >= 0)).sum(axis=1)
+                kept = np.flatnonzero((steps >= 0) & ((steps + 1) % thin == 0))
+                values[group, steps[kept] // thin] = pick(here, batch, at[:, kept])
+                here = pick(here, batch, at[:, -1])
+                t += length
+        bound, unbounded = self._bound(counts, warmup + thin * draws)
+        info = Info(
+            warmup,
+            thin,
+            **measured(values),
+            acceptance=accepted / (thin * draws),
+            tv_bound=bound,
+            unbounded=unbounded,
+        )
+        return Draw(self.released(counts, values)), info
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases.
+
+        Where a release may be made, each draw is the state of a chain of its own after `steps`
+        steps, from a start that does not depend on the data. Elsewhere draws come from the chains
+        of `run` in turn, dependent, for studies.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for integer noise, float64 otherwise.
+
+        Raises
+        ------
+        PrivacyError
+            Without a seed: under inequalities, for continuous noise, or where no bound on the
+            error is known.
+        UnsupportedError
+            If one release takes too many proposals.
+        """
+        rows = checked_size(size)
+        source = resolve(rng)
+        if source.private:
+            self._refuse_release()
+        if self._not_released:
+            draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, source)
+            picked = in_turn(draw.values, rows)
+            return picked[0] if size is None else picked
+        counts = self._checked(x)
+        noise = last_states(self, counts, rows, source)
+        out = self.released(counts, noise)
+        return out[0] if size is None else out
+
+    def acceptance(
+        self, x: npt.ArrayLike, size: int = 10_000, rng: Randomness | None = None
+    ) -> float:
+        """Share of candidates that chains accept in the long run, estimated without a chain.
+
+        Every one of `size` exact draws is confronted with every one of `size` candidates, so that
+        no chain has to have converged.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Raises
+        ------
+        PrivacyError
+            Without a seeded source.
+        UnsupportedError
+            If no exact sampler covers the case.
+        """
+        source = resolve(rng)
+        if source.private:
+            raise PrivacyError(
+                "the acceptance is estimated from confidential values: give "
+                "rng=congenial.seeded(n) for a study."
+            )
+        if self.exact is None:
+            raise UnsupportedError(
+                "the acceptance in the long run needs exact draws, and no exact sampler covers the "
+                "case; take the acceptance in run()'s info."
+            )
+        check_lengths({"size": size})
+        counts, placed = self._checked(x), self.placed
+        noise = (self.exact.sample(counts, size, source) - counts).astype(np.float64)
+        states = self.log_weights(noise[:, placed.index], noise[:, placed.rest])
+        # a candidate below a state is accepted with the ratio of their weights
+        below = np.sort(np.concatenate(list(self._candidates(counts, size, source))))
+        rank = np.searchsorted(below, states)
+        summed = np.concatenate(([-np.inf], np.logaddexp.accumulate(below)))
+        return float(np.mean(np.exp(summed[rank] - states) + (size - rank)) / size)
+
+    def _candidates(self, counts: Values, size: int, source: Randomness) -> Iterator[FloatArray]:
+        for _, lengths in self.blocks(1, size):
+            for length in lengths:
+                yield self.batch(counts, 1, length, source).log_weights[0]
+
+    def explain(self) -> str:
+        """Say how draws are made, which bound holds, and whether they may be released."""
+        if not self.widened:
+            bound = "No bound on the distance from the law is known without bounds on all entries."
+        elif self.exact is None:
+            bound = "R = sup p*/q is finite and not known, so no bound on the distance is told."
+        else:
+            bound = (
+                "After t steps from any start the total variation from the law is at most "
+                "(1 - 1/R)^t, R = sup p*/q, which the exact engine knows."
+            )
+        return (
+            f"independence sampler: {self._told()} A chain moves to a candidate with the ratio of "
+            f"the weights p/q as its chance, and stays otherwise. {bound} {self._told_release()}"
+        )
+
+    def _bound(self, counts: Values, steps: int) -> tuple[float | None, str]:
+        try:
+            log_ratio = self.log_ratio(counts)
+        except (UnsupportedError, NumericalError):
+            return None, "no exact sampler covers the case, so sup p*/q is not known"
+        if math.isinf(log_ratio):
+            return None, "the proposal is narrower than the noise, so sup p*/q is infinite"
+        return bound_after(log_ratio, steps), ""
+
+
+def last_states(sampler: Proposing, counts: Values, rows: int, source: Randomness) -> FloatArray:
+    """Return the noise of independent chains after `steps` steps, shape (rows, n)."""
+    noise, weights = _starts(sampler, counts, rows, None)
+    for group, lengths in sampler.blocks(rows, sampler.steps):
+        here, current = noise[group], weights[group]
+        for length in lengths:
+            batch = sampler.batch(counts, here.shape[0], length, source)
+            at = np.empty(batch.log_weights.shape, dtype=np.int64)
+            independence.scan(batch.log_weights, batch.log_uniforms, current, at)
+            here = pick(here, batch, at[:, -1])
+        noise[group] = here
+    return noise
+
+
+def _starts(
+    sampler: Proposing, counts: Values, rows: int, start: npt.ArrayLike | None
+) -> tuple[FloatArray, FloatArray]:
+    """Noise at the start, (rows, n), and its log weights, (rows,)."""
+    whole, placed = sampler.mechanism.noise.discrete, sampler.placed
+    if start is None:
+        z = feasible_start(sampler.requirements, placed, counts, whole=whole)
+    else:
+        z = checked_start(sampler.requirements, counts, start, whole=whole)
+    noise = z - counts
+    log_weight = sampler.log_weights(noise[None, placed.index], noise[None, placed.rest])
+    return np.tile(noise, (rows, 1)), np.full(rows, log_weight[0])
+
+
+def bound_after(log_ratio: float, steps: int) -> float:
+    """Bound on the total variation after so many steps, ``(1 - 1/R) ** steps``.
+
+    Parameters
+    ----------
+    log_ratio : float
+        Log of R = sup p*/q, at least 0.
+    steps : int
+    """
+    chance = math.exp(-log_ratio)
+    return 0.0 if chance >= 1.0 else math.exp(steps * math.log1p(-chance))

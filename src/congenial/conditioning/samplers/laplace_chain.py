@@ -1,0 +1,259 @@
+"""Continuous Laplace noise given linear equalities, by a chain: for studies only."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Neighbours
+from congenial.conditioning.samplers.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
+from congenial.conditioning.samplers.normal import checked_values
+from congenial.conditioning.samplers.subspace import Subspace, project
+from congenial.errors import PrivacyError, UnsupportedError
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, Words
+
+# Noise this small, in scales, counts as that small where its variance is drawn.
+_SMALLEST = 1e-12
+# Variances below this, in squared scales, count as that: the solves stay well conditioned.
+_LEAST_VARIANCE = 1e-12
+# Sweeps whose random words are fetched at once.
+_BLOCK = 256
+_UNBOUNDED = "no bound on the convergence of the scale-mixture chain is known"
+_REMEDY = "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose law is exact"
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedLaplace:
+    """Laplace noise conditioned on linear equalities; made by `congenial.condition`.
+
+    A Laplace variable is normal with an exponential variance. Given the variances the noise is
+    normal on the solutions of the equalities, and given the noise the precisions are independent
+    inverse Gaussian variables; the chain draws one and the other in turn (Park and Casella 2008).
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+        Without inequalities.
+    space : Subspace
+    warmup, thin : int
+        Sweeps left out of each chain, and sweeps for each draw kept.
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+    space: Subspace
+    warmup: int = 200
+    thin: int = 2
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went.
+
+        They start far apart, at points that do not depend on the data.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Values of all queries; they satisfy the invariant themselves.
+        draws : int
+            Draws of each chain, dependent.
+        chains : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Returns
+        -------
+        draw : Draw
+            Sums hold up to rounding.
+        info : Info
+
+        Raises
+        ------
+        PrivacyError
+            Without a seeded source, that is, for anything but a study.
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` does not satisfy a linear condition.
+        """
+        source = resolve(rng)
+        if source.private:
+            raise PrivacyError(
+                "a chain that is not shown to have converged is not a release: give "
+                f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
+            )
+        values = checked_values(self.mechanism, self.requirements, x)
+        check_lengths({"draws": draws, "chains": chains})
+        spread = np.geomspace(0.1, 10.0, chains)
+        noise = np.stack([self._run(draws, float(s), source) for s in spread])
+        info = Info(self.warmup, self.thin, **measured(noise), unbounded=_UNBOUNDED)
+        return Draw(checked_draws(self.requirements, values + noise, values)), info
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> FloatArray:
+        """Draw from the chains in turn: dependent draws, for studies; see `run`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,) or (size, n)
+        """
+        rows = checked_size(size)
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
+        out = in_turn(draw.values, rows).astype(np.float64, copy=False)
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("log_normalizer", x)
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: its normaliser has no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("log_prob", z, x)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("marginal", node, x)
+
+    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
+        """Refuse: no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("joint", nodes, x)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
+        """Refuse: no closed form.
+
+        Raises
+        ------
+        UnsupportedError
+        """
+        self._refuse("interval", node, alpha)
+
+    def guarantee(self, neighbours: Neighbours) -> NoReturn:
+        """Refuse: a chain is not certified.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        raise PrivacyError(
+            f"the chain for continuous Laplace noise is not certified, so no guarantee "
+            f"({neighbours!r} or other) can be given; {_REMEDY}."
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved: 1, the largest total variation there is."""
+        return 1.0
+
+    def explain(self) -> str:
+        """Say how draws are made, and why so."""
+        return (
+            "scale-mixture Gibbs sampler, for studies: chains draw variances and normal noise in "
+            f"turn, the latter by {self.space.described}; {self.warmup} sweeps are left out and "
+            f"every draw takes {self.thin}. Not certified: convergence is diagnosed (R-hat and "
+            "effective sample size, see run()), not proved, so no release can be made and no "
+            f"guarantee given; {_REMEDY}."
+        )
+
+    def _refuse(self, question: str, *_: object) -> NoReturn:
+        raise UnsupportedError(
+            f"{question}() of continuous Laplace noise under equalities has no closed form; "
+            f"{_REMEDY}."
+        )
+
+    def _run(self, length: int, spread: float, rng: Randomness) -> FloatArray:
+        """One chain's noise, shape (length, n), from variances of `spread` times their mean."""
+        scales = self.mechanism.scales
+        noisy = np.isfinite(scales)
+        lam = np.where(noisy, scales, 1.0)
+        precision = np.where(noisy, 0.5 / (spread * lam**2), 0.0)
+        n = scales.size
+        out = np.empty((length, n))
+        sweeps = self.warmup + self.thin * length
+        for t in range(sweeps):
+            if t % _BLOCK == 0:
+                count = min(_BLOCK, sweeps - t)
+                block = rng.bits(count * 3 * n).reshape(count, 3, n)
+            first, second, uniform = _uniform(block[t % _BLOCK])
+            radius = np.sqrt(-2.0 * np.log(first))
+            normal, other = radius * np.cos(second * 2 * np.pi), radius * np.sin(second * 2 * np.pi)
+            noise = np.where(noisy, normal / np.sqrt(np.where(noisy, precision, 1.0)), 0.0)
+            u = project(self.space.fit(precision), noise[None])[0]
+            precision = np.where(noisy, precisions(u, lam, other, uniform), 0.0)
+            kept = t - self.warmup + 1
+            if kept > 0 and kept % self.thin == 0:
+                out[kept // self.thin - 1] = u
+        return out
+
+
+def precisions(
+    u: FloatArray, scale: FloatArray, normal: FloatArray, uniform: FloatArray
+) -> FloatArray:
+    """Draw one over the variance of each entry given its noise `u`.
+
+    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2``, drawn from
+    one normal and one uniform variable by choosing between the two roots of a quadratic.
+
+    References
+    ----------
+    Michael, Schucany and Haas (1976); Park and Casella (2008), Section 2.
+    """
+    size = np.maximum(np.abs(u), _SMALLEST * scale)
+    mean = 1.0 / (scale * size)
+    r = 0.5 * normal**2 * scale / size
+    root = 1.0 + r + np.sqrt(r * (r + 2.0))  # the larger root in units of the mean; no cancelling
+    drawn = np.where(uniform * (1.0 + root) <= root, mean / root, mean * root)
+    return np.asarray(np.minimum(drawn, 1.0 / (_LEAST_VARIANCE * scale**2)))
+
+
+def _uniform(words: Words) -> FloatArray:
+    """Uniform variables in (0, 1]."""
+    return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53)

@@ -1,0 +1,249 @@
+"""Continuous Gaussian noise given linear equalities: a normal law in closed form."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from statistics import NormalDist
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.samplers.questions import checked_rows, find_node, find_nodes
+from congenial.conditioning.samplers.subspace import Fitted, Subspace, project
+from congenial.errors import ArgumentError, InvariantError
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray
+
+
+class Normal(NamedTuple):
+    """A normal law."""
+
+    mean: float
+    sd: float
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedGaussian:
+    """Gaussian noise conditioned on linear equalities; made by `congenial.condition`.
+
+    The noise given the equalities is noise moved to the closest solution, each entry weighing one
+    over its variance. With one sigma for all entries this is the L2 image (Two Views, Section 3).
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+        Without inequalities.
+    space : Subspace
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+    space: Subspace
+
+    @cached_property
+    def fitted(self) -> Fitted:
+        """The solutions of the equalities, weighted by one over the variances."""
+        with np.errstate(over="ignore", under="ignore"):
+            return self.space.fit(1.0 / self.mechanism.scales**2)
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> FloatArray:
+        """Draw releases, for studies: floating-point noise is not private.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,) or (size, n)
+            Sums hold up to rounding; entries published exactly are exact.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` does not satisfy a linear condition.
+        """
+        values = checked_values(self.mechanism, self.requirements, x)
+        rows = checked_size(size)
+        noise = draw_noise(self.mechanism, rows, resolve(rng))
+        out = checked_draws(self.requirements, values + project(self.fitted, noise), values)
+        return out[0] if size is None else out
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log integral of the noise's density over the invariant, in Euclidean volume.
+
+        Queries that are not measured count with weight 1 for every value.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        """
+        checked_values(self.mechanism, self.requirements, x)
+        return self._log_at_mode + self.fitted.log_volume
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log density of releases; -inf outside the invariant.
+
+        The density refers to Euclidean volume on the solutions (Hausdorff measure of their
+        dimension); it is normalised. Values within 1e-9 of the invariant, relative to the largest,
+        count as inside, since sums of floating-point numbers are rounded.
+
+        Parameters
+        ----------
+        z : array_like, shape (n,) or (size, n)
+        x : array_like, shape (n,)
+
+        Returns
+        -------
+        float or ndarray of float64, shape (size,)
+        """
+        values = checked_values(self.mechanism, self.requirements, x)
+        given = checked_rows(self.mechanism, z).astype(np.float64)
+        rows = np.atleast_2d(given)
+        inside = self.requirements.satisfied_by(rows, values)
+        log_density = self.mechanism.log_prob(rows, values) - self.log_normalizer(values)
+        out = np.where(inside, log_density, -np.inf)
+        return float(out[0]) if given.ndim == 1 else out
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> Normal:
+        """Law of one released value, as (mean, sd): a normal law.
+
+        Parameters
+        ----------
+        node : int or str
+            Index, or name where the queries are a tree.
+        x : array_like, shape (n,)
+        """
+        values = checked_values(self.mechanism, self.requirements, x)
+        v = self._node(node)
+        return Normal(float(values[v]), float(np.sqrt(self.fitted.variance(v))))
+
+    def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
+        """Joint law of several released values, as (mean, covariance): a normal law.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str, length k
+        x : array_like, shape (n,)
+
+        Returns
+        -------
+        mean : ndarray of float64, shape (k,)
+        covariance : ndarray of float64, shape (k, k)
+        """
+        values = checked_values(self.mechanism, self.requirements, x)
+        found = find_nodes(self.mechanism, self.requirements, nodes)
+        one = np.zeros((len(found), self.mechanism.n))
+        one[np.arange(len(found)), found] = 1.0
+        covariance = self.fitted.respond(one)[:, found]
+        return values[found], 0.5 * (covariance + covariance.T)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
+        """Interval of the noise at a node: released minus true lies in it with 1 - alpha.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            Between 0 and 1.
+
+        Returns
+        -------
+        lo, hi : float
+            The true value lies in ``[released - hi, released - lo]`` with that probability.
+        """
+        if not isinstance(alpha, int | float | np.number) or not 0.0 < alpha < 1.0:
+            raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+        sd = float(np.sqrt(self.fitted.variance(self._node(node))))
+        reach = -NormalDist().inv_cdf(0.5 * float(alpha)) * sd
+        return -reach, reach
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of real-number noise, by zCDP; its draws are for studies.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        EmptyNeighbourhoodError
+            If the pinned values leave no neighbouring datasets.
+
+        References
+        ----------
+        Two Views, Lemma 3.3: conditioning noise on data-independent equalities costs nothing.
+        """
+        return conditioned_guarantee(
+            self.mechanism, self.requirements, neighbours, sampler_error=0.0
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved of floating-point noise: 1, the largest total variation there is."""
+        return 1.0
+
+    def explain(self) -> str:
+        """Say how a release is drawn, and why so."""
+        n, pinned = self.mechanism.n, int(self.requirements.pinned.sum())
+        return (
+            f"closed form: Gaussian noise on {n - pinned} of {n} queries ({pinned} published "
+            "exactly) given equalities is normal; noise is moved to the closest solution, each "
+            f"entry weighing one over its variance, by {self.space.described}. Floating-point "
+            "noise is for studies; for a release use DiscreteGaussian, on a fine grid where the "
+            "values are not whole."
+        )
+
+    @cached_property
+    def _log_at_mode(self) -> float:
+        zero = np.zeros(self.mechanism.n)
+        return float(self.mechanism.noise.log_pmf(zero, self.mechanism.scales).sum())
+
+    def _node(self, node: int | str) -> int:
+        return find_node(self.mechanism, self.requirements, node)
+
+
+def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
+    """Independent noise, shape (rows, n), 0 where not measured."""
+    width = mechanism.n * mechanism.noise.words_per_entry
+    words = rng.bits(rows * width).reshape(rows, width)
+    return np.asarray(mechanism.noise.draw(words, mechanism.scales), dtype=np.float64)
+
+
+def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) -> FloatArray:
+    """Return `x` as float64, shape (n,), after checking that it satisfies the equalities.
+
+    Raises
+    ------
+    ArgumentError
+        If its shape is wrong or it does not add up along the tree.
+    InvariantError
+        If it does not satisfy a linear condition.
+    """
+    values = mechanism.counts(x).astype(np.float64)
+    if not need.adds_up(values):
+        raise ArgumentError(
+            "x does not add up along the tree; roll leaf counts up with tree.roll_up."
+        )
+    if not need.meets_equalities(values):
+        raise InvariantError(
+            "x does not satisfy a linear condition; the condition's value must be that of the data."
+        )
+    return values

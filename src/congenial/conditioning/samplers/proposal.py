@@ -1,0 +1,508 @@
+"""Proposals on an index set: some entries are proposed, the others follow from the equalities.
+
+With A u = 0 for the noise u, entries I are proposed from a law q and the others solve
+``A[:, rest] @ u[rest] = -A[:, I] @ u[I]`` (Gong and Meng 2020, Algorithm 1).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from fractions import Fraction
+from math import gcd, lcm
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
+from congenial.invariants.resolved import named
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive
+from congenial.noise.law import checked_scale
+from congenial.sum_network.forest import structure_rows
+from congenial.types import FloatArray, IntArray, Values
+
+Row = dict[int, Fraction]
+
+# Entries, and entries of the matrix that solves for the rest, beyond which proposals are refused.
+_LONGEST = 20_000
+_MOST_SOLVED = 1 << 24
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """How candidates are proposed.
+
+    Parameters
+    ----------
+    index : sequence of int, optional
+        Entries that are proposed, counted from 0; the others follow from the equalities. All n
+        entries stand for the mechanism itself, whose draws must meet the equalities by chance.
+        Chosen where not given: entries with the widest noise follow, which accepts most.
+    scale : float or array_like of float, shape (n,), optional
+        Scale of the proposed noise, of the mechanism's own family; the mechanism's where not given.
+        For "tree-mh", the standard deviation of a leaf's step, tuned where not given.
+
+    Raises
+    ------
+    ArgumentError
+        If an index is no integer or occurs twice, or a scale is not positive.
+
+    References
+    ----------
+    Gong and Meng (2020), Section 2.3 and Algorithm 1: I and q.
+    """
+
+    index: Sequence[int] | IntArray | None = None
+    scale: npt.ArrayLike | None = None
+    chosen: tuple[int, ...] | None = field(init=False, repr=False)
+    spread: FloatArray | None = field(init=False, repr=False)
+
+    def __post_init__(self) -> None:
+        """Check the index set and the scale."""
+        object.__setattr__(self, "chosen", None if self.index is None else _listed(self.index))
+        spread = None if self.scale is None else checked_scale("the proposal's scale", self.scale)
+        if spread is not None and not np.isfinite(spread).all():
+            raise ArgumentError("the proposal's scale is inf; give a finite number.")
+        object.__setattr__(self, "spread", spread)
+
+    def in_units(self, granularity: float) -> Proposal:
+        """Return the proposal in steps of a grid."""
+        scale = None if self.spread is None else self.spread / granularity
+        return Proposal(self.chosen, scale)
+
+
+def _listed(index: object) -> tuple[int, ...]:
+    given = list(index) if isinstance(index, Iterable) and not isinstance(index, str) else [index]
+    whole = [i for i in given if isinstance(i, int | np.integer) and not isinstance(i, bool)]
+    if len(whole) < len(given):
+        raise ArgumentError(
+            f"the proposal's index is {index!r}; give the entries that are proposed, from 0."
+        )
+    listed = tuple(int(i) for i in whole)
+    if len(set(listed)) < len(listed):
+        raise ArgumentError("the proposal's index names an entry twice; name each once.")
+    return listed
+
+
+@dataclass(frozen=True, eq=False)
+class Placed:
+    """A proposal worked out for a mechanism and its equalities.
+
+    Attributes
+    ----------
+    index : ndarray of int64, shape (k,)
+        Entries that are proposed.
+    rest : ndarray of int64, shape (m,)
+        Entries that follow; those that cannot move among them.
+    solve : ndarray of float64, shape (m, k)
+        ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
+    scales : ndarray of float64, shape (k,)
+        Of the proposed noise.
+    rows : ndarray of float64, shape (r, n)
+        Where all entries are proposed: what must be zero of them; otherwise without rows.
+    """
+
+    index: IntArray
+    rest: IntArray
+    solve: FloatArray
+    scales: FloatArray
+    rows: FloatArray
+
+
+def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) -> Placed:
+    """Work out which entries are proposed, and how the others follow.
+
+    Parameters
+    ----------
+    mechanism : Additive
+    need : Requirements
+    proposal : Proposal or None
+
+    Returns
+    -------
+    Placed
+
+    Raises
+    ------
+    ArgumentError
+        If the index set or the scales do not fit the equalities.
+    UnsupportedError
+        If no index set keeps integers integers, an entry proposed has no noise to propose, or the
+        problem is too large.
+
+    Notes
+    -----
+    Where the proposal is no narrower than the noise and has its scale, a candidate is accepted by
+    rejection with probability ``Z / prod(N[i] for i in I)``, Z the sum of the weights of all
+    solutions and N[i] that of one entry's noise. It is largest where the entries left out have the
+    largest product of N, which grows with the scale: a basis of greatest weight, found by taking
+    columns from the widest noise down (Edmonds 1971). With equal scales all choices are alike.
+    """
+    n, whole = mechanism.n, mechanism.noise.discrete
+    if n > _LONGEST:
+        raise UnsupportedError(
+            f"proposals on an index set cover up to {_LONGEST} entries, and there are {n}; use "
+            "sampler='exact'."
+        )
+    given = Proposal() if proposal is None else proposal
+    spread = mechanism.scales if given.spread is None else scale_each(given.spread, n)
+    rows = equality_rows(need)
+    if whole and any(a.denominator != 1 for row in rows for a in row.values()):
+        raise UnsupportedError(
+            "a linear condition has a coefficient that is no integer, and the noise is on a grid; "
+            "multiply the row out."
+        )
+    free = np.flatnonzero(~need.pinned)
+    if given.chosen is not None:
+        _check_range(given.chosen, n)
+        if len(given.chosen) == n and (need.pinned.any() or rows):
+            return _all_entries(mechanism, need, rows, spread)
+        solved = _follow(given.chosen, free, rows, whole=whole)
+    else:
+        solved = _widest(mechanism, need, free, rows, whole=whole)
+    index = np.array([v for v in free.tolist() if v not in solved], dtype=np.int64)
+    rest = np.setdiff1d(np.arange(n), index)
+    if index.size * rest.size > _MOST_SOLVED:
+        raise UnsupportedError(
+            f"{rest.size} entries follow from {index.size}, which takes too large a matrix; use "
+            "sampler='exact'."
+        )
+    _check_measured(spread, index, mechanism)
+    solve = np.zeros((rest.size, index.size))
+    column = {v: j for j, v in enumerate(index.tolist())}
+    for i, v in enumerate(rest.tolist()):
+        for w, a in solved.get(v, {}).items():
+            if w != v:
+                solve[i, column[w]] = float(-a)
+    return Placed(index, rest, solve, spread[index], np.zeros((0, n)))
+
+
+def equality_rows(need: Requirements) -> list[Row]:
+    """Return every equality as a row of the noise, entries published exactly left out."""
+    listed = structure_rows(need)
+    rows = [dict(zip(i.tolist(), s.tolist(), strict=True)) for i, s in listed]
+    rows += [{int(v): row[v] for v in np.flatnonzero(row)} for row in need.equalities[0]]
+    kept = [{v: Fraction(a) for v, a in row.items() if not need.pinned[v]} for row in rows]
+    return [row for row in kept if row]
+
+
+def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dict[int, Row], bool]:
+    """Solve rows for entries, taken in `order` where they do not follow from those before.
+
+    Parameters
+    ----------
+    rows : list of dict of int to Fraction
+    order : sequence of int
+    unit : bool
+        Whether an entry is taken only where that keeps all solutions whole.
+
+    Returns
+    -------
+    solved : dict of int to dict
+        Entry -> its row, where it has coefficient 1 and no other solved entry occurs.
+    complete : bool
+        Whether all rows were used.
+    """
+    held = [_primitive(row) if unit else dict(row) for row in rows]
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(held):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    left = set(range(len(held)))
+    solved: dict[int, Row] = {}
+    waiting, moved = list(order), True
+    while waiting and moved and left:
+        moved, passed = False, []
+        for v in waiting:
+            able = [k for k in sorted(touching.get(v, ())) if k in left]
+            able = [k for k in able if not unit or abs(held[k][v]) == 1]
+            if not able:
+                passed.append(v)
+                continue
+            own = min(able, key=lambda k: len(held[k]))
+            held[own] = solved[v] = {w: a / held[own][v] for w, a in held[own].items()}
+            left.discard(own)
+            for k in sorted(touching[v] - {own}):
+                _subtract(held[k], solved[v], held[k][v], k, touching)
+                if not held[k]:
+                    left.discard(k)
+                elif unit and k in left:
+                    held[k] = _primitive(held[k])
+            moved = True
+        waiting = passed
+    return solved, not left
+
+
+def _subtract(
+    row: Row, pivot: Row, factor: Fraction, k: int, touching: dict[int, set[int]]
+) -> None:
+    """Take a multiple of a pivot's row from row k, in place, and keep account of its entries."""
+    for w, a in pivot.items():
+        value = row.get(w, Fraction(0)) - factor * a
+        if value:
+            row[w] = value
+            touching[w].add(k)
+        else:
+            row.pop(w, None)
+            touching[w].discard(k)
+
+
+def _primitive(row: Row) -> Row:
+    """Return the row in whole numbers without a common divisor."""
+    below = lcm(*(a.denominator for a in row.values()))
+    common = gcd(*(int(a * below) for a in row.values()))
+    return {v: a * below / common for v, a in row.items()}
+
+
+def _widest(
+    mechanism: Additive, need: Requirements, free: IntArray, rows: list[Row], *, whole: bool
+) -> dict[int, Row]:
+    inner = np.zeros(mechanism.n, dtype=np.bool_)
+    if need.sums is not None:
+        inner[need.sums.totals] = True  # among equals, so that nodes follow from leaves
+    order = free[np.lexsort((free, ~inner[free], -mechanism.scales[free]))]
+    solved, complete = eliminate(rows, order.tolist(), unit=whole)
+    if not complete:
+        raise UnsupportedError(
+            "no index set was found from which the other entries follow as integers; give "
+            "Proposal(index=...), or use continuous noise for a study."
+        )
+    return solved
+
+
+def _follow(
+    chosen: tuple[int, ...], free: IntArray, rows: list[Row], *, whole: bool
+) -> dict[int, Row]:
+    """Solve for the entries that are not chosen."""
+    missing = sorted(set(chosen) - set(free.tolist()))
+    if missing:
+        raise ArgumentError(
+            f"the proposal's index has entry {missing[0]}, which is published exactly and so not "
+            "proposed; leave it out."
+        )
+    others = [v for v in free.tolist() if v not in set(chosen)]
+    solved, complete = eliminate(rows, others, unit=False)
+    if len(solved) < len(others) or not complete:
+        rank = len(eliminate(rows, free.tolist(), unit=False)[0])
+        raise ArgumentError(
+            f"the proposal's index has {len(chosen)} entries from which the others do not follow "
+            f"by the equalities; give {free.size - rank} whose complement has columns of full rank."
+        )
+    if whole and any(a.denominator != 1 for row in solved.values() for a in row.values()):
+        raise ArgumentError(
+            "from the proposal's index the other entries do not follow as integers; choose a "
+            "complement with a determinant of 1 or -1, or leave the index out."
+        )
+    return solved
+
+
+def _all_entries(
+    mechanism: Additive, need: Requirements, rows: list[Row], spread: FloatArray
+) -> Placed:
+    n = mechanism.n
+    if not mechanism.noise.discrete:
+        raise UnsupportedError(
+            "continuous noise meets equalities with probability 0, so not all entries can be "
+            "proposed; leave the proposal's index out."
+        )
+    _check_measured(spread, np.arange(n), mechanism)
+    matrix = np.zeros((len(rows), n))
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            matrix[k, v] = float(a)
+    matrix = np.vstack((matrix, np.eye(n)[need.pinned]))
+    none = np.zeros(0, dtype=np.int64)
+    return Placed(np.arange(n), none, np.zeros((0, n)), spread, matrix)
+
+
+def _check_range(chosen: tuple[int, ...], n: int) -> None:
+    for i in chosen:
+        if not 0 <= i < n:
+            raise ArgumentError(f"the proposal's index has {i}; give entries from 0 to {n - 1}.")
+
+
+def _check_measured(spread: FloatArray, index: IntArray, mechanism: Additive) -> None:
+    flat = index[~np.isfinite(spread[index])]
+    if flat.size:
+        raise UnsupportedError(
+            f"{named(mechanism.domain, int(flat[0]))} is not measured, so there is no noise to "
+            "propose for it; give Proposal(scale=...), or an index that leaves it out."
+        )
+
+
+def scale_each(spread: FloatArray, n: int) -> FloatArray:
+    """Return the scale of a proposal for every entry, shape (n,).
+
+    Raises
+    ------
+    ArgumentError
+        If there is another number of them.
+    """
+    if spread.shape not in ((), (1,), (n,)):
+        raise ArgumentError(f"the proposal has {spread.size} scales; give one, or {n}.")
+    return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)
+
+
+def feasible_start(need: Requirements, placed: Placed, x: Values, *, whole: bool) -> FloatArray:
+    """Return a point that depends on the invariant and its values, and not otherwise on the data.
+
+    Parameters
+    ----------
+    need : Requirements
+    placed : Placed
+        With entries that follow from others.
+    x : ndarray, shape (n,)
+        Values that satisfy the invariant.
+    whole : bool
+        Whether it must be integers.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Under equalities alone it is the one solution whose proposed entries are zero: all data
+        with the same mandated values give the same.
+
+    Raises
+    ------
+    UnsupportedError
+        If inequalities exclude that one and scipy is not installed.
+    InfeasibleError
+        If no other one is found.
+    """
+    start = np.zeros(need.n)
+    # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand
+    solve = placed.solve.astype(np.int64) if whole else placed.solve
+    start[placed.rest] = x[placed.rest] - solve @ x[placed.index]
+    if satisfied(need, start):
+        return start
+    return _searched(need, x, whole=whole)
+
+
+def satisfied(need: Requirements, z: FloatArray) -> bool:
+    """Whether a point satisfies the inequalities."""
+    free = ~need.pinned
+    matrix, value = need.inequalities
+    inside = ((z >= need.lo) & (z <= need.hi))[free].all()
+    return bool(inside and (matrix @ z >= value).all())
+
+
+def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
+    try:
+        from scipy.optimize import Bounds, LinearConstraint, milp
+        from scipy.sparse import csr_array
+    except ImportError as cause:
+        raise UnsupportedError(
+            "a start that satisfies the inequalities is searched for with scipy; install "
+            "congenial[imaging], or give start=."
+        ) from cause
+    rows, ends = [need.equalities[0]], [need.equalities[1]]
+    if need.sums is not None:
+        listed = structure_rows(need)
+        place = np.repeat(np.arange(len(listed)), [i.size for i, _ in listed])
+        entries = (
+            np.concatenate([s for _, s in listed]),
+            (
+                place,
+                np.concatenate([i for i, _ in listed]),
+            ),
+        )
+        rows.append(csr_array(entries, shape=(len(listed), need.n)).toarray())
+        ends.append(np.zeros(len(listed)))
+    equal, value = np.vstack(rows), np.concatenate(ends)
+    conditions = []
+    if value.size:
+        conditions.append(LinearConstraint(equal, value, value))
+    if need.inequalities[1].size:
+        conditions.append(LinearConstraint(need.inequalities[0], need.inequalities[1], np.inf))
+    lo, hi = np.where(need.pinned, x, need.lo), np.where(need.pinned, x, need.hi)
+    found = milp(
+        np.zeros(need.n),
+        integrality=np.full(need.n, int(whole)),
+        bounds=Bounds(lo, hi),
+        constraints=conditions,
+        options={"time_limit": 60.0},
+    )
+    if found.x is not None:
+        start = np.asarray(np.rint(found.x) if whole else found.x, dtype=np.float64)
+        slack = 0.0 if whole else 1e-9 * max(1.0, float(np.abs(start).max()))
+        if satisfied(need, start) and bool((np.abs(equal @ start - value) <= slack).all()):
+            return start
+    raise InfeasibleError(
+        "no start that satisfies the inequalities was found; give start=, a point that does."
+    )
+
+
+def checked_start(
+    need: Requirements, x: Values, start: npt.ArrayLike, *, whole: bool
+) -> FloatArray:
+    """Return a given start, shape (n,), after checking that it satisfies the invariant.
+
+    Raises
+    ------
+    ArgumentError
+        If it does not.
+    """
+    z = np.asarray(start, dtype=np.float64)
+    ok = z.shape == (need.n,) and bool(np.isfinite(z).all())
+    if ok and whole:
+        ok = bool((z == np.rint(z)).all())
+    if ok:
+        slack = 1e-9 * max(1.0, float(np.abs(z).max())) * (not whole)
+        matrix, value = need.equalities
+        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfied(need, z)
+        ok &= bool((np.abs(z - x)[need.pinned] <= slack).all())
+    if ok and need.sums is not None:
+        ok = bool((np.abs(need.sums.gaps(z)) <= slack).all())
+    if not ok:
+        raise ArgumentError(
+            f"start is no point that satisfies the invariant; give {need.n} values that do."
+        )
+    return z
+
+
+# Rounds over all rows; bounds travel one row further in each.
+_ROUNDS = 4
+
+
+def largest_noise(need: Requirements, lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """Return an upper bound on the size of each entry's noise, inf where there is none.
+
+    Parameters
+    ----------
+    need : Requirements
+    lo, hi : ndarray of float64, shape (n,)
+        Bounds on the noise of each entry alone.
+
+    Notes
+    -----
+    With ``row @ u == 0``, an entry is no more than what the ends of all others leave it.
+    """
+    lo, hi = lo.copy(), hi.copy()
+    for _ in range(_ROUNDS):
+        for at, row in _rows(need):
+            low, high = (
+                np.minimum(row * lo[at], row * hi[at]),
+                np.maximum(row * lo[at], row * hi[at]),
+            )
+            most, least = -_others(low) / row, -_others(high) / row
+            lo[at] = np.maximum(lo[at], np.minimum(most, least))
+            hi[at] = np.minimum(hi[at], np.maximum(most, least))
+    return np.maximum(-lo, hi)
+
+
+def _rows(need: Requirements) -> Iterator[tuple[IntArray, FloatArray]]:
+    for row in need.equalities[0]:
+        at = np.flatnonzero(row)
+        yield at, row[at]
+    for at, signs in structure_rows(need):
+        yield at, signs.astype(np.float64)
+
+
+def _others(ends: FloatArray) -> FloatArray:
+    """Sum of all entries but each, where infinite ones are all of one sign."""
+    infinite = np.isinf(ends)
+    whole = ends[~infinite].sum()
+    left = infinite.sum() - infinite
+    sign = ends[infinite][0] if infinite.any() else 0.0
+    return np.where(left > 0, sign, whole - np.where(infinite, 0.0, ends))

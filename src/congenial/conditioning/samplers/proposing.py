@@ -1,0 +1,387 @@
+"""What samplers by independent proposals share: candidates, their weights, bounds, refusals."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
+from congenial.conditioning.samplers.delegate import Delegate
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.samplers.normal import ConditionedGaussian
+from congenial.conditioning.samplers.proposal import Placed, largest_noise
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.invariants.resolved import checked_draws
+from congenial.kernels.numerics import laws
+from congenial.randomness import Randomness
+from congenial.types import FloatArray, Values
+
+# A release is short of its law by this much in total variation, and by what rounding adds.
+SHORTFALL = 2.0**-40
+# Proposals for one release beyond which none is made.
+_MOST_PROPOSALS = 1 << 22
+# Numbers held at once.
+_BLOCK = 1 << 21
+
+
+class Batch(NamedTuple):
+    """Candidates: noise (r, t, n), log weights (r, t) and log uniform variables (r, t)."""
+
+    noise: FloatArray
+    log_weights: FloatArray
+    log_uniforms: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Proposing(Delegate):
+    """A mechanism conditioned on an invariant, sampled from proposals on an index set.
+
+    A candidate's weight is p / q, what the noise has over what the proposal has, in units of its
+    value at noise 0; it is 0 outside the inequalities.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    placed : Placed
+    exact : Conditioned, ConditionedGaussian or None
+        The same law by the exact engine; None where that does not cover it.
+    """
+
+    placed: Placed
+    name: ClassVar[str]
+    needs_widened: ClassVar[bool] = True
+
+    @property
+    def data_free(self) -> bool:
+        """Whether the law of the noise is the same for every dataset (equalities only)."""
+        return not self.requirements.has_inequalities
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw, its distance from the law charged to delta.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        PrivacyError
+            Under inequalities, for continuous noise, or where no bound on that distance is known.
+        UnsupportedError
+            If one release takes too many proposals.
+        EmptyNeighbourhoodError
+            If the pinned values leave no neighbouring datasets.
+        """
+        reason = self._not_released
+        if reason:
+            raise PrivacyError(
+                f"no guarantee ({neighbours!r} or other) can be given for sampler {self.name!r}: "
+                f"{reason}; use sampler='exact' where it applies, or image with congenial.image."
+            )
+        return conditioned_guarantee(
+            self.mechanism, self.requirements, neighbours, sampler_error=self.error_bound
+        )
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a release and its law, for every dataset.
+
+        1, the largest there is, where no release is made.
+
+        Notes
+        -----
+        After t independent proposals it is ``(1 - 1/R) ** t`` with R = sup p*/q, whether the first
+        one accepted is taken or the chain's state (Mengersen and Tweedie 1996, Theorem 2.1). What
+        rounding adds is counted for every proposal, see `_rounding`.
+        """
+        if self._not_released:
+            return 1.0
+        return min(1.0, SHORTFALL + self.steps * self._rounding)
+
+    @cached_property
+    def steps(self) -> int:
+        """Proposals for one release, the same for every dataset.
+
+        Raises
+        ------
+        UnsupportedError
+            If they are too many.
+        """
+        # less what rounding may have added to it
+        chance = math.exp(-self.log_ratio_free) * (1.0 - 1e-6)
+        needed = math.log(SHORTFALL) / math.log1p(-chance) if chance > 0.0 else math.inf
+        if not needed <= _MOST_PROPOSALS:
+            raise UnsupportedError(
+                f"one release would take {needed:.1e} proposals, more than {_MOST_PROPOSALS}; use "
+                "sampler='exact'."
+            )
+        return math.ceil(needed)
+
+    @cached_property
+    def log_ratio_free(self) -> float:
+        """Log of R = sup p*/q under equalities alone, where it is one for all data; inf if none."""
+        if isinstance(self.exact, Conditioned):
+            return self._ratio(self.exact.log_mass, 0.0 if self.widened else math.inf)
+        return math.inf
+
+    def log_ratio(self, x: npt.ArrayLike) -> float:
+        """Log of R = sup p*/q, the conditional law over the proposal's.
+
+        A candidate is accepted by rejection with probability 1 / R, and t steps of an independence
+        chain are within ``(1 - 1/R) ** t`` of the law.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+
+        Returns
+        -------
+        float
+            inf where p/q is unbounded; where the proposal is narrower than the noise and bounds
+            leave finitely many values, an upper bound.
+
+        Raises
+        ------
+        UnsupportedError
+            If the normaliser is not known, because no exact sampler covers the case.
+        """
+        counts = self._checked(x)
+        exact = self.exact
+        if exact is None:
+            raise UnsupportedError(
+                "the ratio of the law to the proposal needs the law's normaliser, which is known "
+                "where an exact sampler covers the case; estimate the acceptance from draws."
+            )
+        log_mass = exact.log_normalizer(counts)
+        if isinstance(exact, ConditionedGaussian):
+            # from volume on the solutions to volume of the entries proposed
+            solve = self.placed.solve
+            log_mass -= 0.5 * float(np.linalg.slogdet(np.eye(solve.shape[1]) + solve.T @ solve)[1])
+        return self._ratio(log_mass, self._excess(counts))
+
+    def _ratio(self, log_mass: float, excess: float) -> float:
+        noise, placed = self.mechanism.noise, self.placed
+        own = noise.log_pmf(np.zeros(self.mechanism.n), self.mechanism.scales).sum()
+        other = noise.log_pmf(np.zeros(placed.index.size), placed.scales).sum()
+        return max(0.0, float(own - other) - log_mass + excess)
+
+    @cached_property
+    def widened(self) -> bool:
+        """Whether the proposal is no narrower than the noise, so that the weight is bounded."""
+        return bool((self.placed.scales >= self.mechanism.scales[self.placed.index]).all())
+
+    def _excess(self, counts: Values) -> float:
+        """Bound on the largest log weight; inf where it is unbounded."""
+        if self.widened:
+            return 0.0
+        reach = largest_noise(self.requirements, *self._limits(counts))[self.placed.index]
+        rate = np.maximum(self._rates[0], 0.0)
+        used = rate > 0.0
+        powered = reach**2 if self._normal else reach
+        return float((rate[used] * powered[used]).sum())
+
+    def _limits(self, counts: Values) -> tuple[FloatArray, FloatArray]:
+        need = self.requirements
+        lo, hi = need.lo - counts, need.hi - counts
+        return np.where(need.pinned, 0.0, lo), np.where(need.pinned, 0.0, hi)
+
+    @property
+    def _normal(self) -> bool:
+        return self.mechanism.noise.kind == laws.GAUSSIAN
+
+    @cached_property
+    def _rates(self) -> tuple[FloatArray, FloatArray]:
+        """What the log weight gains a unit of (squared) noise: of entries proposed, of the rest."""
+        placed, scales = self.placed, self.mechanism.scales
+        proposed, own, rest = placed.scales, scales[placed.index], scales[placed.rest]
+        if self._normal:
+            return 0.5 * proposed**-2 - 0.5 * own**-2, -0.5 * rest**-2
+        return 1.0 / proposed - 1.0 / own, -1.0 / rest
+
+    def log_weights(self, proposed: FloatArray, rest: FloatArray) -> FloatArray:
+        """Log of p/q of noise, inequalities aside; 0 where there is none."""
+        first, second = self._rates
+        size = np.square if self._normal else np.abs
+        return np.asarray(size(proposed) @ first + size(rest) @ second)
+
+    def batch(self, counts: Values, rows: int, steps: int, source: Randomness) -> Batch:
+        """Draw candidates; the work is the same for all data."""
+        noise, placed, need = self.mechanism.noise, self.placed, self.requirements
+        k = placed.index.size
+        width = k * noise.words_per_entry
+        words = source.bits(rows * steps * (width + 1)).reshape(rows * steps, width + 1)
+        proposed = np.asarray(noise.draw(words[:, :width], placed.scales), dtype=np.float64)
+        rest = self._follow(proposed)
+        out = np.empty((rows * steps, self.mechanism.n))
+        out[:, placed.index], out[:, placed.rest] = proposed, rest
+        log_weights = self.log_weights(proposed, rest)
+        inside = np.ones(rows * steps, dtype=np.bool_)
+        if placed.rows.size:
+            inside &= (out @ placed.rows.T == 0.0).all(axis=1)
+        if need.has_inequalities:
+            lo, hi = self._limits(counts)
+            used = np.flatnonzero(np.isfinite(lo) | np.isfinite(hi))
+            inside &= ((out[:, used] >= lo[used]) & (out[:, used] <= hi[used])).all(axis=1)
+            matrix, value = need.inequalities
+            inside &= (out @ matrix.T >= value - matrix @ counts).all(axis=1)
+        uniform = (words[:, width].astype(np.float64) + 1.0) * 2.0**-64
+        shape = rows, steps
+        return Batch(
+            out.reshape(*shape, self.mechanism.n),
+            np.where(inside, log_weights, -np.inf).reshape(shape),
+            np.log(uniform).reshape(shape),
+        )
+
+    def _follow(self, proposed: FloatArray) -> FloatArray:
+        solve = self.placed.solve
+        if self.mechanism.noise.discrete and solve.size:
+            reach = float(np.abs(proposed).max(initial=0.0)) * float(np.abs(solve).sum(1).max())
+            if reach > 2.0**52:  # beyond exact sums
+                raise UnsupportedError(
+                    "the noise is too wide for exact sums of proposals; use sampler='exact'."
+                )
+        return np.asarray(proposed @ solve.T)
+
+    @property
+    def _most_at_once(self) -> int:
+        """Candidates held at once."""
+        return max(64, _BLOCK // self.mechanism.n)
+
+    def released(self, counts: Values, noise: FloatArray) -> Values:
+        """Return counts and noise as what is released."""
+        drawn: Values = counts.astype(np.float64) + noise
+        if self.mechanism.noise.discrete:
+            drawn = counts.astype(np.int64) + noise.astype(np.int64)
+        return checked_draws(self.requirements, drawn, counts)
+
+    def blocks(self, rows: int, steps: int) -> Iterator[tuple[slice, list[int]]]:
+        """Split `rows` times `steps` candidates into blocks: rows, and lengths of steps."""
+        each = self._most_at_once
+        length = min(steps, each)
+        group = max(1, each // length)
+        lengths = [min(length, steps - t) for t in range(0, steps, length)]
+        for r in range(0, rows, group):
+            yield slice(r, min(r + group, rows)), lengths
+
+    @cached_property
+    def _rounding(self) -> float:
+        """Bound on what floating-point numbers add to total variation, for each proposal.
+
+        A log weight L, a sum of as many products as entries, is within c L of its value. Moving
+        from L to L' (both below 0), the chance min(1, exp(L' - L)) is then wrong by at most
+        c (2 |L| + 1), and not at all where |L'| < |L| / 2. As P(|L'| >= |L| / 2) <= 2 m / |L| with
+        m = E |L'|, it is wrong by at most c (4 m + 1) on average from any state.
+        """
+        noise, placed = self.mechanism.noise, self.placed
+        own = noise.variances(placed.scales)
+        squares = np.concatenate((own, placed.solve**2 @ own))
+        # E |u| is at most the root of the variance
+        rates = np.abs(np.concatenate(self._rates))
+        mean = float((rates * (squares if self._normal else np.sqrt(squares))).sum())
+        c = (rates.size + 8) * 2.0**-52
+        return noise.sampling_error(placed.scales) + c * (4.0 * mean + 1.0) + 2.0**-51
+
+    @cached_property
+    def _not_released(self) -> str:
+        """Why no release is made; empty where one may be."""
+        if not self.mechanism.noise.discrete:
+            return "floating-point noise is for studies only"
+        if not self.data_free:
+            return "under inequalities its run time or its error would depend on confidential data"
+        if not self.widened:
+            return "its proposal is narrower than the noise, so that no bound on its error is known"
+        if self.exact is None:
+            return "no exact sampler covers the case, so its acceptance probability is not known"
+        if self.placed.rows.size:
+            return "a proposal of all entries may miss the equalities every time"
+        return ""
+
+    def _refuse_release(self) -> None:
+        reason = self._not_released
+        if reason:
+            raise PrivacyError(
+                f"draws of sampler {self.name!r} cannot be released: {reason}; give "
+                "rng=congenial.seeded(n) for a study, or use sampler='exact' where it applies."
+            )
+
+    def _told(self) -> str:
+        """What is proposed, and which bound holds."""
+        placed, n = self.placed, self.mechanism.n
+        if placed.rows.size:
+            told = f"all {n} entries are proposed, and must meet the equalities by chance."
+        else:
+            told = (
+                f"{placed.index.size} of {n} entries are proposed, and {placed.rest.size} follow "
+                "from the equalities."
+            )
+        if not self.widened:
+            told += (
+                " The proposal is narrower than the noise, so that the weight p/q is unbounded "
+                "unless bounds leave finitely many values."
+            )
+        return told
+
+    def _told_release(self) -> str:
+        reason = self._not_released
+        better = (
+            "The exact sampler (sampler='exact') draws the same law at a lower cost."
+            if self.exact is not None
+            else "No exact sampler covers this case; where one does, it is the better choice."
+        )
+        if reason:
+            return f"For studies, not for releases: {reason}. {better}"
+        try:
+            steps = self.steps
+        except UnsupportedError:
+            return f"For studies: a release would take too many proposals. {better}"
+        return (
+            f"A release takes {steps} proposals whatever the data, which leaves a total variation "
+            f"of {self.error_bound:.1e}, charged to delta. {better}"
+        )
+
+
+def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
+    """Return states of chains after steps of a batch, shape (r, n) or (r, k, n).
+
+    Parameters
+    ----------
+    states : ndarray of float64, shape (r, n)
+        Before the batch.
+    batch : Batch
+    at : ndarray of int64, shape (r,) or (r, k)
+        The candidate that is the state, -1 for the state before.
+    """
+    which = at if at.ndim == 2 else at[:, None]
+    rows = np.arange(at.shape[0])[:, None]
+    taken = np.where(
+        (which >= 0)[:, :, None], batch.noise[rows, np.maximum(which, 0)], states[:, None]
+    )
+    return taken if at.ndim == 2 else taken[:, 0]
+
+
+def check_fits(sampler: Proposing) -> None:
+    """Check that a sampler can use its proposal.
+
+    Raises
+    ------
+    ArgumentError
+        If it needs the largest p/q and the proposal is narrower than the noise, or its chain would
+        never meet the equalities.
+    """
+    if sampler.needs_widened and not sampler.widened:
+        raise ArgumentError(
+            f"sampler {sampler.name!r} needs the largest p/q, and a proposal narrower than the "
+            "noise has none; give Proposal(scale=...) at least as wide as the noise."
+        )
+    if sampler.name != "rejection" and sampler.placed.rows.size:
+        raise ArgumentError(
+            f"sampler {sampler.name!r} was given an index of all entries, which meet equalities by "
+            "chance only; use 'rejection', or leave some entries out."
+        )

@@ -1,0 +1,95 @@
+"""What a question about a conditional mechanism names, checked: nodes, releases."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, InvariantError
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive, rolled_up
+
+
+def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
+    """Return the index of a node.
+
+    Raises
+    ------
+    ArgumentError
+        If there is no such node.
+    """
+    tree = mechanism.tree or need.tree
+    if tree is not None:
+        return tree.find(node)
+    number = isinstance(node, int | np.integer) and not isinstance(node, bool)
+    if not number or not 0 <= int(node) < mechanism.n:
+        raise ArgumentError(f"node is {node!r}; give 0 to {mechanism.n - 1}.")
+    return int(node)
+
+
+def find_nodes(mechanism: Additive, need: Requirements, nodes: Sequence[int | str]) -> list[int]:
+    """Return the indices of several nodes.
+
+    Raises
+    ------
+    ArgumentError
+        If `nodes` is no list, or there is no such node.
+    """
+    if isinstance(nodes, str) or not isinstance(nodes, Sequence | np.ndarray):
+        raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
+    return [find_node(mechanism, need, node) for node in nodes]
+
+
+def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generic]:
+    """Return releases as an array of numbers, shape (n,) or (size, n).
+
+    Raises
+    ------
+    ArgumentError
+        If they are no numbers or have another shape.
+    """
+    try:
+        values = np.asarray(z)
+    except ValueError:  # rows of different lengths
+        values = np.empty(0, dtype=object)
+    if values.dtype.kind not in "biuf":
+        raise ArgumentError(f"z is no array of numbers; give {mechanism.n} values.")
+    if values.ndim not in (1, 2) or values.shape[-1] != mechanism.n:
+        raise ArgumentError(
+            f"z has shape {values.shape}; give {mechanism.n} values, or rows of as many."
+        )
+    return values
+
+
+def checked_counts(
+    mechanism: Additive, need: Requirements, x: npt.ArrayLike, *, bounds_hold: bool = True
+) -> npt.NDArray[np.int64]:
+    """Return counts, shape (n,), after checking that they satisfy the invariant themselves.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape is wrong, an entry is no count, or they do not add up along the tree.
+    InvariantError
+        If they violate a linear condition or, where `bounds_hold`, a bound.
+    """
+    counts = mechanism.counts(x).astype(np.int64, copy=False)
+    if not need.adds_up(counts):
+        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
+    matrix, value = need.equalities
+    if value.size and not np.array_equal(matrix @ counts, value):
+        raise InvariantError(
+            "x does not satisfy a linear condition; the condition's value must be that of the data."
+        )
+    if bounds_hold and not need.settled(counts).within_bounds(counts):
+        raise InvariantError(
+            "x violates the bounds of some entry; the data themselves must satisfy the invariant."
+        )
+    matrix, value = need.inequalities
+    if bounds_hold and value.size and not (matrix @ counts >= value).all():
+        raise InvariantError(
+            "x violates an at_least() condition; the data themselves must satisfy the invariant."
+        )
+    return counts

@@ -1,0 +1,139 @@
+"""Rejection sampling: exact draws, after a random number of proposals.
+
+A candidate from q is accepted with probability p / (R q), R the largest p/q, which is that at
+noise 0 where the proposal is no narrower than the noise.
+
+References
+----------
+Gong and Meng (2020), Section 2.3.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.samplers.proposing import Proposing, pick
+from congenial.errors import NumericalError
+from congenial.noise.additive import checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, Values
+
+# Proposals for one draw, on average over the draws of a call, after which a study gives up.
+ATTEMPTS = 2_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Rejection(Proposing):
+    """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``."""
+
+    name = "rejection"
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw independent releases.
+
+        From a seed, candidates are drawn until enough are accepted. The number of them tells of
+        the draw, so a release, from the operating system's entropy, makes `steps` proposals
+        whatever happens, and takes the first accepted; the chance that none is, which does not
+        depend on the data, is part of `error_bound`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for integer noise, float64 otherwise.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` violates a bound or a linear condition.
+        PrivacyError
+            Without a seed: under inequalities, for continuous noise, or where the acceptance
+            probability is not known.
+        UnsupportedError
+            If one release takes too many proposals.
+        NumericalError
+            If a study's attempts run out.
+        """
+        rows = checked_size(size)
+        source = resolve(rng)
+        if source.private:
+            self._refuse_release()
+            counts = self._checked(x)
+            noise = self._fixed_work(counts, rows, source)
+        else:
+            counts = self._checked(x)
+            noise = self._until_accepted(counts, rows, source)
+        out = self.released(counts, noise)
+        return out[0] if size is None else out
+
+    def acceptance(self, x: npt.ArrayLike) -> float:
+        """Probability that a candidate is accepted, exactly.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+
+        Raises
+        ------
+        UnsupportedError
+            If no exact sampler covers the case.
+        """
+        return float(np.exp(-self.log_ratio(x)))
+
+    def explain(self) -> str:
+        """Say how draws are made, and whether they may be released."""
+        return (
+            f"rejection sampler: {self._told()} A candidate is accepted with probability p/(R q), "
+            "R the largest p/q, which is that of no noise; draws are exact and independent, after "
+            f"a random number of proposals. {self._told_release()}"
+        )
+
+    def _until_accepted(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        out = np.empty((rows, self.mechanism.n))
+        filled = tried = 0
+        length = min(self._most_at_once, max(64, 4 * rows))
+        while filled < rows:
+            if tried >= ATTEMPTS * rows:
+                raise NumericalError(
+                    "rejection sampling found too few candidates that are accepted; use "
+                    "sampler='exact', or 'independence' for a study."
+                )
+            batch = self.batch(counts, 1, length, source)
+            found = np.flatnonzero(batch.log_uniforms[0] <= batch.log_weights[0])[: rows - filled]
+            out[filled : filled + found.size] = batch.noise[0, found]
+            filled += found.size
+            tried += length
+            length = min(self._most_at_once, 2 * length)
+        return out
+
+    def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        out = np.empty((rows, self.mechanism.n))
+        for group, lengths in self.blocks(rows, self.steps):
+            count = group.stop - group.start
+            states = np.zeros((count, self.mechanism.n))
+            done = np.zeros(count, dtype=np.bool_)
+            for length in lengths:
+                batch = self.batch(counts, count, length, source)
+                accepted = batch.log_uniforms <= batch.log_weights
+                any_of = accepted.any(axis=1)
+                first = np.where(any_of, accepted.argmax(axis=1), length - 1)
+                # until one is accepted, the last candidate: it satisfies the equalities too
+                states = np.where(done[:, None], states, pick(states, batch, first))
+                done |= any_of
+            out[group] = states
+        return out

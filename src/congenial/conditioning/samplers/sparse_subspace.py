@@ -1,0 +1,204 @@
+"""Normal noise given many linear equalities that cross, by a sparse factorisation (scipy)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.sparse.linalg import splu
+
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.invariants.written import Requirements
+from congenial.sum_network.forest import structure_rows
+from congenial.types import FloatArray
+
+_TOLERANCE = 1e-9
+# Pivots this much smaller than others are those of singular conditions.
+_DISTINCT = 1e-10
+# A row whose squared distance to the span of the others is below this follows from them.
+_FOLLOWS = 1e-9
+_SHIFT = 1e-12
+# Products of two rows beyond which rows that follow from others are not looked for.
+_MOST_PRODUCTS = 1 << 25
+_SINGULAR = (
+    "the linear conditions leave noise that is not measured free, or nearly follow from one "
+    "another; measure more queries, or drop conditions that follow from others."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class Sparse:
+    """Any equalities on many entries, by a sparse factorisation of the optimality conditions.
+
+    Attributes
+    ----------
+    need : Requirements
+    """
+
+    need: Requirements
+
+    @property
+    def described(self) -> str:
+        """How the equalities are solved."""
+        return f"a sparse factorisation of {self.rows.shape[0]} sums on {self.need.n} entries"
+
+    @cached_property
+    def free(self) -> npt.NDArray[np.int64]:
+        """Entries that are not published exactly."""
+        return np.flatnonzero(~self.need.pinned)
+
+    @cached_property
+    def rows(self) -> Any:
+        """Independent rows over the free entries, of length 1, a scipy sparse matrix."""
+        parts = [sparse.csr_array(self.need.equalities[0])]
+        if self.need.sums is not None:
+            listed = structure_rows(self.need)
+            ends = np.cumsum([0] + [i.size for i, _ in listed])
+            columns = np.concatenate([i for i, _ in listed])
+            entries = np.concatenate([s for _, s in listed]).astype(np.float64)
+            parts.append(
+                sparse.csr_array((entries, columns, ends), shape=(len(listed), self.need.n))
+            )
+        whole = sparse.vstack(parts).tocsr()[:, self.free]
+        lengths = np.sqrt(whole.power(2).sum(axis=1))
+        kept = np.flatnonzero(lengths)
+        return _independent((sparse.diags_array(1.0 / lengths[kept]) @ whole[kept]).tocsr())
+
+    @cached_property
+    def log_unit(self) -> float:
+        """Log determinant of the optimality conditions where every weight is 1."""
+        return _log_det(self.factorised(np.ones(self.free.size)))
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`.
+
+        Raises
+        ------
+        UnsupportedError
+            Also if a row nearly follows from others.
+        """
+        for weight in (np.ones(self.free.size), measured[self.free].astype(np.float64)):
+            pivots = np.abs(self.factorised(weight).U.diagonal())
+            if pivots.size and not pivots.min() > _DISTINCT * pivots.max():
+                raise UnsupportedError(_SINGULAR)
+
+    def factorised(self, weight: FloatArray) -> Any:
+        """Factorise ``[[W, A'], [A, 0]]``.
+
+        Raises
+        ------
+        UnsupportedError
+            If it is singular.
+        """
+        whole = sparse.block_array([[sparse.diags_array(weight), self.rows.T], [self.rows, None]])
+        try:
+            return splu(whole.tocsc(), options={"Equil": False})
+        except RuntimeError as cause:  # exactly singular
+            raise UnsupportedError(_SINGULAR) from cause
+
+    def fit(self, weight: FloatArray) -> FittedSparse:
+        """Attach weights; see `Subspace.fit`."""
+        return FittedSparse(self, weight)
+
+
+@dataclass(frozen=True, eq=False)
+class FittedSparse:
+    """Weights with the factorised optimality conditions ``[[W, A'], [A, 0]]``."""
+
+    space: Sparse
+    weight: FloatArray
+
+    @cached_property
+    def factor(self) -> Any:
+        """The factorisation, relative to the largest weight."""
+        return self.space.factorised(self.weight[self.space.free] / self._unit)
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the solutions."""
+        return int(self.space.free.size - self.space.rows.shape[0])
+
+    @property
+    def log_volume(self) -> float:
+        """Log integral of the weights, Euclidean volume."""
+        # |det| is that of the weights on an orthonormal basis, times det(A A')
+        ratio = _log_det(self.factor) - self.space.log_unit + self.dimension * np.log(self._unit)
+        return float(0.5 * (self.dimension * np.log(2.0 * np.pi) - ratio))
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
+        free = self.space.free
+        out = np.zeros(pull.shape)
+        for row, pulled in zip(out, pull[:, free], strict=True):
+            row[free] = self._solve(pulled / self._unit)
+        return out
+
+    def variance(self, node: int) -> float:
+        """Variance of one entry given the equalities."""
+        at = np.searchsorted(self.space.free, node)
+        if at == self.space.free.size or self.space.free[at] != node:
+            return 0.0
+        one = np.zeros(self.space.free.size)
+        one[at] = 1.0
+        # rounding may leave an entry that the equalities determine below zero
+        return max(0.0, float(self._solve(one)[at])) / self._unit
+
+    @cached_property
+    def _unit(self) -> float:
+        return float(self.weight.max(initial=0.0)) or 1.0
+
+    def _solve(self, pull: FloatArray) -> FloatArray:
+        rows = self.space.rows
+        n = pull.size
+        solved = self.factor.solve(np.concatenate((pull, np.zeros(rows.shape[0]))))
+        off = float(np.abs(rows @ solved[:n]).max(initial=0.0))
+        if not off <= _TOLERANCE * max(1.0, float(np.abs(solved[:n]).max(initial=0.0))):
+            raise NumericalError(
+                f"the sparse solve misses the linear conditions by {off:.1e}; bring the noise "
+                "scales closer together."
+            )
+        return np.asarray(solved[:n])
+
+
+def _log_det(factor: Any) -> float:
+    return float(np.log(np.abs(factor.U.diagonal())).sum())
+
+
+def _independent(rows: Any) -> Any:
+    """Leave out rows that follow from others; those left span the same."""
+    core = _core(rows)
+    products = rows[core] @ rows[core].T
+    if not core.size or products.nnz > _MOST_PRODUCTS:
+        return rows
+    # a pivot is the squared distance of a row to the span of those before it, in whatever order;
+    # the shift lets the factorisation go on after a row that has none
+    shifted = (products + _SHIFT * sparse.eye_array(core.size)).tocsc()
+    factor = splu(
+        shifted,
+        permc_spec="MMD_AT_PLUS_A",
+        diag_pivot_thresh=0.0,
+        options={"SymmetricMode": True, "Equil": False},
+    )
+    if not np.array_equal(factor.perm_r, factor.perm_c):
+        return rows  # a pivot off the diagonal: they do not belong to rows
+    pivots = np.abs(factor.U.diagonal())[factor.perm_c]
+    left = np.ones(rows.shape[0], dtype=np.bool_)
+    left[core[pivots <= _FOLLOWS]] = False
+    return rows[left]
+
+
+def _core(rows: Any) -> npt.NDArray[np.int64]:
+    """Rows left when those with an entry of their own are taken away, again and again."""
+    present = (rows != 0).astype(np.int64)
+    left = np.arange(rows.shape[0])
+    while left.size:
+        alone = np.asarray(present[left].sum(axis=0)).ravel() == 1
+        own = present[left] @ alone.astype(np.int64) > 0
+        if not own.any():
+            break
+        left = left[~own]
+    return left

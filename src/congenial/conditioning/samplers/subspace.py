@@ -1,0 +1,318 @@
+"""Independent normal noise given linear equalities: on a sum forest, densely, or sparsely.
+
+Each of the three holds the solutions of the equalities, and with weights (one over the variance of
+each entry's noise; 0 where there is none) answers the same questions.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.invariants.written import Requirements
+from congenial.kernels.network import normal
+from congenial.sum_network.cutset.systems import sum_system
+from congenial.sum_network.forest import SumForest, structure_rows
+from congenial.sum_network.windows import IMPROPER
+from congenial.types import FloatArray
+
+# Entries solved densely; beyond, scipy's sparse factorisation is used.
+LONGEST_DENSE = 1000
+
+
+class Fitted(Protocol):
+    """The solutions of linear equalities with one weight an entry."""
+
+    @property
+    def weight(self) -> FloatArray:
+        """The weights."""
+
+    @property
+    def log_volume(self) -> float:
+        """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the solutions."""
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`, shape (rows, n)."""
+
+    def variance(self, node: int) -> float:
+        """Variance of one entry given the equalities."""
+
+
+class Subspace(Protocol):
+    """The solutions of linear equalities."""
+
+    @property
+    def described(self) -> str:
+        """How they are solved, for `explain`."""
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that noise on the measured entries leaves no solution free.
+
+        Raises
+        ------
+        UnsupportedError
+            If it does, so that there is no conditional law.
+        """
+
+    def fit(self, weight: FloatArray) -> Fitted:
+        """Attach weights, shape (n,), positive where measured.
+
+        Raises
+        ------
+        NumericalError
+            If the weights are too far apart.
+        """
+
+
+def subspace(need: Requirements) -> Subspace:
+    """Choose how the equalities of an invariant are solved.
+
+    Raises
+    ------
+    UnsupportedError
+        If they are neither a forest nor few, and scipy is not installed.
+    """
+    if np.isin(need.equalities[0], (-1.0, 0.0, 1.0)).all():
+        system = sum_system(need)
+        if system.forest is not None:
+            return OnForest(need.n, system.forest, system.fixed)
+    if need.n <= LONGEST_DENSE:
+        return Dense(need.n, need.pinned, _dense_rows(need))
+    try:
+        import scipy.sparse  # noqa: F401
+    except ImportError as cause:
+        raise UnsupportedError(
+            f"sums that cross on {need.n} entries need scipy; install congenial[imaging], or use "
+            f"at most {LONGEST_DENSE} entries."
+        ) from cause
+    from congenial.conditioning.samplers.sparse_subspace import Sparse
+
+    return Sparse(need)
+
+
+@dataclass(frozen=True, eq=False)
+class OnForest:
+    """Sums without a cycle, solved in two passes.
+
+    Attributes
+    ----------
+    n : int
+        Entries; the forest may have further variables without noise.
+    forest : SumForest
+    fixed : ndarray of bool, shape (n,)
+    """
+
+    n: int
+    forest: SumForest
+    fixed: npt.NDArray[np.bool_]
+
+    @property
+    def described(self) -> str:
+        """How the equalities are solved."""
+        m = self.forest.m
+        return f"two passes over {m} sum{'' if m == 1 else 's'} without a cycle"
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`."""
+        if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[3]):
+            raise UnsupportedError(IMPROPER)
+
+    def fit(self, weight: FloatArray) -> FittedForest:
+        """Attach weights; see `Subspace.fit`."""
+        return FittedForest(self, self._extended(weight))
+
+    @cached_property
+    def all_fixed(self) -> npt.NDArray[np.bool_]:
+        """`fixed`, further variables included."""
+        return np.concatenate((self.fixed, np.zeros(self.forest.n - self.n, dtype=np.bool_)))
+
+    @cached_property
+    def log_unit(self) -> float:
+        """Log integral in lattice coordinates where every weight is 1."""
+        return self.fit(np.ones(self.n)).climbed[3]
+
+    def _extended(self, weight: FloatArray) -> FloatArray:
+        return np.concatenate((weight, np.zeros(self.forest.n - self.n)))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedForest:
+    """Weights on a sum forest.
+
+    Attributes
+    ----------
+    space : OnForest
+    weight : ndarray of float64, shape (forest.n,)
+    """
+
+    space: OnForest
+    weight: FloatArray
+
+    @cached_property
+    def climbed(self) -> tuple[FloatArray, FloatArray, FloatArray, float, int]:
+        """Precision, widest and rest of `kernels.normal`, log volume and dimension."""
+        forest = self.space.forest
+        precision = np.empty(forest.n)
+        widest, rest = np.empty(forest.m), np.empty(forest.m)
+        log_volume, dimension = normal.climb(
+            forest.above,
+            forest.owner,
+            forest.order,
+            self.weight,
+            self.space.all_fixed,
+            precision,
+            widest,
+            rest,
+        )
+        return precision, widest, rest, log_volume, dimension
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the solutions."""
+        return self.climbed[4]
+
+    @property
+    def log_volume(self) -> float:
+        """Log integral of the weights, Euclidean volume."""
+        # the two volumes differ by a constant, which weights of 1 measure
+        known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
+        return self.climbed[3] - self.space.log_unit + known
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
+        forest, n = self.space.forest, self.space.n
+        out = np.zeros((pull.shape[0], forest.n))
+        turned = np.zeros(forest.n)
+        for row, pulled in zip(out, pull, strict=True):
+            turned[:n] = pulled * forest.orientation[:n]
+            normal.respond(
+                forest.above,
+                forest.owner,
+                forest.sign,
+                forest.order,
+                *self.climbed[:3],
+                turned,
+                row,
+            )
+        return np.asarray((out * forest.orientation)[:, :n])
+
+    def variance(self, node: int) -> float:
+        """Variance of one entry given the equalities."""
+        return float(self.variances[node])
+
+    @cached_property
+    def variances(self) -> FloatArray:
+        """Variance of every entry given the equalities."""
+        forest = self.space.forest
+        out = np.zeros(forest.n)
+        normal.variances(forest.above, forest.owner, forest.order, *self.climbed[:3], out)
+        return out[: self.space.n]
+
+
+@dataclass(frozen=True, eq=False)
+class Dense:
+    """Any equalities on few entries, solved on a basis of the solutions.
+
+    Attributes
+    ----------
+    n : int
+    fixed : ndarray of bool, shape (n,)
+    rows : ndarray of float64, shape (m, n)
+        The solutions u have ``rows @ u == 0``, and are zero where fixed.
+    """
+
+    n: int
+    fixed: npt.NDArray[np.bool_]
+    rows: FloatArray
+
+    @property
+    def described(self) -> str:
+        """How the equalities are solved."""
+        return f"a dense solve on a basis of {self.basis.shape[1]} dimensions"
+
+    @cached_property
+    def basis(self) -> FloatArray:
+        """Orthonormal basis of the solutions, shape (n, d)."""
+        rows = self.rows[:, ~self.fixed]
+        lengths = np.linalg.norm(rows, axis=1)
+        rows = rows[lengths > 0.0] / lengths[lengths > 0.0][:, None]
+        _, singular, right = np.linalg.svd(rows)
+        rank = int((singular > 1e-12 * max(rows.shape)).sum())
+        out = np.zeros((self.n, right.shape[0] - rank))
+        out[~self.fixed] = right[rank:].T
+        return out
+
+    def check(self, measured: npt.NDArray[np.bool_]) -> None:
+        """Check that a law exists; see `Subspace.check`."""
+        dimension = self.basis.shape[1]
+        if dimension and np.linalg.matrix_rank(self.basis[measured], tol=1e-9) < dimension:
+            raise UnsupportedError(IMPROPER)
+
+    def fit(self, weight: FloatArray) -> FittedDense:
+        """Attach weights; see `Subspace.fit`."""
+        try:
+            factor = np.linalg.cholesky(self.basis.T @ (weight[:, None] * self.basis))
+        except np.linalg.LinAlgError as cause:
+            raise NumericalError(
+                "the noise scales are too far apart for a dense solve; bring them closer together."
+            ) from cause
+        return FittedDense(self, weight, np.asarray(factor, dtype=np.float64))
+
+
+@dataclass(frozen=True, eq=False)
+class FittedDense:
+    """Weights on a basis; `factor` is the Cholesky factor of their Gram matrix."""
+
+    space: Dense
+    weight: FloatArray
+    factor: FloatArray
+
+    @property
+    def dimension(self) -> int:
+        """Dimension of the solutions."""
+        return int(self.space.basis.shape[1])
+
+    @property
+    def log_volume(self) -> float:
+        """Log integral of the weights, Euclidean volume."""
+        half = 0.5 * self.dimension * np.log(2.0 * np.pi)
+        return float(half - np.log(np.diag(self.factor)).sum())
+
+    @cached_property
+    def _root(self) -> FloatArray:
+        """A square root of the covariance, shape (n, d)."""
+        return np.asarray(np.linalg.solve(self.factor, self.space.basis.T).T)
+
+    def respond(self, pull: FloatArray) -> FloatArray:
+        """Covariance of the normal law times each row of `pull`."""
+        return np.asarray((pull @ self._root) @ self._root.T)
+
+    def variance(self, node: int) -> float:
+        """Variance of one entry given the equalities."""
+        return float((self._root[node] ** 2).sum())
+
+
+def _dense_rows(need: Requirements) -> FloatArray:
+    parts = [need.equalities[0]]
+    if need.sums is not None:
+        listed = structure_rows(need)
+        sums = np.zeros((len(listed), need.n))
+        for row, (indices, signs) in zip(sums, listed, strict=True):
+            row[indices] = signs
+        parts.append(sums)
+    return np.vstack(parts)
+
+
+def project(fitted: Fitted, y: FloatArray) -> FloatArray:
+    """Closest solutions to each row of `y`, shape (rows, n), in the weighted norm."""
+    weight = fitted.weight[: y.shape[1]]
+    return fitted.respond(np.where(weight > 0.0, y, 0.0) * weight)

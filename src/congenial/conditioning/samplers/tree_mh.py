@@ -1,0 +1,332 @@
+"""The tree Metropolis-Hastings chain: all leaves take a normal step, the levels above add up.
+
+References
+----------
+Two Views, Algorithm 1 (M_MH); Roberts, Gelman and Gilks (1997) for the acceptance aimed at.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, NamedTuple, NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Neighbours
+from congenial.conditioning.samplers.chains import (
+    CHAINS,
+    Draw,
+    Info,
+    check_lengths,
+    in_turn,
+    measured,
+)
+from congenial.conditioning.samplers.delegate import Delegate, Exact
+from congenial.conditioning.samplers.proposal import (
+    Proposal,
+    checked_start,
+    satisfied,
+    scale_each,
+)
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
+from congenial.kernels.chains import tree_mh
+from congenial.kernels.numerics.trees import read_only
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network.forest import of_tree
+from congenial.sum_network.weights import share_noise
+from congenial.sum_network.windows import check_proper
+from congenial.types import FloatArray, Values
+
+WARMUP = 10_000
+# The acceptance at which a random walk of many dimensions moves fastest.
+WANTED = 0.234
+# The step is tuned in so many rounds, each of fewer consequences than the last.
+_ROUNDS = 50
+# Words fetched at once.
+_BLOCK = 1 << 20
+_REMEDY = "use sampler='exact' where it applies, or image with congenial.image"
+
+
+class _Walk(NamedTuple):
+    """What the kernel needs, but for the words, the steps' spread and the state."""
+
+    shape: tuple[npt.NDArray[np.int64], ...]
+    law: tuple[int, FloatArray]
+    limits: tuple[FloatArray, FloatArray, FloatArray]
+    matrix: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class TreeMH(Delegate):
+    """A tree of counts drawn by chains, for studies; made by ``condition(..., "tree-mh")``.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+        A tree with inequalities, and no other equalities.
+    exact : Conditioned, ConditionedGaussian or None
+        The same law by the exact engine; None where that does not cover it.
+    spread : ndarray of float64, shape (leaves,), or None
+        Standard deviation of each leaf's step; tuned during the warm-up where None.
+    """
+
+    spread: FloatArray | None
+    name: ClassVar[str] = "tree-mh"
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+        *,
+        start: npt.ArrayLike | None = None,
+        warmup: int = WARMUP,
+        thin: int = 1,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Values of all nodes; they satisfy the invariant themselves.
+        draws : int
+            Draws of each chain, dependent.
+        chains : int
+        rng : Randomness
+            `congenial.seeded(n)`.
+        start : array_like, shape (n,), optional
+            Where all chains start; each at noisy leaves of its own where not given.
+        warmup : int
+            Steps of each chain that are left out. The steps' size is tuned in them alone, to the
+            same for all chains; with too few of them it stays near its first guess.
+        thin : int
+            Steps for each draw kept.
+
+        Returns
+        -------
+        draw : Draw
+        info : Info
+            A step that rounds to no move counts as accepted.
+
+        Raises
+        ------
+        PrivacyError
+            Without a seeded source, that is, for anything but a study.
+        ArgumentError
+            If a number is too small, or the start does not satisfy the invariant.
+        InvariantError
+            If `x` does not satisfy the invariant.
+        """
+        source = resolve(rng)
+        if source.private:
+            raise PrivacyError(
+                f"draws of sampler {self.name!r} cannot be released, as no bound on their error is "
+                f"known: give rng=congenial.seeded(n) for a study, or {_REMEDY}."
+            )
+        check_lengths({"draws": draws, "chains": chains, "thin": thin})
+        check_lengths({"warmup": warmup}, least=0)
+        counts = self._checked(x)
+        states = self._starts(counts, chains, start, source)
+        walk = self._walk(counts)
+        spread = self._tuned(walk, states, warmup, source)
+        values = np.empty((chains, draws, self.mechanism.n))
+        accepted = [
+            self._steps(walk, spread, state, thin, out, source)
+            for state, out in zip(states, values, strict=True)
+        ]
+        info = Info(
+            warmup,
+            thin,
+            **measured(values),
+            acceptance=np.array(accepted) / (thin * draws),
+            unbounded="no bound on the convergence of a random walk on a tree is known",
+        )
+        noise = values.astype(np.int64) if self.mechanism.noise.discrete else values
+        return Draw(checked_draws(self.requirements, np.asarray(counts + noise), counts)), info
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw from the chains in turn, a step a leaf apart: dependent, for studies; see `run`."""
+        rows = checked_size(size)
+        thin = self._tree.leaves.size
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng, thin=thin)
+        out = in_turn(draw.values, rows)
+        return out[0] if size is None else out
+
+    def guarantee(self, neighbours: Neighbours) -> NoReturn:
+        """Refuse: no bound on the chain's error is known.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        raise PrivacyError(
+            f"no guarantee ({neighbours!r} or other) can be given for sampler {self.name!r}, as no "
+            f"bound on its error is known; {_REMEDY}."
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved: 1, the largest total variation there is."""
+        return 1.0
+
+    def explain(self) -> str:
+        """Say how draws are made, and that they are for studies."""
+        step = (
+            f"is tuned during the warm-up to an acceptance of {WANTED}"
+            if self.spread is None
+            else "is as given"
+        )
+        better = (
+            "The exact sampler (sampler='exact') draws the same law, independently."
+            if self.exact is not None
+            else "No exact sampler covers this case; where one does, it is the better choice."
+        )
+        return (
+            f"tree Metropolis-Hastings sampler, for studies: all {self._tree.leaves.size} leaves "
+            "take a normal step at once, rounded for integer noise, the levels above add up, and "
+            "the whole is accepted with the ratio of the noise's probabilities, never outside the "
+            f"inequalities; the step's size {step}. No bound on its distance from the law is "
+            "known: convergence is diagnosed (R-hat and effective sample sizes, see run()), not "
+            f"proved, so no release can be made and no guarantee given. {better}"
+        )
+
+    @property
+    def _tree(self) -> Tree:
+        tree = self.requirements.tree
+        if tree is None:
+            raise AssertionError("made without a tree")
+        return tree
+
+    @cached_property
+    def _first_spread(self) -> FloatArray:
+        """A first guess at each leaf's step: its noise, over the root of the leaves' number."""
+        scales = self.mechanism.scales
+        usual = float(np.median(scales[np.isfinite(scales)], axis=0))
+        own = scales[self._tree.leaves]
+        return np.where(np.isfinite(own), own, usual) / math.sqrt(own.size)
+
+    def _starts(
+        self, counts: Values, chains: int, start: npt.ArrayLike | None, source: Randomness
+    ) -> FloatArray:
+        """Noise at the start of each chain, shape (chains, n)."""
+        whole = self.mechanism.noise.discrete
+        if start is not None:
+            z = checked_start(self.requirements, counts, start, whole=whole)
+            return np.tile(z - counts, (chains, 1))
+        width = self.mechanism.n * self.mechanism.noise.words_per_entry
+        words = source.bits(chains * width).reshape(chains, width)
+        leaves = self.mechanism.noise.draw(words, self.mechanism.scales)[:, self._tree.leaves]
+        noise = self._tree.roll_up(leaves).astype(np.float64)
+        for i in range(chains):
+            while not satisfied(self.requirements, counts + noise[i]):
+                half = 0.5 * noise[i, self._tree.leaves]
+                half = np.trunc(half) if whole else np.where(np.abs(half) < 1e-9, 0.0, half)
+                noise[i] = self._tree.roll_up(half)
+        return noise
+
+    def _walk(self, counts: Values) -> _Walk:
+        tree, need = self._tree, self.requirements
+        matrix, value = need.inequalities
+        limits = (need.lo - counts, need.hi - counts, value - matrix @ counts)
+        shape = (tree.parents, tree.bottom_up, tree.leaves)
+        return _Walk(
+            tuple(read_only(array) for array in shape),
+            (self.mechanism.noise.kind, self.mechanism.scales),
+            limits,
+            np.ascontiguousarray(matrix),
+        )
+
+    def _tuned(
+        self, walk: _Walk, states: FloatArray, warmup: int, source: Randomness
+    ) -> FloatArray:
+        """Run the warm-up in place, and return the spread of the steps after it."""
+        spread = self._first_spread if self.spread is None else self.spread
+        rounds = min(_ROUNDS, warmup)
+        for r in range(rounds):
+            length = warmup // rounds + (r < warmup % rounds)
+            unused = np.empty((1, states.shape[1]))
+            moved = [self._steps(walk, spread, s, length, unused, source) for s in states]
+            if self.spread is None:
+                share = sum(moved) / (length * len(moved))
+                spread = spread * math.exp(4.0 * (share - WANTED) / (1.0 + r / 5.0))
+        return spread
+
+    def _steps(
+        self,
+        walk: _Walk,
+        spread: FloatArray,
+        state: FloatArray,
+        thin: int,
+        out: FloatArray,
+        source: Randomness,
+    ) -> int:
+        """Take `thin` steps for each row of `out`, in place; return how many were accepted."""
+        leaves = spread.size
+        width = leaves + leaves % 2 + 1
+        accepted, total = 0, thin * out.shape[0]
+        each = max(1, _BLOCK // width)
+        for done in range(0, total, each):
+            count = min(each, total - done)
+            accepted += tree_mh.walk(
+                source.bits(count * width).reshape(count, width),
+                walk.shape,
+                walk.law,
+                spread,
+                walk.limits,
+                walk.matrix,
+                self.mechanism.noise.discrete,
+                thin,
+                done,
+                state,
+                out,
+            )
+        return accepted
+
+
+def tree_mh_conditioned(
+    mechanism: Additive, need: Requirements, exact: Exact | None, proposal: Proposal | None
+) -> TreeMH:
+    """Condition a tree of counts for studies, by the tree Metropolis-Hastings chain.
+
+    Raises
+    ------
+    UnsupportedError
+        If there is no tree, other equalities hold, or unmeasured nodes leave the law improper.
+    ArgumentError
+        If the proposal has an index set, or scales of another number.
+    """
+    tree = need.tree
+    if tree is None:
+        raise UnsupportedError(
+            "sampler 'tree-mh' needs a tree, and the invariant has none; add "
+            "congenial.consistent(tree), or use 'independence'."
+        )
+    if need.pinned.any() or need.equalities[1].size:
+        raise UnsupportedError(
+            "sampler 'tree-mh' moves all leaves freely and so holds no total: it covers "
+            "consistent(tree) with inequalities; use 'independence' or 'exact'."
+        )
+    if not need.inequalities[1].size:
+        ends = need.lo, need.hi
+        noise, n = mechanism.noise, mechanism.n
+        check_proper(of_tree(tree), share_noise(noise.kind, noise.spread, ends, need.pinned, n))
+    if proposal is None:
+        return TreeMH(mechanism, need, exact, None)
+    if proposal.chosen is not None:
+        raise ArgumentError(
+            "sampler 'tree-mh' proposes all leaves and takes no index; give Proposal(scale=...)."
+        )
+    spread = proposal.spread
+    leaves = None if spread is None else scale_each(spread, mechanism.n)[tree.leaves]
+    return TreeMH(mechanism, need, exact, leaves)

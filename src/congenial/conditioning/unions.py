@@ -1,0 +1,263 @@
+"""Conditioning a mixture, or on a disjoint union: a mixture of conditional mechanisms."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import (
+    ZCDP_DELTA,
+    Guarantee,
+    Neighbours,
+    mixed_guarantee,
+    union_guarantee,
+    with_sampler_error,
+)
+from congenial.accounting.loss.inequalities import TRIVIAL
+from congenial.conditioning.mixtures import check_alike, draw_mixed
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.samplers.gibbs import GibbsConditioned
+from congenial.conditioning.samplers.questions import checked_rows
+from congenial.errors import (
+    ArgumentError,
+    InfeasibleError,
+    PrivacyError,
+    UnsupportedError,
+)
+from congenial.invariants.written import Requirements
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, IntArray, Values
+
+JointLaw = tuple[tuple[IntArray, ...], FloatArray]
+
+# Nats below which an alternative of a union is never drawn.
+_NEVER = 200.0
+
+
+@dataclass(frozen=True, eq=False)
+class ConditionedMixture:
+    """A mixture of conditional mechanisms, part i weighted by its probability of the invariant.
+
+    Made by `congenial.condition` from a mixture, ``sum_i w_i M_i``, whose conditional law is the
+    mixture of the ``M_i( . | C)`` with weights in proportion to ``w_i P(M_i in C)``; or from a
+    disjoint union, where part i has weight ``P(M in C_i)`` (Two Views, Theorem 3.5).
+
+    Attributes
+    ----------
+    parts : tuple of Conditioned
+    weights : tuple of float
+        Weights before the probabilities of the invariant.
+    needs : tuple of Requirements
+        The invariant's alternatives; the data satisfy one of them.
+    """
+
+    parts: tuple[Conditioned, ...]
+    weights: tuple[float, ...]
+    needs: tuple[Requirements, ...]
+
+    def __post_init__(self) -> None:
+        """Check that every part's probability of the invariant is known.
+
+        Raises
+        ------
+        UnsupportedError
+            If a part is sampled by chains.
+        """
+        if any(isinstance(part, GibbsConditioned) for part in self.parts):
+            raise UnsupportedError(
+                "the parts of a mixture or union are weighed by their probabilities of the "
+                "invariant, which are not known for sums with so many cycles; mandate fewer sums, "
+                "use smaller noise scales, or condition each part alone for a study."
+            )
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases; see `Conditioned.sample`.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape, does not add up or satisfies no alternative.
+        """
+        log_weights = self._log_weights(x)
+        weights = np.exp(log_weights - log_weights.max())
+        drawn: IntArray = draw_mixed(self.parts, weights, x, size, resolve(rng)).astype(np.int64)
+        return drawn
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability that the unconditioned mechanism satisfies the invariant at `x`."""
+        return float(np.logaddexp.reduce(self._log_weights(x)))
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, normalised; -inf outside the invariant."""
+        first = self.parts[0].mechanism
+        counts, values = first.counts(x).astype(np.int64, copy=False), checked_rows(first, z)
+        rows = np.atleast_2d(values)
+        terms = [
+            prior + part.log_weights(rows, counts)
+            for part, prior in zip(self.parts, self._log_priors, strict=True)
+        ]
+        out = np.logaddexp.reduce(np.array(terms), axis=0) - self.log_normalizer(x)
+        return float(out[0]) if values.ndim == 1 else np.asarray(out)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
+        """Law of one released value; see `Conditioned.marginal`."""
+        (values,), probabilities = self._mixed(x, lambda part: _as_joint(*part.marginal(node, x)))
+        return values, probabilities
+
+    def joint(
+        self, nodes: Sequence[int | str], x: npt.ArrayLike
+    ) -> tuple[tuple[IntArray, ...], FloatArray]:
+        """Joint law of one to three released values; see `Conditioned.joint`."""
+        return self._mixed(x, lambda part: part.joint(nodes, x))
+
+    def _mixed(self, x: npt.ArrayLike, law: Callable[[Conditioned], JointLaw]) -> JointLaw:
+        """Mix the parts' laws of some values, on the smallest box that holds them all."""
+        log_weights = self._log_weights(x)
+        shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
+        laws = [
+            (law(part), share)
+            for part, share in zip(self.parts, shares.tolist(), strict=True)
+            if share > 0.0
+        ]
+        ends = [[(int(v[0]), int(v[-1])) for v in values] for (values, _), _ in laws]
+        first = [min(lo for lo, _ in axis) for axis in zip(*ends, strict=True)]
+        last = [max(hi for _, hi in axis) for axis in zip(*ends, strict=True)]
+        out = np.zeros([hi - lo + 1 for lo, hi in zip(first, last, strict=True)])
+        for ((_, table), share), each in zip(laws, ends, strict=True):
+            at = tuple(slice(lo - f, hi - f + 1) for (lo, hi), f in zip(each, first, strict=True))
+            out[at] += share * table
+        return tuple(np.arange(lo, hi + 1) for lo, hi in zip(first, last, strict=True)), out
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Interval of the noise at a node that every part meets; see `Conditioned.interval`."""
+        ends = [part.interval(node, alpha) for part in self.parts]
+        return min(lo for lo, _ in ends), max(hi for _, hi in ends)
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw.
+
+        Under equalities the mixture's weights are the same for every dataset, so its loss is at
+        most the largest of its parts'. Under inequalities they depend on the data, even where these
+        cost no part anything, and gamma = 1 is charged. A union is charged as one invariant, since
+        neighbours may satisfy different alternatives.
+
+        Raises
+        ------
+        PrivacyError
+            If nothing is proved for the combination, as for Gaussian noise where bounds apply, or
+            the parts count records in different ways.
+        UnsupportedError
+            If the union's alternatives have no inequality to be charged.
+        """
+        if len(self.needs) > 1:
+            mechanism = self.parts[0].mechanism
+            parts = [union_guarantee(mechanism, self.needs, neighbours)]
+            stated = parts[0]
+        else:
+            check_alike(self.parts)
+            parts = [part.guarantee(neighbours) for part in self.parts]
+            stated = mixed_guarantee(parts, self.weights)
+            if any(part.whole_orders for part in parts):
+                raise PrivacyError(
+                    "no bound is proved for a mixture with Gaussian noise conditioned on "
+                    "inequalities, whose weights depend on the data; mix discrete Laplace noise."
+                )
+            if any(part.requirements.has_inequalities for part in self.parts):
+                base = max(part.base_epsilon for part in parts)
+                stated = replace(
+                    stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
+                )
+        # the choice of a part errs as much as the two tables that its weights come from
+        error = 3.0 * self.error_bound
+        # what each part's delta holds beside its sampler's error, at the largest epsilon
+        ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
+        return replace(
+            stated,
+            delta=with_sampler_error(stated.epsilon, ideal, error),
+            sampler_error=error,
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw of one part and its law."""
+        return max(part.error_bound for part in self.parts)
+
+    def explain(self) -> str:
+        """Say which sampler draws, and why."""
+        return (
+            f"mixture of {len(self.parts)} conditional mechanisms, weighted by their probabilities "
+            f"of the invariant; each is drawn by the {self.parts[0].explain()}"
+        )
+
+    def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
+        counts = self.parts[0].mechanism.counts(x)
+        if not any(need.settled(counts).within_bounds(counts) for need in self.needs):
+            raise ArgumentError(
+                "x satisfies no alternative of the invariant; the data themselves must satisfy one."
+            )
+        found = [self._log_probability(part, counts) for part in self.parts]
+        return np.asarray(self._log_priors + np.array(found), dtype=np.float64)
+
+    @property
+    def _log_priors(self) -> FloatArray:
+        with np.errstate(divide="ignore"):
+            return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
+
+    def _log_probability(self, part: Conditioned, counts: Values) -> float:
+        """Log probability of a part's invariant; -inf where it cannot hold, or next to never.
+
+        Whether an alternative can hold is decided by the pinned values alone, which neighbours
+        share. One of less than exp(-200) of the probability of no noise at all, which satisfies
+        the data's own alternative, is left out before its tables, far from the data, are filled.
+        """
+        need = part.requirements.settled(counts)
+        if ((counts < need.lo) | (counts > need.hi))[part.fixed[: need.n]].any():
+            return -np.inf
+        try:
+            if len(self.needs) > 1 and part.log_ceiling(counts) < part.log_mode - _NEVER:
+                return -np.inf
+            return part.log_normalizer(counts)
+        except InfeasibleError:
+            return -np.inf
+
+
+def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
+    return (values,), probabilities
+
+
+def check_alternatives(needs: Sequence[Requirements]) -> None:
+    """Check that alternatives differ in bounds alone and exclude each other.
+
+    Raises
+    ------
+    UnsupportedError
+        If they differ in more than bounds.
+    ArgumentError
+        If two may hold at once.
+    """
+    first = needs[0]
+    for i, one in enumerate(needs):
+        same = (
+            np.array_equal(one.pinned, first.pinned)
+            and (one.sums is None) == (first.sums is None)
+            and np.array_equal(one.relative, first.relative)
+            and all(
+                np.array_equal(a, b) for a, b in zip(one.equalities, first.equalities, strict=True)
+            )
+        )
+        if not same:
+            raise UnsupportedError(
+                "the alternatives of a union differ in more than bounds; give each of them the "
+                "same consistent(), exactly() and linear() parts."
+            )
+        for other in needs[:i]:
+            if not ((one.lo > other.hi) | (other.lo > one.hi)).any():
+                raise ArgumentError(
+                    "two alternatives of a union may hold at once; give an entry bounds that "
+                    "exclude each other."
+                )

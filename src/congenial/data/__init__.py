@@ -1,0 +1,1 @@
+"""Rows to counts: sources, the public domain, and counting in DuckDB."""

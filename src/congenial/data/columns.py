@@ -1,0 +1,178 @@
+"""What tables and columns rows have: names and types, and not one value of a row.
+
+Of a CSV file the first line is read, of a Parquet file the schema in its footer, of a database its
+catalogue.
+"""
+
+from __future__ import annotations
+
+import csv
+import os
+import re
+from pathlib import Path
+
+from congenial.data.databases import attach, is_database, tables_in
+from congenial.data.headers import delimiter_of, first_line
+from congenial.data.sources import connect, matching, open_files
+from congenial.data.sqlite import SqliteTable, is_sqlite
+from congenial.errors import DataError
+from congenial.plan.fields import nearest, one_of, show
+from congenial.plan.sections import DATABASES, TABLES
+
+# The type of an ENUM lists values, which may be those of rows.
+_LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
+# What a row holds, and a header seldom.
+_NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
+
+
+def look_up_tables(source: str) -> tuple[str, ...]:
+    """Names of a database's tables, in DuckDB with their schema where that is not `main`.
+
+    Parameters
+    ----------
+    source : str
+        Path of a DuckDB or SQLite file.
+
+    Returns
+    -------
+    tuple of str
+        Empty for a file that is no database.
+
+    Raises
+    ------
+    DataError
+        If there is no such file, it cannot be read, or it holds no table.
+    """
+    files = find(source, "DATA")
+    if not is_database(source):
+        return ()
+    file = _one(files, source)
+    if is_sqlite(file):
+        found = SqliteTable(file, source, "").tables()
+    else:
+        with connect() as connection:
+            listed = tables_in(connection, file, source)
+        found = [name if schema == "main" else f"{schema}.{name}" for schema, name in listed]
+    if not found:
+        raise DataError(f"DATA is {show(source)}, which holds no table; give one that does.")
+    return tuple(found)
+
+
+def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None) -> dict[str, str]:
+    """Names and types of the columns that a release would see.
+
+    Parameters
+    ----------
+    source : str
+        Path of a file, or a glob of files.
+    key : str
+        What messages call it.
+    table : str, optional
+        Of a database.
+
+    Returns
+    -------
+    dict of str to str
+        DuckDB type of each column, of an ENUM without its values; columns without a name are left
+        out.
+
+    Raises
+    ------
+    DataError
+        If there is no such file or table, it cannot be read, or it has no column with a name.
+    """
+    files = find(source, key)
+    if table is not None:
+        found = _of_table(_one(files, source), source, table)
+    elif source.casefold().endswith(".parquet"):
+        with connect() as connection:
+            found = open_files(connection, files, source, key).columns
+    else:
+        found = dict.fromkeys(_header(files[0], source, key), "VARCHAR")
+    named = {name: _LISTED.sub("ENUM", kind) for name, kind in found.items() if name.strip()}
+    if not named:
+        raise DataError(f"{key} is {show(source)}, which has no column with a name; name them.")
+    return named
+
+
+def find(source: str, key: str) -> list[Path]:
+    """Find a file, or those of a glob, and see that a plan may name it.
+
+    Raises
+    ------
+    DataError
+    """
+    given = f"{key} is {show(source)}"
+    ends = (*TABLES, *DATABASES) if key == "DATA" else TABLES
+    whole = Path(source)
+    try:
+        source.encode()
+        if whole.is_dir():
+            raise DataError(f"{given}, which is a directory; give a file in it.")
+        found = matching(Path(), source)
+    except ValueError:  # a null character, or bytes that are no text
+        raise DataError(f"{given}, which a plan cannot name; rename the file.") from None
+    if not found or not found[0].exists():
+        near = nearest(whole.name, _beside(whole))
+        raise DataError(f"{given}, and there is no such file; give another path{near}.")
+    if not source.casefold().endswith(ends):
+        raise DataError(f"{given}; give a file whose name ends in {one_of(ends)}.")
+    for file in found:
+        if not file.is_file():
+            raise DataError(f"{given}, which is not a file; give one.")
+        if not os.access(file, os.R_OK):
+            raise DataError(f"{given}, which may not be read; grant read access.")
+        if file.stat().st_size == 0:
+            raise DataError(f"{given}, and {file.name!r} is an empty file; fill it.")
+    return [file.resolve() for file in found]
+
+
+def _beside(path: Path) -> list[str]:
+    try:
+        return [entry.name for entry in path.parent.iterdir() if entry.is_file()]
+    except OSError:
+        return []
+
+
+def _one(files: list[Path], source: str) -> Path:
+    if len(files) > 1:
+        raise DataError(
+            f"DATA is {show(source)}, which {len(files)} databases match; give one of them."
+        )
+    return files[0]
+
+
+def _of_table(file: Path, source: str, table: str) -> dict[str, str]:
+    if is_sqlite(file):
+        return dict.fromkeys(SqliteTable(file, source, table).columns(), "VARCHAR")
+    with connect() as connection:
+        return attach(connection, file, source, table).columns
+
+
+def _header(file: Path, source: str, key: str) -> list[str]:
+    """Names in the first line of a CSV file, as DuckDB makes them of it."""
+    given = f"{key} is {show(source)}, and the first line of {file.name!r}"
+    line = first_line(file)
+    delimiter = delimiter_of(line)
+    names: list[str] = []
+    try:
+        if delimiter is not None:
+            names = next(csv.reader([line], delimiter=delimiter, strict=True), [])
+    except csv.Error:
+        delimiter = None
+    if delimiter is None:
+        raise DataError(
+            f"{given} cannot be read as a header; give a CSV file in UTF-8, with the columns' "
+            "names in one line."
+        )
+    names = [name.strip() for name in names]
+    if any(_NUMBER.fullmatch(name) for name in names):
+        # nothing of it is shown: it may be a person's row
+        raise DataError(
+            f"{given} holds a number, as a row does and a header seldom; give the file a header, "
+            "or write the plan by hand."
+        )
+    folded = [name.casefold() for name in names if name]
+    if len(set(folded)) != len(folded):
+        raise DataError(f"{given} gives one name to two columns; rename one.")
+    return names

@@ -1,0 +1,375 @@
+"""Rows to counts: every count is made inside DuckDB, and no row is kept in Python.
+
+The lookup and the domain are public; the rows are not. So a message may show what the lookup
+holds, and of the rows only the names of their columns.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import duckdb
+import narwhals as nw
+import numpy as np
+
+from congenial.data.databases import attach, is_database
+from congenial.data.public_domain import (
+    BLANK,
+    BROKEN,
+    FOUND,
+    LACKING,
+    Public,
+    check_condition,
+    domain_paths,
+    joined,
+    level_names,
+    open_public,
+    order_nodes,
+    tree_of,
+    unreadable,
+)
+from congenial.data.sources import (
+    Connection,
+    Relation,
+    ask,
+    connect,
+    describe,
+    identifier,
+    is_empty,
+    locate,
+    open_files,
+    weighted,
+    with_types,
+)
+from congenial.data.sqlite import SqliteTable, is_sqlite
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, DataError
+from congenial.plan.fields import show
+from congenial.plan.plan import Plan
+from congenial.types import IntArray
+
+# Partial counts kept before they are added up.
+_COMPACT = 1_000_000
+_WEIGHT = "records of one row"
+
+
+@dataclass(frozen=True, eq=False)
+class CountedTree:
+    """A tree and the confidential count of each node.
+
+    Attributes
+    ----------
+    tree : Tree
+    counts : ndarray of int64, shape (n,)
+        Rows counted under each node.
+    excluded : int
+        Rows that `where` left out, a confidential count like any other.
+    """
+
+    tree: Tree
+    counts: IntArray = field(repr=False)
+    excluded: int = field(repr=False)
+
+
+def build_tree(plan: Plan, *, base: Path) -> Tree:
+    """Build the tree of a plan's domain; rows are read only where the domain is "data".
+
+    Parameters
+    ----------
+    plan : Plan
+    base : Path
+        The directory that paths in the plan start from.
+
+    Raises
+    ------
+    DataError
+        If the domain cannot be read or is not a hierarchy.
+    PlanError
+        If `where` is not a condition.
+    """
+    if plan.hierarchy.domain == "data":
+        return count(plan, base=base).tree
+    with connect() as connection:
+        public = open_public(connection, plan, base)
+        return tree_of(plan, domain_paths(connection, plan, public))
+
+
+def count(plan: Plan, *, base: Path) -> CountedTree:
+    """Count the rows of a plan's source.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : Path
+        The directory that paths in the plan start from.
+
+    Raises
+    ------
+    DataError
+        If a file, table or column is missing or unreadable, there is no row, or a counted row has
+        no node.
+    PlanError
+        If `where` is not a condition.
+
+    Notes
+    -----
+    Nodes come in the order of their names, those that are numbers first and by value; a node
+    stands before its children.
+    """
+    data = plan.data
+    files = locate(base, data.source, "data.source")
+    with connect() as connection:
+        if not is_database(data.source):
+            public = open_public(connection, plan, base, others=files)
+            rows = open_files(connection, files, data.source, "data.source")
+            return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
+        if len(files) > 1:
+            raise DataError(
+                f"data.source is {show(data.source)}, which {len(files)} databases match; name one."
+            )
+        name = str(data.table)
+        if not is_sqlite(files[0]):
+            rows = attach(connection, files[0], data.source, name)
+            public = open_public(connection, plan, base, others=files)
+            return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
+        public = open_public(connection, plan, base)
+        table = SqliteTable(files[0], data.source, name)
+        known, shown = table.columns(), f"the table {show(name)}"
+        batches = table.batches(connection, _needed(plan, public, known, shown))
+        return _count(connection, plan, public, known, shown, batches)
+
+
+def count_frame(frame: Any, plan: Plan, *, base: Path) -> CountedTree:
+    """Count the rows of a dataframe in place of the plan's source.
+
+    Parameters
+    ----------
+    frame : any dataframe that narwhals knows
+        pandas, polars (lazy too), an Arrow table, a DuckDB relation and others.
+    plan : Plan
+    base : Path
+        The directory that paths of the lookup and the domain start from.
+
+    Raises
+    ------
+    ArgumentError
+        If `frame` is no dataframe with named columns.
+    DataError, PlanError
+        As `count`.
+    """
+    try:
+        wide = nw.from_native(frame)
+        known = wide.collect_schema().names()
+    except (TypeError, nw.exceptions.NarwhalsError):
+        known = []
+    if not known or not all(isinstance(name, str) for name in known):
+        raise ArgumentError(
+            f"frame is a {type(frame).__name__} without named columns; give a dataframe such as "
+            "one of pandas, polars, pyarrow or DuckDB, whose columns have text for names."
+        )
+    shown = "the frame"
+    with connect() as connection:
+        public = open_public(connection, plan, base)
+        needed = _needed(plan, public, known, shown)
+        if len({name.casefold() for name in needed}) < len(needed):
+            raise ArgumentError(
+                f"{shown} gives one name to two columns that the plan needs; rename one."
+            )
+        table = _register(connection, wide.select(needed), needed, shown)
+        return _count(connection, plan, public, known, shown, [table])
+
+
+def _register(
+    connection: Connection,
+    frame: nw.DataFrame[Any] | nw.LazyFrame[Any],
+    names: list[str],
+    shown: str,
+) -> Relation:
+    if not frame.implementation.is_polars() and find_spec("pyarrow") is None:
+        raise ArgumentError(
+            f"a frame of {frame.implementation} is counted through Arrow; install pyarrow."
+        )
+    objects = [name for name in names if frame.collect_schema()[name] == nw.Object]
+    if objects and frame.implementation.is_polars():
+        raise ArgumentError(
+            f"the column {objects[0]!r} of {shown} holds Python objects, which polars gives to no "
+            "other library; cast it to text or numbers."
+        )
+    unfit = f"a column of {shown} cannot be given to Arrow; give each column values of one type"
+    failed = False
+    try:
+        if isinstance(frame, nw.LazyFrame):
+            # the backend adds up what it can, so that a long frame is never collected whole
+            frame = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
+        connection.register("frame", _with_text(frame, names))
+    except (
+        duckdb.Error,
+        nw.exceptions.NarwhalsError,
+        ValueError,
+        TypeError,
+        NotImplementedError,
+        OverflowError,
+    ):
+        failed = True  # these texts may quote a cell
+    if failed:
+        raise DataError(f"{unfit}.")
+    table = describe(connection, "frame", shown, unfit)
+    return weighted(table, _WEIGHT) if _WEIGHT in table.columns else table
+
+
+def _with_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
+    """Turn pandas columns of objects into text, value by value.
+
+    Arrow would take the type of such a column from its values, so that one record decides how the
+    others are read.
+    """
+    if not frame.implementation.is_pandas_like():
+        return frame
+    native = frame.to_native()
+    for name in names:
+        column = native[name]
+        if str(getattr(column.dtype, "categories", column).dtype) == "object":
+            texts = column.astype(object).map(_text, na_action="ignore")
+            native = native.assign(**{name: texts.astype("string")})
+    return nw.from_native(native, eager_only=True)
+
+
+def _text(value: object) -> str:
+    """Write a value; whole numbers without a point."""
+    return str(int(value) if isinstance(value, float) and value.is_integer() else value)
+
+
+def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
+    """Columns of the rows that counting reads, once all that is named is found somewhere."""
+    lookup = plan.data.lookup
+    both = Relation("", dict.fromkeys(known, ""), shown)
+    used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
+    named = used | ({lookup.on.casefold()} if lookup is not None else set())
+    if not named & {c.casefold() for c in known}:
+        # the first line may be a person's row, so nothing of it is shown
+        raise DataError(
+            f"{shown} has none of the columns that the plan names; see that it begins with a "
+            "header, and that the plan names its columns as the header does."
+        )
+    if lookup is not None and public.lookup is not None:
+        both.need(lookup.on, "data.lookup.on")
+        others = {c.casefold() for c in public.lookup.columns} - {lookup.on.casefold()}
+        for column in known:
+            if column.casefold() in used & others:
+                raise DataError(
+                    f"the column {column!r} is both in {shown} and in the lookup, so the plan may "
+                    "mean either; rename it in one of the two."
+                )
+        used |= {lookup.on.casefold()}
+        whole = both.columns | public.lookup.columns
+        both = replace(both, columns=whole, shown=f"{shown} with {public.lookup.shown}")
+    for level in plan.hierarchy.levels:
+        both.need(level, "hierarchy.levels")
+    for column in plan.data.types or {}:
+        both.need(column, "data.types")
+    public.condition.check_columns(tuple(both.columns), both.shown)
+    return [c for c in known if c.casefold() in used]
+
+
+def _count(
+    connection: Connection,
+    plan: Plan,
+    public: Public,
+    known: Sequence[str],
+    shown: str,
+    batches: Iterable[Relation],
+) -> CountedTree:
+    """Count batches of rows, one after the other, and set the counts on the domain's tree."""
+    needed = _needed(plan, public, known, shown)
+    paths = None if plan.hierarchy.domain == "data" else domain_paths(connection, plan, public)
+    columns = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
+    names = ", ".join(columns)
+    typed = ", ".join(f"{c} VARCHAR" for c in columns)
+    shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records BIGINT)"
+    ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
+    for batch in batches:
+        if is_empty(connection, batch, unreadable(batch)):
+            continue
+        used = replace(batch, columns={c: batch.columns[c] for c in needed})
+        _tally(connection, plan, public, with_types(used, plan.data.types or {}))
+    _check_tally(connection, plan, shown)
+    if paths is None:
+        ask(
+            connection,
+            f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {names} FROM tally WHERE kept",
+            BROKEN,
+        )
+        paths = order_nodes(connection, plan, shown, public=False)
+    same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns)
+    leaves = ask(
+        connection,
+        f"SELECT coalesce(leaf, -1), coalesce(records, 0) FROM ordered FULL JOIN (SELECT {names}, "
+        f"CAST(sum(records) AS BIGINT) AS records FROM tally WHERE kept GROUP BY {names}) AS "
+        f"counted ON {same} ORDER BY 1",
+        BROKEN,
+    )
+    if leaves[0][0] < 0:
+        raise DataError(
+            f"{shown} has a counted row whose {' and '.join(map(repr, plan.hierarchy.levels))} the "
+            "domain lacks; add every node to the domain, or leave such rows out with data.where."
+        )
+    left_out = ask(connection, "SELECT coalesce(sum(records), 0) FROM tally WHERE NOT kept", BROKEN)
+    tree = tree_of(plan, paths)
+    counts = tree.roll_up(np.array([n for _, n in leaves], dtype=np.int64)).astype(np.int64)
+    counts.flags.writeable = False
+    return CountedTree(tree, counts, int(left_out[0][0]))
+
+
+def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
+    """Add the counts of one batch to the table `tally`; rows left out are counted together.
+
+    TRY makes the rule unknown on a row that it fails on, and so the row is left out: no record
+    decides whether the others are counted.
+    """
+    whole, condition = joined(plan, public, rows), public.condition
+    check_condition(connection, condition, whole, condition.sql)
+    names = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
+    kept = ", ".join(f"CASE WHEN kept THEN {n} END AS {n}" for n in ("fate", *names))
+    ask(
+        connection,
+        f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
+        f"coalesce(TRY({condition.sql}), false) AS kept, fate, {level_names(plan, whole)}, "
+        f"{whole.weight} AS records FROM {whole.sql}) GROUP BY ALL",
+        unreadable(rows),
+    )
+    if ask(connection, "SELECT count(*) FROM tally", BROKEN)[0][0] > _COMPACT:
+        ask(
+            connection,
+            f"CREATE OR REPLACE TEMP TABLE tally AS SELECT kept, fate, {', '.join(names)}, "
+            "CAST(sum(records) AS BIGINT) AS records FROM tally GROUP BY ALL",
+            BROKEN,
+        )
+
+
+def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
+    """Refuse rows that are none, have no key, or lack a level; nothing of a row is shown."""
+    if not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
+        raise DataError(f"{shown} holds no rows; give it at least one.")
+    fates = {r[0] for r in ask(connection, "SELECT DISTINCT fate FROM tally WHERE kept", BROKEN)}
+    lookup = plan.data.lookup
+    if lookup is not None and LACKING in fates:
+        raise DataError(
+            f"{shown} has a counted row whose {lookup.on!r} the lookup lacks; add every key to the "
+            "lookup, or leave such rows out with data.where."
+        )
+    blank = lookup.on if lookup is not None and BLANK in fates else None
+    for i, level in enumerate(plan.hierarchy.levels):
+        where = f"kept AND fate = '{FOUND}' AND n{i} IS NULL"
+        if blank is None and ask(connection, f"SELECT 1 FROM tally WHERE {where} LIMIT 1", BROKEN):
+            blank = level
+    if blank is not None:
+        other = ", or with one that data.types does not allow" if plan.data.types else ""
+        where = f"{identifier(blank)} IS NOT NULL"
+        raise DataError(
+            f"{shown} has a counted row without a value in {blank!r}{other}; mend it, or leave "
+            f"such rows out, under [data]: where = {where!r}."
+        )

@@ -1,0 +1,365 @@
+"""The public side of a plan: its lookup, its condition, and the nodes of its domain.
+
+None of this is confidential, unless the domain is "data": its nodes are then those of the counted
+rows, and no message shows a name.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import numpy as np
+
+from congenial.data.sources import (
+    Connection,
+    Relation,
+    ask,
+    attempt,
+    identifier,
+    is_empty,
+    literal,
+    locate,
+    name_of,
+    open_files,
+    restrict,
+    with_types,
+)
+from congenial.domain.tree import Tree
+from congenial.errors import DataError
+from congenial.plan.fields import refuse, show
+from congenial.plan.plan import Plan
+from congenial.plan.row_filter import Condition, parse_where
+
+Paths = list[tuple[str, ...]]
+# What became of a row's key: the lookup has it, the lookup lacks it, or the row has none.
+FOUND, LACKING, BLANK = "found", "lacking", "blank"
+# Nodes of the deepest level, and characters of a name.
+_MOST, _LONGEST = 5_000_000, 1_000
+# Said of queries over tables of our own, which cannot fail on what a row holds.
+BROKEN = "the counts could not be added up; please report this as a mistake of congenial"
+
+
+@dataclass(frozen=True)
+class Public:
+    """What is known before any row is read.
+
+    Attributes
+    ----------
+    condition : Condition
+    lookup, domain : Table or None
+        The plan's lookup, and the file that lists its nodes.
+    """
+
+    condition: Condition
+    lookup: Relation | None
+    domain: Relation | None
+
+
+def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
+    """Look whether the files of a plan are there, so that nobody waits to be told otherwise.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : Path
+        The directory that paths in the plan start from.
+    rows : bool
+        Whether the rows are to be read; they are too where the names of the nodes come from them.
+
+    Raises
+    ------
+    DataError
+        If one is not there, or cannot be read.
+    """
+    if rows or plan.hierarchy.domain == "data":
+        locate(base, plan.data.source, "data.source")
+    _public_files(plan, base)
+
+
+def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
+    """Return what the lookup and the domain's file are called, and the files, by their keys."""
+    lookup, domain = plan.data.lookup, plan.hierarchy.domain
+    named = {}
+    if lookup is not None:
+        named["data.lookup.source"] = lookup.source
+    if domain not in ("lookup", "data"):
+        named["hierarchy.domain"] = domain
+    return {key: (source, locate(base, source, key)) for key, source in named.items()}
+
+
+def open_public(
+    connection: Connection, plan: Plan, base: Path, *, others: Sequence[Path] = ()
+) -> Public:
+    """Open the lookup and the domain's file, and shut out every file but these and `others`.
+
+    Raises
+    ------
+    DataError
+        If one cannot be read, or the lookup's key is missing, blank or repeated.
+    PlanError
+        If `where` is not a condition.
+    """
+    lookup = plan.data.lookup
+    named = _public_files(plan, base)
+    condition = parse_where(connection, plan.data.where)
+    restrict(connection, [*others, *(f for _, files in named.values() for f in files)])
+    types = plan.data.types or {}
+    tables = {
+        key: with_types(open_files(connection, files, source, key, public=True), types)
+        for key, (source, files) in named.items()
+    }
+    opened = tables.get("data.lookup.source")
+    if lookup is not None and opened is not None:
+        if lookup.on in types:  # the rows' keys are of this type
+            opened = with_types(opened, {lookup.key: types[lookup.on]})
+        opened = replace(opened, shown=f"the lookup {opened.shown}")
+        opened.need(lookup.key, "data.lookup.key")
+        _check_keys(connection, plan, opened, lookup.key)
+    listing = tables.get("hierarchy.domain")
+    if listing is not None:
+        listing = replace(listing, shown=f"the domain {listing.shown}")
+    return Public(condition, opened, listing)
+
+
+def unreadable(table: Relation) -> str:
+    """Say that a table broke off."""
+    return (
+        f"{table.shown} could not be read to its end, since a row does not have the header's "
+        "columns or the file is damaged; mend it"
+    )
+
+
+# No user's column is called so.
+_KEY = '"congenial: key"'
+
+
+def _check_keys(connection: Connection, plan: Plan, table: Relation, column: str) -> None:
+    key = name_of(column, table.columns[column])
+    found = ask(
+        connection,
+        f"SELECT {key}, count(*) FROM {table.sql} GROUP BY 1 "
+        f"HAVING {key} IS NULL OR count(*) > 1 ORDER BY 1 NULLS FIRST LIMIT 1",
+        unreadable(table),
+    )
+    if not found:
+        return
+    name, times = found[0]
+    if name is None:
+        raise DataError(
+            f"{table.shown} has a row without a value in its key {column!r}; fill it in."
+        )
+    parent = next((v for v in plan.hierarchy.levels if v in table.columns and v != column), None)
+    under = ""
+    if parent is not None:
+        rows = ask(
+            connection,
+            f"SELECT DISTINCT {name_of(parent, table.columns[parent])} FROM {table.sql} "
+            f"WHERE {key} = {literal(str(name))} ORDER BY 1 LIMIT 2",
+            unreadable(table),
+        )
+        under = f", under the {parent} {' and '.join(repr(r[0]) for r in rows)}"
+    raise DataError(
+        f"{table.shown} lists the {column} {name!r} {times} times{under}; a node has one parent, "
+        "so list each key once."
+    )
+
+
+def joined(plan: Plan, public: Public, rows: Relation) -> Relation:
+    """Rows with the columns that the lookup adds, and in `fate` what became of their key."""
+    lookup, table = plan.data.lookup, public.lookup
+    if lookup is None or table is None or lookup.on not in rows.columns:
+        return replace(rows, sql=f"(SELECT *, '{FOUND}' AS fate FROM {rows.sql})")
+    present = {c.casefold() for c in rows.columns}
+    added = {c: k for c, k in table.columns.items() if c.casefold() not in present}
+    own = ", ".join(f"r.{identifier(c)}" for c in rows.columns)
+    extra = "".join(f", l.{identifier(c)}" for c in added)
+    weight = "" if rows.weight == "1" else f", r.{rows.weight}"
+    key = name_of(lookup.key, table.columns[lookup.key])
+    on = name_of(lookup.on, rows.columns[lookup.on], "r")
+    sql = (
+        f"(SELECT {own}{extra}{weight}, CASE WHEN l.{_KEY} IS NOT NULL THEN '{FOUND}' "
+        f"WHEN {on} IS NULL THEN '{BLANK}' ELSE '{LACKING}' END AS fate FROM {rows.sql} AS r "
+        f"LEFT JOIN (SELECT *, {key} AS {_KEY} FROM {table.sql}) AS l ON {on} = l.{_KEY})"
+    )
+    return replace(rows, sql=sql, columns=rows.columns | added)
+
+
+def check_condition(
+    connection: Connection, condition: Condition, table: Relation, sql: str
+) -> None:
+    """Refuse a condition that the columns' types do not allow, before anything is read.
+
+    Raises
+    ------
+    PlanError
+    """
+    given = f"is {show(condition.text)}"
+    remedy = (
+        "compare values of one type and make the whole true or false (columns of CSV and SQLite "
+        "files are text but where data.types declares them)"
+    )
+    rows = attempt(connection, f"DESCRIBE SELECT TRY({sql}) AS kept FROM {table.sql}")
+    # a row of nothing but NULL: no row of the table is read, and every constant is
+    blank = f"(SELECT 1) LEFT JOIN (SELECT * FROM {table.sql} LIMIT 0) ON true"
+    if rows is None or attempt(connection, f"SELECT {sql} FROM {blank}") is None:
+        types = ", ".join(
+            f"{c} {k}" for c, k in table.columns.items() if c.casefold() in condition.columns
+        )
+        refuse("data.where", f"{given}, which does not fit its columns ({types})", remedy)
+    if rows[0][1] != "BOOLEAN":
+        refuse("data.where", f"{given}, which gives {rows[0][1]}", remedy)
+
+
+def level_names(plan: Plan, table: Relation) -> str:
+    """SQL for the name of each level's node, as n0, n1 and so on."""
+    return ", ".join(
+        f"{name_of(level, table.columns[level])} AS n{i}"
+        for i, level in enumerate(plan.hierarchy.levels)
+    )
+
+
+def _domain_table(plan: Plan, public: Public) -> Relation:
+    """The domain's rows; those of the lookup have its key under the rows' name for it too."""
+    lookup = plan.data.lookup
+    if public.domain is not None:
+        return joined(plan, public, public.domain)
+    table = public.lookup
+    if lookup is None or table is None:
+        raise DataError("hierarchy.domain is 'lookup' and the plan has no data.lookup; add one.")
+    columns, alias = table.columns, ""
+    if lookup.on not in columns:
+        alias = f", {identifier(lookup.key)} AS {identifier(lookup.on)}"
+        columns = columns | {lookup.on: columns[lookup.key]}
+    elif lookup.on != lookup.key:
+        raise DataError(
+            f"{table.shown} has a column {lookup.on!r} besides its key {lookup.key!r}, and "
+            "data.lookup.on names it too; rename it."
+        )
+    sql = f"(SELECT *{alias}, '{FOUND}' AS fate FROM {table.sql})"
+    return replace(table, sql=sql, columns=columns)
+
+
+def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
+    """List the domain's nodes from the lookup or a file; `order_nodes` explains.
+
+    The part of `where` that names none but the domain's columns is applied.
+
+    Raises
+    ------
+    DataError, PlanError
+    """
+    table, condition = _domain_table(plan, public), public.condition
+    for level in plan.hierarchy.levels:
+        table.need(level, "hierarchy.levels")
+    if is_empty(connection, table, unreadable(table)):
+        raise DataError(f"{table.shown} holds no row; list at least one node.")
+    part = condition.on(table.columns)
+    check_condition(connection, condition, table, part)
+    ask(
+        connection,
+        f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {level_names(plan, table)} "
+        f"FROM {table.sql} WHERE TRY({part})",
+        unreadable(table),
+    )
+    return order_nodes(connection, plan, table.shown, public=True)
+
+
+def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool) -> Paths:
+    """Check the table `domain`, number its rows in the table `ordered`, and return them.
+
+    Names that are numbers come first, by value; the others follow as text.
+
+    Raises
+    ------
+    DataError
+        If there is no node, or one lacks a name or has two parents.
+    """
+    levels = plan.hierarchy.levels
+    columns = [f"n{i}" for i in range(len(levels))]
+    fates = {str(r[0]) for r in ask(connection, "SELECT DISTINCT fate FROM domain", BROKEN)}
+    lookup = plan.data.lookup
+    if lookup is not None and fates & {LACKING, BLANK}:
+        raise DataError(
+            f"{shown} has a row whose {lookup.on!r} is blank or not in the lookup; add it "
+            "to the lookup, or leave it out with data.where."
+        )
+    for level, column in zip(levels, columns, strict=True):
+        if ask(connection, f"SELECT 1 FROM domain WHERE {column} IS NULL LIMIT 1", BROKEN):
+            raise DataError(
+                f"{shown} has a row without a value in {level!r}; fill it in, or leave such rows "
+                "out with data.where."
+            )
+    for depth in range(1, len(levels)):
+        if plan.hierarchy.names_repeat:
+            break
+        above = f"[{', '.join(columns[:depth])}]"
+        found = ask(
+            connection,
+            f"SELECT {columns[depth]}, min({above}), max({above}) FROM domain GROUP BY 1 "
+            f"HAVING min({above}) <> max({above}) ORDER BY 1 LIMIT 1",
+            BROKEN,
+        )
+        if found:
+            name, first, last = found[0]
+            which = f"the {levels[depth]} {name!r}" if public else f"a {levels[depth]}"
+            under = f" ({_path(first)!r} and {_path(last)!r})" if public else ""
+            raise DataError(
+                f"{shown} puts {which} under two parents{under}; give it one, or say "
+                "hierarchy.names_repeat = true if these are different nodes of one name."
+            )
+    order = ", ".join(f"try_cast({c} AS DOUBLE) NULLS LAST, {c}" for c in columns)
+    _check_size(connection, columns, shown)
+    listed = ask(
+        connection,
+        f"CREATE TEMP TABLE ordered AS SELECT {', '.join(columns)}, row_number() OVER (ORDER BY "
+        f"{order}) - 1 AS leaf FROM domain; SELECT {', '.join(columns)} FROM ordered ORDER BY leaf",
+        BROKEN,
+    )
+    if not listed:
+        raise DataError(
+            f"{shown} holds no node{' that meets data.where' if plan.data.where else ''}; a "
+            "release needs at least one."
+        )
+    return [tuple(map(str, path)) for path in listed]
+
+
+def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> None:
+    """Refuse more nodes, or longer names, than the rest of the way has room for."""
+    if ask(connection, f"SELECT 1 FROM domain LIMIT 1 OFFSET {_MOST}", BROKEN):
+        raise DataError(
+            f"{shown} names more than {_MOST:,} nodes of the deepest level, for which neither "
+            "memory nor time would suffice; use fewer levels, or group the names in the lookup."
+        )
+    longer = " OR ".join(f"length({column}) > {_LONGEST}" for column in columns)
+    if ask(connection, f"SELECT 1 FROM domain WHERE {longer} LIMIT 1", BROKEN):
+        raise DataError(
+            f"{shown} has a name of more than {_LONGEST:,} characters; shorten it, and see that "
+            "the plan names the right columns."
+        )
+
+
+def _path(names: object) -> str:
+    return "/".join(map(str, names)) if isinstance(names, Iterable) else str(names)
+
+
+def tree_of(plan: Plan, paths: Paths) -> Tree:
+    """Hang the paths of `order_nodes` under the plan's root.
+
+    They are distinct, no name is empty, and those through one node stand one after the other; so
+    this is `Tree.from_paths` at a third of the time.
+    """
+    names, parents = [plan.hierarchy.root], [-1]
+    depth = len(plan.hierarchy.levels)
+    open_at, before = [0] * (depth + 1), [""] * depth
+    for path in paths:
+        shared = 0
+        while shared < depth - 1 and path[shared] == before[shared]:
+            shared += 1
+        for level in range(shared, depth):
+            parents.append(open_at[level])
+            open_at[level + 1] = len(names)
+            names.append(path[level])
+        before = list(path)
+    return Tree.from_parents(np.array(parents, dtype=np.int64), names)

@@ -1,0 +1,385 @@
+"""Files and frames as tables of an embedded DuckDB that can read nothing else.
+
+DuckDB's own error texts may quote a cell, so none is ever passed on: each failure has a sentence
+of ours, raised outside the handler so that the original is not attached to it.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import closing, contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import duckdb
+
+from congenial.data.headers import (
+    delimiter_of,
+    first_line,
+    header_of,
+    is_whole,
+)
+from congenial.data.memory import allowance
+from congenial.errors import CongenialError, DataError
+from congenial.plan.fields import nearest, show
+
+Connection = duckdb.DuckDBPyConnection
+Rows = list[tuple[Any, ...]]
+# Nothing about a CSV file is guessed from its cells: its quotes and first lines, or rows are lost
+# without a word; its columns' types, or one record decides how the rule reads all others.
+_DIALECT = (
+    "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
+    "strict_mode = true, hive_types_autocast = false"
+)
+_SETTINGS = (
+    "enable_progress_bar = false",
+    "autoinstall_known_extensions = false",
+    "autoload_known_extensions = false",
+    "allow_community_extensions = false",
+    "temp_directory = ''",  # counts that do not fit in memory are refused, not spilt to a disk
+    "preserve_insertion_order = false",
+    "TimeZone = 'UTC'",
+    # the first two would hash the rows, not the lookup, where a file does not tell how many rows it
+    # has; the others take parts of a rule out of its TRY
+    "disabled_optimizers = 'build_side_probe_side,join_order,common_subexpressions,in_clause,"
+    "scalar_fn_pushdown,type_pushdown'",
+)
+
+
+@dataclass(frozen=True)
+class Relation:
+    """Something that can stand after FROM.
+
+    Attributes
+    ----------
+    sql : str
+    columns : dict of str to str
+        DuckDB type of each column.
+    shown : str
+        What messages call it.
+    weight : str
+        SQL of the number of records that a row stands for.
+    """
+
+    sql: str
+    columns: dict[str, str]
+    shown: str
+    weight: str = "1"
+
+    def need(self, column: str, key: str) -> None:
+        """Refuse a column that is not here; `key` is the plan's key that names it.
+
+        Raises
+        ------
+        DataError
+        """
+        if column not in self.columns:
+            raise DataError(
+                f"{key} names the column {column!r}, which {self.shown} lacks; its columns are "
+                f"{', '.join(self.columns)}{nearest(column, self.columns)}."
+            )
+
+
+def identifier(name: str) -> str:
+    """Quote a column's name."""
+    return '"' + name.replace('"', '""') + '"'
+
+
+def literal(text: str) -> str:
+    """Quote text."""
+    return "'" + text.replace("'", "''") + "'"
+
+
+def name_of(column: str, kind: str, table: str = "") -> str:
+    """SQL for the text of a value: whole numbers without a point, NULL for nothing or blank."""
+    value = f"{table}.{identifier(column)}" if table else identifier(column)
+    text = f"CAST({value} AS VARCHAR)"
+    if kind in ("FLOAT", "DOUBLE"):
+        # the CASE keeps the casts away from what they cannot take: NaN, infinity, wide numbers
+        whole = f"abs({value}) < 9007199254740992 AND {value} = floor({value})"
+        text = (
+            f"CASE WHEN isnan({value}) THEN NULL WHEN {whole} "
+            f"THEN CAST(CAST({value} AS BIGINT) AS VARCHAR) ELSE {text} END"
+        )
+    elif kind.startswith("DECIMAL"):
+        text = f"regexp_replace({text}, '\\.0+$', '')"
+    return f"nullif({text}, '')"
+
+
+@contextmanager
+def connect() -> Iterator[Connection]:
+    """Open an embedded DuckDB that keeps everything in memory and writes nothing."""
+    with closing(duckdb.connect(":memory:")) as connection:
+        for setting in _SETTINGS:
+            connection.execute(f"SET {setting}")
+        if (most := allowance()) is not None:
+            connection.execute(f"SET memory_limit = '{most // 1024} KiB'")
+        yield connection
+
+
+def restrict(connection: Connection, files: Sequence[Path]) -> None:
+    """Let a connection read these files and nothing else, for good."""
+    # a name with pattern characters is asked for in the other spelling, and judged in both
+    spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
+    listed = ", ".join(map(literal, sorted(spelt)))
+    connection.execute(f"SET allowed_paths = [{listed}]")
+    connection.execute("SET enable_external_access = false")
+    connection.execute("SET lock_configuration = true")
+
+
+def attempt(connection: Connection, sql: str) -> Rows | None:
+    """Run a query and fetch its rows; None where DuckDB refuses it or fails in it.
+
+    Raises
+    ------
+    DataError
+        If memory does not suffice.
+    KeyboardInterrupt
+        If the query is interrupted.
+    """
+    failure: CongenialError | KeyboardInterrupt | None = None
+    try:
+        return connection.execute(sql).fetchall()
+    except duckdb.OutOfMemoryException:
+        failure = DataError(
+            "the counts do not fit in memory, of which half of what is free is taken; use fewer "
+            "levels, see that no file holds far more than it should, or use a larger machine."
+        )
+    except duckdb.InterruptException:
+        failure = KeyboardInterrupt()
+    except RuntimeError as error:  # how DuckDB reports Ctrl-C
+        failure = KeyboardInterrupt() if "interrupt" in str(error).casefold() else None
+    except (duckdb.Error, ValueError, TypeError, NotImplementedError, OverflowError):
+        pass  # all but the first come from a frame's export to Arrow
+    if failure is not None:
+        raise failure
+    return None
+
+
+def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
+    """Run a query and fetch its rows; a failure is a DataError that says `otherwise`.
+
+    Raises
+    ------
+    DataError
+        DuckDB's own message may quote a cell and is lost.
+    KeyboardInterrupt
+        If the query is interrupted.
+    """
+    rows = attempt(connection, sql)
+    if rows is None:
+        raise DataError(f"{otherwise}.")
+    return rows
+
+
+def matching(base: Path, source: str) -> list[Path]:
+    """Return the path that is named, which need not exist, or the files of a glob, sorted."""
+    whole = Path(base) / source
+    if whole.exists() or not any(c in source for c in "*?["):
+        return [whole]
+    # the plan's own directory may have a bracket in its name
+    pattern = str(Path(glob.escape(str(base))) / source)
+    found = [Path(f) for f in sorted(glob.glob(pattern, recursive=True))]
+    return [f for f in found if f.is_file()]
+
+
+def locate(base: Path, source: str, key: str) -> list[Path]:
+    """Find the file that a plan's `key` names, or the files of a glob, sorted.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be read.
+    """
+    found = matching(base, source)
+    if not found:
+        raise DataError(f"{key} is {show(source)}, which no file matches; give another pattern.")
+    for file in found:
+        if not file.exists():
+            here = "this directory" if key.startswith("--") else "the plan's directory"
+            raise DataError(
+                f"{key} is {show(source)}, and there is no such file; give a path that starts from "
+                f"{here}, or the whole path."
+            )
+        if not file.is_file():
+            raise DataError(f"{key} is {show(source)}, which is not a file; name a file.")
+        if not os.access(file, os.R_OK):
+            raise DataError(f"{key} is {show(source)}, which may not be read; grant read access.")
+        if file.stat().st_size == 0:
+            raise DataError(
+                f"{key} is {show(source)}, and {file.name!r} is an empty file; fill it."
+            )
+    return [f.resolve() for f in found]
+
+
+def open_files(
+    connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
+) -> Relation:
+    """Open Parquet or CSV files as one table; every column of a CSV file is text.
+
+    Parameters
+    ----------
+    connection : Connection
+    files : sequence of Path
+    source, key : str
+        What the plan says, and where.
+    public : bool
+        Whether the rows may be looked at: columns of whole numbers of a CSV file are then BIGINT.
+
+    Raises
+    ------
+    DataError
+        If they are not what their names say, or Parquet files have unlike columns.
+    """
+    listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
+    parquet = source.casefold().endswith(".parquet")
+    one = "it" if len(files) == 1 else f"one of its {len(files)} files"
+    otherwise = (
+        f"{key} is {show(source)}, and {one} cannot be read as {'Parquet' if parquet else 'CSV'}; "
+        f"give a whole {'Parquet file' if parquet else 'CSV file, in UTF-8 and with one header'}"
+    )
+    if parquet:
+        _same_columns(connection, files, f"{key} is {show(source)}", otherwise)
+        sql = f"read_parquet({listed}, hive_types_autocast = false)"
+        return describe(connection, sql, show(source), otherwise)
+    delimiter = delimiter_of(first_line(files[0]))
+    if delimiter is None or not all(map(is_whole, files)):
+        raise DataError(f"{otherwise}.")
+    _same_headers(files, delimiter, f"{key} is {show(source)}")
+    dialect = f"{listed}, delim = {literal(delimiter)}, {_DIALECT}"
+    own = describe(
+        connection,
+        f"read_csv({dialect}, all_varchar = true, hive_partitioning = false)",
+        show(source),
+        otherwise,
+    )
+    columns = ", ".join(f"{literal(name)}: 'VARCHAR'" for name in own.columns)
+    sql = f"read_csv({dialect}, auto_detect = false, columns = {{{columns}}})"
+    table = describe(connection, sql, show(source), otherwise)
+    return _with_whole_numbers(connection, table, otherwise) if public else table
+
+
+def _with_whole_numbers(connection: Connection, table: Relation, otherwise: str) -> Relation:
+    """Make columns of a public table BIGINT whose texts are all whole numbers and stay as they are.
+
+    Their names are the same either way; a rule may compare them with numbers.
+    """
+    quoted = list(map(identifier, table.columns))
+    tests = ", ".join(
+        f"count({c}) > 0 AND bool_and({c} IS NULL OR "
+        f"coalesce({c} = CAST(TRY_CAST({c} AS BIGINT) AS VARCHAR), false))"
+        for c in quoted
+    )
+    whole = ask(connection, f"SELECT {tests} FROM {table.sql}", otherwise)[0]
+    kinds = {c: "BIGINT" for c, yes in zip(table.columns, whole, strict=True) if yes}
+    return with_types(table, kinds)
+
+
+def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
+    """Give columns types, value by value; what a type cannot take is NULL, and so is NaN.
+
+    Parameters
+    ----------
+    table : Table
+    types : mapping of str to str
+        DuckDB types by column; columns that the table lacks are passed over.
+    """
+    columns = table.columns | {c: k for c, k in types.items() if c in table.columns}
+    picks = []
+    for c, k in columns.items():
+        value = identifier(c) if table.columns[c] == k else f"TRY_CAST({identifier(c)} AS {k})"
+        if k in ("FLOAT", "DOUBLE"):  # NaN would be the largest of all numbers to a rule
+            value = f"nullif({value}, CAST('nan' AS {k}))"
+        if value != identifier(c):
+            picks.append(f"{value} AS {identifier(c)}")
+    if not picks:
+        return table
+    return replace(
+        table, sql=f"(SELECT * REPLACE ({', '.join(picks)}) FROM {table.sql})", columns=columns
+    )
+
+
+def _same_columns(
+    connection: Connection, files: Sequence[Path], given: str, otherwise: str
+) -> None:
+    """Refuse Parquet files with unlike columns: one would decide how the others are read.
+
+    Raises
+    ------
+    DataError
+    """
+    first = None
+    for file in files:
+        name = literal(_literal_glob(str(file)))
+        _refuse_twice(_parquet_names(connection, name, otherwise), f"{given}, and {file.name!r}")
+        found = describe(connection, f"read_parquet({name})", "", otherwise).columns
+        if first is not None and found != first:
+            raise DataError(
+                f"{given}, and {file.name!r} has other columns or types than {files[0].name!r}; "
+                "write all files with one schema."
+            )
+        first = found
+
+
+def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
+    """Refuse files with unlike headers, which would be counted short, and repeated names.
+
+    Raises
+    ------
+    DataError
+        It names the file and nothing of what is in it: a first line may be a person's row.
+    """
+    first = header_of(files[0], delimiter)
+    for file in files[1:]:
+        if header_of(file, delimiter) != first:
+            raise DataError(
+                f"{given}, and the first line of {file.name!r} is not the header of "
+                f"{files[0].name!r}; give all files one header."
+            )
+    _refuse_twice(first, f"{given}, and the header of {files[0].name!r}")
+
+
+def _refuse_twice(names: Sequence[str], given: str) -> None:
+    """Refuse one name of two columns, of which DuckDB would rename one."""
+    folded = [name.strip().casefold() for name in names]
+    if len(set(folded)) != len(folded):
+        raise DataError(f"{given} gives one name to two columns; rename one.")
+
+
+def _parquet_names(connection: Connection, file: str, otherwise: str) -> list[str]:
+    """Names of a Parquet file's columns; those within others are left out."""
+    listed = ask(connection, f"SELECT name, num_children FROM parquet_schema({file})", otherwise)
+    names, inside = [], [1]  # how many columns are still to come, on each level
+    for name, children in listed:
+        if len(inside) == 2:
+            names.append(str(name))
+        inside[-1] -= 1
+        inside.append(children or 0)
+        while inside and not inside[-1]:
+            inside.pop()
+    return names
+
+
+def is_empty(connection: Connection, table: Relation, otherwise: str) -> bool:
+    """Whether a table has no row."""
+    return not ask(connection, f"SELECT 1 FROM {table.sql} LIMIT 1", otherwise)
+
+
+def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Relation:
+    """Look up the columns of what can stand after FROM."""
+    rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
+    return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
+
+
+def _literal_glob(path: str) -> str:
+    """Keep DuckDB from reading a file's own name as a pattern."""
+    return "".join(f"[{c}]" if c in "*?[" else c for c in path)
+
+
+def weighted(table: Relation, column: str) -> Relation:
+    """Take `column` as the number of records that a row stands for."""
+    rest = {name: kind for name, kind in table.columns.items() if name != column}
+    return replace(table, columns=rest, weight=identifier(column))

@@ -1,0 +1,65 @@
+"""Names that look like others: spelt in two ways, or with letters of two scripts."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+
+from congenial.domain.tree import Tree
+
+# Scripts that share the shapes of some letters.
+_SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LATIN"))
+
+
+def odd_names(tree: Tree) -> tuple[str, ...]:
+    """Say which names of a tree readers could take for others; each such kind is one sentence.
+
+    Parameters
+    ----------
+    tree : Tree
+
+    Notes
+    -----
+    Siblings are compared, since a name may rightly repeat below another parent. Names look alike
+    that differ in case, in spaces, in signs without a width, or in how Unicode composes them
+    (NFKC).
+    """
+    first: dict[tuple[int, str], int] = {}
+    alike: list[tuple[int, int]] = []
+    mixed: list[int] = []
+    for v, (parent, name) in enumerate(zip(tree.parents.tolist(), tree.names, strict=True)):
+        before = first.setdefault((parent, _folded(name)), v)
+        if before != v:
+            alike.append((before, v))
+        if not name.isascii() and any(map(_mixes, re.findall(r"\w+", name))):
+            mixed.append(v)
+    told = []
+    if alike:
+        one, other = (ascii(tree.names[v]) for v in alike[0])
+        told.append(
+            f"Check the names: {one} and {other} look alike and are counted apart"
+            f"{_more(len(alike))}; if they are one, spell them alike."
+        )
+    if mixed:
+        told.append(
+            f"Check the names: {tree.names[mixed[0]]!a} has letters of two scripts in one "
+            f"word{_more(len(mixed))}; it may look like another name."
+        )
+    return tuple(told)
+
+
+def _more(count: int) -> str:
+    return "" if count == 1 else f", and {count - 1:,} more such"
+
+
+def _folded(name: str) -> str:
+    """Write a name as all those that look like it."""
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name.casefold())
+        name = "".join(c for c in name if unicodedata.category(c) != "Cf")
+    return " ".join(name.casefold().split())
+
+
+def _mixes(word: str) -> bool:
+    scripts = {unicodedata.name(c, "").partition(" ")[0] for c in word if c.isalpha()}
+    return len(scripts & _SIMILAR) > 1

@@ -1,0 +1,138 @@
+"""Tables of SQLite files, read a batch at a time through Python's own sqlite3.
+
+DuckDB reads SQLite by an extension that is downloaded when first used; a release must need no
+network.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.data.databases import no_table
+from congenial.data.sources import (
+    Connection,
+    Relation,
+    Rows,
+    identifier,
+)
+from congenial.errors import DataError
+from congenial.plan.fields import show
+
+T = TypeVar("T")
+# Rows that pass through Python at a time.
+BATCH = 100_000
+# Below it a real number may be a whole one.
+_WHOLE = 2**53
+
+
+def is_sqlite(file: Path) -> bool:
+    """Whether a file is SQLite's, by its first bytes."""
+    with file.open("rb") as handle:
+        return handle.read(16) == b"SQLite format 3\0"
+
+
+@dataclass(frozen=True)
+class SqliteTable:
+    """A table of a SQLite file, read in batches."""
+
+    file: Path
+    source: str
+    table: str
+
+    @contextmanager
+    def _open(self) -> Iterator[sqlite3.Connection]:
+        uri = f"file:{quote(str(self.file))}?mode=ro"
+        database = self._attempt(partial(sqlite3.connect, uri, uri=True))
+        with closing(database):
+            yield database
+
+    def _attempt(self, step: Callable[[], T]) -> T:
+        """Take a step whose error text may quote a cell."""
+        with suppress(sqlite3.Error):
+            return step()
+        raise DataError(
+            f"data.source is {show(self.source)}, which cannot be read as a SQLite database; give "
+            "a whole database that no other program is writing to."
+        )
+
+    def _rows(self, database: sqlite3.Connection, sql: str) -> Rows:
+        return self._attempt(lambda: database.execute(sql).fetchall())
+
+    def tables(self) -> list[str]:
+        """Names of the file's tables and views, SQLite's own left out.
+
+        Raises
+        ------
+        DataError
+            If the file cannot be read.
+        """
+        listing = (
+            "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
+            "AND name NOT LIKE 'sqlite~_%' ESCAPE '~' ORDER BY name"
+        )
+        with self._open() as database:
+            return [str(name) for (name,) in self._rows(database, listing)]
+
+    def columns(self) -> list[str]:
+        """Names of the table's columns.
+
+        Raises
+        ------
+        DataError
+            If the file lacks the table or cannot be read.
+        """
+        known = self.tables()
+        if self.table not in known:
+            raise no_table(self.source, self.table, known)
+        with self._open() as database:
+            info = self._rows(database, f"PRAGMA table_xinfo({identifier(self.table)})")
+        return [str(row[1]) for row in info]
+
+    def batches(self, connection: Connection, columns: Sequence[str]) -> Iterator[Relation]:
+        """Register some columns with DuckDB as text, a batch of rows at a time.
+
+        Notes
+        -----
+        SQLite types values, not columns, so a type of a column would be one of its rows' making.
+        Whole numbers are written without a point.
+        """
+        source = f"FROM {identifier(self.table)}"
+        wanted = ", ".join(
+            f"CASE WHEN typeof({c}) = 'real' AND abs({c}) < {_WHOLE} "
+            f"AND {c} = CAST({c} AS INTEGER) THEN CAST(CAST({c} AS INTEGER) AS TEXT) "
+            f"ELSE CAST({c} AS TEXT) END"
+            for c in map(identifier, columns)
+        )
+        # a missing value is told by a mask, so that a batch of them is text too
+        picks = ", ".join(
+            f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(c)}"
+            for i, c in enumerate(columns)
+        )
+        with self._open() as database:
+            cursor = self._attempt(lambda: database.execute(f"SELECT {wanted} {source}"))
+            while rows := self._attempt(lambda: cursor.fetchmany(BATCH)):
+                connection.register("batch", _arrays(rows))
+                texts = dict.fromkeys(columns, "VARCHAR")
+                yield Relation(
+                    f"(SELECT {picks} FROM batch)", texts, f"the table {show(self.table)}"
+                )
+                connection.unregister("batch")
+
+
+def _arrays(rows: Rows) -> dict[str, npt.NDArray[Any]]:
+    """Turn rows of texts into columns v0, v1, ... of values and m0, m1, ... of what is missing."""
+    arrays: dict[str, npt.NDArray[Any]] = {}
+    for i, values in enumerate(zip(*rows, strict=True)):
+        arrays[f"v{i}"] = np.array(["" if v is None else v for v in values], dtype="object")
+        arrays[f"m{i}"] = np.array([v is None for v in values])
+    return arrays

@@ -1,0 +1,99 @@
+"""One margin of one table at one level: what a workload is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from congenial.domain.table import Margin, Table, margin_names
+from congenial.errors import ArgumentError
+from congenial.types import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """One margin of one table at one level: contiguous entries.
+
+    Attributes
+    ----------
+    table : Table
+    level : int
+        Depth in the geography.
+    margin : tuple of str
+    ids : ndarray of int64, shape (nodes at the level, classes of the margin)
+        Entry of each, -1 where no record can be.
+    start, stop : int
+        The entries.
+    """
+
+    table: Table
+    level: int
+    margin: Margin
+    ids: IntArray = field(repr=False)
+    start: int
+    stop: int
+
+    @property
+    def entries(self) -> slice:
+        """The entries."""
+        return slice(self.start, self.stop)
+
+    @property
+    def told(self) -> str:
+        """The block in words."""
+        what = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
+        if self.table.geography is None:
+            return what
+        return f"{what} at level {self.table.level_names[self.level]}"
+
+    def name(self, row: int, column: int) -> str:
+        """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
+        labels = self.table.labels(self.margin)
+        at = np.unravel_index(column, tuple(map(len, labels))) if labels else ()
+        told = ", ".join(
+            f"{name}={values[int(i)]}"
+            for name, values, i in zip(self.margin, labels, at, strict=True)
+        )
+        text = f"{told or 'total'} in {self.table.name}"
+        tree = self.table.geography
+        if tree is None:
+            return text
+        return f"{text} at {'/'.join(tree.path(int(self.table.nodes(self.level)[row])))}"
+
+
+def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:
+    """Return the blocks that a mapping names, each with its value.
+
+    Parameters
+    ----------
+    blocks : list of Block
+    given : mapping
+        From a margin to a value; or from a level, or the name of a table, to such a mapping.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no mapping, or a key finds no block.
+    """
+    if not isinstance(given, Mapping):
+        raise ArgumentError(f"{given!r} was given for margins; give a mapping from them to values.")
+    found: list[tuple[Block, Any]] = []
+    for key, value in given.items():
+        if isinstance(value, Mapping):
+            inner = [
+                b for b in blocks if key in (b.table.name, b.level, b.table.level_names[b.level])
+            ]
+            new = select(inner, value) if inner else []
+        else:
+            names = sorted(margin_names(key))
+            new = [(b, value) for b in blocks if sorted(b.margin) == names]
+        if not new:
+            raise ArgumentError(
+                f"{key!r} names no block of the workload; give margins that it counts, or levels "
+                "or tables with a mapping of margins."
+            )
+        found += new
+    return found

@@ -1,0 +1,310 @@
+"""A rooted tree (or forest) of counts: every inner node is the sum of its children."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, StructureError
+from congenial.kernels.numerics import trees
+from congenial.kernels.numerics.trees import read_only
+from congenial.types import IntArray
+
+Path = tuple[str, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Tree:
+    """Nodes in a fixed order, each with at most one parent.
+
+    Vectors over a tree have one entry a node, in this order. Build one with `from_parents` or
+    `from_paths`.
+
+    Attributes
+    ----------
+    parents : ndarray of int64, shape (n,)
+        Index of each node's parent, -1 for a root.
+    labels : tuple of str, length n, or None
+        A label a node, as given; labels may repeat under different parents. Where none were given,
+        `names` are the indices.
+    """
+
+    parents: IntArray
+    labels: tuple[str, ...] | None = field(repr=False)
+
+    @classmethod
+    def from_parents(cls, parents: npt.ArrayLike, names: Sequence[str] | None = None) -> Tree:
+        """Build a tree from parent indices, in any order.
+
+        Parameters
+        ----------
+        parents : array_like of int, shape (n,)
+            Parent of each node, -1 for a root. Several roots make a forest.
+        names : sequence of str, optional
+            Labels; the node's index where not given.
+
+        Raises
+        ------
+        StructureError
+            If an index is out of range, or nodes form a cycle, or the lengths differ.
+        """
+        try:
+            array = np.asarray(parents)
+        except ValueError:
+            raise StructureError(
+                "parents has rows of uneven length; give a one-dimensional integer array."
+            ) from None
+        if array.ndim != 1 or array.size == 0 or array.dtype.kind not in "iu":
+            raise StructureError(
+                f"parents has shape {array.shape} and dtype {array.dtype}; "
+                "give a non-empty one-dimensional integer array."
+            )
+        array = np.ascontiguousarray(array, dtype=np.int64)
+        wrong = np.flatnonzero((array < -1) | (array >= array.size))
+        if wrong.size:
+            raise StructureError(
+                f"parents[{wrong[0]}] is {array[wrong[0]]}; "
+                f"give -1 for a root or an index below {array.size}."
+            )
+        labels = None if names is None else tuple(names)
+        if labels is not None and len(labels) != array.size:
+            raise StructureError(f"names has {len(labels)} entries; give {array.size}.")
+        array = array.copy()
+        array.flags.writeable = False
+        tree = cls(array, labels)
+        astray = tree.short_level < 0
+        if astray.any():
+            node = int(np.argmax(astray))
+            raise StructureError(
+                f"node {node} lies on a cycle of parents; every chain of parents must end in -1."
+            )
+        return tree
+
+    @classmethod
+    def from_paths(cls, paths: Iterable[str | Sequence[str]]) -> Tree:
+        """Build a tree from the path of each leaf, root first.
+
+        Parameters
+        ----------
+        paths : iterable of sequences of str, or of "a/b/c" strings
+            One path a leaf. Inner nodes appear at the first path that passes through them.
+
+        Raises
+        ------
+        StructureError
+            If no path is given, a path has an empty part, is given twice, or goes on from another.
+        """
+        index: dict[Path, int] = {}
+        parents: list[int] = []
+        names: list[str] = []
+        given: set[Path] = set()
+        for raw in paths:
+            path = tuple(raw.split("/")) if isinstance(raw, str) else tuple(map(str, raw))
+            if not path or "" in path:
+                raise StructureError(
+                    f"the path {'/'.join(path)!r} has an empty part; name every node on it."
+                )
+            if path in given:
+                raise StructureError(f"the path {'/'.join(path)} is given twice; give it once.")
+            given.add(path)
+            parent = -1
+            for depth in range(1, len(path) + 1):
+                prefix = path[:depth]
+                node = index.get(prefix)
+                if node is None:
+                    node = len(parents)
+                    index[prefix] = node
+                    parents.append(parent)
+                    names.append(prefix[-1])
+                parent = node
+        for path in given:
+            if any(path[:depth] in given for depth in range(1, len(path))):
+                raise StructureError(
+                    f"the path {'/'.join(path)} goes on from another path given; give the paths of "
+                    "leaves only."
+                )
+        if not parents:
+            raise StructureError("no path is given; give one path a leaf.")
+        return cls.from_parents(np.array(parents, dtype=np.int64), names)
+
+    def __len__(self) -> int:
+        """Return the number of nodes."""
+        return int(self.parents.size)
+
+    @cached_property
+    def names(self) -> tuple[str, ...]:
+        """The label of each node; its index where the tree was made without labels."""
+        return self.labels or tuple(map(str, range(len(self))))
+
+    @cached_property
+    def level(self) -> IntArray:
+        """Distance of each node from its root, shape (n,); -1 on a cycle."""
+        level = self.short_level.astype(np.int64)
+        level.flags.writeable = False
+        return level
+
+    @cached_property
+    def short_level(self) -> npt.NDArray[np.signedinteger]:
+        """`level` in the shortest type that holds it, for trees of many nodes."""
+        n = len(self)
+        # a root's parent is node n, which has itself as parent; everything else jumps twice as far
+        # in every round (Wyllie 1979)
+        up = np.append(self.parents, n).astype(np.min_scalar_type(-n - 1))
+        up[up < 0] = n
+        level = np.ones_like(up)
+        level[n] = 0
+        for _ in range(n.bit_length()):
+            if (up == n).all():
+                break
+            level += level[up]
+            up = up[up]
+        level -= 1
+        level[up < n] = -1
+        short = level[:n].astype(np.min_scalar_type(-int(level.max(initial=0)) - 1))
+        short.flags.writeable = False
+        return short
+
+    @cached_property
+    def children(self) -> tuple[IntArray, IntArray]:
+        """Children in compressed form: those of node i are ``order[starts[i]:starts[i + 1]]``."""
+        counts = np.bincount(self.parents + 1, minlength=self.parents.size + 1)
+        starts = np.concatenate(([0], np.cumsum(counts[1:]))).astype(np.int64)
+        order = np.argsort(self.parents, kind="stable")[counts[0] :].astype(np.int64)
+        return starts, order
+
+    @cached_property
+    def is_leaf(self) -> npt.NDArray[np.bool_]:
+        """Whether each node has no children, shape (n,)."""
+        leaf = np.ones(len(self) + 1, dtype=np.bool_)
+        leaf[self.parents] = False  # the one at -1 stands for no node
+        return leaf[:-1]
+
+    @property
+    def leaves(self) -> IntArray:
+        """Indices of the nodes without children, ascending; found anew at every call."""
+        return np.flatnonzero(self.is_leaf)
+
+    @property
+    def chain(self) -> IntArray:
+        """Nodes from the root down to each of `leaves`, shape (depth, leaves); -1 below a leaf."""
+        chain = np.full((self.depth, self.leaves.size), -1, dtype=np.int64)
+        at = self.leaves
+        while (inside := at >= 0).any():
+            here = np.flatnonzero(inside)
+            chain[self.level[at[here]], here] = at[here]
+            at = np.where(inside, self.parents[at], -1)
+        return chain
+
+    @cached_property
+    def roots(self) -> IntArray:
+        """Indices of the nodes without a parent, ascending."""
+        return np.flatnonzero(self.parents < 0)
+
+    @property
+    def depth(self) -> int:
+        """Number of levels."""
+        return int(self.short_level.max()) + 1
+
+    def path(self, node: int) -> Path:
+        """Return the names from the root down to `node`."""
+        names: list[str] = []
+        while node >= 0:
+            names.append(self.names[node])
+            node = int(self.parents[node])
+        return tuple(reversed(names))
+
+    def find(self, node: int | str | Sequence[str]) -> int:
+        """Return the index of a node given as an index, a name or a path.
+
+        Raises
+        ------
+        ArgumentError
+            If there is no such node, or the name belongs to several.
+        """
+        if isinstance(node, int | np.integer) and not isinstance(node, bool):
+            if not 0 <= node < len(self):
+                raise ArgumentError(f"node {node} is out of range; give 0 to {len(self) - 1}.")
+            return int(node)
+        if isinstance(node, bool) or not isinstance(node, str | Sequence):
+            raise ArgumentError(f"node is {node!r}; give an index, a name or a path.")
+        text = node if isinstance(node, str) else "/".join(map(str, node))
+        found = self._by_name.get(text, [])
+        if not found and "/" in text:
+            last = text.rsplit("/", 1)[-1]
+            wanted = tuple(text.split("/"))
+            found = [i for i in self._by_name.get(last, []) if self.path(i) == wanted]
+        if len(found) != 1:
+            raise ArgumentError(
+                f"the node {text!r} is {'unknown' if not found else 'ambiguous'}; "
+                "give its index, a name that occurs once, or its path from the root as a/b/c."
+            )
+        return found[0]
+
+    @cached_property
+    def _by_name(self) -> dict[str, list[int]]:
+        table: dict[str, list[int]] = {}
+        for i, name in enumerate(self.names):
+            table.setdefault(name, []).append(i)
+        return table
+
+    def roll_up(self, leaf_counts: npt.ArrayLike) -> npt.NDArray[np.int64 | np.float64]:
+        """Sum leaf values up the tree.
+
+        Parameters
+        ----------
+        leaf_counts : array_like, shape (..., number of leaves)
+            Values of `leaves`, in that order.
+
+        Returns
+        -------
+        ndarray, shape (..., n)
+            One value a node: int64 for integer input, float64 otherwise.
+
+        Raises
+        ------
+        ArgumentError
+            If the last axis does not have one entry a leaf.
+        """
+        counts, leaves = np.asarray(leaf_counts), self.leaves
+        if counts.ndim == 0 or counts.shape[-1] != leaves.size:
+            raise ArgumentError(
+                f"leaf_counts has shape {counts.shape}; give {leaves.size} values, "
+                "one for each of tree.leaves."
+            )
+        dtype = np.int64 if counts.dtype.kind in "iub" else np.float64
+        out = np.zeros((*counts.shape[:-1], len(self)), dtype=dtype)
+        out[..., leaves] = counts
+        parents = read_only(self.parents)
+        for row in out.reshape(-1, len(self)):
+            trees.add_up(parents, self.bottom_up, row)
+        return out
+
+    @cached_property
+    def bottom_up(self) -> IntArray:
+        """Children before parents; empty where that is so from the last node to the first."""
+        if bool((self.parents < np.arange(len(self))).all()):
+            return np.zeros(0, dtype=np.int64)
+        return np.argsort(self.short_level, kind="stable")[::-1].astype(np.int64)
+
+    def same_as(self, other: Tree) -> bool:
+        """Whether two trees have the same nodes and parents, in the same order."""
+        return self is other or np.array_equal(self.parents, other.parents)
+
+    def is_consistent(self, values: npt.ArrayLike) -> bool:
+        """Whether every inner node equals the sum of its children exactly (integers)."""
+        array = np.asarray(values)
+        if array.ndim == 0 or array.shape[-1] != len(self):
+            return False
+        return bool(self.are_consistent(array.reshape(-1, len(self))).all())
+
+    def are_consistent(self, rows: npt.NDArray[np.generic]) -> npt.NDArray[np.bool_]:
+        """Which of several vectors, shape (r, n), are consistent; see `is_consistent`."""
+        dtype = np.int64 if rows.dtype.kind in "iub" else np.float64
+        parents, inner = read_only(self.parents), np.flatnonzero(~self.is_leaf)
+        total, same = np.empty(len(self), dtype=dtype), np.empty(len(rows), dtype=np.bool_)
+        trees.add_up_rows(parents, inner, read_only(rows.astype(dtype, copy=False)), total, same)
+        return same

@@ -1,0 +1,1 @@
+"""Tables and figures as files: Markdown, CSV, PNG and SVG."""

@@ -1,0 +1,101 @@
+"""Exhibits as text and files: tables in Markdown and CSV, figures in PNG and SVG."""
+
+from __future__ import annotations
+
+import csv
+import importlib.util
+import io
+from pathlib import Path
+
+from congenial.errors import UnsupportedError
+from congenial.exhibits.exhibit import (
+    Cell,
+    Exhibit,
+    Figure,
+)
+
+# What studies draw, project and search starts with.
+NEEDED = ("matplotlib", "piqp", "scipy")
+
+
+def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
+    """Check, before work begins, that what it needs in the end is installed.
+
+    Parameters
+    ----------
+    what : str
+        What needs it.
+    needed : tuple of str, optional
+        Names of libraries; `NEEDED` where not given.
+
+    Raises
+    ------
+    UnsupportedError
+        If a library is missing.
+    """
+    missing = [name for name in needed or NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"{what} needs {' and '.join(missing)}, not installed here; run make extras in a clone "
+            "of the project, or install congenial[studies]."
+        )
+
+
+def as_rows(table: Exhibit) -> str:
+    """Return a table in Markdown."""
+    numeric = [
+        all(isinstance(row[c], int | float | None) for row in table.rows)
+        for c in range(len(table.columns))
+    ]
+    lines = [
+        "| " + " | ".join(table.columns) + " |",
+        "| " + " | ".join("---:" if right else "---" for right in numeric) + " |",
+    ]
+    lines += ["| " + " | ".join(_short(cell) for cell in row) + " |" for row in table.rows]
+    return "\n".join(lines)
+
+
+def _short(cell: Cell) -> str:
+    if isinstance(cell, float):
+        return f"{cell:.4g}"
+    if isinstance(cell, int) and not isinstance(cell, bool):
+        return f"{cell:,}"
+    return "" if cell is None else str(cell).replace("|", "\\|")
+
+
+def as_csv(table: Exhibit) -> str:
+    """Return a table as CSV."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(table.columns)
+    for row in table.rows:
+        writer.writerow([f"{cell:.6g}" if isinstance(cell, float) else cell for cell in row])
+    return text.getvalue()
+
+
+def as_image(figure: Figure, form: str) -> bytes:
+    """Return a figure as a file of the form "png" or "svg"; the same figure, the same bytes."""
+    import matplotlib as mpl
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure as Canvas
+
+    data = io.BytesIO()
+    # without a hash salt and with a date, the same picture would give another file each time
+    with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
+        canvas = Canvas(figsize=figure.size, layout="constrained")
+        FigureCanvasAgg(canvas)
+        figure.draw(canvas)
+        told = {"Software": None} if form == "png" else {"Date": None}
+        canvas.savefig(data, format=form, dpi=150, metadata=told)
+    return data.getvalue()
+
+
+def replace_file(path: Path, content: bytes) -> Path:
+    """Write a file whole or not at all."""
+    aside = path.with_name(f".{path.name}.part")
+    try:
+        aside.write_bytes(content)
+        aside.replace(path)
+    finally:
+        aside.unlink(missing_ok=True)
+    return path

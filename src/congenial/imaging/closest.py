@@ -1,0 +1,282 @@
+"""The closest point of an invariant."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.given import as_array
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.solvers.active_set import ActiveSet, active_set
+from congenial.imaging.solvers.dense import LONGEST, solve_dense
+from congenial.imaging.solvers.general import check_solvers, solve_general
+from congenial.imaging.solvers.problem import (
+    NO_WORDS,
+    Links,
+    as_floats,
+    checked_values,
+    checked_weights,
+    link,
+    prepare,
+)
+from congenial.imaging.solvers.rounding import round_whole
+from congenial.imaging.solvers.rounding_general import round_general
+from congenial.imaging.solvers.shares import (
+    Families,
+    checked_shares,
+    families,
+    share_out,
+)
+from congenial.imaging.solvers.sparse import solve_sparse
+from congenial.imaging.solvers.tree_l1 import solve_l1
+from congenial.imaging.solvers.tree_l2 import solve_l2
+from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.written import (
+    Consistent,
+    Invariant,
+    Requirements,
+    requirements,
+)
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, IntArray
+
+Norm = Literal["l2", "l1"]
+NORMS: tuple[Norm, ...] = ("l2", "l1")
+# Whole numbers up to here, and their sums of two, are floating-point numbers.
+_WHOLE = 2.0**52
+
+
+def project(
+    y: npt.ArrayLike,
+    invariant: Invariant,
+    weights: npt.ArrayLike | None = None,
+    norm: Norm = "l2",
+    integer: bool = False,
+    rng: Randomness | None = None,
+    *,
+    beta: npt.ArrayLike | None = None,
+) -> FloatArray | IntArray:
+    """Return the point of an invariant that is closest to `y`.
+
+    Parameters
+    ----------
+    y : array_like of float, shape (n,)
+        Noisy values. Entries that the invariant publishes exactly hold their exact values; entries
+        of weight 0 are not looked at (NaN is allowed there).
+    invariant : Invariant
+        A tree that adds up with any pins and bounds, or a plain vector with sums over disjoint
+        sets of entries, pins and bounds; for L2 also any linear conditions on up to 2000 entries
+        (with bounds, inequalities or integers by the solvers of the extra `imaging`).
+    weights : array_like of float, shape () or (n,), optional
+        Nonnegative, 1 by default; 0 for an entry that is not measured. Weights further apart than
+        1e12 are brought to that ratio.
+    norm : {"l2", "l1"}
+        Minimise ``sum(w * (z - y)**2)`` or ``sum(w * abs(z - y))``.
+    integer : bool
+        Return integers. For "l1", the closest integers. For "l2", the closest real point rounded
+        to the integers of least summed change ``sum(abs(change))`` over all nodes that add up and
+        keep bounds and pins.
+    rng : Randomness, optional
+        Breaks ties between integers; `secure()` by default. Ties never go by position.
+    beta : float, or array_like of float of shape (n,), optional
+        Which of the closest points in L1, for sums of single entries that are published exactly,
+        without bounds: the share that each entry takes of what its sum misses, adding up to 1 over
+        the free entries of a sum. A number is short for the shares ``(1 - beta, beta)`` of a sum of
+        two, so that the first entry keeps the weight beta of its own noise.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        int64 where `integer`, float64 otherwise (sums then hold up to rounding).
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or value.
+    InfeasibleError
+        If no vector satisfies the invariant.
+    NumericalError
+        If the solution misses its own optimality conditions by more than 1e-9 of the largest
+        number.
+    UnsupportedError
+        If no method covers the combination.
+
+    Notes
+    -----
+    L1 projections are not unique: among the closest points, the children of each parent move alike
+    from their own values, unless `beta` says otherwise. Under one sum of entries of equal weight
+    the closest points are just those of all shares that are not negative; of unequal weights,
+    only entries of the least weight move.
+
+    References
+    ----------
+    Two Views, equation 5 (imaging as projection); Hay, Rastogi, Miklau and Suciu (2010); Gong and
+    Meng (2020), Example 4.1, for beta.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> project([10.0, 3.0, 4.0], cg.consistent(tree) & cg.exactly("root")).tolist()
+    [10.0, 4.5, 5.5]
+    """
+    array = as_array("the entries of y", y)
+    if array.ndim != 1 or array.size == 0:
+        raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
+    need = requirements(invariant, array.size, _imposed(invariant), whole=integer is True)
+    check_feasible(need, invariant, whole=integer is True)
+    made = Projector(need, checked_weights(weights, need.n), norm, integer, beta)
+    if beta is None and _obeys(need, made.weight, array):
+        # no other point is as close
+        return array.astype(np.int64) if integer else array.astype(np.float64)
+    return made.apply(array, rng)
+
+
+def _obeys(need: Requirements, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
+    """Whether whole numbers on a tree, all of them looked at, satisfy what is imposed."""
+    tree = need.tree
+    if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
+        return False
+    held = need.pinned | (need.lo == need.hi)
+    if y.dtype.kind not in "iuf" or not ((weight > 0) | held).all():
+        return False
+    real = y.astype(np.float64)
+    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE) & (need.lo <= real)).all():
+        return False
+    return bool((real <= need.hi).all()) and tree.is_consistent(real.astype(np.int64))
+
+
+def _imposed(invariant: Invariant) -> Tree | Workload | None:
+    """The tree or workload whose names an invariant may use."""
+    parts = getattr(invariant, "parts", ())
+    return next((p.domain for p in parts if isinstance(p, Consistent)), None)
+
+
+@dataclass(frozen=True, eq=False)
+class Projector:
+    """A projection with everything settled but the vector.
+
+    Attributes
+    ----------
+    need : Requirements
+    weight : ndarray of float64, shape (n,)
+        From `checked_weights`.
+    norm : {"l2", "l1"}
+    integer : bool
+    beta : float or array_like of float, optional
+    """
+
+    need: Requirements
+    weight: FloatArray
+    norm: Norm
+    integer: bool
+    beta: npt.ArrayLike | None = None
+
+    def __post_init__(self) -> None:
+        """Check the norm and that a method covers the combination."""
+        if self.norm not in NORMS:
+            raise ArgumentError(f"norm is {self.norm!r}; give 'l2' or 'l1'.")
+        if not isinstance(self.integer, bool):
+            raise ArgumentError(f"integer is {self.integer!r}; give True or False.")
+        if self.beta is not None and (self.norm != "l1" or self.integer):
+            raise ArgumentError(
+                "beta is given and the image is not a real L1 image; use norm='l1' and "
+                "integer=False, or leave beta out."
+            )
+        _ = self.shares
+        if self.forest is None:
+            if self.norm == "l1":
+                raise UnsupportedError(
+                    "the L1 norm is not covered where sums cross or at_least() applies; use "
+                    "norm='l2', a tree, or sums over disjoint entries."
+                )
+            if self.integer or self.need.has_inequalities or self.need.n > LONGEST:
+                check_solvers()
+
+    @cached_property
+    def forest(self) -> tuple[Links, FloatArray] | None:
+        """The forest of sums and the mandated ones' values; None where conditions are no forest."""
+        need = self.need
+        if need.inequalities[1].size:
+            return None
+        matrix, value = need.equalities
+        if need.tree is not None:
+            return (link(need.tree, need.n), np.zeros(0)) if value.size == 0 else None
+        if need.sums is not None:
+            return None
+        parents = np.full(need.n + value.size, -1, dtype=np.int64)
+        sums = np.zeros(value.size)
+        for j in range(value.size):
+            members = np.flatnonzero(matrix[j])
+            if members.size == 0 or (parents[members] >= 0).any():
+                return None
+            factor = matrix[j, members[0]]
+            if (matrix[j, members] != factor).any():
+                return None
+            parents[members] = need.n + j
+            sums[j] = value[j] / factor
+        return link(Tree.from_parents(parents), need.n), sums
+
+    @cached_property
+    def active_set(self) -> ActiveSet | None:
+        """What finds the closest point in L2 on a forest fast; None where it does not apply."""
+        if self.norm != "l2" or self.forest is None or self.need.relative.size:
+            return None
+        return active_set(*self.forest, self.need, self.weight, integer=self.integer)
+
+    @cached_property
+    def shares(self) -> tuple[Families, FloatArray] | None:
+        """The sums and each entry's share of what its sum misses; None where beta is not given."""
+        if self.beta is None or self.forest is None:
+            return None
+        sums = families(self.forest[0], self.need)
+        return sums, checked_shares(self.beta, sums, self.need, self.weight)
+
+    def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
+        """Project one vector, shape (n,)."""
+        # short projections are made by the thousand, so what they need not is left out
+        source = None if rng is None and not self.integer else resolve(rng)
+        fast = self.active_set
+        if fast is not None:
+            given = as_floats(y, self.need.n)
+            if source is None or not self.integer:
+                found: FloatArray | IntArray | None = fast.solve(given)
+            else:
+                found = fast.solve_whole(given, source.bits(given.size + fast.sums.size))
+            if found is not None:
+                return found
+        source = resolve(source)
+        needed = self.need.pinned | (self.weight > 0)
+        values = checked_values(y, self.need.n, needed, self.need.workload or self.need.tree)
+        need = self.need.settled(values)
+        if self.forest is None:
+            return self._apply_general(need, values, source)
+        links, sums = self.forest
+        if self.shares is not None:
+            return share_out(self.shares[0], sums, self.shares[1], values)
+        task = prepare(links, need, sums, values, self.weight, integer=self.integer)
+        words = source.bits(task.y.size) if self.integer else NO_WORDS
+        if self.norm == "l1":
+            z = solve_l1(task, words)
+        else:
+            z = solve_l2(task)
+            if self.integer:
+                z = round_whole(task, z, words)
+        out = task.released(z)
+        return np.rint(out).astype(np.int64) if self.integer else out
+
+    def _apply_general(
+        self, need: Requirements, values: FloatArray, source: Randomness
+    ) -> FloatArray | IntArray:
+        """Project where the conditions are no forest."""
+        solve = solve_general if need.has_inequalities else solve_dense
+        z = (solve_sparse if need.n > LONGEST else solve)(need, values, self.weight)
+        if not self.integer:
+            return z
+        return round_general(need, z, source.bits(need.n)).astype(np.int64)

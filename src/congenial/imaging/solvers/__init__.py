@@ -1,0 +1,1 @@
+"""Closest points and roundings: exact on trees, general solvers elsewhere."""

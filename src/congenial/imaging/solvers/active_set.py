@@ -1,0 +1,205 @@
+"""The closest point of a forest in L2, set up once for many vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.imaging.solvers.problem import LARGEST, TOLERANCE, Links
+from congenial.imaging.solvers.rounding import tie_grid
+from congenial.invariants.written import Requirements
+from congenial.kernels.projection.levels import drop_implied, lay_out
+from congenial.kernels.projection.newton import FIXED, FREE, solve
+from congenial.kernels.projection.whole import ROUNDED, is_least, round_levels
+from congenial.types import FloatArray, IntArray, Words
+
+# Leaves bounded on one side need fewer than ten; without that the method may also go in circles.
+_MOST_ITERATIONS = 60
+# Units known beyond the two integers next to a leaf, where those are not enough.
+_SPARE = 3
+
+
+@dataclass(frozen=True, eq=False)
+class Levels:
+    """A forest as the level-by-level kernels read it; see `congenial.kernels.projection.levels`.
+
+    Attributes
+    ----------
+    rows : ndarray of int64, shape (4, number of parents + 1)
+    order : ndarray of int64, shape (n,) or (0,)
+        The node at each place; empty where the nodes are laid out so already.
+    """
+
+    rows: IntArray
+    order: IntArray
+
+    def placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Return values of the nodes by place."""
+        return values[self.order] if self.order.size else values
+
+    @property
+    def parents(self) -> IntArray:
+        """Places of the nodes that have children."""
+        return self.rows[3, :-1]
+
+
+def levels(links: Links) -> Levels:
+    """Lay a forest out level by level."""
+    order = np.empty(links.starts.size - 1, dtype=np.int64)
+    rows = lay_out(links.starts, links.children, links.is_root, order)
+    if (order[:-1] < order[1:]).all():
+        order = order[:0]
+    return Levels(rows, order)
+
+
+@dataclass(frozen=True, eq=False)
+class ActiveSet:
+    """L2 projections onto one forest with one set of weights, pins and bounds.
+
+    Attributes
+    ----------
+    levels : Levels
+    leaf : ndarray of float64, shape (3, n)
+        By place: one over the weight, 0 where pinned; lower and upper bound.
+    inner : ndarray of float64, shape (4, number of parents)
+        Weight, lower and upper bound and kind of each parent; bounds are infinite where others
+        imply them.
+    kind : ndarray of int8, shape (number of parents,)
+        Whether a parent is pinned.
+    sums : ndarray of float64
+        Mandated values of the nodes after the entries of a vector.
+    """
+
+    levels: Levels
+    leaf: FloatArray
+    inner: FloatArray
+    kind: npt.NDArray[np.int8]
+    sums: FloatArray
+
+    def solve(self, values: FloatArray) -> FloatArray | None:
+        """Minimise ``sum(weight * (z - values)**2)`` over z that add up and keep pins and bounds.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            Noisy values and pins; looked at where measured or pinned.
+
+        Returns
+        -------
+        ndarray of float64, shape (n,), or None
+            None where the conditions of optimality are not reached to 1e-9 of the largest number,
+            a number is not finite, or nothing satisfies the conditions.
+
+        Notes
+        -----
+        Semismooth Newton steps on the prices of the sums, which is the primal-dual active set
+        method (Hintermüller, Ito and Kunisch 2003). What a family's leaves take is piecewise
+        linear and, where all bounds are below, convex in its price, and a higher price of one
+        family lowers the excess of those next to it; so after the first step, wherever it starts,
+        all prices fall to the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970,
+        section 13.3); with all bounds above they rise. With others that is not assured.
+        """
+        out = self._solve(values, 1)
+        if out is None:
+            return None
+        z: FloatArray = out[0]  # short ones are made by the thousand, so not cut to no end
+        return z[: values.size] if self.sums.size else z
+
+    def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
+        """Round the closest point to the integers of least summed change that add up.
+
+        Parameters
+        ----------
+        values : ndarray of float64, shape (n,)
+            As for `solve`.
+        words : ndarray of uint64
+            One random word a node; break ties.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,), or None
+            None where `solve` has none, where a pin is not whole, or where the best integers are
+            not found among those near the point.
+        """
+        found = self._solve(values, 2)
+        if found is None:
+            return None
+        z, whole = found
+        out = np.empty(z.size)
+        task = (self.levels.rows, self.leaf, self.inner, self.kind, whole, z)
+        full = int(1.0 / tie_grid(z))
+        for spare in (0, _SPARE):
+            found = round_levels(*task, full, spare, words, out)
+            if found == ROUNDED and is_least(*task, full, out):
+                break
+        else:
+            return None
+        out += whole
+        if self.levels.order.size:
+            whole[self.levels.order] = out
+            out = whole
+        return out[: values.size].astype(np.int64)
+
+    def _solve(self, values: FloatArray, rows: int) -> FloatArray | None:
+        if self.sums.size:
+            values = np.concatenate((values, self.sums))
+        if not values.flags.carray:
+            values = values.copy()  # so that the kernel is compiled for one kind
+        out, laid = np.empty((rows, values.size)), self.levels
+        off = solve(
+            laid.rows,
+            laid.order,
+            self.leaf,
+            self.inner,
+            values,
+            LARGEST,
+            _MOST_ITERATIONS,
+            out,
+        )
+        return out if off <= TOLERANCE else None
+
+
+def active_set(
+    links: Links, sums: FloatArray, need: Requirements, weight: FloatArray, *, integer: bool
+) -> ActiveSet | None:
+    """Set up projections; None where an entry without children is neither pinned nor measured.
+
+    Parameters
+    ----------
+    links : Links
+    sums : ndarray of float64
+        Mandated values of its nodes after the first `need.n`.
+    need : Requirements
+    weight : ndarray of float64, shape (n,)
+        From `checked_weights`.
+    integer : bool
+        Whether bounds are taken to the integers inside.
+    """
+    size = len(links.tree)
+    pinned = np.ones(size, dtype=np.bool_)
+    pinned[: need.n] = need.pinned
+    is_leaf = links.starts[1:] == links.starts[:-1]
+    limits = np.full((2, size), -np.inf)
+    limits[:, : need.n] = need.lo, -need.hi
+    if integer:
+        limits = np.ceil(limits)
+    full = np.zeros(size)
+    full[: need.n] = weight
+    if (is_leaf & ~pinned & (full == 0.0)).any():
+        return None
+    laid = levels(links)
+    give = np.divide(1.0, full, out=np.zeros(size), where=~pinned & (full > 0.0))
+    leaf = np.array([laid.placed(row) for row in (give, *limits)])
+    inner = np.zeros((4, laid.parents.size))
+    inner[:3] = leaf[:, laid.parents]
+    for side in (1, 2):
+        drop_implied(laid.rows, leaf[side], inner[side])
+    kind = np.where(laid.placed(pinned)[laid.parents], FIXED, FREE).astype(np.int8)
+    inner[0] = np.where(kind == FIXED, 0.0, laid.placed(full)[laid.parents])
+    inner[3] = kind
+    leaf[2] *= -1.0
+    inner[2] *= -1.0
+    return ActiveSet(laid, leaf, inner, kind, sums)

@@ -1,0 +1,125 @@
+"""TopDown on one forest, set up once for many vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import NoReturn
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import NumericalError
+from congenial.imaging.solvers.active_set import Levels, levels
+from congenial.imaging.solvers.problem import (
+    LARGEST,
+    NO_WORDS,
+    TOLERANCE,
+    as_floats,
+    checked_values,
+    link,
+    prepare,
+)
+from congenial.invariants.written import Requirements
+from congenial.kernels.numerics.trees import read_only
+from congenial.kernels.projection.top_down import (
+    CLASH,
+    DONE,
+    descend,
+    tighten,
+)
+from congenial.randomness import Randomness
+from congenial.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Descent:
+    """Consistency and bounds imposed family by family, parents first.
+
+    Attributes
+    ----------
+    tree : Tree
+    need : Requirements
+        Those of the tree, without further linear conditions.
+    integer : bool
+    """
+
+    tree: Tree
+    need: Requirements
+    integer: bool
+
+    @cached_property
+    def levels(self) -> Levels:
+        """The tree as the kernel reads it."""
+        return levels(link(self.tree, self.need.n))
+
+    @cached_property
+    def _ranges(self) -> tuple[FloatArray, FloatArray, bool]:
+        """Bounds by place, tightened to what is below; whether they leave anything."""
+        need, laid = self.need, self.levels
+        lo, hi = laid.placed(need.lo), laid.placed(need.hi)
+        if self.integer:
+            lo, hi = np.ceil(lo), np.floor(hi)
+        lo, hi = np.array(lo), np.array(hi)
+        return lo, hi, bool(tighten(laid.rows, lo, hi, 0.0))
+
+    @cached_property
+    def _capped(self) -> bool:
+        return bool((self._ranges[1] < np.inf).any())
+
+    @cached_property
+    def _pins(self) -> tuple[npt.NDArray[np.bool_], IntArray]:
+        """Whether each root is pinned, by place, and the places of the other pins."""
+        pinned = self.levels.placed(self.need.pinned)
+        roots = int(self.tree.roots.size)
+        return np.array(pinned[:roots]), roots + np.flatnonzero(pinned[roots:])
+
+    def apply(self, y: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
+        """Return a vector that keeps the invariant, shape (n,): int64 where `integer`.
+
+        Raises
+        ------
+        ArgumentError
+            If `y` has the wrong shape, or a number is not finite or beyond 2^53.
+        InfeasibleError
+            If nothing satisfies the invariant.
+        NumericalError
+            If the numbers are too far apart for double precision.
+        """
+        need, laid = self.need, self.levels
+        values = as_floats(y, need.n)
+        if need.relative.size:
+            return replace(self, need=need.settled(values)).apply(values, source)
+        lo, hi, sound = self._ranges
+        capped = self._capped
+        fixed, pins = self._pins
+        if pins.size:
+            lo, hi = lo.copy(), hi.copy()
+            kept = laid.placed(values)[pins]
+            sound = sound and bool(((kept >= lo[pins]) & (kept <= hi[pins])).all())
+            lo[pins] = hi[pins] = kept
+            capped = True
+            slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
+            sound = sound and bool(tighten(laid.rows, lo, hi, slack))
+        words = source.bits(need.n) if self.integer else NO_WORDS
+        z = np.empty(need.n)
+        state = CLASH
+        if sound:
+            given = read_only(values)
+            state = descend(laid.rows, laid.order, fixed, lo, hi, capped, given, LARGEST, words, z)
+        if state != DONE:
+            self._refuse(values)
+        return z.astype(np.int64) if self.integer else z
+
+    def _refuse(self, values: FloatArray) -> NoReturn:
+        """Say why nothing was found."""
+        need = self.need
+        domain = need.workload or self.tree
+        values = checked_values(values, need.n, np.ones(need.n, dtype=np.bool_), domain)
+        links = link(self.tree, need.n)
+        # raises where what is imposed clashes
+        prepare(links, need, np.zeros(0), values, np.ones(need.n), integer=self.integer)
+        raise NumericalError(
+            "topdown cannot keep the sums exact in double precision; give values of similar size."
+        )

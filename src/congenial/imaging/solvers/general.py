@@ -1,0 +1,236 @@
+"""The closest point under crossing sums with bounds, by general solvers, for moderate lengths."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.imaging.solvers.dense import gaps, least_move, sum_rows
+from congenial.imaging.solvers.problem import TOLERANCE
+from congenial.imaging.solvers.sparse import solve_sparse
+from congenial.invariants.written import Requirements
+from congenial.types import FloatArray
+
+Flags = npt.NDArray[np.bool_]
+
+# Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
+_ITERATIONS = 250
+_AIM = 1e-12
+_INFEASIBLE = 2
+# Weights of entries that are not measured, relative to the least of those that are.
+# Larger ones, tried last, may leave another of the equally close points.
+_SMALL = (1e-3, 1e-5, 1e-7, 1e-1, 1.0)
+_CLASH = (
+    "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
+    "of them."
+)
+_NEEDED = ("piqp", "scipy")
+
+
+def check_solvers() -> None:
+    """Check that the solvers for crossing sums with bounds are installed.
+
+    Raises
+    ------
+    UnsupportedError
+        If one is missing.
+    """
+    missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
+    if missing:
+        raise UnsupportedError(
+            f"crossing sums with bounds are projected with {' and '.join(missing)}, not installed "
+            "here; install congenial[imaging]."
+        )
+
+
+def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` under any linear conditions and bounds.
+
+    Parameters
+    ----------
+    need : Requirements
+    y, weight : ndarray of float64, shape (n,)
+        `y` holds the pins.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Within the bounds; sums hold up to rounding.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing satisfies the conditions.
+    NumericalError
+        If the result misses the conditions of optimality by more than 1e-9 of the largest number.
+    UnsupportedError
+        If the vector is too long for a dense solve.
+
+    Notes
+    -----
+    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
+    of the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
+    2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
+    prices that prove it. What binds is found with a small weight for entries without one, which
+    the least-squares solve and the proof leave out, so that among equally close points these move
+    least; where that fails a larger weight is tried, and the point is one of the closest. Where
+    what binds is not found at all, the point is that of `solve_sparse`, proved by its own prices.
+    """
+    free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
+    fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
+    fixed[free] = y[free]
+    rows, values = sum_rows(need)
+    lower, least = need.inequalities
+    task = _Task(
+        rows[:, free],
+        gaps(rows, values, fixed),
+        lower[:, free],
+        gaps(lower, least, fixed),
+        need.lo[free] - y[free],
+        need.hi[free] - y[free],
+        weight[free],
+    )
+    out = fixed.copy()
+    if free.size:
+        try:
+            out[free] = y[free] + _closest(task)
+        except NumericalError:
+            return solve_sparse(need, y, weight)
+    else:
+        _check_settled(task, fixed)
+    return np.clip(out, np.where(need.pinned, out, need.lo), np.where(need.pinned, out, need.hi))
+
+
+@dataclass(frozen=True, eq=False)
+class _Task:
+    """Minimise ``sum(weight * move**2)`` under a move == gap, g move >= short, lo <= move <= hi."""
+
+    a: FloatArray
+    gap: FloatArray
+    g: FloatArray
+    short: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    weight: FloatArray
+
+
+def _closest(task: _Task) -> FloatArray:
+    """Return the closest point's move, trying weights for unmeasured entries in turn."""
+    measured = task.weight > 0
+    if measured.all():
+        return _polished(task, *_binding(task, task.weight))
+    unit = float(task.weight[measured].min(initial=1.0))
+    for small in _SMALL:
+        try:
+            return _polished(task, *_binding(task, np.where(measured, task.weight, small * unit)))
+        except NumericalError:
+            continue
+    return _polished(task, *_binding(task, task.weight))
+
+
+def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
+    """Say which lower bounds, upper bounds and inequalities bind at the closest point.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing satisfies the conditions.
+    """
+    import piqp
+
+    solver = piqp.DenseSolver()
+    solver.settings.verbose = False
+    solver.settings.max_iter = _ITERATIONS
+    solver.settings.eps_abs = solver.settings.eps_rel = _AIM
+    solver.settings.eps_duality_gap_abs = solver.settings.eps_duality_gap_rel = _AIM
+    solver.setup(
+        np.asfortranarray(np.diag(weight)),
+        np.zeros(weight.size),
+        np.asfortranarray(task.a),
+        task.gap,
+        np.asfortranarray(task.g),
+        task.short,
+        None,
+        task.lo,
+        task.hi,
+    )
+    if solver.solve() != piqp.Status.PIQP_SOLVED:
+        _check_feasible(task)
+    result = solver.result
+    move = np.asarray(result.x)
+    at_lo = np.asarray(result.z_bl) > move - task.lo
+    at_hi = np.asarray(result.z_bu) > task.hi - move
+    return at_lo, at_hi, np.asarray(result.z_l) > task.g @ move - task.short
+
+
+def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatArray:
+    """Solve with what binds held as equalities, and prove the result the closest point.
+
+    An interior point leaves conditions that bind without force half-way; held, they are exact. The
+    proof are prices, of the right sign on what binds alone, that balance the pull of the weights.
+    """
+    from scipy.optimize import nnls
+
+    held = np.flatnonzero(at_lo | at_hi)
+    rows = np.vstack((task.a, task.g[binding], np.eye(task.lo.size)[held]))
+    ends = np.where(at_lo, task.lo, task.hi)[held]
+    try:
+        move = least_move(rows, np.concatenate((task.gap, task.short[binding], ends)), task.weight)
+    except InfeasibleError:
+        raise NumericalError(
+            "of the conditions that bind some lie so close together that they cannot be told "
+            "apart; give one of them, or bring them further apart."
+        ) from None
+    size = max(1.0, float(np.abs(np.concatenate((task.gap, task.short, move))).max(initial=0.0)))
+    slack = TOLERANCE * size
+    outside = max(
+        float(np.maximum(task.lo - move, move - task.hi).max(initial=0.0)),
+        float((task.short - task.g @ move).max(initial=0.0)),
+    )
+    tight = np.abs(task.g @ move - task.short) <= slack
+    unit = np.eye(move.size)
+    prices = np.vstack(
+        (
+            task.a,
+            -task.a,
+            task.g[tight],
+            unit[move - task.lo <= slack],
+            -unit[task.hi - move <= slack],
+        )
+    ).T
+    pull = task.weight * move
+    off = float(nnls(prices, pull)[1]) if prices.shape[1] else float(np.linalg.norm(pull))
+    off = max(off, outside)
+    if not off <= slack:
+        raise NumericalError(
+            f"the projection misses its conditions of optimality by {off / size:.1e} of the "
+            "largest number; bring the weights or the bounds closer together."
+        )
+    return move
+
+
+def _check_feasible(task: _Task) -> None:
+    """Refuse conditions that cannot all hold."""
+    from scipy.optimize import linprog
+
+    found = linprog(
+        np.zeros(task.lo.size),
+        A_ub=-task.g if task.short.size else None,
+        b_ub=-task.short if task.short.size else None,
+        A_eq=task.a if task.gap.size else None,
+        b_eq=task.gap if task.gap.size else None,
+        bounds=np.stack((task.lo, task.hi), axis=1),
+    )
+    if found.status == _INFEASIBLE:
+        raise InfeasibleError(_CLASH)
+
+
+def _check_settled(task: _Task, fixed: FloatArray) -> None:
+    """Refuse entries that are all published exactly, or of one value, and miss a condition."""
+    slack = TOLERANCE * max(1.0, float(np.abs(fixed).max(initial=0.0)))
+    if max(np.abs(task.gap).max(initial=0.0), task.short.max(initial=0.0)) > slack:
+        raise InfeasibleError(_CLASH)

@@ -1,0 +1,295 @@
+"""What every projection on a forest needs: the links, the weights, the bounds, the values."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.given import as_array
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, InfeasibleError, NumericalError
+from congenial.invariants.resolved import Requirements, named
+from congenial.kernels.projection.check import (
+    add_told,
+    certify,
+    reach,
+    settle,
+)
+from congenial.types import FloatArray, IntArray, Words
+
+Costs = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+
+_FLOAT = np.dtype(np.float64)
+LARGEST = 2.0**53
+# Weights further apart than this are brought to that ratio, which double precision can resolve.
+WEIGHT_RATIO = 1e12
+TOLERANCE = 1e-9
+NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
+
+
+@dataclass(frozen=True, eq=False)
+class Links:
+    """A forest as the kernels read it.
+
+    Attributes
+    ----------
+    tree : Tree
+        The nodes; those after the first `n` stand for mandated sums.
+    n : int
+        Number of entries of a release.
+    starts, children : ndarray of int64
+        Children in compressed form.
+    downward : ndarray of int64
+        All nodes, parents first.
+    is_root : ndarray of bool
+    """
+
+    tree: Tree
+    n: int
+    starts: IntArray
+    children: IntArray
+    downward: IntArray
+    is_root: npt.NDArray[np.bool_]
+
+
+@dataclass(frozen=True, eq=False)
+class Task:
+    """One vector to project, less a consistent vector of integers that takes its size away.
+
+    All arrays have one entry a node of `links.tree`. `y`, `lo`, `hi` and solutions are relative to
+    `center`, so that rounding errors are of the size of the noise and not of the counts.
+
+    Attributes
+    ----------
+    links : Links
+    center : ndarray of float64
+        Integers that add up along the tree.
+    y : ndarray of float64
+        Noisy values; 0 where not measured.
+    weight : ndarray of float64
+        At most 1; 0 where not measured.
+    lo, hi : ndarray of float64
+        What each node can reach, pins and the subtree's bounds included.
+    prefer : ndarray of float64
+        What a node takes where the norm leaves a choice.
+    """
+
+    links: Links
+    center: FloatArray
+    y: FloatArray
+    weight: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+    prefer: FloatArray
+
+    @property
+    def size(self) -> float:
+        """Largest finite quantity, the unit of relative errors."""
+        return max(1.0, float(np.abs(self.y).max()))
+
+    def released(self, z: FloatArray) -> FloatArray:
+        """Return a solution on the scale of the counts, shape (n,)."""
+        return np.asarray(z + self.center)[: self.links.n]
+
+
+def link(tree: Tree, n: int) -> Links:
+    """Lay a forest out for the kernels."""
+    starts, children = tree.children
+    downward = np.argsort(tree.level, kind="stable").astype(np.int64)
+    return Links(tree, n, starts, children, downward, tree.parents < 0)
+
+
+def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
+    """Return `y` as float64 of shape (n,); `name` is that of the argument.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape differs, or entries are no real numbers.
+    """
+    if type(y) is np.ndarray and y.dtype == _FLOAT and y.shape == (n,):
+        return y
+    array = as_array(f"the entries of {name}", y)
+    if array.dtype == _FLOAT and array.shape == (n,):
+        return array
+    if array.shape != (n,) or array.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"{name} has shape {array.shape} and dtype {array.dtype}; give {n} numbers, one an "
+            "entry."
+        )
+    return array.astype(np.float64)
+
+
+def checked_values(
+    y: npt.ArrayLike,
+    n: int,
+    needed: npt.NDArray[np.bool_],
+    domain: Tree | Workload | None,
+    name: str = "y",
+) -> FloatArray:
+    """Return `y` as float64 of shape (n,), 0 where it is not needed.
+
+    Entries have their names in `domain`; `name` is the argument's.
+
+    Raises
+    ------
+    ArgumentError
+        If the shape differs, or a needed entry is not finite or beyond 2^53.
+    """
+    values = np.where(needed, as_floats(y, n, name), 0.0)
+    bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
+    if bad.size:
+        raise ArgumentError(
+            f"{name} is not finite or beyond 2^53 in size at {named(domain, int(bad[0]))}; give "
+            "smaller numbers."
+        )
+    return values
+
+
+def checked_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
+    """Return weights relative to the largest, shape (n,); 1 where none are given.
+
+    Raises
+    ------
+    ArgumentError
+        If one is negative or not finite, or the shape is neither () nor (n,).
+    """
+    if weights is None:
+        return np.ones(n)
+    array = np.asarray(weights, dtype=np.float64)
+    if array.shape not in ((), (n,)):
+        raise ArgumentError(f"weights has shape {array.shape}; give one number, or {n}.")
+    if not (np.isfinite(array).all() and (array >= 0).all()):
+        raise ArgumentError(
+            "weights has an entry that is negative or not finite; give 0 for an entry that is not "
+            "measured, and exactly(nodes) for one that is known."
+        )
+    array = np.broadcast_to(array, (n,))
+    largest = float(array.max())
+    if largest == 0.0:
+        return np.zeros(n)
+    with np.errstate(under="ignore"):
+        relative = array / largest
+    return np.where(array > 0, np.maximum(relative, 1.0 / WEIGHT_RATIO), 0.0)
+
+
+def prepare(
+    links: Links,
+    need: Requirements,
+    sums: FloatArray,
+    values: FloatArray,
+    weight: FloatArray,
+    *,
+    integer: bool,
+) -> Task:
+    """Set up one projection.
+
+    Parameters
+    ----------
+    links : Links
+    need : Requirements
+    sums : ndarray of float64, shape (m,)
+        Mandated values of the nodes of `links` after the first n.
+    values, weight : ndarray of float64, shape (n,)
+        From `checked_values` and `checked_weights`; `values` holds the pins.
+    integer : bool
+        Whether the result must be integers, so that bounds are taken to the integers inside.
+
+    Raises
+    ------
+    InfeasibleError
+        If no vector satisfies the invariants.
+    """
+    fixed = np.concatenate((need.pinned, np.ones(sums.size, dtype=np.bool_)))
+    y = np.concatenate((values, sums))
+    w = np.concatenate((np.where(need.pinned, 0.0, weight), np.zeros(sums.size)))
+    lo = np.concatenate((need.lo, np.full(sums.size, -np.inf)))
+    hi = np.concatenate((need.hi, np.full(sums.size, np.inf)))
+    if integer:
+        lo, hi = np.ceil(lo), np.floor(hi)
+        wrong = fixed & (y != np.rint(y))
+        _refuse(links, need, wrong, "is to equal a number that is not an integer")
+    _refuse(links, need, lo > hi, "has bounds that exclude each other")
+    wrong = fixed & ((y < lo) | (y > hi))
+    _refuse(links, need, wrong, "is to equal a value outside its own bounds")
+    known = fixed | (w > 0)
+    center = np.zeros(y.size)
+    settle(links.starts, links.children, links.downward, links.is_root, known, y, center)
+    y = np.where(known, y - center, 0.0)
+    lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
+    size = max(1.0, float(np.abs(y).max()))
+    clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
+    if clash >= 0:
+        raise InfeasibleError(
+            f"what is imposed on {_name(links, need, clash)} and on what is below it clashes: no "
+            "values add up; relax bounds there, or publish fewer counts exactly there."
+        )
+    prefer = np.where(known, y, -center)
+    # what is told by all below it prefers their sum, so that an image moves with the counts
+    add_told(links.starts, links.children, links.downward, known, prefer)
+    prefer = np.where(known, y, np.clip(prefer, lo, hi))
+    return Task(links, center, y, w, lo, hi, prefer)
+
+
+def _name(links: Links, need: Requirements, v: int) -> str:
+    return f"sum {v - links.n}" if v >= links.n else need.name(v)
+
+
+def _refuse(links: Links, need: Requirements, wrong: npt.NDArray[np.bool_], why: str) -> None:
+    if wrong.any():
+        v = int(np.flatnonzero(wrong)[0])
+        told = f"{_name(links, need, v)} {why}; change its bounds or what it must equal."
+        raise InfeasibleError(told)
+
+
+def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:
+    """How far a solution is from its own optimality conditions, relative to the largest number.
+
+    Parameters
+    ----------
+    task : Task
+    z : ndarray of float64
+    costs : tuple of ndarray
+        Breaks `b0`, `b1`, slope between them and weight of each node, as the solver used them.
+    quadratic : bool
+
+    Returns
+    -------
+    float
+        The worst of sums, bounds and prices; at most `TOLERANCE` for a solution.
+    """
+    links, size = task.links, max(task.size, float(np.abs(z).max()))
+    slack = TOLERANCE * size
+    outside = float(np.maximum(task.lo - z, z - task.hi).max())
+    total, price = certify(
+        links.starts,
+        links.children,
+        links.downward,
+        links.is_root,
+        quadratic,
+        *costs,
+        task.lo,
+        task.hi,
+        slack * 1e-2,
+        z,
+    )
+    return float(max(outside, total, price if quadratic else price * size) / size)
+
+
+def check_optimal(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> None:
+    """Refuse a solution whose own optimality conditions do not hold.
+
+    Raises
+    ------
+    NumericalError
+        If its `residual` is above 1e-9.
+    """
+    off = residual(task, z, costs, quadratic=quadratic)
+    if not off <= TOLERANCE:
+        raise NumericalError(
+            f"the projection misses its optimality conditions by {off:.1e} of the largest number; "
+            "bring the weights or the bounds closer together."
+        )

@@ -1,0 +1,48 @@
+"""The nearest integers that still add up."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.imaging.solvers.problem import Task, check_optimal
+from congenial.imaging.solvers.tree_l2 import run
+from congenial.types import FloatArray, Words
+
+
+def tie_grid(z: FloatArray) -> float:
+    """Differences below this power of two count as none: 2^-20, or what large numbers resolve."""
+    exponent = int(np.ceil(np.log2(max(1.0, float(np.abs(z).max())))))
+    return float(2.0 ** max(-20, exponent - 46))
+
+
+def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
+    """Round a point of the forest to the integers with the least summed change.
+
+    Parameters
+    ----------
+    task : Task
+        Its bounds are integers.
+    z : ndarray of float64
+        A point that adds up, relative to `task.center`.
+    words : ndarray of uint64
+        One random word a node; break ties.
+
+    Returns
+    -------
+    ndarray of float64 with integer entries, relative to `task.center`.
+
+    Notes
+    -----
+    Minimises ``sum(abs(rounded - z))`` over all nodes, unweighted, among integers that add up and
+    keep bounds and pins. Sums on a forest are totally unimodular, so the dynamic programme whose
+    costs bend at integers only is exact. Roundings whose changes differ by less than `tie_grid`
+    are tied; which of a parent's children then get a unit is uniform at random, never by position.
+    """
+    grid = tie_grid(z)
+    b0 = np.floor(z + 0.5 * grid)
+    share = np.rint((z - b0) / grid) * grid
+    b1 = np.where(share > 0, b0 + 1.0, b0)
+    costs = (b0, b1, 1.0 - 2.0 * share, np.ones_like(z))
+    whole = run(task, costs, b0 + share, words, quadratic=False)
+    check_optimal(task, whole, costs, quadratic=False)
+    return whole

@@ -1,0 +1,171 @@
+"""The family of L1 images of a sum: any shares of what is missing, all of them equally close."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.solvers.problem import TOLERANCE, Links
+from congenial.invariants.written import Requirements
+from congenial.types import FloatArray, IntArray
+
+Families = tuple[tuple[IntArray, IntArray], ...]
+
+
+def families(links: Links, need: Requirements) -> Families:
+    """Return, for each mandated sum, its pinned entries and those that can move.
+
+    Raises
+    ------
+    UnsupportedError
+        If anything but sums of single entries is imposed.
+    """
+    tree = links.tree
+    fixed = np.concatenate((need.pinned, np.ones(len(tree) - need.n, dtype=np.bool_)))
+    inner = ~tree.is_leaf
+    if need.has_inequalities or not fixed[inner].all():
+        raise UnsupportedError(
+            "beta chooses among the L1 images of mandated sums of single entries, without bounds "
+            "and with every sum published exactly; leave beta out for the image whose entries all "
+            "move alike."
+        )
+    found = []
+    for v in np.flatnonzero(inner):
+        members = links.children[links.starts[v] : links.starts[v + 1]]
+        free = members[~fixed[members]]
+        if free.size:
+            found.append((np.concatenate(([v], members[fixed[members]])), np.sort(free)))
+    return tuple(found)
+
+
+def checked_shares(
+    beta: npt.ArrayLike, sums: Families, need: Requirements, weight: FloatArray
+) -> FloatArray:
+    """Return the share that each entry takes of what its sum misses, shape (n,).
+
+    Parameters
+    ----------
+    beta : float, or array_like of float of shape (n,)
+        A number between 0 and 1 for sums of two entries, which stands for the shares
+        ``(1 - beta, beta)``; otherwise the shares, which add up to 1 over the free entries of each
+        sum.
+    sums : tuple
+        From `families`.
+    need : Requirements
+    weight : ndarray of float64, shape (n,)
+
+    Raises
+    ------
+    ArgumentError
+        If the shares are no such numbers, or would move an entry of greater weight than another of
+        its sum, which is never closest.
+    """
+    given = np.asarray(beta)
+    if given.dtype.kind not in "iuf" or given.shape not in ((), (need.n,)):
+        raise ArgumentError(
+            f"beta has shape {given.shape} and dtype {given.dtype}; give a number for sums of two "
+            f"entries, or {need.n} shares."
+        )
+    if not (np.isfinite(given).all() and (given >= 0).all() and (given <= 1).all()):
+        raise ArgumentError(f"beta is {beta!r}; give numbers between 0 and 1.")
+    shares = np.zeros(need.n)
+    for _, free in sums:
+        if given.ndim == 0:
+            if free.size != 2:
+                raise ArgumentError(
+                    f"beta is {float(given):g} and a sum has {free.size} free entries; give one "
+                    "share an entry."
+                )
+            shares[free] = 1.0 - float(given), float(given)
+        else:
+            shares[free] = given[free]
+        total = math.fsum(shares[free])
+        if abs(total - 1.0) > TOLERANCE:
+            raise ArgumentError(
+                f"beta adds up to {total:.12g} over a sum of {free.size} free entries; its shares "
+                "must add up to 1."
+            )
+        heavy = free[(shares[free] > 0) & (weight[free] > weight[free].min())]
+        if heavy.size:
+            raise ArgumentError(
+                f"beta moves {need.name(int(heavy[0]))}, which weighs more than another of its "
+                "sum, so the result is not closest; give shares to entries of least weight only."
+            )
+    stray = np.flatnonzero(given.ravel() * (shares == 0)) if given.ndim else np.zeros(0)
+    if stray.size:
+        raise ArgumentError(
+            f"beta moves {need.name(int(stray[0]))}, which is pinned or in no sum; give it the "
+            "share 0."
+        )
+    return shares
+
+
+def share_out(
+    sums: Families, mandated: FloatArray, shares: FloatArray, y: FloatArray
+) -> FloatArray:
+    """Move a vector onto its sums, each entry by its share of what its sum misses.
+
+    Parameters
+    ----------
+    sums : tuple
+        From `families`.
+    mandated : ndarray of float64
+        Values of the sums that are no entries.
+    shares : ndarray of float64, shape (n,)
+        From `checked_shares`.
+    y : ndarray of float64, shape (n,)
+        Holds the pins.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+
+    Notes
+    -----
+    With d what a sum misses, any moves that add up to d cost at least |d|, and they cost |d| just
+    where none has the other sign: where they are shares of d. So these are all the L1 images.
+    """
+    z = y.copy()
+    values = np.concatenate((y, mandated))
+    for fixed, free in sums:
+        missing = math.fsum([values[fixed[0]], *-values[fixed[1:]], *-y[free]])
+        z[free] = y[free] + shares[free] * missing
+    return z
+
+
+def two_bin_factor(sums: Families, need: Requirements, shares: FloatArray, *, whole: bool) -> float:
+    """Return the proved ratio of an image's loss to its noise's, for Laplace noise of one scale.
+
+    Parameters
+    ----------
+    sums : tuple
+        From `families`.
+    need : Requirements
+    shares : ndarray of float64, shape (n,)
+    whole : bool
+        Whether the noise is on a grid.
+
+    Returns
+    -------
+    float
+        ``1 / (2 max(beta, 1 - beta))`` for two bins under one mandated total; 1 otherwise, and for
+        noise on a grid unless one bin takes all that is missing.
+
+    Notes
+    -----
+    With scale s the first bin of a release is ``x_1 + beta u_1 - (1 - beta) u_2``. Raising x_1 by 1
+    is raising u_1 by 1 / beta, which changes the noise's density by a factor of at most
+    ``exp(1 / (beta s))``; or it is lowering u_2 by ``1 / (1 - beta)``. The smaller of the two, over
+    the 2 / s of the noise itself, is the factor. On a grid u_1 cannot move by 1 / beta, unless
+    beta is 1. With three bins, some pair of bins takes no more than half of what is missing each,
+    and nothing is gained. See proofs/l1-two-bins.md; Gong and Meng (2020), Theorem A.1.
+    """
+    if len(sums) != 1 or sums[0][1].size != 2 or int((~need.pinned).sum()) != 2:
+        return 1.0
+    largest = float(shares[sums[0][1]].max())
+    if whole and largest < 1.0:
+        return 1.0
+    return min(1.0, 1.0 / (2.0 * largest))

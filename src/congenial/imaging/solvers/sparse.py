@@ -1,0 +1,152 @@
+"""The closest point under crossing sums for long vectors: sparse solvers, judged by residual."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from congenial.errors import InfeasibleError, NumericalError
+from congenial.imaging.solvers.problem import TOLERANCE
+from congenial.invariants.resolved import Requirements
+from congenial.types import FloatArray
+
+# Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
+_ITERATIONS = 250
+_AIM = 1e-12
+
+
+def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+    """Minimise ``sum(weight * (z - y)**2)`` under sums, linear conditions and bounds.
+
+    Parameters
+    ----------
+    need : Requirements
+        Its sums are sparse; linear conditions beside them are few.
+    y, weight : ndarray of float64, shape (n,)
+        `y` holds the pins.
+
+    Returns
+    -------
+    ndarray of float64, shape (n,)
+        Within the bounds; sums hold up to rounding.
+
+    Raises
+    ------
+    InfeasibleError
+        If nothing satisfies the conditions.
+    NumericalError
+        If the result misses the conditions of optimality by more than 1e-9 of the largest number.
+
+    Notes
+    -----
+    Solved for the move ``z - y`` of the entries that are not pinned by a proximal interior-point
+    method (PIQP; Schwan, Jiang, Kuhn and Jones 2023). Its prices prove the result: they balance the
+    pull of the weights, have the right sign, and pay next to nothing for what does not bind, which
+    is all that the distance can be above the least.
+    """
+    import piqp
+    from scipy import sparse
+
+    free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
+    held = _centered(need, np.where(need.pinned | (need.lo != need.hi), y, need.lo), weight)
+    rows, values, lower, least = systems(need)
+    gap, short = values - rows @ held, least - lower @ held
+    lo, hi = need.lo[free] - held[free], need.hi[free] - held[free]
+    a, g = sparse.csc_matrix(rows[:, free]), sparse.csc_matrix(lower[:, free])
+    solver = piqp.SparseSolver()
+    settings = solver.settings
+    settings.verbose, settings.max_iter = False, _ITERATIONS
+    settings.eps_abs = settings.eps_rel = _AIM
+    settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = _AIM
+    pull = sparse.csc_matrix(sparse.diags_array(weight[free]))
+    some = least.size > 0
+    solver.setup(
+        pull,
+        np.zeros(free.size),
+        a,
+        gap,
+        g if some else None,
+        short if some else None,
+        None,
+        lo,
+        hi,
+    )
+    status = solver.solve()
+    found = solver.result
+    if status == piqp.Status.PIQP_PRIMAL_INFEASIBLE:
+        raise InfeasibleError(
+            "the sums, the bounds and the entries published exactly cannot all hold; drop one of "
+            "them."
+        )
+    move = np.clip(np.asarray(found.x), lo, hi)
+    at_lo, at_hi = np.asarray(found.z_bl), np.asarray(found.z_bu)
+    slope = weight[free] * move + a.T @ np.asarray(found.y) - at_lo + at_hi
+    spare = _spare(at_lo, move - lo) + _spare(at_hi, hi - move)
+    off = [np.abs(a @ move - gap), -at_lo, -at_hi]
+    if some:
+        price, over = np.asarray(found.z_l), g @ move - short
+        slope -= g.T @ price
+        spare += _spare(price, over)
+        off += [-over, -price]
+    off += [np.abs(slope), np.array([spare])]
+    size = max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in (gap, short, move)))
+    worst = max(float(each.max(initial=0.0)) for each in off)
+    if not worst <= TOLERANCE * size:
+        raise NumericalError(
+            f"the projection misses its conditions of optimality by {worst / size:.1e} of the "
+            "largest number; bring the weights or the bounds closer together."
+        )
+    out = held.copy()
+    out[free] += move
+    return out
+
+
+def _spare(price: FloatArray, room: FloatArray) -> float:
+    """What prices pay for bounds that do not bind: by so much the distance is above the least."""
+    paid = np.abs(price) > 0.0
+    return float(np.abs(price[paid] * room[paid]).sum())
+
+
+def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> FloatArray:
+    """Give totals that are not measured the sum of their parts, so that moves have noise's size."""
+    out = values.copy()
+    sums = need.sums
+    if sums is None:
+        return out
+    total = sums.totals
+    open_ = (weight[total] == 0.0) & ~need.pinned[total] & (need.lo[total] < need.hi[total])
+    while True:  # one round for each block that refines another
+        below = np.add.reduceat(out[sums.parts], sums.starts[:-1])
+        after = np.where(open_, below, out[total])
+        if np.array_equal(after, out[total]):
+            return out
+        out[total] = after
+
+
+def systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
+    """Return equalities and inequalities as sparse rows, each with its values.
+
+    Parameters
+    ----------
+    need : Requirements
+
+    Returns
+    -------
+    rows, values, lower, least : csr_array, ndarray, csr_array, ndarray
+        ``rows @ z == values``, shapes (m, n) and (m,), and ``lower @ z >= least``.
+    """
+    from scipy import sparse
+
+    matrix, value = need.equalities
+    parts = [sparse.csr_array(matrix)]
+    sums = need.sums
+    if sums is not None:
+        m = sums.totals.size
+        place = np.concatenate((np.arange(m), sums.sum_of_part))
+        at = np.concatenate((sums.totals, sums.parts))
+        sign = np.concatenate((np.full(m, -1.0), np.ones(sums.parts.size)))
+        parts.append(sparse.csr_array((sign, (place, at)), shape=(m, need.n)))
+        value = np.concatenate((value, np.zeros(m)))
+    lower, least = need.inequalities
+    return sparse.vstack(parts).tocsr(), value, sparse.csr_array(lower), least

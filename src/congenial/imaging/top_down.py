@@ -1,0 +1,276 @@
+"""TopDown: consistency imposed level by level from the root."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.noisy import measured, updated
+from congenial.imaging.solvers.descent import Descent
+from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.resolved import checked_draws, named
+from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness, resolve
+from congenial.types import FloatArray, IntArray
+
+
+def topdown(
+    y: npt.ArrayLike,
+    tree: Tree | Workload,
+    invariant: Invariant,
+    rng: Randomness | None = None,
+    *,
+    integer: bool = True,
+) -> IntArray | FloatArray:
+    """Impose consistency and bounds level by level from the root.
+
+    Parameters
+    ----------
+    y : array_like of float, shape (n,)
+        Noisy values; entries that the invariant publishes exactly hold their exact values.
+    tree : Tree or Workload
+        A workload whose entries are nested or disjoint.
+    invariant : Invariant
+        `consistent(tree)` (implied), pins and bounds.
+    rng : Randomness, optional
+        Breaks ties; `secure()` by default.
+    integer : bool
+        Round each family before going on below it; False leaves out every rounding.
+
+    Returns
+    -------
+    ndarray, shape (n,)
+        int64 where `integer`, float64 otherwise.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong shape or value.
+    InfeasibleError
+        If no vector satisfies the invariant.
+    NumericalError
+        If the numbers are too far apart for double precision.
+    UnsupportedError
+        If the invariant has linear conditions besides the tree.
+
+    Notes
+    -----
+    For each parent: the L2 projection of its children's values onto those that add up to the
+    parent's released value and keep to what their subtrees can reach (for lower bounds of 0, the
+    simplex; Michelot 1986), then rounding by largest remainder. Equal remainders are ordered at
+    random; by position they would favour the first children. Lower levels never change a higher
+    one, which makes this worse than `project`; it is here to be compared with.
+
+    References
+    ----------
+    Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
+    """
+    if not isinstance(tree, Tree | Workload):
+        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree, or a nested Workload.")
+    found = tree.tree if isinstance(tree, Workload) else tree
+    if found is None:
+        raise UnsupportedError(
+            "topdown goes down a tree and the margins of the workload cross; use project(), or "
+            "margins that are nested."
+        )
+    if not isinstance(integer, bool):
+        raise ArgumentError(f"integer is {integer!r}; give True or False.")
+    need = _covered(invariant, tree, found, whole=integer)
+    return Descent(found, need, integer).apply(y, resolve(rng))
+
+
+def _covered(
+    invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
+) -> Requirements:
+    """Resolve an invariant, if it is of pins and bounds on the tree, which is imposed as well."""
+    need = requirements(invariant, len(tree), domain, whole=whole)
+    if need.equalities[1].size or need.inequalities[1].size:
+        raise UnsupportedError(
+            "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
+        )
+    if need.tree is not None and not np.array_equal(need.tree.parents, tree.parents):
+        raise ArgumentError(
+            "the invariant imposes another tree than the one given; give the same tree to both."
+        )
+    need = replace(need, tree=tree, workload=domain if isinstance(domain, Workload) else None)
+    check_feasible(need, invariant, whole=whole)
+    return need
+
+
+def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
+    """Update a mechanism by TopDown: noise first, then `topdown`.
+
+    Parameters
+    ----------
+    mechanism : Additive
+        Integer noise on the nodes of a tree; the leaves that are not published exactly are
+        measured.
+    invariant : Invariant
+        As for `topdown`.
+
+    Returns
+    -------
+    TopDown
+
+    Raises
+    ------
+    ArgumentError
+        If the mechanism is none on a tree, or its noise is no integer.
+    UnsupportedError
+        If the invariant has linear conditions besides the tree, or a leaf is not measured.
+    """
+    tree = mechanism.tree if isinstance(mechanism, Additive) else None
+    if tree is None or mechanism.granularity != 1.0:
+        raise ArgumentError(
+            "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
+            "of granularity 1."
+        )
+    need = _covered(invariant, mechanism.domain or tree, tree, whole=True)
+    open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
+    if open_[tree.leaves].any():
+        leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
+        raise UnsupportedError(
+            f"{leaf} is neither measured nor published exactly, so topdown has nothing to share "
+            "the count above it by; give it a finite scale."
+        )
+    return TopDown(mechanism, need)
+
+
+@dataclass(frozen=True, eq=False)
+class TopDown:
+    """An additive mechanism updated level by level; made by `topdown_image`.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    requirements : Requirements
+    """
+
+    mechanism: Additive
+    requirements: Requirements
+
+    @cached_property
+    def descent(self) -> Descent:
+        """What is done to the noisy values."""
+        return Descent(self._tree, self.requirements, integer=True)
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw releases.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+            Confidential counts of all nodes.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        InfeasibleError
+            If the values published exactly leave no consistent release.
+        """
+        drawn = updated(self.mechanism, self.requirements, self.apply, x, size, rng, integer=True)
+        return drawn.astype(np.int64, copy=False)
+
+    def measure(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw noisy measurements, of which `apply` makes releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries.
+        size : int, optional
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        """
+        return measured(self.mechanism, self.requirements, x, size, rng).astype(np.int64)
+
+    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
+        """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
+        values = np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
+        return checked_draws(self.requirements, values, np.asarray(noisy))
+
+    def summed(self, noisy: npt.ArrayLike) -> FloatArray:
+        """Give nodes that are not measured the sums of those below."""
+        values = np.array(noisy, dtype=np.float64)
+        tree = self._tree
+        unmeasured = ~(np.isfinite(self.mechanism.scales) | self.requirements.pinned)
+        # from the deepest level up, so that a sum is complete before it is used
+        for depth in range(tree.depth - 1, -1, -1):
+            here = np.flatnonzero(unmeasured & (tree.level == depth))
+            if here.size:
+                below = np.flatnonzero(tree.level == depth + 1)
+                sums = np.zeros(len(tree))
+                np.add.at(sums, tree.parents[below], values[below])
+                values[here] = sums[here]
+        return values
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        EmptyNeighbourhoodError
+            If the values published exactly leave no neighbouring datasets.
+
+        References
+        ----------
+        Two Views, Lemma 3.7.
+        """
+        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
+        return imaged_guarantee(self.mechanism, self.requirements, neighbours, sampler_error=error)
+
+    def explain(self) -> str:
+        """Say how a release is drawn, and why so."""
+        n, pinned = len(self._tree), int(self.requirements.pinned.sum())
+        open_ = int((~np.isfinite(self.mechanism.scales) & ~self.requirements.pinned).sum())
+        sums = f"; {open_} that are not measured are the sums of those below" if open_ else ""
+        return (
+            f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
+            f"queries ({pinned} published exactly{sums}), then goes down from the root: the "
+            "children of each node are moved to the closest counts, in L2, that add up to it, and "
+            "rounded by largest remainder, ties at random. This looks at nothing but the noisy "
+            "values and what is published exactly, so it costs no privacy; finer levels never "
+            "correct a coarser one, and where bounds bind it adds bias."
+        )
+
+    @property
+    def _tree(self) -> Tree:
+        tree = self.mechanism.tree
+        if tree is None:  # topdown_image refuses it
+            raise UnsupportedError("topdown needs noise on a tree; give Additive(noise, tree).")
+        return tree

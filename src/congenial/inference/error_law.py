@@ -1,0 +1,357 @@
+"""Margins of error of a release under equalities alone, where the noise has one law for all data.
+
+The law of a single node's noise given the equalities is known exactly. Of an image, of a sum of
+nodes, and of many nodes at once, intervals come from simulated noise, with a coverage that is
+proved nevertheless: the noise of the release and of N simulated ones are exchangeable, so that a
+statistic of the release exceeds the k-th smallest simulated one with probability at most
+1 - k / (N + 1), the simulation included (Vovk, Gammerman and Shafer 2005, Section 2.3). An image
+moves with the counts, as they satisfy the equalities themselves. Under inequalities the noise
+depends on the confidential counts: see `inversion`, or publish measurements and take
+`congenial.posterior` of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.samplers.questions import find_nodes
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.inference.simulated import (
+    batches,
+    largest,
+    order_statistic,
+    rank,
+)
+from congenial.invariants.written import determined
+from congenial.kernels.network import marginals as kernels
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network import tables as exact
+from congenial.sum_network.marginals import marginal_table
+from congenial.sum_network.moments import checked_alpha, summaries
+from congenial.sum_network.weights import share_noise
+from congenial.types import IntArray
+
+# Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
+# pass over all takes longer for each of them, as it does not skip those that are alike.
+_FEW, _SHARE = 64, 0.25
+# Simulated errors held at once, of each node the largest.
+_MOST_ERRORS = 1 << 27
+
+Mechanism = Conditioned | Imaged | TopDown
+
+
+def error_margins(
+    mechanism: Mechanism,
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> IntArray:
+    """Margin of error of every node, for each alone.
+
+    Parameters
+    ----------
+    mechanism : Conditioned, Imaged or TopDown
+        Under equalities alone; a conditioned one on a tree.
+    alpha : float
+        Between 0 and 1.
+    size : int
+        Simulated images, at least ``1 / alpha - 1``; conditioning needs none, its law is known.
+    rng : Randomness, optional
+        Of the simulated images; `secure()` by default.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+        The true count lies within ``released - margin`` and ``released + margin`` with probability
+        1 - alpha at least, for images over the release and the simulation; 0 where the count is
+        published exactly. Nodes that are alike share the work.
+
+    Raises
+    ------
+    ArgumentError
+        If alpha is not between 0 and 1, or the simulation has too few or too many images.
+    UnsupportedError
+        If inequalities make the law depend on the confidential counts, or there is no tree.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
+    >>> error_margins(K).tolist()
+    [1, 1, 1]
+    """
+    checked_alpha(alpha)
+    _check_data_free(mechanism)
+    if not isinstance(mechanism, Conditioned):
+        return _margins_of_images(mechanism, alpha, size, rng)
+    conditioned = mechanism
+    tree = conditioned.requirements.tree
+    if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
+        raise UnsupportedError(
+            "margins of all nodes at once are for trees; take the interval() of each entry."
+        )
+    tables = _tables(conditioned)
+    group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
+    representatives = np.unique(group, return_index=True)[1]
+    if representatives.size > max(_FEW, _SHARE * len(tree)):
+        found = summaries(tables, len(tree), tree.is_leaf, alpha)[:, kernels.REACH]
+        return np.rint(found).astype(np.int64)
+    reach = np.empty(representatives.size, dtype=np.int64)
+    for i, v in enumerate(representatives):
+        values, probabilities = marginal_table(tables, int(v))
+        out = np.empty(kernels.SUMMARIES)
+        kernels.summarise(np.ascontiguousarray(probabilities), float(values[0]), alpha, out)
+        reach[i] = int(out[kernels.REACH])
+    return reach[group]
+
+
+def error_margin_of_sum(
+    mechanism: Mechanism,
+    nodes: Sequence[int | str],
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> int:
+    """Margin of error of the sum of several nodes, by simulation with proved coverage.
+
+    Parameters
+    ----------
+    mechanism : Conditioned, Imaged or TopDown
+        Under equalities alone.
+    nodes : sequence of int or str
+    alpha : float
+    size : int
+        Simulated releases, at least ``1 / alpha - 1``. More make the margin vary less.
+    rng : Randomness, optional
+        `secure()` by default.
+
+    Returns
+    -------
+    int
+        The true sum lies within ``released - margin`` and ``released + margin`` with probability
+        1 - alpha at least, over the release and the simulation.
+    """
+    return margins_of_sums(mechanism, [nodes], alpha, size=size, rng=rng)[0]
+
+
+def margins_of_sums(
+    mechanism: Mechanism,
+    sums: Sequence[Sequence[int | str]],
+    alpha: float,
+    *,
+    size: int,
+    rng: Randomness | None,
+) -> list[int]:
+    """Return `error_margin_of_sum` of each of several sums, by one simulation for all of them."""
+    _check_data_free(mechanism)
+    found = [find_nodes(mechanism.mechanism, mechanism.requirements, nodes) for nodes in sums]
+    if not all(found):
+        raise ArgumentError("no node is named; give at least one.")
+    parts = [
+        [np.abs(u[:, at].sum(axis=1)).astype(np.float64) for at in found]
+        for u in _draws(mechanism, size, alpha, rng)
+    ]
+    return [
+        _whole(order_statistic(np.concatenate(values), alpha))
+        for values in zip(*parts, strict=True)
+    ]
+
+
+def simultaneous_error_margins(
+    mechanism: Mechanism,
+    nodes: Sequence[int | str] | None = None,
+    alpha: float = 0.1,
+    *,
+    size: int = 9_999,
+    rng: Randomness | None = None,
+) -> IntArray:
+    """Margins of error that hold for several nodes at once, by simulation with proved coverage.
+
+    Each is the node's own margin, stretched by one factor for all.
+
+    Parameters
+    ----------
+    mechanism : Conditioned, Imaged or TopDown
+        Under equalities alone; a conditioned one on a tree.
+    nodes : sequence of int or str, optional
+        Such as ``numpy.flatnonzero(tree.level == 2)``; all nodes where not given.
+    alpha : float
+    size : int
+        Simulated releases, at least ``1 / alpha - 1``.
+    rng : Randomness, optional
+        `secure()` by default.
+
+    Returns
+    -------
+    ndarray of int64, shape (nodes,)
+        All the true counts lie within their margins of the released ones with probability
+        1 - alpha at least, over the release and the simulation.
+    """
+    source = resolve(rng)
+    own = error_margins(mechanism, alpha, size=size, rng=source)
+    if nodes is None:
+        at = np.arange(own.size)
+    else:
+        found = find_nodes(mechanism.mechanism, mechanism.requirements, nodes)
+        at = np.array(found, dtype=np.int64)
+    if not at.size:
+        raise ArgumentError("no node is named; give at least one.")
+    return stretched(mechanism, own, [at], alpha, size=size, rng=source)[0]
+
+
+def stretched(
+    mechanism: Mechanism,
+    own: IntArray,
+    groups: Sequence[IntArray],
+    alpha: float,
+    *,
+    size: int,
+    rng: Randomness | None,
+) -> list[IntArray]:
+    """Stretch nodes' own margins so that those of a group hold at once, for several groups.
+
+    Parameters
+    ----------
+    mechanism : Conditioned, Imaged or TopDown
+    own : ndarray of int64, shape (n,)
+        As `error_margins` gives them, by other randomness than `rng` will give.
+    groups : sequence of ndarray of int64
+        Indices of the nodes of each group; one simulation serves all.
+    alpha : float
+    size : int
+    rng : Randomness or None
+
+    Returns
+    -------
+    list of ndarray of int64
+        Of each group's nodes.
+    """
+    # half a unit more, so that a margin of 0 stretches too
+    widths = [own[at] + 0.5 for at in groups]
+    parts = [
+        [(np.abs(u[:, at]) / width).max(axis=1) for at, width in zip(groups, widths, strict=True)]
+        for u in _draws(mechanism, size, alpha, rng)
+    ]
+    fixed, out = determined(mechanism.requirements), []
+    for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
+        stretch = order_statistic(np.concatenate(values), alpha)
+        # values are whole, and rounding must not leave out those at the very end
+        reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
+        out.append(np.where(fixed[at], 0, reach))
+    return out
+
+
+def _check_data_free(mechanism: Mechanism) -> None:
+    if not isinstance(mechanism, Conditioned | Imaged | TopDown):
+        raise ArgumentError(
+            f"a {type(mechanism).__name__} was given; give what congenial.condition(), image() or "
+            "topdown_image() makes."
+        )
+    need = mechanism.requirements
+    if not isinstance(mechanism, Conditioned) and need.equalities[1].any():
+        raise UnsupportedError(
+            "margins of images are simulated at counts of 0, which do not have the sums that "
+            "linear() states; publish these sums by exactly()."
+        )
+    if need.has_inequalities:
+        remedy = "publish measurements and take congenial.posterior() of them"
+        if isinstance(mechanism, Conditioned):
+            remedy = "take congenial.inverted_intervals() of the release"
+        raise UnsupportedError(
+            f"margins that are the same for every dataset exist under equalities only; {remedy}, "
+            "or drop the bounds."
+        )
+    if not isinstance(mechanism, Conditioned):
+        told = need.pinned | np.isfinite(mechanism.mechanism.scales)
+        free = np.flatnonzero(~determined(replace(need, pinned=told)))
+        if free.size:
+            raise UnsupportedError(
+                f"{need.name(int(free[-1]))} is neither measured nor told by what is, so an image "
+                "may be off by any number there; give it a finite scale."
+            )
+
+
+def _margins_of_images(
+    mechanism: Imaged | TopDown, alpha: float, size: int, rng: Randomness | None
+) -> IntArray:
+    """Margin of every node by simulated images."""
+    n = mechanism.mechanism.n
+    drawn = _draws(mechanism, size, alpha, rng)
+    kept = int(size) - rank(int(size), alpha) + 1
+    if kept * n > _MOST_ERRORS:
+        raise ArgumentError(
+            f"size is {size}, and {kept} errors of each of {n} nodes are too many to put in order; "
+            f"simulate {int(_MOST_ERRORS / n / alpha)} releases at most."
+        )
+    margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
+    return np.where(determined(mechanism.requirements), 0, margin)
+
+
+def _whole(reach: float) -> int:
+    """Round a margin up; that of integers is one already."""
+    return int(np.ceil(reach - 1e-9))
+
+
+def _tables(conditioned: Conditioned) -> exact.Tables:
+    """Messages in which like siblings stand one by one."""
+    noise, need, forest = conditioned.mechanism.noise, conditioned.requirements, conditioned.forest
+    weights = share_noise(
+        noise.kind,
+        noise.spread,
+        (need.lo, need.hi),
+        conditioned.fixed,
+        forest.n,
+        orientation=forest.orientation,
+    )
+    return exact.prepare(forest, weights)
+
+
+def _alike(
+    classes: npt.NDArray[np.int32], parents: IntArray, level: IntArray
+) -> npt.NDArray[np.intp]:
+    """Number the nodes, those with the same law alike.
+
+    A node's law follows from what is below it, which its class says, and from the law of all at
+    its parent: equal parents have equal families.
+    """
+    group = np.zeros(classes.size, dtype=np.int64)
+    used = 0
+    for depth in range(int(level.max()) + 1):
+        at = np.flatnonzero(level == depth)
+        above = group[parents[at]] if depth else np.zeros(at.size, dtype=np.int64)
+        key = above * (int(classes.max()) + 1) + classes[at]
+        _, number = np.unique(key, return_inverse=True)
+        group[at] = used + number
+        used += int(number.max()) + 1
+    return group
+
+
+def _draws(
+    mechanism: Mechanism, size: int, alpha: float, rng: Randomness | None
+) -> Iterator[npt.NDArray[Any]]:
+    """Yield the noise of `size` releases in parts, after checking what is asked."""
+    checked_alpha(alpha)
+    _check_data_free(mechanism)
+    if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:
+        raise ArgumentError(
+            f"size is {size!r}; give a number of simulated releases of at least "
+            f"{int(np.ceil(1 / alpha)) - 1}."
+        )
+    n = mechanism.mechanism.n
+    nothing = np.zeros(n, dtype=np.int64)
+
+    def draw(count: int, source: Randomness) -> npt.NDArray[Any]:
+        return mechanism.sample(nothing, count, source)
+
+    return batches(draw, n, int(size), resolve(rng))

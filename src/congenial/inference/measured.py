@@ -1,0 +1,222 @@
+"""Noisy measurements of a tree, checked, and their weights around a tree that adds up."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.conditioning.choice import inequalities_in_units
+from congenial.domain.tree import Tree
+from congenial.errors import (
+    ArgumentError,
+    InfeasibleError,
+    InvariantError,
+    UnsupportedError,
+)
+from congenial.inference.priors import Prior
+from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.kernels.numerics import laws, trees
+from congenial.kernels.numerics.trees import read_only
+from congenial.noise.additive import Additive
+from congenial.sum_network.count_tables import Weights, shared
+from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.types import BoolArray, FloatArray, IntArray
+
+_LARGEST = 2.0**52
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    """Measurements, and what is known about the counts without them.
+
+    Attributes
+    ----------
+    tree : Tree
+    mechanism : Additive
+    requirements : Requirements
+    y : ndarray of int64, shape (n,)
+        Measurements, and exact values where pinned; 0 where there is neither.
+    measured : ndarray of bool, shape (n,)
+    lo, hi : ndarray of float64, shape (n,)
+        Bounds, pins included; those that follow from bounds of leaves are left out.
+    """
+
+    tree: Tree
+    mechanism: Additive
+    requirements: Requirements
+    y: IntArray
+    measured: BoolArray
+    lo: FloatArray
+    hi: FloatArray
+
+    @property
+    def pinned(self) -> BoolArray:
+        """Entries whose values are published exactly."""
+        return self.requirements.pinned
+
+    @property
+    def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
+        """What was measured and how, by ArviZ's names of groups; NaN where nothing was."""
+        known = self.measured | self.pinned
+        scale = np.where(self.pinned, 0.0, self.mechanism.scales)
+        return {
+            "observed_data": {"measurement": np.where(known, self.y, np.nan)},
+            "constant_data": {"scale": scale, "published_exactly": self.pinned},
+        }
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Names of the entries of a workload; none for a tree, whose nodes have names."""
+        workload = self.mechanism.workload
+        return () if workload is None else workload.names
+
+    def around(self, guess: FloatArray) -> IntArray:
+        """Return a tree of counts that adds up, near the measurements of the leaves.
+
+        Parameters
+        ----------
+        guess : ndarray of float64, shape (leaves,)
+            Where a leaf is neither measured nor pinned.
+        """
+        leaf = self.tree.leaves
+        known = self.measured[leaf] | self.pinned[leaf]
+        values = np.where(known, self.y[leaf], np.rint(guess))
+        values = np.clip(values, self.lo[leaf], self.hi[leaf])
+        return np.asarray(self.tree.roll_up(values.astype(np.int64)), dtype=np.int64)
+
+    def weights(self, prior: Prior | None) -> tuple[Weights, IntArray]:
+        """Return every node's weight and the tree of counts that they are counted from."""
+        tree, n = self.tree, len(self.tree)
+        leaf = tree.leaves
+        a, b, zero = np.full(n, -1.0), np.zeros(n), np.zeros(n)
+        lo = self.lo.copy()
+        guess = np.zeros(leaf.size)
+        if prior is not None:
+            a[leaf], b[leaf] = prior.panjer(leaf.size)
+            zero[leaf] = prior.log_zero(leaf.size)
+            guess = np.broadcast_to(prior.mean, leaf.shape)
+            lo[leaf] = np.maximum(lo[leaf], 0.0)
+        a[self.pinned] = -1.0
+        zero[self.pinned] = 0.0
+        center = self.around(guess)
+        kind = np.where(self.measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
+        # a point has no other weight
+        kind[self.pinned] = laws.LAPLACE
+        scale = np.where(self.measured & ~self.pinned, self.mechanism.scales, 1.0)
+        low, high = lo - center, self.hi - center
+        mode = np.where(self.measured | self.pinned, (self.y - center).astype(np.float64), 0.0)
+        unary = Unary(kind, scale, mode, low, high)
+        return shared(unary, a, b, center.astype(np.float64), zero), center
+
+    def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
+        """Return trees of counts, shape (..., n), once each is found to satisfy what is known."""
+        need = self.requirements
+        if prior is not None:
+            floor = np.where(self.tree.is_leaf, 0.0, -np.inf)
+            need = replace(need, lo=np.maximum(need.lo, floor))
+        return checked_draws(need, drawn, self.y)
+
+    def flat(self) -> tuple[SharedUnary, IntArray]:
+        """Return the weights without a prior, as `conditioning.exact` takes them."""
+        weights, center = self.weights(None)
+        return SharedUnary(weights.unary, weights.code), center
+
+
+def pose(
+    y: npt.ArrayLike, mechanism: Additive, invariant: Invariant, *, nonnegative_leaves: bool
+) -> Problem:
+    """Check measurements against their mechanism and what is known of the counts.
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong type, shape or value.
+    InfeasibleError
+        If no counts satisfy the pins and the bounds.
+    UnsupportedError
+        If the noise is not on the integers, or anything but a tree, pins and bounds is imposed.
+    """
+    if not isinstance(mechanism, Additive):
+        raise ArgumentError(
+            f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."
+        )
+    if mechanism.granularity != 1.0:
+        raise UnsupportedError(
+            f"posteriors need noise on the integers and were given {mechanism.noise.name} noise of "
+            f"granularity {mechanism.granularity:g}; count in steps of its grid, or use "
+            "DiscreteLaplace or DiscreteGaussian."
+        )
+    if not isinstance(invariant, Invariant):
+        raise UnsupportedError(
+            f"the invariant is a {type(invariant).__name__}; give consistent(tree), joined by "
+            "& with exactly(), nonnegative() and bounds()."
+        )
+    need = inequalities_in_units(requirements(invariant, mechanism.n, mechanism.domain))
+    tree = need.tree
+    if tree is None or need.equalities[1].size or need.inequalities[1].size:
+        raise UnsupportedError(
+            "posteriors are for the nodes of a tree that adds up; impose consistent(tree), and "
+            "make sums of linear() nodes of it."
+        )
+    measured = np.isfinite(mechanism.scales)
+    values = _measurements(y, measured | need.pinned, need)
+    lo = np.where(need.pinned, values, np.ceil(need.lo))
+    hi = np.where(need.pinned, values, np.floor(need.hi))
+    if (need.pinned & ((values < need.lo) | (values > need.hi))).any():
+        raise InvariantError("a value published exactly violates its bounds; correct one of them.")
+    floor = lo.copy()
+    if nonnegative_leaves:
+        floor[tree.leaves] = np.maximum(floor[tree.leaves], 0.0)
+    _check_feasible(tree, need, floor, hi)
+    implied = np.zeros(len(tree), dtype=np.bool_)
+    trees.mark_implied(
+        read_only(tree.parents),
+        read_only(tree.is_leaf),
+        read_only(need.pinned & ~tree.is_leaf),
+        read_only(floor),
+        np.zeros(len(tree)),
+        implied,
+    )
+    lo[implied & ~need.pinned] = -np.inf
+    return Problem(tree, mechanism, need, values, measured & ~need.pinned, lo, hi)
+
+
+def _measurements(y: npt.ArrayLike, needed: BoolArray, need: Requirements) -> IntArray:
+    array = np.asarray(y)
+    if array.shape != needed.shape or array.dtype.kind not in "iuf":
+        raise ArgumentError(
+            f"y has shape {array.shape} and dtype {array.dtype}; give {needed.size} numbers, one a "
+            "node, NaN where nothing is measured."
+        )
+    real = array.astype(np.float64)
+    wrong = np.flatnonzero(needed & ~((real == np.rint(real)) & (np.abs(real) <= _LARGEST)))
+    if wrong.size:
+        raise ArgumentError(
+            f"y is no integer of at most 2^52 in size at {need.name(int(wrong[0]))}; give the "
+            "noisy measurements as they were made, or an infinite scale where there is none."
+        )
+    return np.where(needed, real, 0.0).astype(np.int64)
+
+
+def _check_feasible(tree: Tree, need: Requirements, lo: FloatArray, hi: FloatArray) -> None:
+    """Check that some tree of counts lies within bounds."""
+    low, high = lo.copy(), hi.copy()
+    for level in range(tree.depth - 1, 0, -1):
+        at = np.flatnonzero(tree.level == level)
+        above = tree.parents[at]
+        total_low, total_high = np.zeros(len(tree)), np.zeros(len(tree))
+        np.add.at(total_low, above, low[at])
+        np.add.at(total_high, above, high[at])
+        inner = np.unique(above)
+        low[inner] = np.maximum(low[inner], total_low[inner])
+        high[inner] = np.minimum(high[inner], total_high[inner])
+    if (low > high).any():
+        node = int(np.flatnonzero(low > high)[0])
+        raise InfeasibleError(
+            f"no counts below {need.name(node)} satisfy the bounds and the values "
+            "published exactly; relax one of them."
+        )

@@ -1,0 +1,422 @@
+"""`posterior(y, M, C)`: counts given noisy measurements, drawn exactly."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.imaging.closest import project
+from congenial.inference import evidence, exports
+from congenial.inference.batches import in_batches, truths
+from congenial.inference.evidence import Gradient
+from congenial.inference.fitting import fit
+from congenial.inference.measured import Problem, pose
+from congenial.inference.point_tables import least_absolute
+from congenial.inference.priors import Prior
+from congenial.invariants.written import Invariant, bounds, consistent
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
+from congenial.sum_network import count_tables as weighted
+from congenial.sum_network import tables as exact
+from congenial.sum_network.draws import draw
+from congenial.sum_network.forest import of_tree
+from congenial.sum_network.marginals import marginal_table
+from congenial.sum_network.moments import (
+    Summary,
+    checked_alpha,
+    shortest,
+    summary,
+)
+from congenial.sum_network.windows import improper_ends
+from congenial.types import FloatArray, IntArray
+
+PRIORS = ("flat", "poisson", "negative-binomial")
+
+
+class Estimate(NamedTuple):
+    """A probability by draws, and its standard error."""
+
+    probability: float
+    standard_error: float
+
+
+def posterior(
+    y: npt.ArrayLike,
+    mechanism: Additive,
+    invariant: Invariant,
+    prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+) -> Posterior:
+    """Return the law of the counts given noisy measurements of them.
+
+    The probability of counts z that satisfy the invariant is in proportion to the product, over
+    the nodes that are measured, of the noise law at ``y - z``, times the prior of the leaves. It
+    uses nothing but `y`, so that it costs no privacy.
+
+    Parameters
+    ----------
+    y : array_like, shape (n,)
+        Integer measurements; exact values at nodes that the invariant publishes exactly; anything,
+        such as NaN, at nodes of infinite scale.
+    mechanism : Additive
+        The noise of the measurements, discrete, whoever made them.
+    invariant : Invariant
+        ``consistent(tree)``, with any pins and bounds.
+    prior : {"flat", "poisson", "negative-binomial"} or Prior
+        "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
+        not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
+        `congenial.inference.fitting.fit`; "negative-binomial" is the one to take for skewed counts.
+        Fitted ones hold sums whose nodes are not measured less often than asked, leaves about so.
+
+    Returns
+    -------
+    Posterior
+
+    Raises
+    ------
+    ArgumentError
+        If an argument has the wrong type, shape or value.
+    InfeasibleError
+        If no counts satisfy the invariant.
+    UnsupportedError
+        If the noise is not on the integers, the invariant is more than a tree, pins and bounds, or
+        the law cannot be normalised.
+
+    References
+    ----------
+    Gong and Meng (2020), Section 5, on inference from privatised data; Pearl (1988) for messages
+    on trees.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> M = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    >>> found = posterior([7, 5, -1], M, cg.consistent(tree) & cg.nonnegative())
+    >>> found.median().tolist()
+    [7, 5, 1]
+    >>> found.point(rng=cg.seeded(1)).tolist()
+    [7, 6, 1]
+    """
+    flat = isinstance(prior, str) and prior == "flat"
+    if not flat and not isinstance(prior, Prior) and prior not in PRIORS:
+        raise ArgumentError(
+            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a congenial.Prior."
+        )
+    problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
+    if isinstance(prior, Prior):
+        prior.panjer(problem.tree.leaves.size)  # checks how many there are
+        return Posterior(problem, prior)
+    return Posterior(problem, None if flat else fit(problem, prior))
+
+
+@dataclass(frozen=True, eq=False)
+class Posterior:
+    """The law of the counts of a tree given noisy measurements; made by `congenial.posterior`.
+
+    Attributes
+    ----------
+    problem : Problem
+    prior : Prior or None
+        None is flat.
+    """
+
+    problem: Problem
+    prior: Prior | None
+
+    @property
+    def n(self) -> int:
+        """Number of nodes."""
+        return len(self.problem.tree)
+
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and the posterior law.
+
+        Proved for a flat prior. Under any other one what windows cut off is checked against wider
+        windows, not proved; laws whose modes stand apart, where that may fail, are refused.
+        """
+        return self._draw_tables[0].error
+
+    def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
+        """Draw trees of counts, each independent and within `error_bound` of the posterior law.
+
+        Parameters
+        ----------
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,) or (size, n)
+        """
+        rows = checked_size(size)
+        tables, center = self._draw_tables
+        out = draw(tables, rows, self.n, resolve(rng))
+        out += center
+        self.problem.checked(out, self.prior)
+        return out[0] if size is None else out
+
+    def marginal(self, node: int | str) -> tuple[IntArray, FloatArray]:
+        """Law of the count at a node.
+
+        Parameters
+        ----------
+        node : int or str
+
+        Returns
+        -------
+        values : ndarray of int64, shape (k,)
+            Consecutive integers.
+        probabilities : ndarray of float64, shape (k,)
+        """
+        v = self.problem.tree.find(node)
+        tables, center = self._tables
+        values, probabilities = marginal_table(tables, v)
+        return values + center[v], probabilities
+
+    def summary(self, alpha: float = 0.1) -> Summary:
+        """Mean, deviation, median and interval of every node, exact, by one pass over the tree."""
+        checked_alpha(alpha)
+        return summary(*self._tables, self.problem.tree.is_leaf, alpha)
+
+    def mean(self) -> FloatArray:
+        """Posterior means, shape (n,): what minimises the expected squared error.
+
+        They add up as the counts do, so that no other tree of real numbers, whether it adds up or
+        not, has a smaller expected sum of squared errors, whatever weights the nodes have.
+        """
+        return self.summary().mean
+
+    def standard_deviation(self) -> FloatArray:
+        """Posterior standard deviations, shape (n,)."""
+        return self.summary().standard_deviation
+
+    def median(self) -> IntArray:
+        """Posterior medians, shape (n,): each minimises its own node's expected absolute error.
+
+        They need not add up; `point` gives a tree that does.
+        """
+        return self.summary().median
+
+    def point(
+        self,
+        loss: Literal["l1", "l2"] = "l1",
+        *,
+        size: int = 101,
+        rng: Randomness | None = None,
+    ) -> IntArray:
+        """One tree of integers that adds up, keeps pins and bounds, and has least expected error.
+
+        Parameters
+        ----------
+        loss : {"l1", "l2"}
+            "l1" minimises the sum over all nodes of the absolute error, averaged over `size` draws,
+            exactly. "l2" rounds the means, which minimise the expected sum of squares, by the
+            least summed change.
+        size : int
+            Draws that "l1" averages over.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray of int64, shape (n,)
+        """
+        if loss not in ("l1", "l2"):
+            raise ArgumentError(f"loss is {loss!r}; give 'l1' or 'l2'.")
+        source = resolve(rng)
+        if loss == "l1":
+            draws = self.sample(max(checked_size(size), 1), source)
+            found = least_absolute(self.problem.tree, draws, self._limits, source)
+        else:
+            known = consistent(self.problem.tree) & bounds(*self._limits)
+            found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
+        return self.problem.checked(found, self.prior)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
+        """Shortest interval that holds the count at a node with probability 1 - alpha at least.
+
+        Parameters
+        ----------
+        node : int or str
+        alpha : float
+            Between 0 and 1.
+        """
+        checked_alpha(alpha)
+        values, probabilities = self.marginal(node)
+        return shortest(values, probabilities, alpha)
+
+    def intervals(self, alpha: float = 0.1) -> tuple[IntArray, IntArray]:
+        """Lower and upper ends of `interval` at every node, each of shape (n,)."""
+        found = self.summary(alpha)
+        return found.lower, found.upper
+
+    def interval_of_sum(
+        self,
+        nodes: Sequence[int | str],
+        alpha: float = 0.1,
+        *,
+        size: int = 10_000,
+        rng: Randomness | None = None,
+    ) -> tuple[int, int]:
+        """Shortest interval that holds the sum of several nodes in 1 - alpha of `size` draws.
+
+        Parameters
+        ----------
+        nodes : sequence of int or str
+        alpha : float
+        size : int
+            Draws; the probability has a standard error of ``sqrt(alpha * (1 - alpha) / size)``.
+        rng : Randomness, optional
+        """
+        checked_alpha(alpha)
+        at = [self.problem.tree.find(node) for node in nodes]
+        if not at:
+            raise ArgumentError("no node is named; give at least one.")
+        total = self._ask(size, rng, lambda z: z[:, at].sum(axis=1))
+        values, counts = np.unique(total, return_counts=True)
+        full = np.zeros(int(values[-1] - values[0]) + 1)
+        full[values - values[0]] = counts / total.size
+        return shortest(np.arange(values[0], values[-1] + 1), full, alpha)
+
+    def probability(
+        self,
+        event: Callable[[IntArray], npt.ArrayLike],
+        *,
+        size: int = 10_000,
+        rng: Randomness | None = None,
+    ) -> Estimate:
+        """Probability of an event, by draws.
+
+        Parameters
+        ----------
+        event : callable
+            Given draws of shape (k, n), returns k truth values, such as
+            ``lambda z: z[:, a] > z[:, b]``.
+        size : int
+        rng : Randomness, optional
+
+        Returns
+        -------
+        Estimate
+            Share of the draws and its standard error, as if one draw more were in it and one more
+            were not.
+        """
+        hits = self._ask(size, rng, truths(event))
+        share = (hits.sum() + 1.0) / (hits.size + 2.0)
+        return Estimate(float(hits.mean()), float(np.sqrt(share * (1.0 - share) / hits.size)))
+
+    def log_evidence(self) -> float:
+        """Log probability of the measurements: summed over all counts, weighed by the prior.
+
+        Counts of leaves that are published exactly have their probability under the prior. Nodes
+        that are not measured have weight 1.
+
+        Raises
+        ------
+        UnsupportedError
+            If the prior is flat: its counts have no probabilities.
+        """
+        return evidence.log_evidence(self.problem, self._given_prior, self._tables[0])
+
+    def log_evidence_gradient(self) -> Gradient:
+        """Derivatives of `log_evidence` by the prior's means and dispersions, exact.
+
+        Returns
+        -------
+        Gradient
+            ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+
+        Raises
+        ------
+        UnsupportedError
+            If the prior is flat.
+        """
+        return evidence.gradient(self.problem, self._given_prior, *self._tables)
+
+    @property
+    def _given_prior(self) -> Prior:
+        if self.prior is None:
+            raise UnsupportedError("a flat prior gives no evidence; give a prior of the counts.")
+        return self.prior
+
+    def to_arviz(
+        self,
+        draws: int = 1000,
+        *,
+        rng: Randomness | None = None,
+        level_names: Sequence[str] | None = None,
+    ) -> Any:
+        """Independent draws, measurements and scales as ArviZ takes them.
+
+        Parameters
+        ----------
+        draws : int
+        rng : Randomness, optional
+        level_names : sequence of str, optional
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            See `congenial.inference.exports.inference_data`. Needs the extra `inference`.
+        """
+        exports.check_installed()
+        groups = {"posterior": {"count": self.sample(draws, rng)}, **self.problem.groups}
+        told = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
+        tree, names = self.problem.tree, self.problem.names
+        return exports.inference_data(tree, groups, level_names, names, attributes=told)
+
+    def explain(self) -> str:
+        """Say what is drawn from, and how exactly."""
+        problem = self.problem
+        known = int(problem.measured.sum())
+        kind = "a flat prior" if self.prior is None else "a prior of the leaves"
+        how = "proved" if self.prior is None else "checked on wider windows, not proved"
+        return (
+            f"posterior of {self.n} nodes from {known} measurements under {kind}; each draw is "
+            f"independent, its numerical error at most {self.error_bound:.0e} in total variation "
+            f"({how}). It uses only what was measured, so that it costs no privacy."
+        )
+
+    def _ask(
+        self, size: int, rng: Randomness | None, ask: Callable[[IntArray], IntArray]
+    ) -> IntArray:
+        source = resolve(rng)
+        return in_batches(lambda count: self.sample(count, source), size, self.n, ask)
+
+    @property
+    def _limits(self) -> tuple[FloatArray, FloatArray]:
+        """Bounds of all nodes, those of a prior included."""
+        lo = self.problem.lo
+        if self.prior is not None:
+            lo = np.where(self.problem.tree.is_leaf, np.maximum(lo, 0.0), lo)
+        return lo, self.problem.hi
+
+    @cached_property
+    def _draw_tables(self) -> tuple[exact.Tables, IntArray]:
+        return self._prepare(compose=True) if self.prior is None else self._tables
+
+    @cached_property
+    def _tables(self) -> tuple[exact.Tables, IntArray]:
+        return self._prepare(compose=False)
+
+    def _prepare(self, *, compose: bool) -> tuple[exact.Tables, IntArray]:
+        forest = of_tree(self.problem.tree)
+        if self.prior is not None:
+            weights, center = self.problem.weights(self.prior)
+            return weighted.prepare(forest, weights), center
+        flat, center = self.problem.flat()
+        if any(improper_ends(forest, flat)):
+            raise UnsupportedError(
+                "some counts are held by no measurement, so that a flat prior gives no posterior; "
+                "give a prior, or bounds."
+            )
+        return exact.prepare(forest, flat, compose=compose), center

@@ -1,0 +1,1 @@
+"""What every release must satisfy: as written, resolved for a vector, implied, feasible."""

@@ -1,0 +1,1 @@
+"""Whether invariants can hold together; if not, the smallest set that cannot."""

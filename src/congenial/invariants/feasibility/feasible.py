@@ -1,0 +1,276 @@
+"""Refuse invariants that no release can satisfy, naming the fewest that clash."""
+
+from __future__ import annotations
+
+import logging
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import InfeasibleError
+from congenial.invariants.feasibility.bounds_on_trees import on_hierarchy
+from congenial.invariants.feasibility.irreducible import fewest
+from congenial.invariants.feasibility.programs import (
+    MOST_NUMBERS,
+    Propagation,
+    Rows,
+    Solver,
+    as_rows,
+    has_solver,
+)
+from congenial.invariants.feasibility.statements import (
+    Clash,
+    Member,
+    Statements,
+    take_apart,
+    tell,
+)
+from congenial.invariants.written import Invariant, Requirements
+from congenial.types import FloatArray
+
+log = logging.getLogger("congenial.invariants.feasibility")
+# Without a solver, bounds are carried through no more numbers than these.
+_MOST_CARRIED = 20_000
+
+
+def find_clash(
+    need: Requirements,
+    invariant: Invariant | None = None,
+    *,
+    whole: bool,
+    domain: Tree | Workload | None = None,
+    counts: npt.ArrayLike | None = None,
+    grid: float = 1.0,
+) -> Clash | None:
+    """Return statements that no release can satisfy together, None where there are none.
+
+    Parameters
+    ----------
+    need : Requirements
+    invariant : Invariant, optional
+        What `need` was resolved from; tells bounds of all entries from bounds of each.
+    whole : bool
+        Whether entries are integers.
+    domain : Tree or Workload, optional
+        Gives names to entries where the invariant imposes neither.
+    counts : array_like, shape (n,), optional
+        The data: entries published exactly then keep their values. No other entry is looked at,
+        so the answer tells nothing but what is published.
+    grid : float
+        What one unit of the values in `need` stands for.
+
+    Returns
+    -------
+    Clash or None
+        Where rows join several entries, None may also mean that a clash was not found, because
+        the solver is missing, or the rows are too large for it; `not_tried` says so.
+
+    Notes
+    -----
+    A tree with bounds and rows of single entries is decided exactly, in one pass up. All else is a
+    linear or integer programme. Of the statements that clash, the fewest are searched for; where
+    that takes too long, none of those named can be spared.
+    """
+    if _open_ended(need, counts):
+        return None
+    stated = take_apart(need, invariant, whole=whole, counts=counts)
+    alone = _alone(need, whole=whole)
+    if alone is not None:
+        found: tuple[list[Member], bool] | None = [alone], True
+    elif _is_hierarchy(need, settled=counts is not None):
+        found = on_hierarchy(stated)
+    else:
+        found = _in_system(stated)
+    if found is None:
+        return None
+    named = need.workload or need.tree or domain
+    return tell(stated, *found, invariant, named, grid)
+
+
+def check_feasible(
+    need: Requirements,
+    invariant: Invariant | None = None,
+    *,
+    whole: bool,
+    domain: Tree | Workload | None = None,
+    grid: float = 1.0,
+) -> None:
+    """Refuse an invariant that no release can satisfy, whatever the data.
+
+    Parameters
+    ----------
+    need, invariant, whole, domain, grid
+        As for `find_clash`.
+
+    Raises
+    ------
+    InfeasibleError
+        Naming the fewest statements that clash.
+    """
+    found = find_clash(need, invariant, whole=whole, domain=domain, grid=grid)
+    if found is not None:
+        raise InfeasibleError(found.sentence)
+
+
+def check_pinned(
+    need: Requirements,
+    counts: npt.ArrayLike,
+    invariant: Invariant | None = None,
+    *,
+    whole: bool,
+    domain: Tree | Workload | None = None,
+) -> None:
+    """Refuse data whose exactly published entries leave no release.
+
+    Only these entries are looked at, which are unprotected, and no value is told. Whether other
+    entries satisfy the invariant is no matter of this check, which comes before any debit.
+
+    Parameters
+    ----------
+    need, invariant, whole, domain
+        As for `find_clash`.
+    counts : array_like, shape (n,)
+
+    Raises
+    ------
+    InfeasibleError
+        Naming the fewest statements that clash.
+    """
+    if not need.pinned.any():
+        return
+    found = find_clash(need, invariant, whole=whole, domain=domain, counts=counts)
+    if found is not None:
+        raise InfeasibleError(found.sentence)
+
+
+def not_tried(need: Requirements) -> str:
+    """Say what of an invariant is not looked at for clashes; empty where all is."""
+    if _open_ended(need, None) or _is_hierarchy(need, settled=False):
+        return ""
+    if not has_solver():
+        return (
+            "Whether all conditions can hold together was tested one after another only; install "
+            "congenial[imaging] to have it decided."
+        )
+    numbers = np.count_nonzero(need.equalities[0]) + np.count_nonzero(need.inequalities[0])
+    numbers += need.relative.size
+    numbers += 0 if need.sums is None else need.sums.parts.size + need.sums.totals.size
+    if numbers + 2 * need.n > MOST_NUMBERS:
+        return (
+            "Whether all conditions can hold together was not tested, because they have more than "
+            f"{MOST_NUMBERS} numbers."
+        )
+    return ""
+
+
+def _open_ended(need: Requirements, counts: npt.ArrayLike | None) -> bool:
+    """Whether large enough values, or small enough ones, satisfy everything at a glance."""
+    if need.equalities[1].size or need.inequalities[1].size:
+        return False
+    if need.relative.size or _crossing(need):  # a part may count in several totals
+        return False
+    if counts is not None and need.pinned.any():
+        return not (_any_finite(need.lo) or _any_finite(need.hi))
+    return not (_any_finite(need.lo) and _any_finite(need.hi))
+
+
+def _crossing(need: Requirements) -> bool:
+    """Whether sums hold that are not those of a tree, which are not listed for it."""
+    return need.tree is None and need.sums is not None
+
+
+def _any_finite(values: FloatArray) -> bool:
+    listed = values[:1] if values.strides == (0,) else values
+    return bool(np.isfinite(listed).any())
+
+
+def _is_hierarchy(need: Requirements, *, settled: bool) -> bool:
+    """Whether bounds on a tree are all there is, rows of a single entry among them.
+
+    Pairs of entries are bounds once the data have settled the one published exactly.
+    """
+    crossing = _crossing(need) | (need.relative.size > 0 and not settled)
+    return not crossing and _single(need.equalities[0]) and _single(need.inequalities[0])
+
+
+def _single(matrix: FloatArray) -> bool:
+    return bool((np.count_nonzero(matrix, axis=1) <= 1).all())
+
+
+def _alone(need: Requirements, *, whole: bool) -> Member | None:
+    """A row that cannot hold by itself: without entries, or one that no integers can satisfy."""
+    matrix, value = need.equalities
+    for k, (row, at) in enumerate(zip(matrix, value, strict=True)):
+        factors = row[row != 0]
+        if not factors.size and at != 0:
+            return Member("linear", k)
+        if whole and factors.size and (factors == np.rint(factors)).all():
+            step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if _small(factors) else 1
+            if at % step:
+                return Member("linear", k)
+    matrix, value = need.inequalities
+    never = np.flatnonzero((value > 0) & ~matrix.any(axis=1))
+    return Member("at_least", int(never[0])) if never.size else None
+
+
+def _small(factors: FloatArray) -> bool:
+    return bool((np.abs(factors) < 2.0**53).all())
+
+
+def _in_system(stated: Statements) -> tuple[list[Member], bool] | None:
+    """Decide by programming, or by bounds alone where there is no solver."""
+    if _at_hand(stated):
+        return None
+    if not_tried(stated.need):
+        rows = None if has_solver() else as_rows(stated)
+        if rows is None or rows.index.size > _MOST_CARRIED:
+            return None
+        return _named(rows, Propagation(rows))
+    rows = as_rows(stated)
+    solver = Solver(rows)
+    found = _named(rows, solver)
+    if solver.undecided:
+        log.warning("whether all conditions can hold together was not decided within the limits")
+    return found
+
+
+def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[Member], bool] | None:
+    every = frozenset(range(len(rows.members)))
+    if oracle.holds(every) is not None:
+        return None
+    answer = fewest(oracle, len(rows.members), every)
+    members = [rows.members[k] for k in answer.members]
+    if isinstance(oracle, Propagation):
+        return members, False
+    if not oracle.proved(answer.members):
+        oracle.undecided = True
+        return None
+    return members, answer.fewest and not oracle.undecided
+
+
+def _at_hand(stated: Statements) -> bool:
+    """Whether the smallest values within the bounds, added up, satisfy everything."""
+    need = stated.need
+    low = np.maximum(stated.lo, stated.every[0])
+    high = np.minimum(stated.hi, stated.every[1])
+    z = np.clip(0.0, low, high)
+    z[stated.pins] = stated.values
+    if need.tree is not None:
+        z = np.asarray(need.tree.roll_up(z[need.tree.leaves]), dtype=np.float64)
+    elif need.workload is not None:
+        cells = z[need.workload.cells]
+        z = np.zeros(need.n)
+        for entries in need.workload.chain:
+            held = entries >= 0
+            np.add.at(z, entries[held], cells[held])
+    inside = bool(((z >= low) & (z <= high)).all())
+    more, fewer = need.relative.T
+    return (
+        inside
+        and bool((z[more] >= z[fewer]).all())
+        and bool((z[stated.pins] == stated.values).all())
+        and bool((need.equalities[0] @ z == need.equalities[1]).all())
+        and bool((need.inequalities[0] @ z >= need.inequalities[1]).all())
+    )

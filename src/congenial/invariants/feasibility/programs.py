@@ -1,0 +1,342 @@
+"""Whether rows, sums and bounds can hold together: by linear and integer programming, or bounds.
+
+The solver is HiGHS, of the extra `imaging`. Without it, bounds are carried through one row after
+another, which finds some clashes and not all.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.invariants.feasibility.statements import Member, Statements
+from congenial.types import BoolArray, FloatArray, IntArray
+
+SOLVER = "highspy"
+# Numbers in all rows beyond which a solver is not asked.
+MOST_NUMBERS = 500_000
+# What an integer programme may cost.
+_MOST_NODES = 5_000
+_SECONDS = 10.0
+_PROOF_SECONDS = 2.0
+_TOLERANCE = 1e-6
+_ROUNDS = 30
+
+
+@dataclass(frozen=True, eq=False)
+class Rows:
+    """All statements as rows ``least <= row @ z <= most``, sparse, one or several a statement.
+
+    Attributes
+    ----------
+    n : int
+        Entries.
+    members : list of Member
+        The statements.
+    owner : ndarray of int64, shape (m,)
+        The statement of each row.
+    start, index, value : ndarray
+        The rows in compressed form.
+    least, most : ndarray of float64, shape (m,)
+    whole : bool
+    """
+
+    n: int
+    members: list[Member]
+    owner: IntArray
+    start: IntArray
+    index: IntArray
+    value: FloatArray
+    least: FloatArray
+    most: FloatArray
+    whole: bool
+
+    def sums(self, z: FloatArray) -> FloatArray:
+        """``row @ z`` of every row, shape (m,)."""
+        place = np.repeat(np.arange(self.owner.size), np.diff(self.start))
+        sums = np.bincount(place, self.value * z[self.index], minlength=self.owner.size)
+        return np.asarray(sums, dtype=np.float64)
+
+    def held(self, z: FloatArray) -> BoolArray:
+        """Which statements hold at a point."""
+        sums = self.sums(z)
+        size = np.bincount(
+            np.repeat(np.arange(self.owner.size), np.diff(self.start)),
+            np.abs(self.value * z[self.index]),
+            minlength=self.owner.size,
+        )
+        slack = 1e-9 * np.maximum(1.0, size)
+        broken = ~((sums >= self.least - slack) & (sums <= self.most + slack))
+        out = np.ones(len(self.members), dtype=np.bool_)
+        out[self.owner[broken]] = False
+        return out
+
+
+def as_rows(stated: Statements) -> Rows:
+    """List all statements of an invariant as rows."""
+    need, n = stated.need, stated.need.n
+    members: list[Member] = []
+    owner: list[IntArray] = []
+    width: list[IntArray] = []
+    index: list[IntArray] = []
+    value: list[FloatArray] = []
+    ends: list[FloatArray] = []
+
+    def state(
+        member: Member,
+        entries: IntArray,
+        factors: FloatArray,
+        low: float,
+        high: float,
+        *,
+        each: bool = False,
+    ) -> None:
+        """One row over the entries or, where `each`, a row for each of them."""
+        count = entries.size if each else 1
+        owner.append(np.full(count, len(members)))
+        width.append(np.ones(count, dtype=np.int64) if each else np.array([entries.size]))
+        index.append(entries)
+        value.append(factors)
+        ends.append(np.tile([[low], [high]], count))
+        members.append(member)
+
+    for side, end in enumerate(stated.every):
+        if np.isfinite(end):
+            low, high = (end, np.inf) if side == 0 else (-np.inf, end)
+            state(Member("every", side), np.arange(n), np.ones(n), low, high, each=True)
+    one = np.ones(1)
+    for v in np.flatnonzero(np.isfinite(stated.lo)):
+        state(Member("lower", int(v)), np.array([v]), one, stated.lo[v], np.inf)
+    for v in np.flatnonzero(np.isfinite(stated.hi)):
+        state(Member("upper", int(v)), np.array([v]), one, -np.inf, stated.hi[v])
+    for v, at in zip(stated.pins, stated.values, strict=True):
+        state(Member("pin", int(v)), np.array([v]), one, at, at)
+    for k, (row, at) in enumerate(zip(*need.equalities, strict=True)):
+        entries = np.flatnonzero(row)
+        state(Member("linear", k), entries, row[entries], at, at)
+    for k, (row, at) in enumerate(zip(*need.inequalities, strict=True)):
+        entries = np.flatnonzero(row)
+        state(Member("at_least", k), entries, row[entries], at, np.inf)
+    for k, pair in enumerate(need.relative):
+        state(Member("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
+    if need.sums is not None:
+        starts, parts = need.sums.starts, need.sums.parts
+        for k, v in enumerate(need.sums.totals):
+            below = parts[starts[k] : starts[k + 1]]
+            factors = np.append(1.0, np.full(below.size, -1.0))
+            state(Member("sum", int(v)), np.append(v, below), factors, 0.0, 0.0)
+    none = np.zeros(0, dtype=np.int64)
+    both = np.hstack(ends) if ends else np.zeros((2, 0))
+    return Rows(
+        n,
+        members,
+        np.concatenate([none, *owner]).astype(np.int64),
+        np.concatenate(([0], np.cumsum(np.concatenate([none, *width])))).astype(np.int64),
+        np.concatenate([none, *index]).astype(np.int64),
+        np.concatenate([np.zeros(0), *value]),
+        both[0],
+        both[1],
+        stated.whole,
+    )
+
+
+def has_solver() -> bool:
+    """Whether the solver is installed."""
+    return importlib.util.find_spec(SOLVER) is not None
+
+
+@dataclass(eq=False)
+class Solver:
+    """Answers by HiGHS; where an integer programme ends undecided, as if all could hold.
+
+    Attributes
+    ----------
+    rows : Rows
+    undecided : bool
+        Whether that has happened.
+    """
+
+    rows: Rows
+    undecided: bool = False
+    _model: Any = field(default=None, init=False, repr=False)
+    _kept: frozenset[int] = field(default=frozenset(), init=False, repr=False)
+
+    def holds(self, kept: frozenset[int]) -> BoolArray | None:
+        """Which statements hold at some point where those kept do; None where they clash."""
+        for whole in (False, True)[: 1 + self.rows.whole]:
+            z = self._point(kept, whole=whole)
+            if z is None:
+                return None
+            at = np.rint(z) if self.rows.whole else z
+            held = np.asarray(self.rows.held(at))
+            if whole == self.rows.whole or held[list(kept)].all():
+                break
+        held[list(kept)] = True  # within the solver's tolerance, or undecided
+        return held
+
+    def _point(self, kept: frozenset[int], *, whole: bool) -> FloatArray | None:
+        """A point at which those kept hold, None where there is none; NaN where undecided."""
+        import highspy
+
+        model, states = self._at(kept), highspy.HighsModelStatus
+        model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=whole))
+        self._run(model)
+        status = model.getModelStatus()
+        if status == states.kInfeasible:
+            return None
+        if status != states.kOptimal:
+            self.undecided = True
+            return np.full(self.rows.n, np.nan)
+        return np.asarray(model.getSolution().col_value)
+
+    @staticmethod
+    def _run(model: Any, seconds: float = _SECONDS) -> None:
+        # the solver's clock goes on from one call to the next
+        model.setOptionValue("time_limit", model.getRunTime() + seconds)
+        model.run()
+
+    def proved(self, kept: frozenset[int]) -> bool:
+        """Whether statements clash beyond rounding, not by the word of the solver alone.
+
+        For real numbers, multipliers of their rows show it, unless they take too long to find.
+        Where only integers cannot satisfy them, an exhaustive search has told.
+        """
+        import highspy
+
+        model = self._at(kept)
+        model.changeColsIntegrality(self.rows.n, self._columns, self._kinds(whole=False))
+        model.clearSolver()
+        model.setOptionValue("presolve", "off")
+        self._run(model, _PROOF_SECONDS)
+        status, states = model.getModelStatus(), highspy.HighsModelStatus
+        infeasible = status == states.kInfeasible
+        _, exists, ray = model.getDualRay() if infeasible else (None, False, None)
+        model.setOptionValue("presolve", "choose")
+        if not infeasible:
+            return self.rows.whole or status == states.kTimeLimit
+        return bool(exists) and any(
+            self._refutes(kept, way * np.asarray(ray)) for way in (1.0, -1.0)
+        )
+
+    def _refutes(self, kept: frozenset[int], ray: FloatArray) -> bool:
+        """Whether the rows, so weighted, add up to ``0 >= something above 0``."""
+        rows = self.rows
+        used = np.isin(rows.owner, list(kept)) & (ray != 0)
+        ends = np.where(ray > 0, rows.least, rows.most)
+        if not np.isfinite(ends[used]).all():
+            used &= np.isfinite(ends)  # tiny multipliers of the wrong sign
+        weight = np.where(used, ray, 0.0)
+        place = np.repeat(np.arange(rows.owner.size), np.diff(rows.start))
+        terms = weight[place] * rows.value
+        left = np.bincount(rows.index, terms, minlength=rows.n)
+        size = np.bincount(rows.index, np.abs(terms), minlength=rows.n)
+        parts = weight[used] * ends[used]
+        exact = bool((np.abs(left) <= 1e-9 * size).all())
+        return exact and float(parts.sum()) > 1e-9 * float(np.abs(parts).sum())
+
+    @property
+    def _columns(self) -> npt.NDArray[np.int32]:
+        return np.arange(self.rows.n, dtype=np.int32)
+
+    def _kinds(self, *, whole: bool) -> npt.NDArray[np.uint8]:
+        return np.full(self.rows.n, int(whole), dtype=np.uint8)
+
+    def _at(self, kept: frozenset[int]) -> Any:
+        """The model with the rows of the statements kept, all others free."""
+        if self._model is None:
+            self._model = _model(self.rows)
+        changed = np.isin(self.rows.owner, list(kept ^ self._kept))
+        on = np.isin(self.rows.owner, list(kept))
+        at = np.flatnonzero(changed).astype(np.int32)
+        if at.size:
+            low = np.where(on[at], self.rows.least[at], -np.inf)
+            high = np.where(on[at], self.rows.most[at], np.inf)
+            self._model.changeRowsBounds(at.size, at, low, high)
+        self._kept = kept
+        return self._model
+
+
+def _model(rows: Rows) -> Any:
+    """All rows in HiGHS, none of them in force."""
+    import highspy
+
+    lp = highspy.HighsLp()
+    m = rows.owner.size
+    lp.num_col_, lp.num_row_ = rows.n, m
+    lp.col_cost_ = np.zeros(rows.n)
+    lp.col_lower_, lp.col_upper_ = np.full(rows.n, -np.inf), np.full(rows.n, np.inf)
+    lp.row_lower_, lp.row_upper_ = np.full(m, -np.inf), np.full(m, np.inf)
+    lp.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    lp.a_matrix_.start_ = rows.start
+    lp.a_matrix_.index_ = rows.index
+    lp.a_matrix_.value_ = rows.value
+    model: Any = highspy.Highs()  # type: ignore[no-untyped-call]
+    for option, chosen in (
+        ("output_flag", False),
+        ("threads", 1),
+        ("mip_max_nodes", _MOST_NODES),
+    ):
+        model.setOptionValue(option, chosen)
+    model.passModel(lp)
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class Propagation:
+    """Answers by carrying bounds through one row after another; misses clashes of several rows."""
+
+    rows: Rows
+
+    def holds(self, kept: frozenset[int]) -> BoolArray | None:
+        """Those kept, or None where bounds show that they clash."""
+        rows = self.rows
+        lo, hi = np.full(rows.n, -np.inf), np.full(rows.n, np.inf)
+        used = np.flatnonzero(np.isin(rows.owner, list(kept)))
+        for _ in range(_ROUNDS):
+            before = lo.copy(), hi.copy()
+            for k in used.tolist():
+                at = rows.index[rows.start[k] : rows.start[k + 1]]
+                factor = rows.value[rows.start[k] : rows.start[k + 1]]
+                if not self._tightened(k, at, factor, lo, hi):
+                    return None
+            if np.array_equal(lo, before[0]) and np.array_equal(hi, before[1]):
+                break
+        held = np.zeros(len(rows.members), dtype=np.bool_)
+        held[list(kept)] = True
+        return held
+
+    def _tightened(
+        self, k: int, at: IntArray, factor: FloatArray, lo: FloatArray, hi: FloatArray
+    ) -> bool:
+        """Tighten the bounds of a row's entries in place; False where it cannot hold."""
+        ends = factor * lo[at], factor * hi[at]
+        low, high = np.minimum(*ends), np.maximum(*ends)
+        least, most = self.rows.least[k], self.rows.most[k]
+        size = np.abs(np.concatenate((low, high)))
+        slack = 1e-9 * max(
+            1.0,
+            float(size[np.isfinite(size)].max(initial=0.0)),
+            abs(least if np.isfinite(least) else 0.0),
+        )
+        if low.sum() > most + slack or high.sum() < least - slack:
+            return False
+        others_low, others_high = _others(low), _others(high)
+        up, down = most - others_low, least - others_high
+        fresh = np.where(factor > 0, down, up) / factor, np.where(factor > 0, up, down) / factor
+        if self.rows.whole:
+            fresh = np.ceil(fresh[0] - _TOLERANCE), np.floor(fresh[1] + _TOLERANCE)
+        lo[at], hi[at] = np.maximum(lo[at], fresh[0]), np.minimum(hi[at], fresh[1])
+        return bool((lo[at] <= hi[at] + slack).all())
+
+
+def _others(ends: FloatArray) -> FloatArray:
+    """Sum of all ends but each one's own, where infinite ones are all of one sign."""
+    infinite = np.isinf(ends)
+    finite = np.where(infinite, 0.0, ends)
+    left = infinite.sum() - infinite
+    sign = float(ends[infinite][0]) if infinite.any() else 0.0
+    return np.where(left > 0, sign, finite.sum() - finite)

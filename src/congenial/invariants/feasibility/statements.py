@@ -1,0 +1,274 @@
+"""An invariant taken apart into the single statements that may clash, and their names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.invariants.written import (
+    AtLeast,
+    Bounds,
+    Invariant,
+    Nonnegative,
+    Requirements,
+)
+from congenial.types import FloatArray, IntArray
+
+Kind = Literal["every", "lower", "upper", "pin", "sum", "linear", "at_least", "pair"]
+
+# Names listed before the rest is counted.
+_LISTED = 4
+
+
+@dataclass(frozen=True, order=True)
+class Member:
+    """One statement of an invariant.
+
+    Attributes
+    ----------
+    kind : str
+        "every" for a bound that all entries share, "lower" and "upper" for bounds of one entry,
+        "pin" for an entry published exactly, "sum" for an inner node that equals the sum of its
+        children, "linear" and "at_least" for rows, "pair" for
+        two entries of which one is published exactly and is no more, or no less, than the other.
+    at : int
+        The entry, node or row; of "every", 0 for the lower bound and 1 for the upper.
+    """
+
+    kind: Kind
+    at: int
+
+
+@dataclass(frozen=True, eq=False)
+class Statements:
+    """The statements of an invariant, with bounds taken to the numbers that entries can take.
+
+    Attributes
+    ----------
+    need : Requirements
+    whole : bool
+        Whether entries are integers.
+    every : (float, float)
+        The bounds that all entries share; infinite where there is none.
+    nonnegative : bool
+        Whether the shared lower bound is that of nonnegative().
+    lo, hi : ndarray of float64, shape (n,)
+        Bounds of single entries where tighter than those shared; infinite elsewhere.
+    pins : ndarray of int64, shape (k,)
+    values : ndarray of float64, shape (k,)
+        Entries published exactly and their values, where the data are known; both empty elsewhere.
+    """
+
+    need: Requirements
+    whole: bool
+    every: tuple[float, float]
+    nonnegative: bool
+    lo: FloatArray
+    hi: FloatArray
+    pins: IntArray
+    values: FloatArray
+
+    @property
+    def tree(self) -> Tree | None:
+        """The hierarchy that must add up."""
+        return self.need.tree
+
+
+def take_apart(
+    need: Requirements,
+    invariant: Invariant | None = None,
+    *,
+    whole: bool,
+    counts: npt.ArrayLike | None = None,
+) -> Statements:
+    """Take an invariant apart.
+
+    Parameters
+    ----------
+    need : Requirements
+    invariant : Invariant, optional
+        What `need` was resolved from; tells bounds of all entries from bounds of each.
+    whole : bool
+        Whether entries are integers.
+    counts : array_like, shape (n,), optional
+        The data, of which only what is published exactly is looked at.
+    """
+    low, high = need.lo, need.hi
+    parts = () if invariant is None else invariant.parts
+    nonnegative = any(isinstance(part, Nonnegative) for part in parts)
+    shared = [part for part in parts if isinstance(part, Bounds)]
+    least = [float(part.lo) for part in shared if part.lo.ndim == 0]
+    least += [0.0] * nonnegative
+    most = [float(part.hi) for part in shared if part.hi.ndim == 0]
+    every = max(least, default=-np.inf), min(most, default=np.inf)
+    named = nonnegative and every[0] == 0.0
+    if whole:
+        low, high = np.ceil(low), np.floor(high)
+        every = float(np.ceil(every[0])), float(np.floor(every[1]))
+    none = np.zeros(0)
+    pins = np.zeros(0, dtype=np.int64)
+    if counts is not None:
+        pins = np.flatnonzero(need.pinned)
+        none = np.asarray(counts, dtype=np.float64)[pins]
+    return Statements(
+        need,
+        whole,
+        every,
+        named,
+        np.where(low > every[0], low, -np.inf),
+        np.where(high < every[1], high, np.inf),
+        pins,
+        none,
+    )
+
+
+@dataclass(frozen=True)
+class Clash:
+    """Statements that no release can satisfy together.
+
+    Attributes
+    ----------
+    members : tuple of Member
+        Without any one of them the others can all hold, unless `tested` says less.
+    fewest : bool
+        Whether it is shown that no smaller set clashes.
+    told : str
+        The members in the words of the invariant.
+    """
+
+    members: tuple[Member, ...]
+    fewest: bool
+    told: str
+
+    @property
+    def sentence(self) -> str:
+        """The clash as a sentence."""
+        number = len(self.members)
+        if number == 1:
+            return f"no release can satisfy {self.told}; correct it or leave it out."
+        spare = "" if self.fewest else " (a smaller set may clash as well)"
+        return (
+            f"no release can satisfy these {number} invariants together{spare}: {self.told}; "
+            "relax one of them or leave it out."
+        )
+
+
+def tell(
+    stated: Statements,
+    members: Iterable[Member],
+    fewest: bool,
+    invariant: Invariant | None,
+    domain: Tree | Workload | None,
+    grid: float,
+) -> Clash:
+    """Name the members of a clash; no value that comes from the data is told.
+
+    Parameters
+    ----------
+    stated : Statements
+    members : iterable of Member
+    fewest : bool
+    invariant : Invariant or None
+        Tells rows of at_least() from those of at_least_as_many().
+    domain : Tree, Workload or None
+        Whose names entries have.
+    grid : float
+        What one unit of the bounds stands for.
+    """
+    found = tuple(sorted(members, key=lambda m: (_ORDER.index(m.kind), m.at)))
+
+    def name(v: int) -> str:
+        if domain is None:
+            return f"entry {v}"
+        return repr(domain.name(v) if isinstance(domain, Workload) else "/".join(domain.path(v)))
+
+    words = []
+    for kind in _ORDER:
+        at = [m.at for m in found if m.kind == kind]
+        if at and kind == "at_least":
+            words += _inequalities(stated.need, invariant, at, name)
+        elif at:
+            words += _WORDS[kind](stated, at, name, grid)
+    return Clash(found, fewest, _joined(words))
+
+
+def _inequalities(
+    need: Requirements, invariant: Invariant | None, at: list[int], name: Callable[[int], str]
+) -> list[str]:
+    """Name rows by the call that made them; those of at_least_as_many() by their entries."""
+    parts = () if invariant is None else invariant.parts
+    plain = sum(part.value.size for part in parts if isinstance(part, AtLeast))
+    if invariant is None:
+        plain = need.inequalities[1].size
+    rows = [k for k in at if k < plain]
+    words = _rows("at_least(), counted from 0", rows) if rows else []
+    pairs = [np.argsort(need.inequalities[0][k])[[-1, 0]] for k in at if k >= plain]
+    return words + _pairs(pairs, name)
+
+
+def _pairs(pairs: list[IntArray], name: Callable[[int], str]) -> list[str]:
+    """Name pairs of a larger and a smaller entry."""
+    words = [
+        f"at_least_as_many() of {name(int(more))} as {name(int(fewer))}"
+        for more, fewer in pairs[:_LISTED]
+    ]
+    if len(pairs) > _LISTED:
+        words.append(f"{len(pairs) - _LISTED} more of at_least_as_many()")
+    return words
+
+
+_ORDER: tuple[Kind, ...] = ("upper", "lower", "every", "pin", "linear", "at_least", "pair", "sum")
+_Words = Callable[[Statements, list[int], Callable[[int], str], float], list[str]]
+
+
+def _every(stated: Statements, at: list[int], _: Callable[[int], str], grid: float) -> list[str]:
+    return [
+        "nonnegative()"
+        if side == 0 and stated.nonnegative
+        else f"bounds() of every entry (at {('least', 'most')[side]} "
+        f"{stated.every[side] * grid:.12g})"
+        for side in at
+    ]
+
+
+def _bounded(at: list[int], ends: FloatArray, side: str, name: Callable[[int], str]) -> list[str]:
+    together = " together" if len(at) > 1 else ""
+    told = f"(at {side} {ends[at].sum():.12g}{together})"
+    return [f"bounds() of {_listed([name(v) for v in at[:_LISTED]], len(at))} {told}"]
+
+
+def _rows(function: str, at: list[int]) -> list[str]:
+    first = "row" if len(at) == 1 else "rows"
+    return [f"{first} {_listed([str(k) for k in at[:_LISTED]], len(at))} of {function}"]
+
+
+_WORDS: dict[Kind, _Words] = {
+    "upper": lambda stated, at, name, grid: _bounded(at, stated.hi * grid, "most", name),
+    "lower": lambda stated, at, name, grid: _bounded(at, stated.lo * grid, "least", name),
+    "every": _every,
+    "pin": lambda _, at, name, __: [
+        f"exactly() of {_listed([name(v) for v in at[:_LISTED]], len(at))}"
+    ],
+    "linear": lambda _, at, __, ___: _rows("linear(), counted from 0", at),
+    "pair": lambda stated, at, name, _: _pairs([stated.need.relative[k] for k in at], name),
+    "sum": lambda stated, at, name, _: [
+        f"the sum{'s' * (len(at) > 1)} of the {'tree' if stated.tree else 'cells'} at "
+        f"{_listed([name(v) for v in at[:_LISTED]], len(at))}"
+    ],
+}
+
+
+def _listed(names: Sequence[str], number: int) -> str:
+    if number > len(names):
+        return f"{', '.join(names)} and {number - len(names)} more"
+    return _joined(names)
+
+
+def _joined(words: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))

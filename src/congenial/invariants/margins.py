@@ -1,0 +1,185 @@
+"""Invariants on the margins of a workload, resolved to its entries."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.domain.blocks import Block
+from congenial.domain.table import Margin, margin_names
+from congenial.domain.workload import MarginLike, Workload
+from congenial.errors import InvariantError, UnsupportedError
+from congenial.types import FloatArray, IntArray
+
+# Numbers in dense rows.
+MOST_NUMBERS = 2**26
+Level = str | int | None
+# A margin, whose cells are taken one by one, or values of some of its axes, None for each value.
+Side = MarginLike | Mapping[str, str | None]
+
+
+@dataclass(frozen=True)
+class ExactMargins:
+    """Every entry of the margins at a level equals its confidential value."""
+
+    margins: tuple[Margin, ...]
+    level: Level
+    table: str | None
+
+    def entries(self, workload: Workload) -> IntArray:
+        """Return the entries meant, those that cannot hold a record left out."""
+        blocks = [workload.block(margin, self.level, self.table) for margin in self.margins]
+        return np.concatenate([np.arange(b.start, b.stop) for b in blocks])
+
+
+@dataclass(frozen=True, eq=False)
+class MarginBounds:
+    """Every entry of a margin at a level lies between `lo` and `hi`."""
+
+    margin: Margin
+    lo: FloatArray
+    hi: FloatArray
+    level: Level
+    table: str | None
+
+    def limits(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
+        """Return lower and upper bounds of all entries, infinite elsewhere, shape (n,) each.
+
+        Raises
+        ------
+        InvariantError
+            If a bound is an array of another shape than the margin's.
+        """
+        block = workload.block(self.margin, self.level, self.table)
+        # laid out as a released array is, and brought back to entries by their numbers
+        order = workload.array(np.arange(len(workload)), self.margin, self.level, self.table)
+        inside = workload.array(np.ones(len(workload)), self.margin, self.level, self.table) > 0
+        out = []
+        for given, empty in ((self.lo, -np.inf), (self.hi, np.inf)):
+            try:
+                values = np.broadcast_to(given, order.shape)
+            except ValueError:
+                raise InvariantError(
+                    f"bounds of {block.told} have shape {given.shape}; give a number, or an array "
+                    f"of shape {order.shape}."
+                ) from None
+            limit = np.full(len(workload), empty)
+            limit[order[inside]] = values[inside]
+            out.append(limit)
+        return out[0], out[1]
+
+
+@dataclass(frozen=True, eq=False)
+class AtLeastAsMany:
+    """Entry by entry, one margin is at least as large as another, of any table."""
+
+    more: tuple[str | None, Side]
+    fewer: tuple[str | None, Side]
+    level: Level
+
+    def pairs(self, workload: Workload) -> IntArray:
+        """Return the larger and the smaller entry of each pair, -1 for one that holds no record.
+
+        Raises
+        ------
+        InvariantError
+            If the sides have different numbers of entries.
+        """
+        (one, large), (other, small) = (
+            self._ids(workload, side) for side in (self.more, self.fewer)
+        )
+        if large.shape != small.shape:
+            raise InvariantError(
+                f"at_least_as_many() compares {large.size} entries of {one.told} with {small.size} "
+                f"of {other.told}; give sides with the same areas and as many values."
+            )
+        return np.stack((large.ravel(), small.ravel()), axis=1)
+
+    def _ids(self, workload: Workload, side: tuple[str | None, Side]) -> tuple[Block, IntArray]:
+        name, asked = side
+        chosen: Mapping[str, str | None] = (
+            asked if isinstance(asked, Mapping) else dict.fromkeys(margin_names(asked))
+        )
+        block = workload.block(tuple(chosen), self.level, name)
+        labels = block.table.labels(block.margin)
+        ids = block.ids.reshape(-1, *map(len, labels))
+        at: list[slice | int] = [slice(None)]
+        for axis, values in zip(block.margin, labels, strict=True):
+            value = chosen[axis]
+            if value is not None and value not in values:
+                raise InvariantError(
+                    f"{value!r} is no value of {axis!r}; give one of {', '.join(values)}."
+                )
+            at.append(slice(None) if value is None else values.index(value))
+        kept = [axis for axis in chosen if chosen[axis] is None]
+        order = [1 + [a for a in block.margin if chosen[a] is None].index(axis) for axis in kept]
+        return block, ids[tuple(at)].transpose(0, *order)
+
+
+OnMargins = ExactMargins | MarginBounds | AtLeastAsMany
+Resolved = tuple[IntArray, FloatArray, FloatArray, IntArray]
+
+
+def resolved(part: OnMargins, workload: Workload | None) -> Resolved:
+    """Resolve an invariant on margins.
+
+    Parameters
+    ----------
+    part : ExactMargins, MarginBounds or AtLeastAsMany
+    workload : Workload or None
+
+    Returns
+    -------
+    entries : ndarray of int64
+        Entries that equal their confidential values.
+    lo, hi : ndarray of float64, shape (n,) or ()
+    pairs : ndarray of int64, shape (k, 2)
+        Pairs of a larger and a smaller entry.
+
+    Raises
+    ------
+    InvariantError
+        If there is no workload.
+    ArgumentError
+        If the workload does not count a margin.
+    """
+    if workload is None:
+        raise InvariantError(
+            "the invariant names margins, and neither the mechanism nor consistent() has a "
+            "workload; give Additive(noise, workload)."
+        )
+    none, free = np.zeros(0, dtype=np.int64), np.asarray(np.inf)
+    if isinstance(part, ExactMargins):
+        return part.entries(workload), -free, free, none.reshape(0, 2)
+    if isinstance(part, MarginBounds):
+        return none, *part.limits(workload), none.reshape(0, 2)
+    pairs = part.pairs(workload)
+    more, fewer = pairs.T
+    # beside an entry that holds no record the other is at least 0, or at most
+    lo, hi = np.full(len(workload), -np.inf), np.full(len(workload), np.inf)
+    lo[more[(more >= 0) & (fewer < 0)]] = 0.0
+    hi[fewer[(fewer >= 0) & (more < 0)]] = 0.0
+    return none, lo, hi, pairs[(pairs >= 0).all(axis=1)]
+
+
+def difference_rows(pairs: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
+    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``.
+
+    Raises
+    ------
+    UnsupportedError
+        If the rows would not fit.
+    """
+    if len(pairs) * n > MOST_NUMBERS:
+        raise UnsupportedError(
+            f"at_least_as_many() makes {len(pairs)} conditions on {n} entries between counts of "
+            "which neither is published exactly, too many; publish one side exactly, or compare "
+            "at a coarser level."
+        )
+    matrix = np.zeros((len(pairs), n))
+    at = np.arange(len(pairs))
+    matrix[at, pairs[:, 0]] += 1.0
+    matrix[at, pairs[:, 1]] -= 1.0
+    return matrix, np.zeros(len(pairs))

@@ -1,0 +1,257 @@
+"""An invariant resolved for vectors of one length: what every method works from."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import cached_property
+from typing import Any, TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.nesting import Sums
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import NumericalError
+from congenial.invariants.implied import implied
+from congenial.types import BoolArray, FloatArray, IntArray
+
+Drawn = TypeVar("Drawn", bound=npt.NDArray[Any])
+
+# Vectors of floating-point numbers keep what is imposed up to rounding, relative to their largest.
+TOLERANCE = 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Requirements:
+    """An invariant resolved for vectors of length `n`.
+
+    Attributes
+    ----------
+    n : int
+    tree : Tree or None
+        The hierarchy that must add up; a workload's where all its entries are nested or disjoint.
+    pinned : ndarray of bool, shape (n,)
+        Entries that equal their confidential values.
+    lo, hi : ndarray of float64, shape (n,)
+        Public bounds; infinite where there is none. They may be views of a single number.
+    equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
+        Further public linear conditions.
+    workload : Workload or None
+        The workload that must add up.
+    relative : ndarray of int64, shape (k, 2)
+        Pairs of a larger and a smaller entry, of which one at least is pinned: the pin's value
+        bounds the other. `settled` takes it in.
+    """
+
+    n: int
+    tree: Tree | None
+    pinned: npt.NDArray[np.bool_]
+    lo: FloatArray
+    hi: FloatArray
+    equalities: tuple[FloatArray, FloatArray] = field(repr=False)
+    inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
+    workload: Workload | None = None
+    relative: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
+
+    @property
+    def counted(self) -> Tree | Workload | None:
+        """What says in which entries a record counts, a tree where there is one."""
+        return self.tree or self.workload
+
+    @cached_property
+    def sums(self) -> Sums | None:
+        """The sums that hold whatever the data: those of the tree or the workload, None for none.
+
+        Public totals and mandated sums are not among them.
+        """
+        if self.tree is None:
+            return None if self.workload is None else self.workload.sums
+        starts, order = self.tree.children
+        inner = np.flatnonzero(~self.tree.is_leaf)
+        return Sums(inner, np.append(starts[inner], order.size), order)
+
+    def name(self, entry: int) -> str:
+        """Name an entry in a message."""
+        return named(self.workload or self.tree, entry)
+
+    def adds_up(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors add up along the tree or the workload, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
+        if self.sums is None:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
+        if self.tree is not None and values.dtype.kind in "iu":
+            rows = self.tree.are_consistent(values.reshape(-1, self.n))
+            return rows.reshape(values.shape[:-1])
+        return np.asarray((np.abs(self.sums.gaps(values)) <= _slack(values)).all(axis=-1))
+
+    @cached_property
+    def has_inequalities(self) -> bool:
+        """Whether anything but equalities restricts an entry that is not pinned."""
+        if self.inequalities[1].size or not self.pinned[self.relative].all():
+            return True
+        bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
+        return bool(bounded.any() and (bounded & ~self.pinned).any())
+
+    @cached_property
+    def bounded_by_pins(self) -> IntArray:
+        """Entries that are not pinned, and that a pin's value bounds."""
+        return np.unique(self.relative[~self.pinned[self.relative]])
+
+    def settled(self, values: npt.NDArray[Any]) -> Requirements:
+        """Return the same with the bounds that follow from pinned values, shape (n,).
+
+        Only the pinned entries of `values` are looked at.
+        """
+        if not self.relative.size:
+            return self
+        lo, hi = self.lo.copy(), self.hi.copy()
+        more, fewer = self.relative.T
+        from_below, from_above = self.pinned[fewer], self.pinned[more]
+        np.maximum.at(lo, more[from_below], values[fewer[from_below]].astype(np.float64))
+        np.minimum.at(hi, fewer[from_above], values[more[from_above]].astype(np.float64))
+        return replace(self, lo=lo, hi=hi, relative=self.relative[:0])
+
+    def within_bounds(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether all of n values lie within their bounds, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
+        lo, hi = _listed(self.lo), _listed(self.hi)
+        slack, ok = _slack(values), np.ones(values.shape[:-1], dtype=np.bool_)
+        # the extremes are compared with a single number, so that no vector of answers is made
+        if not np.isneginf(lo).all():
+            least = values.min(axis=-1, keepdims=True) if lo.size == 1 else values
+            ok &= (least >= lo - slack).all(axis=-1)
+        if not np.isposinf(hi).all():
+            most = values.max(axis=-1, keepdims=True) if hi.size == 1 else values
+            ok &= (most <= hi + slack).all(axis=-1)
+        return np.asarray(ok)
+
+    def satisfied_by(self, values: npt.NDArray[Any], given: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors satisfy all of it, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding; entries that are pinned always exactly.
+
+        Parameters
+        ----------
+        values : ndarray, shape (..., n)
+        given : ndarray, shape (n,)
+            Of which only the pinned entries are looked at.
+        """
+        ok = self.settled(given).within_bounds(values) & self.adds_up(values)
+        if self.pinned.any():
+            ok &= (values[..., self.pinned] == given[self.pinned]).all(axis=-1)
+        matrix, value = self.inequalities
+        if value.size:
+            ok &= (values @ matrix.T >= value - _row_slack(values, matrix)).all(axis=-1)
+        return np.asarray(ok & self.meets_equalities(values))
+
+    def meets_equalities(self, values: npt.NDArray[Any]) -> BoolArray:
+        """Whether vectors meet the public linear equalities, shape (...), for (..., n).
+
+        Integers do exactly, others up to rounding.
+        """
+        matrix, value = self.equalities
+        if not value.size:
+            return np.ones(values.shape[:-1], dtype=np.bool_)
+        off = np.abs(values @ matrix.T - value)
+        return np.asarray((off <= _row_slack(values, matrix)).all(axis=-1))
+
+
+def checked_draws(need: Requirements, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
+    """Return draws once each of them is found to satisfy what is imposed.
+
+    Every draw of every mechanism passes here before it is given out.
+
+    Parameters
+    ----------
+    need : Requirements
+    drawn : ndarray, shape (..., n)
+    given : ndarray, shape (n,)
+        Its pinned entries are the values that draws have there.
+
+    Raises
+    ------
+    NumericalError
+        If one does not.
+    """
+    if not need.satisfied_by(drawn, given).all():
+        raise NumericalError(
+            "a draw breaks an invariant, so nothing is released; please report this as a mistake "
+            "of congenial."
+        )
+    return drawn
+
+
+def named(domain: Tree | Workload | None, entry: int) -> str:
+    """Name an entry in a message: by its place in a tree or a workload, by number without one."""
+    if domain is None:
+        return f"entry {entry}"
+    if isinstance(domain, Workload):
+        return f"entry {domain.name(entry)!r}"
+    return f"node {'/'.join(domain.path(entry))!r}"
+
+
+def _slack(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
+    """Return how far off rounding may put sums of vectors (..., n): 0 of integers, or (..., 1)."""
+    if values.dtype.kind in "iu":
+        return np.zeros(1)
+    size = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
+    return np.asarray(TOLERANCE * np.maximum(1.0, size))
+
+
+def _row_slack(values: npt.NDArray[Any], matrix: FloatArray) -> npt.NDArray[np.float64]:
+    """Return how far off rounding may put rows of a condition: 0 of integers, or (..., m)."""
+    return np.asarray(_slack(values) * np.maximum(np.abs(matrix).sum(axis=1), 1e-300))
+
+
+def _listed(values: FloatArray) -> FloatArray:
+    """Return the different numbers behind a vector, one where it is a view of a single one."""
+    return values[:1] if values.strides == (0,) else values
+
+
+def determined(need: Requirements) -> npt.NDArray[np.bool_]:
+    """Entries whose values follow from what is fixed, shape (n,).
+
+    Fixed are the pinned entries and those that their bounds leave one value. What follows is the
+    only unknown of a sum, again and again, which is all on a tree; where sums cross it is what
+    `congenial.invariants.implied` finds.
+    """
+    known = _closed(need)
+    further = need.equalities[0]
+    if known.all() or not (further.shape[0] or (need.tree is None and need.workload is not None)):
+        return known
+    counted = need.tree or need.workload
+    if counted is None:
+        cells = np.arange(need.n)
+        return implied(cells, cells[None, :], known, further)
+    cells = counted.leaves if isinstance(counted, Tree) else counted.cells
+    return implied(cells, counted.chain, known, further)
+
+
+def _closed(need: Requirements) -> npt.NDArray[np.bool_]:
+    """Entries that are fixed, and the only unknown of a sum of such, again and again."""
+    known = np.asarray(need.pinned | (need.lo == need.hi))
+    matrix, _ = need.equalities
+    while True:
+        before = int(known.sum())
+        for row in matrix:
+            unknown = np.flatnonzero((row != 0) & ~known)
+            if unknown.size == 1:
+                known[unknown] = True
+        if need.sums is not None:
+            _close_sums(need.sums, known)
+        if int(known.sum()) == before:
+            return known
+
+
+def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
+    """Mark the only unknown of every sum of a total and its parts, in place."""
+    of_part = sums.sum_of_part
+    missing = np.bincount(of_part[~known[sums.parts]], minlength=sums.totals.size)
+    one = missing + ~known[sums.totals] == 1
+    known[sums.totals[one]] = True
+    known[sums.parts[one[of_part]]] = True

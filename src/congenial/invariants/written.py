@@ -1,0 +1,358 @@
+"""What every release must satisfy: the form of an invariant, kept apart from its value.
+
+An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
+`linear` and `at_least`, joined with ``&``. ``C1 | C2`` is a disjoint union. Those on the margins
+of a table are made in `of_margins`. `requirements` resolves one against a vector length; the
+confidential values that `exactly` refers to come in only when a release is drawn.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.given import limits
+from congenial.domain.tree import Tree
+from congenial.domain.workload import Workload
+from congenial.errors import ArgumentError, InfeasibleError, InvariantError
+from congenial.invariants.margins import OnMargins, difference_rows, resolved
+from congenial.invariants.resolved import Requirements, determined, named
+from congenial.types import FloatArray
+
+NodeLike = int | str | Sequence[str]
+
+__all__ = [
+    "AtLeast",
+    "Bounds",
+    "Consistent",
+    "Exactly",
+    "Invariant",
+    "Linear",
+    "Nonnegative",
+    "Part",
+    "Requirements",
+    "Union",
+    "at_least",
+    "bounds",
+    "consistent",
+    "determined",
+    "exactly",
+    "linear",
+    "nonnegative",
+    "requirements",
+]
+
+
+@dataclass(frozen=True, eq=False)
+class Consistent:
+    """Every inner node of a tree equals the sum of its children, every margin that of its cells."""
+
+    domain: Tree | Workload
+
+    @property
+    def tree(self) -> Tree | None:
+        """The tree, or a workload's where it has one."""
+        return self.domain if isinstance(self.domain, Tree) else self.domain.tree
+
+    @property
+    def workload(self) -> Workload | None:
+        """The workload, None for a tree."""
+        return self.domain if isinstance(self.domain, Workload) else None
+
+
+@dataclass(frozen=True)
+class Nonnegative:
+    """Every entry is at least zero."""
+
+
+@dataclass(frozen=True, eq=False)
+class Exactly:
+    """The named entries equal their confidential values."""
+
+    nodes: tuple[NodeLike, ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """Entries lie between `lo` and `hi`, both scalars or shape (n,)."""
+
+    lo: FloatArray
+    hi: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Linear:
+    """``matrix @ z == value``; shapes (m, n) and (m,)."""
+
+    matrix: FloatArray
+    value: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class AtLeast:
+    """``matrix @ z >= value``; shapes (m, n) and (m,)."""
+
+    matrix: FloatArray
+    value: FloatArray
+
+
+Part = Consistent | Nonnegative | Exactly | Bounds | Linear | AtLeast | OnMargins
+
+
+@dataclass(frozen=True, eq=False)
+class Invariant:
+    """A conjunction of parts."""
+
+    parts: tuple[Part, ...]
+
+    def __and__(self, other: Invariant) -> Invariant:
+        """Both invariants hold."""
+        if not isinstance(other, Invariant):
+            return NotImplemented
+        return Invariant(self.parts + other.parts)
+
+    def __or__(self, other: Invariant | Union) -> Union:
+        """Either invariant holds; the two must be disjoint."""
+        return Union((self,)) | other
+
+
+@dataclass(frozen=True, eq=False)
+class Union:
+    """A union of disjoint invariants (Two Views, Theorem 3.5)."""
+
+    alternatives: tuple[Invariant, ...]
+
+    def __or__(self, other: Invariant | Union) -> Union:
+        """Add alternatives."""
+        if isinstance(other, Invariant):
+            return Union((*self.alternatives, other))
+        if isinstance(other, Union):
+            return Union(self.alternatives + other.alternatives)
+        return NotImplemented
+
+
+def consistent(domain: Tree | Workload) -> Invariant:
+    """Every inner node of a tree is the sum of its children, every margin of a workload adds up."""
+    if not isinstance(domain, Tree | Workload):
+        raise ArgumentError(
+            f"consistent() was given a {type(domain).__name__}; give a Tree or a Workload."
+        )
+    return Invariant((Consistent(domain),))
+
+
+def nonnegative() -> Invariant:
+    """Every entry is at least zero."""
+    return Invariant((Nonnegative(),))
+
+
+def exactly(nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer]) -> Invariant:
+    """The named entries are published as enumerated.
+
+    Parameters
+    ----------
+    nodes : int, str, or a sequence of these
+        Indices, names that occur once, or "a/b/c" paths; "root" stands for every root.
+
+    Notes
+    -----
+    The value of such an invariant is a confidential count, so it is *unprotected*: a guarantee
+    compares only datasets that agree on it.
+    """
+    given: list[object]
+    if isinstance(nodes, str | bool) or not isinstance(nodes, Iterable):
+        given = [nodes]
+    else:
+        given = list(nodes)
+    listed: list[NodeLike] = []
+    for node in given:
+        if isinstance(node, bool) or not isinstance(node, str | int | np.integer | Sequence):
+            raise ArgumentError(
+                f"exactly() was given {node!r}; name nodes by index, by name or by path."
+            )
+        listed.append(int(node) if isinstance(node, int | np.integer) else node)
+    if not listed:
+        raise ArgumentError("exactly() was given no node; name at least one, or leave it out.")
+    return Invariant((Exactly(tuple(listed)),))
+
+
+def bounds(lo: npt.ArrayLike = -np.inf, hi: npt.ArrayLike = np.inf) -> Invariant:
+    """Entries lie in ``[lo, hi]``; scalars or one value an entry; the bounds are public."""
+    return Invariant((Bounds(*limits("bounds", lo, hi)),))
+
+
+def _numbers(name: str, given: npt.ArrayLike) -> FloatArray:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ArgumentError(
+            f"{name}() was given something other than numbers; give a number or an array of them."
+        ) from None
+
+
+def _system(
+    name: str, matrix: npt.ArrayLike, value: npt.ArrayLike
+) -> tuple[FloatArray, FloatArray]:
+    rows = np.atleast_2d(_numbers(name, matrix))
+    values = np.atleast_1d(_numbers(name, value))
+    if rows.ndim != 2 or values.shape != (rows.shape[0],):
+        raise ArgumentError(
+            f"{name}() was given shapes {rows.shape} and {values.shape}; give (m, n) and (m,)."
+        )
+    if not (np.isfinite(rows).all() and np.isfinite(values).all()):
+        raise ArgumentError(f"{name}() was given an entry that is not finite; give numbers.")
+    return rows, values
+
+
+def linear(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
+    """``matrix @ z == value``, with a public `value`; shapes (m, n) or (n,), and (m,) or ()."""
+    return Invariant((Linear(*_system("linear", matrix, value)),))
+
+
+def at_least(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
+    """``matrix @ z >= value``, with a public `value`; shapes (m, n) or (n,), and (m,) or ()."""
+    return Invariant((AtLeast(*_system("at_least", matrix, value)),))
+
+
+def _resolve_nodes(listed: Sequence[NodeLike], n: int, tree: Tree | None) -> list[int]:
+    nodes: list[int] = []
+    for entry in listed:
+        if isinstance(entry, str) and entry == "root" and tree is not None:
+            nodes.extend(int(v) for v in tree.roots)
+        elif tree is not None:
+            nodes.append(tree.find(entry))
+        elif isinstance(entry, int) and 0 <= entry < n:
+            nodes.append(entry)
+        else:
+            raise ArgumentError(f"exactly() names {entry!r}; give an index from 0 to {n - 1}.")
+    return nodes
+
+
+def _imposed(
+    invariant: Invariant, n: int, domain: Tree | Workload | None
+) -> tuple[Tree | None, Workload | None]:
+    """The tree and the workload that must add up."""
+    parts = [p for p in invariant.parts if isinstance(p, Consistent)]
+    if not parts:
+        return None, None
+    first = parts[0]
+    if not all(_alike(first.domain, other.domain) for other in parts[1:]):
+        raise InvariantError("two different trees are imposed; impose one with consistent(tree).")
+    if len(first.domain) != n:
+        what, of = ("workload", "entries") if first.workload else ("tree", "nodes")
+        raise InvariantError(
+            f"the {what} has {len(first.domain)} {of} and the mechanism {n} queries; give equal "
+            "lengths."
+        )
+    if domain is not None and not _alike(first.domain, domain):
+        raise InvariantError(
+            "the tree that consistent() imposes is not the tree of the mechanism; "
+            "give both the same."
+        )
+    named = domain if isinstance(domain, Workload) else None
+    return first.tree, first.workload or named
+
+
+def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
+    """Whether records count in the same entries."""
+    if isinstance(one, Workload) and isinstance(other, Workload):
+        return one.same_as(other)
+    a, b = (d.tree if isinstance(d, Workload) else d for d in (one, other))
+    return a is not None and b is not None and a.same_as(b)
+
+
+def _checked_bounds(
+    lo: FloatArray, hi: FloatArray, n: int, domain: Tree | Workload | None, *, whole: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Bring bounds to shape (n,), once they leave every entry a number, an integer if `whole`."""
+    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
+    lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
+    if clash.size:
+        i = int(clash[0])
+        raise InfeasibleError(
+            f"{named(domain, i)} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which "
+            f"leaves no {'integer' if whole else 'number'}; relax one of the two."
+        )
+    return lo, hi
+
+
+def requirements(
+    invariant: Invariant, n: int, domain: Tree | Workload | None = None, *, whole: bool = True
+) -> Requirements:
+    """Resolve an invariant for vectors of length `n`.
+
+    Parameters
+    ----------
+    invariant : Invariant
+    n : int
+        Number of entries.
+    domain : Tree or Workload, optional
+        Resolves names of nodes and margins; it is imposed only by `consistent`.
+    whole : bool
+        Whether entries are integers, so that bounds must leave each of them one.
+
+    Raises
+    ------
+    InvariantError
+        If two different trees are imposed, a shape does not fit `n`, or a margin is unknown.
+    InfeasibleError
+        If the bounds of an entry exclude each other.
+    """
+    if not isinstance(invariant, Invariant):
+        raise ArgumentError(
+            f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent(), "
+            "exactly(), nonnegative(), bounds(), linear() and at_least(), joined by &."
+        )
+    imposed, workload = _imposed(invariant, n, domain)
+    margins = workload or (domain if isinstance(domain, Workload) else None)
+    lookup = imposed or (domain if isinstance(domain, Tree) else getattr(margins, "tree", None))
+    pinned = np.zeros(n, dtype=np.bool_)
+    on_margins = [resolved(p, margins) for p in invariant.parts if isinstance(p, OnMargins)]
+    lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
+    for entries, low, high, _ in on_margins:
+        pinned[entries] = True
+        lo, hi = np.asarray(np.maximum(lo, low)), np.asarray(np.minimum(hi, high))
+    rows: dict[type, list[tuple[FloatArray, FloatArray]]] = {Linear: [], AtLeast: []}
+    for part in invariant.parts:
+        if isinstance(part, Exactly):
+            pinned[_resolve_nodes(part.nodes, n, lookup)] = True
+        elif isinstance(part, Nonnegative):
+            lo = np.asarray(np.maximum(lo, 0.0))
+        elif isinstance(part, Bounds):
+            for side in (part.lo, part.hi):
+                if side.shape not in ((), (n,)):
+                    raise InvariantError(
+                        f"bounds() has shape {side.shape}; give a number or {n} numbers."
+                    )
+            lo = np.asarray(np.maximum(lo, part.lo))
+            hi = np.asarray(np.minimum(hi, part.hi))
+        elif isinstance(part, Linear | AtLeast):
+            if part.matrix.shape[1] != n:
+                raise InvariantError(
+                    f"a linear condition has {part.matrix.shape[1]} columns; give {n}."
+                )
+            rows[type(part)].append((part.matrix, part.value))
+    lo, hi = _checked_bounds(lo, hi, n, margins or imposed or domain, whole=whole)
+    pairs = np.concatenate([np.zeros((0, 2), dtype=np.int64), *(p for *_, p in on_margins)])
+    by_pin = pinned[pairs].any(axis=1)
+    if not by_pin.all():
+        rows[AtLeast].append(difference_rows(pairs[~by_pin], n))
+    return Requirements(
+        n,
+        imposed,
+        pinned,
+        lo,
+        hi,
+        _stack(rows[Linear], n),
+        _stack(rows[AtLeast], n),
+        workload,
+        pairs[by_pin],
+    )
+
+
+def _stack(systems: list[tuple[FloatArray, FloatArray]], n: int) -> tuple[FloatArray, FloatArray]:
+    if not systems:
+        return np.zeros((0, n)), np.zeros(0)
+    return np.vstack([s[0] for s in systems]), np.concatenate([s[1] for s in systems])

@@ -1,0 +1,1 @@
+"""Loops of the sum network: classes, windows, tables, truncation, draws, marginals."""

@@ -1,0 +1,371 @@
+"""A proven bound on what the windows of a sum network cut off.
+
+Beside the computed message m of each class runs an upper bound U = m + L of the true one: `lost`
+holds L inside the window, and a geometric tail ``edge * ratio^k`` bounds the true message k steps
+beyond each end. True messages are log-concave (sums and products of log-concave weights), so a
+ratio between two points of U and m bounds every later one. A merge adds to L what its parts lost
+and all that their tails bring in; the tails are summed by one recursion a step. At the top, L / U
+is the probability that a draw leaves some window: the total variation that cutting costs.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network.messages import MERGE, PRODUCT
+from congenial.kernels.numerics.compiling import njit
+
+# Stands for all that underflows, relative to the largest entry of a table.
+TINY = 1e-290
+# Unsigned indices are never counted from the end, so that the compiler uses vectors; counted with
+# them, -1 is the largest one.
+_U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
+_U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
+# How many times what may be left out all entries of a class may lose alike without a convolution.
+_EVEN = 4.0
+# How many times what it has an entry may be charged for losses that are left out.
+_SHARED = 16.0
+# What a tail adds is left out where it is so many times what may be: a merge has four.
+_FAINT = 0.125
+# Zeros at either side of what is convolved, so that every run of eight terms is whole.
+_PAD = np.uint64(8)
+
+
+@njit(inner=True)
+def _tail(table, at, lost, place, n, step):
+    """Return (edge, ratio) of the geometric bound beyond the last of n entries, going by `step`.
+
+    Entries begin at `at` in `table`, what they lost at `place` in `lost`.
+    """
+    end = n - 1 if step > 0 else 0
+    edge = max(table[at + end] + lost[place + end], TINY)
+    rate = -np.inf
+    back = 1
+    while back < n:
+        inner = table[at + end - step * back]
+        if inner <= 0.0:
+            back *= 2
+            continue
+        slope = math.log(inner / edge) / back
+        # slopes of a log-concave function only fall from here to its mode
+        if slope < rate:
+            break
+        rate = max(rate, slope)
+        back *= 2
+    mode = end
+    if rate == -np.inf:
+        mode = 0
+        for k in range(1, n):
+            mode = k if table[at + k] > table[at + mode] else mode
+    if mode != end and table[at + mode] > 0.0:
+        rate = math.log(table[at + mode] / edge) / abs(end - mode)
+    return edge, math.exp(-rate) * (1.0 + 1e-12)
+
+
+@njit(inner=True)
+def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ratio, small):
+    """Add to out[place + i] the sum over k >= 1 of edge ratio^k Y(first + i - k), for i below m.
+
+    Y is `body` on 0 .. n - 1, which begins at its entry _PAD, with the geometric tail (low_edge,
+    low_ratio) before it and nothing after it. If `down`, both are read from their ends. Entries
+    where the sum is at most `small` may be left as they are; returns the most that one so lacks.
+    """
+    if edge <= 0.0:
+        return 0.0
+    last = first + m - 1
+    joint = ratio * low_ratio if low_edge > 0.0 else 0.0
+    if not (joint < 1.0) or not (ratio < np.inf):
+        for i in range(m):
+            out[place + i] = np.inf
+        return 0.0
+    t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
+    # places of the first of Y and of what belongs to it in `out`
+    way = ~_U0 if down else _U1
+    x = _PAD + np.uint64(n - 1 if down else 0)
+    y = np.uint64(place + (m - 1 if down else 0)) - way * np.uint64(first)
+    r = ratio
+    stop = min(last + 1, n)
+    j, left = 0, 0.0
+    if t <= small and r <= 1.0 and (low_edge <= 0.0 or low_ratio <= 1.0):
+        # no sum is above t and what the terms up to it come to by themselves
+        low = x - np.uint64(7) if down else x
+        while j + 8 <= stop:
+            more = t + edge * _eight(body, low)
+            if more > small:
+                break
+            t, low, j = more, low + way * np.uint64(8), j + 8
+        left = t
+        x, y = x + way * np.uint64(j), y + way * np.uint64(j)
+    else:
+        z, before = y, t
+        for i in range(-1, first - 1, -1):
+            before *= low_ratio
+            z -= way
+            if i <= last:
+                out[z] += before
+    r2 = r * r
+    r3, r4 = r2 * r, r2 * r2
+    while j < min(first, stop):
+        t = r * (t + edge * body[x])
+        x, y, j = x + way, y + way, j + 1
+    # four steps at a time: the next four values need the last one only
+    while j + 4 <= stop:
+        x1, y1 = x + way, y + way
+        x2, y2 = x1 + way, y1 + way
+        x3, y3 = x2 + way, y2 + way
+        a, b, c, d = edge * body[x], edge * body[x1], edge * body[x2], edge * body[x3]
+        out[y] += t
+        out[y1] += r * (t + a)
+        out[y2] += r2 * (t + a) + r * b
+        out[y3] += r3 * (t + a) + (r2 * b + r * c)
+        t = r4 * t + ((r4 * a + r3 * b) + (r2 * c + r * d))
+        x, y, j = x3 + way, y3 + way, j + 4
+    while j <= last:
+        if j >= n and t <= small and r <= 1.0:
+            return max(left, t)
+        if j >= first:
+            out[y] += t
+        t *= r
+        if j < n:
+            t += r * edge * body[x]
+        x, y, j = x + way, y + way, j + 1
+    return left
+
+
+@njit(inner=True)
+def _separate(table, at, lost, place, n, even, whole, uneven):
+    """Write table + lost from _PAD on into `whole`, lost - even into `uneven`; zeros around them.
+
+    Returns the sum of the first.
+    """
+    for k in range(_PAD):
+        whole[k] = whole[_PAD + np.uint64(n) + k] = uneven[np.uint64(n) + k] = 0.0
+    p, q = np.uint64(at), np.uint64(place)
+    for k in range(np.uint64(n)):
+        x = lost[q + k]
+        whole[_PAD + k] = table[p + k] + x
+        uneven[k] = x - even
+    out = 0.0
+    for k in range(_PAD, np.uint64(n) + _PAD, np.uint64(8)):
+        out += _eight(whole, k)
+    return out
+
+
+@njit(inner=True)
+def _eight(x, i):
+    """Return the sum of x[i : i + 8]."""
+    low = (x[i] + x[i + _U1]) + (x[i + _U2] + x[i + _U3])
+    return low + ((x[i + _U4] + x[i + _U5]) + (x[i + _U6] + x[i + _U7]))
+
+
+@njit(inner=True, fused=True)
+def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall):
+    """Add (lost * other)[first + i] to out[place + i], i below m, but for parts of at most `small`.
+
+    Eight of the `size` losses are taken at a time, with what of the n entries of `other`, which
+    begin at _PAD and add up to `total`, can bring more. Returns the sums of all losses and of
+    those left out. `rise` and `fall` are for work.
+    """
+    whole = most = 0.0
+    for i in range(np.uint64(0), np.uint64(size), np.uint64(8)):
+        here = _eight(lost, i)
+        whole += here
+        most = max(most, here)
+    # each of m entries is charged for all that is left out, of which it has a part
+    few = small * min(1.0, _SHARED * total / m)
+    if most <= few:
+        return whole, whole
+    # largest sum of eight entries up to each eight, and from each on
+    eights = np.uint64((n + 7) // 8)
+    top = 0.0
+    for q in range(eights):
+        here = _eight(other, _PAD + np.uint64(8) * q)
+        fall[q] = here
+        top = max(top, here)
+        rise[q] = top
+    top = 0.0
+    for q in range(eights):
+        r = eights - _U1 - q
+        top = max(top, fall[r])
+        fall[r] = top
+    rest, low, high = 0.0, 0, (n + 7) // 8
+    # all that is left out so costs `small` at most, however many losses there are
+    little = small / (size // 8 + 1)
+    for i in range(0, size, 8):
+        o = np.uint64(i)
+        a0, a1, a2, a3 = lost[o], lost[o + _U1], lost[o + _U2], lost[o + _U3]
+        a4, a5, a6, a7 = lost[o + _U4], lost[o + _U5], lost[o + _U6], lost[o + _U7]
+        here = ((a0 + a1) + (a2 + a3)) + ((a4 + a5) + (a6 + a7))
+        if here <= few:
+            rest += here
+            continue
+        rest += little
+        if here * top <= little:
+            continue
+        while low > 0 and here * rise[low - 1] > little:
+            low -= 1
+        while here * rise[low] <= little:
+            low += 1
+        while high < (n + 7) // 8 and here * fall[high] > little:
+            high += 1
+        while here * fall[high - 1] <= little:
+            high -= 1
+        begin = max(0, i + 8 * low - first)
+        stop = min(m, i + 7 + min(8 * high, n) - first)
+        p, at = np.uint64(place), _PAD + np.uint64(first - i - 7)
+        for k in range(np.uint64(begin), np.uint64(max(begin, stop))):
+            j = at + k
+            t = (a0 * other[j + _U7] + a1 * other[j + _U6]) + (
+                a2 * other[j + _U5] + a3 * other[j + _U4]
+            )
+            u = (a4 * other[j + _U3] + a5 * other[j + _U2]) + (a6 * other[j + _U1] + a7 * other[j])
+            out[p + k] += t + u
+    return whole, rest
+
+
+@njit()
+def certify(
+    begin,
+    end,
+    ctype,
+    left,
+    right,
+    sign,
+    lo,
+    hi,
+    support_lo,
+    support_hi,
+    offset,
+    place,
+    table,
+    factor,
+    small,
+    crossed,
+    lost,
+    even,
+    tails,
+):
+    """Fill `lost`, `even` and `tails` (c, 4): edge and ratio below and above each window.
+
+    ``lost[place[c]]`` belongs to the first entry of class c, and all its losses are at least
+    ``even[c]``, which costs no convolution. Losses up to `small` are added up instead of being
+    followed entry by entry. Where `crossed`, what the parts of a merge lost inside their windows
+    is there already.
+    """
+    most = 0
+    for c in range(begin, end):
+        most = max(most, hi[c] - lo[c] + 1)
+        if left[c] >= 0:
+            a, b = left[c], right[c]
+            most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
+    # no views of arrays in what follows: counting their references takes longer than short sums
+    room = most + 16
+    whole_a, whole_b, uneven_a = np.empty(room), np.empty(room), np.empty(room)
+    uneven_b, rise, fall = np.empty(room), np.empty(room), np.empty(room)
+    for c in range(begin, end):
+        if lo[c] > hi[c]:
+            continue
+        n, at = hi[c] - lo[c] + 1, place[c]
+        a, b = left[c], right[c]
+        even[c] = 0.0
+        if ctype[c] == PRODUCT:
+            at_a = offset[a] + lo[c] - lo[a]
+            lost_a = place[a] + lo[c] - lo[a]
+            for i in range(n):
+                below = sign[c] * (lo[c] + i) - lo[b]
+                x, y = table[at_a + i], table[offset[b] + below]
+                p, q = lost[lost_a + i], lost[place[b] + below]
+                lost[at + i] = (p * (y + q) + x * q) / factor[c] + TINY
+        elif ctype[c] == MERGE:
+            wa, wb = hi[a] - lo[a] + 1, hi[b] - lo[b] + 1
+            first = lo[c] - lo[a] - lo[b]
+            sum_a = _separate(table, offset[a], lost, place[a], wa, even[a], whole_a, uneven_a)
+            sum_b = _separate(table, offset[b], lost, place[b], wb, even[b], whole_b, uneven_b)
+            rest = 0.0
+            if not crossed[c]:
+                for i in range(n):
+                    lost[at + i] = 0.0
+                # no table's entries are above 1, but for a little rounding
+                top = 1.0 + 1e-9
+                all_b, left_b = _cross(
+                    uneven_b, wb, whole_a, wa, sum_a, small, first, lost, at, n, rise, fall
+                )
+                all_a, left_a = _cross(
+                    uneven_a, wa, whole_b, wb, sum_b, small, first, lost, at, n, rise, fall
+                )
+                rest = (top + all_a + even[a]) * left_b + even[b] * sum_a
+                rest += (top + all_b + even[b]) * left_a + even[a] * sum_b
+            # upper ends against the other part read upwards, then the mirror images
+            for side in range(2):
+                down = side == 1
+                i, k = (0, 2) if down else (2, 0)
+                begins = wa + wb - 1 - first - n if down else first
+                rest += _add_tail(
+                    lost,
+                    at,
+                    n,
+                    begins - wa + 1,
+                    down,
+                    tails[a, i],
+                    tails[a, i + 1],
+                    whole_b,
+                    wb,
+                    tails[b, k],
+                    tails[b, k + 1],
+                    _FAINT * small,
+                )
+                rest += _add_tail(
+                    lost,
+                    at,
+                    n,
+                    begins - wb + 1,
+                    down,
+                    tails[b, i],
+                    tails[b, i + 1],
+                    whole_a,
+                    wa,
+                    tails[a, k],
+                    tails[a, k + 1],
+                    _FAINT * small,
+                )
+            scale = 1.0 / factor[c]
+            # more of it would make the edges, and so the tails, of wide tables too large
+            even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0
+            for i in range(n):
+                lost[at + i] = (lost[at + i] + rest) * scale + TINY
+        else:
+            for i in range(n):
+                lost[at + i] = TINY
+        tails[c, 0] = tails[c, 2] = 0.0
+        if lo[c] > support_lo[c]:
+            found = _tail(table, offset[c], lost, at, n, np.int64(-1))
+            tails[c, 0], tails[c, 1] = found
+        if hi[c] < support_hi[c]:
+            found = _tail(table, offset[c], lost, at, n, np.int64(1))
+            tails[c, 2], tails[c, 3] = found
+
+
+@njit(inner=True)
+def _total(x, begin, stop):
+    """Return the sum of x[begin : stop]."""
+    out = 0.0
+    for k in range(begin, stop):
+        out += x[k]
+    return out
+
+
+@njit()
+def root_loss(table, lost, tails):
+    """Loss at a variable with no sum above it: its own tails and the losses below it."""
+    out = _total(lost, 0, lost.size)
+    for side in (0, 2):
+        if tails[side] > 0.0:
+            ratio = tails[side + 1]
+            if not ratio < 1.0:
+                return 1.0
+            out += tails[side] * ratio / (1.0 - ratio)
+    if not out < np.inf:
+        return 1.0
+    return out / (_total(table, 0, table.size) + out)

@@ -1,0 +1,298 @@
+"""Sums of weights over the forests that are left when the values of a cut set are held.
+
+A *branch* program is a list of tables, each a function on a window of integers, parts before
+wholes:
+
+* ``UNARY``: the weight of one variable, filled beforehand;
+* ``POINT``: 1 at zero, the sum of nothing;
+* ``MERGE``: the convolution of two tables;
+* ``READ``: a variable's table (left) times the law of the sum below it (right), read at
+  ``sign * u - shift``, where the shift is what the held variables add to that sum.
+
+One sum that crosses the forest may be a *tally*: tables of what lies below its entries are over
+pairs of a value and of what these entries add to it (`congenial.kernels.network.tallies`):
+
+* ``ENTER``: a variable's value times `sign` is added to the tally;
+* ``SUM``: the tally alone, summed over the values;
+* ``CLOSE``: the value alone, where the tally and that of the right table make minus the shift.
+
+Only tables that a changed shift can reach are computed anew from one assignment to the next. All
+terms are nonnegative, so errors stay relative; tables are divided by powers of two.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network import tallies
+from congenial.kernels.network.descend import choose, choose_root
+from congenial.kernels.network.messages import power_above
+from congenial.kernels.numerics.compiling import njit
+
+UNARY = 0
+POINT = 1
+MERGE = 2
+READ = 3
+ENTER = 4
+SUM = 5
+CLOSE = 6
+
+_LOG_2 = math.log(2.0)
+
+
+@njit(inner=True)
+def _grid(t, lo, hi, tally_lo, tally_hi, offset, table):
+    """Return table t as a view, a row a value and a column a tally."""
+    rows, columns = hi[t] - lo[t] + 1, tally_hi[t] - tally_lo[t] + 1
+    return table[offset[t] : offset[t] + rows * columns].reshape(rows, columns)
+
+
+@njit(inner=True)
+def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop):
+    """Compute a MERGE or READ without tallies."""
+    out = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+    out[:] = 0.0
+    a, b = left[t], right[t]
+    for i in range(start[a], stop[a]):
+        if op[t] == MERGE:
+            w = table[offset[a] + i]
+            # index in out of the sum of index i of a and index 0 of b
+            base = lo[a] + i + lo[b] - lo[t]
+            j0, j1 = max(start[b], -base), min(stop[b], out.size - base)
+            for j in range(j0, j1):
+                out[base + j] += w * table[offset[b] + j]
+        else:
+            # a READ has the window of its own variable's table
+            at = sign[t] * (lo[t] + i) - shift - lo[b]
+            if start[b] <= at < stop[b]:
+                out[i] = table[offset[a] + i] * table[offset[b] + at]
+
+
+@njit(inner=True)
+def _refill(
+    t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start, stop,
+    log_scale,
+):  # fmt: skip
+    """Compute table t; `start` and `stop` are the first and one past the last positive entry."""
+    a, b = left[t], right[t]
+    tallied = tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
+    if op[t] <= READ and not tallied:
+        _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, stop)
+    else:
+        out = _grid(t, lo, hi, tally_lo, tally_hi, offset, table)
+        one = _grid(a, lo, hi, tally_lo, tally_hi, offset, table)
+        two = _grid(b, lo, hi, tally_lo, tally_hi, offset, table)
+        if op[t] == MERGE:
+            first_tally = tally_lo[t] - tally_lo[a] - tally_lo[b]
+            if two.shape[1] == 1:
+                one, two = two, one
+            tallies.merge(one, two, lo[t] - lo[a] - lo[b], first_tally, out)
+        elif op[t] == READ:
+            first_tally = tally_lo[t] - tally_lo[a] - tally_lo[b]
+            tallies.read(one, two, sign[t], shift, lo[t], lo[b], first_tally, out)
+        elif op[t] == ENTER:
+            tallies.enter(one, sign[t], lo[t], tally_lo[a], tally_lo[t], out)
+        elif op[t] == SUM:
+            for s in range(out.shape[1]):
+                out[0, s] = one[:, s].sum()
+        else:
+            tallies.close(one, two[0], -shift, tally_lo[a], tally_lo[b], out[:, 0])
+    size = (hi[t] - lo[t] + 1) * (tally_hi[t] - tally_lo[t] + 1)
+    out = table[offset[t] : offset[t] + size]
+    first, last = size, 0
+    top = 0.0
+    for i in range(size):
+        if out[i] > 0.0:
+            first = min(first, i)
+            last = i + 1
+            top = max(top, out[i])
+    start[t], stop[t] = first, last
+    if last == 0:
+        return
+    top = power_above(top)
+    # logarithms to base 2, whole numbers: nothing is rounded
+    log_scale[t] = log_scale[a] + math.frexp(top)[1] - 1
+    if op[t] != ENTER and op[t] != SUM:
+        log_scale[t] += log_scale[b]
+    least = tallies.LEAST if tally_hi[t] > tally_lo[t] else 0.0
+    for i in range(first, last):
+        out[i] /= top
+        if out[i] < least:
+            out[i] = 0.0
+
+
+@njit(inner=True)
+def _advance(
+    held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, tally_lo, tally_hi,
+    offset, table, start, stop, log_scale,
+):  # fmt: skip
+    """Bring all tables to the held values; return False where some table is empty.
+
+    `shifts` are those of the present tables; the largest integer marks tables never filled.
+    """
+    for k in range(coefficients.shape[0]):
+        s = 0
+        for j in range(held.size):
+            s += coefficients[k, j] * held[j]
+        dirty[op.size + k] = s != shifts[k]
+        shifts[k] = s
+    whole = True
+    for t in range(op.size):
+        dirty[t] = False
+        if op[t] < MERGE:
+            continue
+        dirty[t] = dirty[left[t]] or dirty[right[t]]
+        shift = 0
+        if op[t] == READ or op[t] == CLOSE:
+            dirty[t] = dirty[t] or dirty[op.size + row[t]]
+            shift = shifts[row[t]]
+        if dirty[t]:
+            _refill(
+                t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start,
+                stop, log_scale,
+            )  # fmt: skip
+        whole = whole and stop[t] > 0
+    return whole
+
+
+@njit()
+def fill_once(
+    op, left, right, sign, row, lo, hi, tally_lo, tally_hi, offset, table, start, stop, log_scale,
+    shifts,
+):  # fmt: skip
+    """Fill all merges and reads at shifts of zero, so that `evaluate` can go on from there."""
+    for t in range(op.size):
+        if op[t] >= MERGE:
+            shift = shifts[row[t]] if op[t] == READ or op[t] == CLOSE else 0
+            _refill(
+                t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start,
+                stop, log_scale,
+            )  # fmt: skip
+
+
+@njit()
+def evaluate(
+    assignments, log_own, coefficients, checks, row, op, left, right, sign, lo, hi, tally_lo,
+    tally_hi, offset, table, start, stop, log_scale, shifts, roots, reference, group, belief,
+    log_weight,
+):  # fmt: skip
+    """Fill `log_weight` (b,): log of each assignment's own weight times that of its forest.
+
+    Where `belief` (g, width) has rows, the weights divided by exp(reference) are added, for each
+    value of the last root, to the row `group` of the assignment.
+    """
+    dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
+    last = roots[roots.size - 1] if roots.size else 0
+    for b in range(assignments.shape[0]):
+        held = assignments[b]
+        log_weight[b] = -np.inf
+        holds = True
+        for k in range(checks.shape[0]):
+            s = 0
+            for j in range(held.size):
+                s += checks[k, j] * held[j]
+            holds = holds and s == 0
+        if not holds:
+            continue
+        if not _advance(
+            held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, tally_lo,
+            tally_hi, offset, table, start, stop, log_scale,
+        ):  # fmt: skip
+            continue
+        total = log_own[b]
+        rest = total
+        for r in roots:
+            mass = 0.0
+            for i in range(start[r], stop[r]):
+                mass += table[offset[r] + i]
+            rest = total + log_scale[r] * _LOG_2
+            total += math.log(mass) + log_scale[r] * _LOG_2
+        log_weight[b] = total
+        if belief.shape[0]:
+            scale = math.exp(rest - reference)
+            for i in range(start[last], stop[last]):
+                belief[group[b], i] += scale * table[offset[last] + i]
+
+
+@njit()
+def pick(weights, sums, words, out):
+    """Fill `out` with an index a row of `words` (r, 2), in proportion to `weights` (blocks, size).
+
+    `sums` (blocks,) are the sums of the blocks; a block is chosen first.
+    """
+    for r in range(out.size):
+        block = choose_root(sums, 0, words[r, 0])
+        out[r] = block * weights.shape[1] + choose_root(weights[block], 0, words[r, 1])
+
+
+@njit()
+def draw(
+    assignments, coefficients, row, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset,
+    table, start, stop, log_scale, shifts, roots, words, values, whole,
+):  # fmt: skip
+    """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
+
+    The value of a table is where it is read: a variable's for UNARY and READ, a sum for MERGE.
+    `whole` (r,) says where there was anything to draw; other rows stay as they are.
+    """
+    dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
+    tally = np.zeros(op.size, dtype=np.int64)
+    for r in range(assignments.shape[0]):
+        whole[r] = _advance(
+            assignments[r], coefficients, row, shifts, dirty, op, left, right, sign, lo, hi,
+            tally_lo, tally_hi, offset, table, start, stop, log_scale,
+        )  # fmt: skip
+        if not whole[r]:
+            continue
+        value = values[r]
+        used = 0
+        for t in roots:
+            top = table[offset[t] : offset[t] + hi[t] - lo[t] + 1]
+            value[t] = choose_root(top, lo[t], words[r, used])
+            used += 1
+        tally[:] = 0
+        for t in range(op.size - 1, -1, -1):
+            a, b = left[t], right[t]
+            if op[t] < MERGE:
+                continue
+            tallied = tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
+            if op[t] == READ and not tallied:
+                value[a] = value[t]
+                value[b] = sign[t] * value[t] - shifts[row[t]]
+            elif op[t] == MERGE and not tallied:
+                s = value[t]
+                x = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+                y = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+                total = 0.0
+                for l in range(max(lo[a], s - hi[b]), min(hi[a], s - lo[b]) + 1):
+                    total += x[l - lo[a]] * y[s - l - lo[b]]
+                value[a] = choose(x, lo[a], y, lo[b], s, total, words[r, used])
+                value[b] = s - value[a]
+                used += 1
+            elif op[t] == ENTER:
+                value[a] = value[t]
+                tally[a] = tally[t] - sign[t] * value[t]
+            else:
+                one = _grid(a, lo, hi, tally_lo, tally_hi, offset, table)
+                two = _grid(b, lo, hi, tally_lo, tally_hi, offset, table)
+                if op[t] == MERGE:
+                    i, j = value[t] - lo[a] - lo[b], tally[t] - tally_lo[a] - tally_lo[b]
+                    u, s = tallies.pick_merge(one, two, i, j, words[r, used])
+                    value[a], tally[a] = lo[a] + u, tally_lo[a] + s
+                    value[b], tally[b] = value[t] - value[a], tally[t] - tally[a]
+                elif op[t] == SUM:
+                    value[a] = lo[a] + tallies.pick(one[:, tally[t] - tally_lo[a]], words[r, used])
+                    tally[a] = tally[t]
+                else:
+                    total = -shifts[row[t]] if op[t] == CLOSE else tally[t]
+                    value[a] = value[t]
+                    value[b] = sign[t] * value[t] - shifts[row[t]] if op[t] == READ else 0
+                    j = total - tally_lo[a] - tally_lo[b]
+                    s = tallies.pick_tally(
+                        one[value[a] - lo[a]], two[value[b] - lo[b]], j, words[r, used]
+                    )
+                    tally[a] = tally_lo[a] + s
+                    tally[b] = total - tally[a]
+                used += 1

@@ -1,0 +1,258 @@
+"""Draws from a sum network: choices from the roots down, integer arithmetic in every one.
+
+A choice of the left part l of a sum s has weights a[l] * b[s - l]. They become integers, by a
+power of two, and are compared with a uniform integer exactly. Weights of the outcomes near the
+mean, cumulated at every eighth, are a *row*. It leads to the eight outcomes among which the choice
+lies, whose weights are then computed again. Outcomes far from the mean are visited only where the
+row is passed. A row that is likely to be used again is kept.
+
+So the time of a choice does not depend on its outcome, but for outcomes too far to happen often,
+and but for sums of like families, or of many draws, that come again: their row is known.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.tape import scaled
+
+ROOT = 0
+LINK = 1
+SPLIT = 2
+COMPOSE = 3
+DIFFERENCE = 4
+
+BLOCK = 8
+
+_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_U5, _U6, _U7, _U8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
+
+
+@njit(inner=True)
+def _unit(total):
+    """Return the power of two that brings `total` between 2^61 and 2^62."""
+    exponent = int((np.float64(total).view(np.int64) >> 52) & 0x7FF) - 1022
+    # totals below 2^-900 have no probability to be met
+    return np.int64((1085 - max(exponent, -900)) << 52).view(np.float64)
+
+
+@njit(inner=True)
+def _cumulate(a, at_a, b, at_b, size, unit, weights, rows, at):
+    """Write cumulated weights a[at_a + k] * b[at_b - k] of every eight k < size to rows[at], ...
+
+    Unsigned indices are never counted from the end, so that the compiler uses vectors.
+    """
+    n, i, j = np.uint64(size), np.uint64(at_a), np.uint64(at_b)
+    for k in range(n):
+        weights[k] = np.int64(a[i + k] * b[j - k] * unit)
+    blocks = (n + _U7) // _U8
+    for k in range(n, _U8 * blocks):
+        weights[k] = 0
+    below = np.int64(0)
+    for q in range(blocks):
+        w = _U8 * q
+        below += ((weights[w] + weights[w + _U1]) + (weights[w + _U2] + weights[w + _U3])) + (
+            (weights[w + _U4] + weights[w + _U5]) + (weights[w + _U6] + weights[w + _U7])
+        )
+        rows[np.uint64(at) + q] = below
+
+
+@njit(inner=True)
+def _passed(rows, at, size, target):
+    """Return how many of the ascending entries rows[at : at + size] are at most `target`."""
+    base, left = np.uint64(at), np.uint64(size)
+    while left > _U1:
+        half = left >> _U1
+        if rows[base + half - _U1] <= target:
+            base += half
+        left -= half
+    return np.int64(base) - at + np.int64(rows[base] <= target)
+
+
+@njit(inner=True)
+def _chosen(a, at_a, b, at_b, size, unit, rows, at, target):
+    """Return the k at which the weights cumulated in rows[at], ... exceed `target`, else `size`."""
+    blocks = (size + BLOCK - 1) // BLOCK
+    q = _passed(rows, at, blocks, target)
+    exceeds = q < blocks
+    q = min(q, blocks - 1)
+    below = rows[max(at + q - 1, at)] * np.int64(q > 0)
+    first = BLOCK * q
+    passed = first
+    i, j = np.uint64(at_a + first), np.uint64(at_b - first)
+    left = np.uint64(size - first)
+    for k in range(_U8):
+        inside = k if k < left else left - _U1
+        weight = np.int64(a[i + inside] * b[j - inside] * unit)
+        below += weight if k < left else np.int64(0)
+        passed += np.int64(below <= target)
+    return passed if exceeds else size
+
+
+@njit(inner=True)
+def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
+    """Return the k outside first..stop-1 at which the weights, with `below` for those, exceed.
+
+    Where the sum of all weights falls short of the total, the rest goes to the largest.
+    """
+    best = 0
+    for k in range(size):
+        if a[at_a + k] * b[at_b - k] > a[at_a + best] * b[at_b - best]:
+            best = k
+        if first <= k < stop:
+            continue
+        below += np.int64(a[at_a + k] * b[at_b - k] * unit)
+        if below > target:
+            return k
+    return best
+
+
+@njit()
+def choose(a, lo_a, b, lo_b, s, total, word):
+    """Return l with probability a[l] * b[s - l] / total, but for width * 2^-61 in all."""
+    first = max(lo_a, s - lo_b - b.size + 1)
+    size = min(lo_a + a.size - 1, s - lo_b) - first + 1
+    at_a, at_b = first - lo_a, s - first - lo_b
+    blocks = (size + BLOCK - 1) // BLOCK
+    row, weights = np.empty(blocks, dtype=np.int64), np.empty(BLOCK * blocks, dtype=np.int64)
+    unit = _unit(total)
+    _cumulate(a, at_a, b, at_b, size, unit, weights, row, 0)
+    target, _ = scaled(word, np.int64(total * unit))
+    k = _chosen(a, at_a, b, at_b, size, unit, row, 0, target)
+    if k == size:
+        k = _far(a, at_a, b, at_b, size, unit, 0, size, row[blocks - 1], target)
+    return first + k
+
+
+@njit()
+def draw(
+    op,
+    first,
+    second,
+    third,
+    cls,
+    left,
+    right,
+    lo,
+    hi,
+    offset,
+    table,
+    factor,
+    middle,
+    share,
+    reach,
+    kept,
+    place,
+    given,
+    rows,
+    weights,
+    words,
+    values,
+    begin,
+    end,
+):
+    """Fill `values` (slots, draws) in columns begin..end-1 by the choices of a network's program.
+
+    The program's operations are ROOT (slot `first` from class `cls`), LINK (slot `first` is
+    `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
+    class `cls`), and then DIFFERENCE and COMPOSE, which are left out (`differences`,
+    `compositions`). `words` is uint64, a line for each ROOT or SPLIT, a column a draw.
+
+    The row of sum s of class c is kept if ``kept[c] >= 0``. `rows`, a power of two long, is
+    filled in turns, each over the one before. ``given[0]`` counts all entries ever given out, one
+    turn at first; ``place[kept[c] + s - lo[c]]`` is that count where the row begins, or 0.
+    """
+    draws = values.shape[1]
+    values, words = values.ravel(), words.ravel()
+    turn = rows.size - weights.size // BLOCK
+    used = 0
+    for i in range(op.size):
+        whole = first[i] * draws
+        c = cls[i]
+        if op[i] >= COMPOSE:
+            break
+        if op[i] == LINK:
+            source = second[i] * draws
+            for r in range(begin, end):
+                values[whole + r] = third[i] * values[source + r]
+            continue
+        word = used * draws
+        used += 1
+        if op[i] == ROOT:
+            size = hi[c] - lo[c] + 1
+            row = np.empty(size, dtype=np.int64)
+            _cumulate_root(table[offset[c] : offset[c] + size], row)
+            for r in range(begin, end):
+                target, _ = scaled(words[word + r], row[size - 1])
+                values[whole + r] = lo[c] + _passed(row, np.int64(0), size, target)
+            continue
+        a, b = left[c], right[c]
+        lo_a, hi_a, lo_b, hi_b = lo[a], hi[a], lo[b], hi[b]
+        zero_a, zero_b, zero_c = offset[a] - lo_a, offset[b] - lo_b, offset[c] - lo[c]
+        power, is_kept, zero_kept = factor[c], kept[c] >= 0, kept[c] - lo[c]
+        one, other = second[i] * draws, third[i] * draws
+        for r in range(begin, end):
+            s = values[whole + r]
+            low, high = max(lo_a, s - hi_b), min(hi_a, s - lo_b)
+            near = np.int64(np.rint(middle[c] + share[c] * s))
+            near = min(max(near, low), high)
+            first_near = max(low, near - reach[c])
+            size = min(high, near + reach[c]) - first_near + 1
+            blocks = (size + BLOCK - 1) // BLOCK
+            total = table[zero_c + s] * power
+            unit = _unit(total)
+            at, known = turn, False
+            if is_kept:
+                count = place[zero_kept + s]
+                known = given[0] - count < turn
+                if not known:
+                    count = given[0]
+                    if (count & (turn - 1)) + blocks > turn:
+                        count = (count | (turn - 1)) + 1
+                    place[zero_kept + s] = count
+                    given[0] = count + blocks
+                at = count & (turn - 1)
+            at_a, at_b = zero_a + first_near, zero_b + s - first_near
+            if not known:
+                _cumulate(table, at_a, table, at_b, size, unit, weights, rows, at)
+            target, _ = scaled(words[word + r], np.int64(total * unit))
+            l = first_near + _chosen(table, at_a, table, at_b, size, unit, rows, at, target)
+            if l == first_near + size:
+                begin_near, below = first_near - low, rows[at + blocks - 1]
+                l = low + _far(
+                    table,
+                    zero_a + low,
+                    table,
+                    zero_b + s - low,
+                    high - low + 1,
+                    unit,
+                    begin_near,
+                    begin_near + size,
+                    below,
+                    target,
+                )
+            values[one + r] = l
+            values[other + r] = s - l
+
+
+@njit(inner=True)
+def _cumulate_root(t, row):
+    """Fill `row` with cumulated integer weights in proportion to t, but for size * 2^-61."""
+    total = 0.0
+    for k in range(t.size):
+        total += t[k]
+    unit = _unit(total)
+    below = np.int64(0)
+    for k in range(t.size):
+        below += np.int64(t[k] * unit)
+        row[k] = below
+
+
+@njit(inner=True)
+def choose_root(t, lo, word):
+    """Return an index with probability in proportion to t, but for size * 2^-61."""
+    row = np.empty(t.size, dtype=np.int64)
+    _cumulate_root(t, row)
+    target, _ = scaled(word, row[t.size - 1])
+    return lo + _passed(row, np.int64(0), t.size, target)

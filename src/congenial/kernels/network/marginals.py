@@ -1,0 +1,401 @@
+"""Summaries of the marginal law of every node of a tree, from one pass down its messages."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network.descend import LINK, ROOT
+from congenial.kernels.network.lacking import extent, lacking
+from congenial.kernels.network.messages import largest
+from congenial.kernels.numerics.compiling import njit
+
+# Columns of the summaries.
+MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, EDGE, LOST = range(10)
+SUMMARIES = 10
+# Rooms of 2^0, 2^1, ... entries.
+SIZES = 40
+# Share of a sum's law that may be passed over at either end when its parts are summarised.
+CUT = 1e-12
+# Share of a law that rounding may move.
+_SLACK = 1e-12
+# Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
+# and the order in which terms are added, do to the last digits.
+TIE = 1e-9
+# Unsigned indices are never counted from the end, so that the compiler uses vectors.
+_U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
+_U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
+
+
+@njit(inner=True)
+def _size_of(width):
+    size = 0
+    while (1 << size) < width:
+        size += 1
+    return size
+
+
+@njit(inner=True, fused=True)
+def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]; see `convolution`."""
+    first = np.uint64(at)
+    for k in range(np.uint64(out.size)):
+        i = first + k
+        t = (a0 * wide[i] + a1 * wide[i + _U1]) + (a2 * wide[i + _U2] + a3 * wide[i + _U3])
+        u = (a4 * wide[i + _U4] + a5 * wide[i + _U5]) + (a6 * wide[i + _U6] + a7 * wide[i + _U7])
+        out[k] += t + u
+
+
+@njit(inner=True)
+def _correlate(around, first, other, lo_other, out, lo_out, wide):
+    """Write sum over s of around[s] * other[s - l] to out[l]; arrays begin at the given values.
+
+    `wide` is for work, at least ``out.size + other.size + 16`` long.
+    """
+    # around[l + j + by] is at wide[l + j], so that eight rows in a row have no ends to look at
+    by = lo_out + lo_other - first
+    rows = (other.size + 7) // 8 * 8
+    stop = out.size + rows
+    begin = min(max(0, -by), stop)
+    end = max(begin, min(stop, around.size - by))
+    for t in range(np.uint64(begin)):
+        wide[t] = 0.0
+    to, of = np.uint64(begin), np.uint64(max(begin + by, 0))
+    for t in range(np.uint64(end - begin)):
+        wide[to + t] = around[of + t]
+    for t in range(np.uint64(end), np.uint64(stop)):
+        wide[t] = 0.0
+    for l in range(out.size):
+        out[l] = 0.0
+    size = other.size
+    for j in range(0, rows, 8):
+        begin, stop = max(0, -by - j - 7), min(out.size, around.size - by - j)
+        if stop <= begin:
+            continue
+        whole = j + 7 < size
+        _add_eight(
+            out[begin:stop],
+            wide,
+            j + begin,
+            other[j],
+            other[j + 1] if whole or j + 1 < size else 0.0,
+            other[j + 2] if whole or j + 2 < size else 0.0,
+            other[j + 3] if whole or j + 3 < size else 0.0,
+            other[j + 4] if whole or j + 4 < size else 0.0,
+            other[j + 5] if whole or j + 5 < size else 0.0,
+            other[j + 6] if whole or j + 6 < size else 0.0,
+            other[j + 7] if whole else 0.0,
+        )
+
+
+@njit(inner=True, reordered=True)
+def _joint(outside, own):
+    total = 0.0
+    for k in range(own.size):
+        total += outside[k] * own[k]
+    return total
+
+
+@njit(inner=True, reordered=True)
+def _squares(p, mean):
+    """Return the sum of the weights times squared distances from `mean`."""
+    total = 0.0
+    for i in range(p.size):
+        total += p[i] * (i - mean) * (i - mean)
+    return total
+
+
+@njit(inner=True)
+def _held(outside, own, cut):
+    """Return the ends, as of slices, of what holds all but a share of 2 `cut` of the law.
+
+    That is all for a share of 0: where this law is 0, another of the same `outside` need not be.
+    """
+    if cut == 0.0:
+        return 0, own.size
+    most, begin, stop = cut * _joint(outside, own), 0, own.size
+    below = above = 0.0
+    while begin < stop - 1 and below + outside[begin] * own[begin] <= most:
+        below += outside[begin] * own[begin]
+        begin += 1
+    while stop - 1 > begin and above + outside[stop - 1] * own[stop - 1] <= most:
+        above += outside[stop - 1] * own[stop - 1]
+        stop -= 1
+    return begin, stop
+
+
+@njit(inner=True)
+def digamma(x):
+    """Derivative of log Gamma at x > 0 (DLMF 5.5.2 up to 10, then 5.11.2)."""
+    below = 0.0
+    while x < 10.0:
+        below += 1.0 / x
+        x += 1.0
+    s = 1.0 / (x * x)
+    tail = s * (1 / 12 - s * (1 / 120 - s * (1 / 252 - s * (1 / 240 - s * (1 / 132)))))
+    return math.log(x) - 0.5 / x - tail - below
+
+
+@njit()
+def rise(p, lo, dispersion):
+    """Return the mean of digamma(k + dispersion) - digamma(dispersion) under weights p at k >= 0.
+
+    Weights begin at k = `lo`; those below 0 must be 0.
+    """
+    at = digamma(lo + dispersion) - digamma(dispersion) if lo > 0.0 else 0.0
+    total = found = 0.0
+    for i in range(p.size):
+        if lo + i > 0.0 and i > 0:
+            at += 1.0 / (lo + i - 1.0 + dispersion)
+        total += p[i]
+        found += p[i] * at
+    return found / total
+
+
+@njit()
+def summarise(p, lo, alpha, out):
+    """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
+
+    The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
+    one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
+    1 - alpha at least, and more than that by `TIE`; the median has half of it below, up to `TIE`.
+    Returns the sum of the weights.
+    """
+    total = first = 0.0
+    for i in range(p.size):
+        total += p[i]
+        first += p[i] * i
+    mean = first / total
+    out[MEAN], out[VARIANCE] = lo + mean, _squares(p, mean) / total
+    need = (1.0 - alpha) * total
+    enough, half = need - TIE * total, (0.5 - TIE) * total
+    # each interval ends as soon as it has enough
+    below = inside = 0.0
+    begin, median = 0, -1
+    shortest, most, low, high = p.size + 1, 0.0, 0, p.size - 1
+    for i in range(p.size):
+        below += p[i]
+        inside += p[i]
+        if median < 0 and below >= half:
+            median = i
+        if not inside >= enough:
+            continue
+        while inside - p[begin] >= enough and begin < i:
+            inside -= p[begin]
+            begin += 1
+        length = i - begin + 1
+        if length < shortest or (length == shortest and inside > most + TIE * total):
+            shortest, most, low, high = length, inside, begin, i
+        # what is left is too little for an interval to begin later, and so to be as short
+        if median >= 0 and inside - p[begin] + (total - below) < enough - _SLACK * total:
+            break
+    out[MEDIAN] = lo + max(median, 0)
+    out[LOW], out[HIGH] = lo + low, lo + high
+    zero = np.int64(-lo)
+    inside, reach = 0.0, max(abs(zero), abs(p.size - 1 - zero))
+    for r in range(reach + 1):
+        if 0 <= zero + r < p.size:
+            inside += p[zero + r]
+        if r > 0 and 0 <= zero - r < p.size:
+            inside += p[zero - r]
+        if inside >= need + TIE * total:
+            reach = r
+            break
+    out[REACH] = reach
+    return total
+
+
+@njit()
+def one_sided(p, total, lo, tails, below, above):
+    """Fill what weights `p` of sum `total` lie below, and above, with probability ``tails`` (t,).
+
+    Such a probability is at most the tail's; a value that just so much lies beyond is passed over.
+    """
+    for t in range(tails.size):
+        tail = (tails[t] - TIE) * total
+        low, high, under, over = 0, p.size - 1, 0.0, 0.0
+        while low < high and under + p[low] <= tail:
+            under += p[low]
+            low += 1
+        while high > 0 and over + p[high] <= tail:
+            over += p[high]
+            high -= 1
+        below[t], above[t] = lo + low, lo + high
+
+
+@njit()
+def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
+    """Fill `needed` (SIZES,) with how many rooms of each size `marginals` holds at once at most."""
+    live = np.zeros(needed.size, dtype=np.int64)
+    for i in range(op.size):
+        count = 1 if op[i] == ROOT or op[i] == LINK else 2
+        for side in range(count):
+            child = first[i] if count == 1 else (second[i] if side == 0 else third[i])
+            size = _size_of(width[slot_class[child]])
+            live[size] += 1
+            needed[size] = max(needed[size], live[size])
+            if ends[child]:
+                live[size] -= 1
+        if op[i] != ROOT:
+            source = second[i] if op[i] == LINK else first[i]
+            live[_size_of(width[slot_class[source]])] -= 1
+
+
+@njit()
+def marginals(
+    n,
+    op,
+    first,
+    second,
+    third,
+    left,
+    lo,
+    hi,
+    offset,
+    table,
+    shown,
+    lost,
+    slot_class,
+    twin,
+    ends,
+    dispersion,
+    base,
+    alpha,
+    cut,
+    room_at,
+    tails,
+    out,
+    below,
+    above,
+):
+    """Fill `out` (n, 10) with the summaries of each node's marginal law.
+
+    ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
+    `one_sided`.
+
+    That is the message from above times the table of `shown`, which lies as `table` does and is the
+    same where nothing else is asked for. A share `cut` of a sum's law, that of `table`, may be
+    passed over; it is to be 0 where `shown` is another.
+
+    Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
+    all have the probability of such a count of 0.
+
+    Entries of both tables of class c lack ``lost[c]`` (c,) at most. Where `cut` is 0, LOST is at
+    least the share of each law that they, and numbers too small for their digits, come to.
+
+    EDGE is the larger one of the shares of the first and the last value.
+
+    Slots whose ``twin`` (slots,) is another one have its summaries, see `kernels.twins`.
+
+    Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
+    bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
+    which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry is where all end.
+    """
+    slots = slot_class.size
+    room_of = np.full(slots, -1, dtype=np.int64)
+    given = np.zeros(SIZES, dtype=np.int64)
+    entries = room_at[SIZES]
+    buffer = np.empty(entries)
+    # freed rooms of each size, last out first
+    stack = np.empty(entries + 1, dtype=np.int64)
+    freed = np.zeros(SIZES, dtype=np.int64)
+    missed, tracked = np.zeros(slots), cut == 0.0
+    # sums and least entries of tables, of those shown, and of messages from above
+    own_of, shown_of = np.ones((lo.size, 2)), np.ones((lo.size, 2))
+    outer = np.ones((slots, 2))
+    most = 0
+    for c in range(lo.size):
+        most = max(most, hi[c] - lo[c] + 1)
+        if tracked and lo[c] <= hi[c]:
+            begin, stop = offset[c], offset[c] + hi[c] - lo[c] + 1
+            own_of[c, 0], own_of[c, 1] = extent(table[begin:stop])
+            shown_of[c, 0], shown_of[c, 1] = extent(shown[begin:stop])
+    law, wide = np.empty(most), np.empty(2 * most + 16)
+    for i in range(op.size):
+        split = op[i] != ROOT and op[i] != LINK
+        source = np.int64(-1) if op[i] == ROOT else np.int64(first[i] if split else second[i])
+        begins = stops = 0
+        if source >= 0 and twin[source] != source:
+            continue
+        # of twins the first stands for both
+        for side in range(2 if split and twin[third[i]] == third[i] else 1):
+            child = first[i]
+            other = child
+            if split:
+                child, other = (second[i], third[i]) if side == 0 else (third[i], second[i])
+            c = slot_class[child]
+            width = hi[c] - lo[c] + 1
+            size = _size_of(width)
+            if freed[size] > 0:
+                freed[size] -= 1
+                begin = stack[room_at[size] + freed[size]]
+            else:
+                begin = room_at[size] + (given[size] << size)
+                given[size] += 1
+            room_of[child] = begin
+            outside = buffer[begin : begin + width]
+            short = 0.0
+            if source < 0:
+                for k in range(width):
+                    outside[k] = 1.0
+            else:
+                d = slot_class[source]
+                around = buffer[room_of[source] : room_of[source] + hi[d] - lo[d] + 1]
+                if op[i] == LINK:
+                    own = left[d]
+                    weight = table[offset[own] : offset[own] + hi[own] - lo[own] + 1]
+                    if tracked:
+                        terms = min(around.size, weight.size)
+                        of = outer[source, 0], outer[source, 1], missed[source]
+                        short = lacking(*of, own_of[own, 0], own_of[own, 1], lost[own], terms)
+                    for k in range(width):
+                        u = lo[c] + k
+                        outside[k] = 0.0
+                        if lo[d] <= u <= hi[d]:
+                            outside[k] = around[u - lo[d]] * table[offset[own] + u - lo[own]]
+                else:
+                    o = slot_class[other]
+                    rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
+                    if side == 0:
+                        own = offset[d]
+                        begins, stops = _held(around, table[own : own + around.size], cut)
+                    kept = around[begins:stops]
+                    if tracked:
+                        terms = min(kept.size, rest.size)
+                        of = outer[source, 0], outer[source, 1], missed[source]
+                        short = lacking(*of, own_of[o, 0], own_of[o, 1], lost[o], terms)
+                    _correlate(kept, lo[d] + begins, rest, lo[o], outside, lo[c], wide)
+                top = largest(outside)
+                missed[child] = short / max(top, 1e-300)
+                if top > 0.0:
+                    scale = 1.0 / max(top, 1e-300)
+                    for k in range(width):
+                        outside[k] *= scale
+            if tracked:
+                outer[child, 0], outer[child, 1] = extent(outside)
+            if child < n:
+                for k in range(width):
+                    law[k] = outside[k] * shown[offset[c] + k]
+                total = summarise(law[:width], float(lo[c]), alpha, out[child])
+                one_sided(law[:width], total, lo[c], tails, below[child], above[child])
+                out[child, EDGE] = max(law[0], law[width - 1]) / total
+                out[child, LOST] = 0.0
+                if tracked:
+                    of = outer[child, 0], outer[child, 1], missed[child]
+                    short = lacking(*of, shown_of[c, 0], shown_of[c, 1], lost[c], width)
+                    out[child, LOST] = short / total if total > 0.0 else np.inf
+                r = dispersion[child]
+                out[child, RISE] = rise(law[:width], lo[c] + base[child], r) if r > 0.0 else 0.0
+                empty = -base[child] - lo[c]
+                out[child, EMPTY] = law[empty] / total if 0 <= empty < width else 0.0
+                if ends[child]:
+                    stack[room_at[size] + freed[size]] = begin
+                    freed[size] += 1
+        if source >= 0:
+            size = _size_of(hi[slot_class[source]] - lo[slot_class[source]] + 1)
+            stack[room_at[size] + freed[size]] = room_of[source]
+            freed[size] += 1
+    for v in range(n):
+        if twin[v] != v:
+            out[v], below[v], above[v] = out[twin[v]], below[twin[v]], above[twin[v]]

@@ -1,0 +1,187 @@
+"""Weights of leaves that have a prior: the law of the noise times a count law, by ratios.
+
+A prior is of Panjer's class (1981): ``p(k + 1) / p(k) = (a + b k) / (k + 1)`` for counts k >= 0.
+That is Poisson of mean a for b = 0, and negative binomial of dispersion a / b for 0 < b < 1. Where
+``a < 0`` there is no prior. Values are counted from `base`: the count is ``u + base``. A count of 0
+has ``exp(zero)`` times that weight, for leaves that are empty besides.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.network.messages import (
+    PRODUCT,
+    UNARY,
+    merge_plainly,
+    multiply,
+    scale_down,
+    working_lines,
+)
+from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
+
+# Where weights are made smaller.
+_LARGE = 1e150
+# Nats beyond which the exponential function may overflow.
+_MANY_NATS = 700.0
+
+
+@njit(inner=True)
+def _law_ratios(kind, inverse, center, tilt, lo, way, out):
+    """Multiply `out` by the law's part of the ratios from lo + i to lo + i + 1, or back again.
+
+    `way` is 1 or -1. All but those of a Gaussian law are one of two numbers.
+    """
+    if kind == GAUSSIAN:
+        for i in range(out.size):
+            step = -inverse * (2.0 * (float(lo + i) - center) + 1.0)
+            out[i] *= math.exp(way * (step + tilt))
+        return
+    slope = inverse if kind == LAPLACE else 0.0
+    rises, falls = math.exp(way * (tilt + slope)), math.exp(way * (tilt - slope))
+    mode = min(max(np.int64(math.ceil(center)) - lo, 0), out.size)
+    for i in range(mode):
+        out[i] *= rises
+    for i in range(mode, out.size):
+        out[i] *= falls
+
+
+@njit(inner=True)
+def _farthest(ratios):
+    """Return where the product of the first ratios is largest, after none of them at least.
+
+    Also the log of that product. Where products become too large or too small for a number, `e`
+    counts how often they were divided by `_LARGE`.
+    """
+    p = best = 1.0
+    e = best_e = at = 0
+    for i in range(ratios.size):
+        p *= ratios[i]
+        if e == best_e:
+            higher = p > best
+        else:
+            higher = math.log(p) - math.log(best) > (best_e - e) * math.log(_LARGE)
+        if higher:
+            best, best_e, at = p, e, i + 1
+        if p > _LARGE:
+            p /= _LARGE
+            e += 1
+        elif p < 1.0 / _LARGE:
+            p *= _LARGE
+            e -= 1
+    return at, math.log(best) + best_e * math.log(_LARGE)
+
+
+@njit(inner=True)
+def _log_weight(kind, inverse, center, a, b, base, zero, tilt, u):
+    """Return the log of a weight: the law's is 0 at its mode, the prior's at a count of 0."""
+    d, k = abs(u - center), u + base
+    law = inverse * d if kind == LAPLACE else inverse * d * d
+    prior = -math.lgamma(k + 1.0)
+    if b > 0.0:
+        prior += math.lgamma(k + a / b) - math.lgamma(a / b) + k * math.log(b)
+    else:
+        prior += k * math.log(a)
+    if k == 0.0:
+        prior += zero
+    return prior - law + tilt * u
+
+
+@njit()
+def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
+    """Fill `out` with the weights at lo, lo + 1, ..., the largest 1; return the log of the factor.
+
+    From the largest outwards each is the last one times a ratio, which is within 8 units of
+    2^-53 as it is multiplied. A count of 0 can only be the first, as none is below.
+    """
+    n = out.size
+    first = float(lo) + base
+    ratios = out[: n - 1]
+    for i in range(n - 1):
+        k = first + i
+        ratios[i] = (a + b * k) / (k + 1.0)
+    _law_ratios(kind, inverse, center, tilt, lo, 1.0, ratios)
+    at, rise = _farthest(ratios)
+    empty = first == 0.0
+    if empty and zero > rise:
+        at = 0
+    w, ratio = 1.0, out[at]
+    out[at] = 1.0
+    for i in range(at, n - 1):
+        w *= ratio
+        if empty and i == 0:
+            w *= math.exp(-zero)
+        ratio = out[i + 1]
+        out[i + 1] = w
+    # the ratios of the way down are found as such, as inverses would be rounded once more
+    ratios = out[:at]
+    for i in range(at):
+        k = first + i
+        ratios[i] = (k + 1.0) / (a + b * k)
+    _law_ratios(kind, inverse, center, tilt, lo, -1.0, ratios)
+    w = 1.0
+    for i in range(at - 1, -1, -1):
+        w *= ratios[i]
+        ratios[i] = w
+    if empty and at > 0:
+        # beyond what a number can hold the product is 0 times infinity
+        out[0] = out[0] * math.exp(zero) if zero < _MANY_NATS else math.exp(zero - rise)
+    u = float(lo + at)
+    return _log_weight(kind, inverse, center, a, b, base, zero, tilt, u)
+
+
+@njit()
+def fill(
+    begin,
+    end,
+    ctype,
+    left,
+    right,
+    sign,
+    kind,
+    inverse,
+    center,
+    a,
+    b,
+    base,
+    zero,
+    tilt,
+    lo,
+    hi,
+    offset,
+    table,
+    factor,
+    powers,
+    logs,
+):
+    """Fill the tables of classes begin..end-1, as `messages.fill`, with priors.
+
+    What a table was divided by is ``2^powers * exp(logs)``; powers are integers, so that this is
+    the same for two fillings of the same network but for what windows change.
+    """
+    work = working_lines(begin, end, ctype, left, right, lo, hi)
+    for c in range(begin, end):
+        if lo[c] > hi[c]:
+            continue
+        width = hi[c] - lo[c] + 1
+        out = table[offset[c] : offset[c] + width]
+        if ctype[c] == UNARY:
+            if a[c] < 0.0:
+                logs[c] = fill_unary(kind[c], inverse[c], center[c], tilt[c], lo[c], out)
+            else:
+                law = kind[c], inverse[c], center[c]
+                logs[c] = fill_leaf(*law, a[c], b[c], base[c], zero[c], tilt[c], lo[c], out)
+            powers[c] = 0
+            continue
+        if ctype[c] == PRODUCT:
+            multiply(c, left, right, sign, lo, offset, table, out)
+        else:
+            merge_plainly(left[c], right[c], lo, hi, offset, table, lo[c], out, work)
+        top = scale_down(out)
+        factor[c] = top
+        powers[c] = powers[left[c]] + powers[right[c]] + np.int64(np.rint(math.log2(top)))
+        logs[c] = logs[left[c]] + logs[right[c]]

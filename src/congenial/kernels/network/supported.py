@@ -1,0 +1,58 @@
+"""Messages of weights that end within their windows: as `messages.fill`, with zeros outside."""
+
+from __future__ import annotations
+
+from congenial.kernels.network.lacking import (
+    CLEAR,
+    FAINT,
+    extent,
+    lacking,
+)
+from congenial.kernels.network.messages import (
+    PRODUCT,
+    UNARY,
+    merge_closely,
+    multiply,
+    scale_down,
+    working_lines,
+)
+from congenial.kernels.network.weights import fill_unary
+from congenial.kernels.numerics.compiling import njit
+
+
+@njit()
+def fill(
+    ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo, hi, offset, table, lost
+):
+    """Fill all tables, each with a largest entry of about 1.
+
+    ``least`` and ``most`` (c,) are the ends of the weight of each UNARY class, int64. Scales are
+    forgotten: laws are read from the tables, not what they sum to. ``lost`` (c,) is filled with
+    what entries lack at most because numbers were too small for their digits.
+    """
+    work = working_lines(0, ctype.size, ctype, left, right, lo, hi)
+    for c in range(ctype.size):
+        if lo[c] > hi[c]:
+            continue
+        out = table[offset[c] : offset[c] + hi[c] - lo[c] + 1]
+        if ctype[c] != UNARY:
+            a, b = left[c], right[c]
+            of_a = table[offset[a] : offset[a] + hi[a] - lo[a] + 1]
+            of_b = table[offset[b] : offset[b] + hi[b] - lo[b] + 1]
+            extent_a, extent_b = extent(of_a), extent(of_b)
+            terms = min(of_a.size, of_b.size)
+            short = lacking(*extent_a, lost[a], *extent_b, lost[b], terms)
+            if ctype[c] == PRODUCT:
+                multiply(c, left, right, sign, lo, offset, table, out)
+            else:
+                merge_closely(a, b, lo, hi, offset, table, lo[c], out, work)
+            lost[c] = short / scale_down(out)
+            continue
+        first, last = max(lo[c], least[c]), min(hi[c], most[c])
+        out[:] = 0.0
+        lost[c] = 0.0
+        if first <= last:
+            inside = out[first - lo[c] : last - lo[c] + 1]
+            fill_unary(kind[c], inverse[c], center[c], tilt[c], first, inside)
+            if min(inside[0], inside[-1]) < CLEAR:
+                lost[c] = FAINT

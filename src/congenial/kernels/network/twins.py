@@ -1,0 +1,51 @@
+"""Values of a drawing program that have one law, because all that they are made of is alike."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.network.descend import LINK, ROOT
+from congenial.kernels.numerics.compiling import njit
+
+
+@njit()
+def pair(op, first, second, third, slot_class, left, right, alike, twin):
+    """Fill ``twin`` (slots,) with the value that stands for each one: itself, or another.
+
+    The two parts of a sum are twins where they have one class, since either is then the sum less
+    the other one; and so are, pairwise, the parts of twins. Only values of classes that are
+    ``alike`` (c,) are, bool, and all of whose parts are; where that is not so it is put to false.
+
+    The program is that of a tree: ROOT, LINK and SPLIT, see `descend.draw`.
+    """
+    for c in range(alike.size):
+        for part in (left[c], right[c]):
+            if part >= 0 and not alike[part]:
+                alike[c] = False
+    where = np.full(twin.size, -1)
+    for s in range(twin.size):
+        twin[s] = s
+    for i in range(op.size):
+        if op[i] != ROOT:
+            where[second[i] if op[i] == LINK else first[i]] = i
+    for i in range(op.size):
+        if op[i] == ROOT:
+            continue
+        source = second[i] if op[i] == LINK else first[i]
+        other = twin[source]
+        if other == source:
+            if op[i] != LINK:
+                c = slot_class[second[i]]
+                if c == slot_class[third[i]] and alike[c]:
+                    twin[third[i]] = second[i]
+            continue
+        j = where[other]
+        if op[i] == LINK:
+            twin[first[i]] = first[j]
+        else:
+            twin[second[i]], twin[third[i]] = second[j], third[j]
+    for s in range(twin.size):
+        end = s
+        while twin[end] != end:
+            end = twin[end]
+        twin[s] = end

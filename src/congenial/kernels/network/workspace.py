@@ -1,0 +1,53 @@
+"""Rooms in one array for things that are needed for a while: freed ones are given again."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+# Rooms have multiples of so many entries, so that one fits many.
+_GRAIN = 32
+
+
+@njit()
+def assign(left, right, width, kept, place):
+    """Fill `place` (c,) with where each class's room begins; return how far all of them reach.
+
+    A class is made of `left` and `right` (-1 for none). Its room, of `width` entries, is its own
+    until the last class made of it has one; for good where `kept`.
+    """
+    count = width.size
+    last = np.empty(count, dtype=np.int64)
+    for c in range(count):
+        last[c] = c
+        if left[c] >= 0:
+            last[left[c]] = last[right[c]] = c
+    most = 0
+    for c in range(count):
+        most = max(most, (width[c] + _GRAIN - 1) // _GRAIN)
+    # stacks of free rooms of each size, linked through the classes that had them
+    top = np.empty(most + 1, dtype=np.int64)
+    for size in range(top.size):
+        top[size] = -1
+    under = np.empty(count, dtype=np.int64)
+    extent = 0
+    for c in range(count):
+        if width[c] <= 0:
+            place[c] = 0
+            continue
+        size = (width[c] + _GRAIN - 1) // _GRAIN
+        free = top[size]
+        if free >= 0:
+            top[size] = under[free]
+            place[c] = place[free]
+        else:
+            place[c] = extent
+            extent += size * _GRAIN
+        for part in (left[c], right[c]):
+            if part >= 0 and last[part] == c and not kept[part]:
+                last[part] = -1
+                size = (width[part] + _GRAIN - 1) // _GRAIN
+                under[part] = top[size]
+                top[size] = part
+    return extent

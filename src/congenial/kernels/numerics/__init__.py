@@ -1,0 +1,1 @@
+"""Doubled precision, words, binomials, convolutions, unary laws, sums over trees."""

@@ -1,0 +1,67 @@
+"""Binomial variables from one byte nearly always: tables in doubled precision."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.doubled import (
+    over,
+    plus,
+    times,
+    two_sum,
+)
+
+BYTES = 256
+# What stands in the table where a word more decides.
+MORE = 255
+
+
+@njit(inner=True)
+def fill_tables(n, odds, table, edges):
+    """Fill the tables of a binomial law by which a byte, or a byte and a word, become its value.
+
+    Values up to 64 have weights C(n, k) odds^k; those above together weigh less than 2^-100. As
+    many bytes give k as it fills of 256 wholly; the others give `MORE`, and then the value is the
+    first k with word < edges[k], or 64. Parts of words are cut off: all in all less than
+    2^-62 in total variation.
+    """
+    top = min(n, 64)
+    weight = np.empty((65, 2))
+    for k in range(65):
+        weight[k, 0], weight[k, 1] = 0.0, 0.0
+    weight[0, 0] = 1.0
+    sum_high, sum_low = 1.0, 0.0
+    for k in range(top):
+        h, l = two_sum(float(n), -float(k))
+        h, l = times(h, l, odds, 0.0)
+        h, l = times(weight[k, 0], weight[k, 1], h, l)
+        h, l = over(h, l, k + 1.0, 0.0)
+        weight[k + 1, 0], weight[k + 1, 1] = h, l
+        sum_high, sum_low = plus(sum_high, sum_low, h, l)
+    used = 0
+    for k in range(top + 1):
+        h, l = over(weight[k, 0] * 256.0, weight[k, 1] * 256.0, sum_high, sum_low)
+        whole = np.floor(h)
+        if h == whole and l < 0.0:
+            whole -= 1.0
+        for _ in range(np.int64(whole)):
+            table[used] = k
+            used += 1
+        weight[k, 0], weight[k, 1] = plus(h, l, -whole, 0.0)
+    for i in range(used, BYTES):
+        table[i] = MORE
+    sum_high, sum_low = 0.0, 0.0
+    for k in range(65):
+        sum_high, sum_low = plus(sum_high, sum_low, weight[k, 0], weight[k, 1])
+        h, l = over(sum_high, sum_low, float(max(BYTES - used, 1)), 0.0)
+        h, l = h * 4294967296.0, l * 4294967296.0
+        whole = np.floor(h)
+        if h == whole and l < 0.0:  # as always where the sum is nearly all
+            whole -= 1.0
+        h, l = plus(h, l, -whole, 0.0)
+        low = min(max(h + l, 0.0) * 4294967296.0, 4294967295.0)
+        full = whole >= 4294967296.0
+        edges[k] = (np.uint64(whole) << np.uint64(32)) + np.uint64(low)
+        if full:
+            edges[k] = ~np.uint64(0)

@@ -1,0 +1,99 @@
+"""Doubled precision: numbers as unevaluated sums of two doubles (Dekker 1971).
+
+Sums, products and quotients are right to about 2^-100 relatively.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+_LN2_HIGH = 0.6931471805599453
+_LN2_LOW = 2.3190468138462996e-17
+
+
+@njit(inner=True)
+def _split(x):
+    c = 134217729.0 * x
+    high = c - (c - x)
+    return high, x - high
+
+
+@njit(inner=True)
+def two_product(x, y):
+    """Return x * y exactly."""
+    p = x * y
+    xh, xl = _split(x)
+    yh, yl = _split(y)
+    return p, ((xh * yh - p) + xh * yl + xl * yh) + xl * yl
+
+
+@njit(inner=True)
+def two_sum(x, y):
+    """Return x + y exactly."""
+    s = x + y
+    t = s - x
+    return s, (x - (s - t)) + (y - t)
+
+
+@njit(inner=True)
+def times(xh, xl, yh, yl):
+    """Return (xh + xl) (yh + yl)."""
+    p, e = two_product(xh, yh)
+    e += xh * yl + xl * yh
+    s = p + e
+    return s, e - (s - p)
+
+
+@njit(inner=True)
+def plus(xh, xl, yh, yl):
+    """Return (xh + xl) + (yh + yl), to 2^-100 of the larger of the two."""
+    s, e = two_sum(xh, yh)
+    e += xl + yl
+    t = s + e
+    return t, e - (t - s)
+
+
+@njit(inner=True)
+def over(xh, xl, yh, yl):
+    """Return (xh + xl) / (yh + yl)."""
+    q = xh / yh
+    p, e = two_product(q, yh)
+    r = (((xh - p) - e) + xl - q * yl) / yh
+    s = q + r
+    return s, r - (s - q)
+
+
+@njit(inner=True)
+def doubled_exp(x, xl):
+    """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
+    k = np.rint(x / _LN2_HIGH)
+    if k < -1060.0:
+        return 0.0, 0.0
+    p, pe = two_product(k, _LN2_HIGH)
+    r, re = two_sum(x, -p)
+    r, re = plus(r, re, xl - pe - k * _LN2_LOW, 0.0)
+    r, re = r / 64.0, re / 64.0
+    h, l = 1.0, 0.0
+    for j in range(12, 0, -1):
+        h, l = times(h, l, r, re)
+        h, l = over(h, l, float(j), 0.0)
+        h, l = plus(h, l, 1.0, 0.0)
+    for _ in range(6):
+        h, l = times(h, l, h, l)
+    scale = math.ldexp(1.0, int(k))
+    return h * scale, l * scale
+
+
+@njit(inner=True)
+def doubled_log(x, xl):
+    """Return log(x + xl), x > 0, within 2^-93 absolutely."""
+    y = math.log(x)
+    # one Newton step: log x = y + log(x exp(-y)), where x exp(-y) is nearly 1
+    h, l = doubled_exp(-y, 0.0)
+    h, l = times(h, l, x, xl)
+    d, dl = plus(h, l, -1.0, 0.0)
+    return plus(y, 0.0, d, dl - 0.5 * d * d)

@@ -1,0 +1,83 @@
+"""Sums over trees given by the parent of every node, -1 for a root."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+
+def read_only(array: np.ndarray) -> np.ndarray:
+    """Return a contiguous view that cannot be written, so that kernels see arrays of one type."""
+    view = np.ascontiguousarray(array).view()
+    view.flags.writeable = False
+    return view
+
+
+@njit()
+def add_up(parents, bottom_up, total):
+    """Add the value of every node to its parent's, in place.
+
+    Nodes are visited in the order of `bottom_up`, or the last first where it is empty.
+    """
+    n = parents.size
+    for j in range(n):
+        i = bottom_up[j] if bottom_up.size else n - 1 - j
+        if parents[i] >= 0:
+            total[parents[i]] += total[i]
+
+
+@njit()
+def add_up_rows(parents, inner, rows, total, same):
+    """Fill `same` (r,): whether every node of `inner`, all that have children, has their sum.
+
+    `rows` is (r, n), and `total` (n,) for work. Children are added in the same order as `add_up`
+    has them, those of one parent that follow one another without going to memory.
+    """
+    for r in range(rows.shape[0]):
+        values = rows[r]
+        for v in inner:
+            total[v] = 0
+        i = parents.size - 1
+        while i >= 0:
+            last = parents[i]
+            if last < 0:
+                i -= 1
+                continue
+            sum_last = total[last]
+            while i >= 0 and parents[i] == last:
+                sum_last += values[i]
+                i -= 1
+            total[last] = sum_last
+        whole = True
+        for v in inner:
+            whole &= total[v] == values[v]
+        same[r] = whole
+
+
+@njit()
+def numbers_above(parents, number, above):
+    """Fill `above` (n,) with the number of every node's parent, -1 for a root."""
+    last, of_last = np.int64(-1), np.int32(-1)
+    for v in range(parents.size):
+        if parents[v] != last:
+            last = parents[v]
+            of_last = number[last] if last >= 0 else np.int32(-1)
+        above[v] = of_last
+
+
+@njit()
+def mark_implied(parents, is_leaf, fixed, lo, below, implied):
+    """Mark in `implied` the nodes whose lower bounds follow from those of their children.
+
+    `lo` has one entry, or one a node; bounds of fixed nodes say nothing. `below` and `implied`,
+    both (n,), come in as zeros.
+    """
+    step = 1 if lo.size > 1 else 0
+    for i in range(parents.size):
+        if parents[i] >= 0:
+            below[parents[i]] += -np.inf if fixed[i] else np.ceil(lo[step * i])
+    for i in range(parents.size):
+        bound = np.ceil(lo[step * i])
+        bounded = bound > -np.inf and not fixed[i] and not is_leaf[i]
+        implied[i] = bounded and below[i] >= bound

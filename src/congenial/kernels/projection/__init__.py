@@ -1,0 +1,1 @@
+"""Loops of projections onto trees: closest points, TopDown, rounding."""

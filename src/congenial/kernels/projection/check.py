@@ -1,0 +1,232 @@
+"""What a subtree can reach, the solve on a known active set, and the optimality certificate."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.projection.fill import total_of
+
+
+@njit()
+def reach(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    slack: float,
+    lo: np.ndarray,
+    hi: np.ndarray,
+) -> int:
+    """Tighten `lo` and `hi` in place to what the subtree below each node allows.
+
+    Returns the first node, leaves first, whose own bounds exclude its children's by more than
+    `slack`; -1 where there is none.
+    """
+    for step in range(downward.size - 1, -1, -1):
+        v = downward[step]
+        if starts[v + 1] > starts[v]:
+            below, above = 0.0, 0.0
+            for c in children[starts[v] : starts[v + 1]]:
+                below += lo[c]
+                above += hi[c]
+            if below > hi[v] + slack or above < lo[v] - slack:
+                return int(v)
+            a, b = max(lo[v], below), min(hi[v], above)
+            if a > b:  # by rounding: the node's own value is the public one
+                a, b = (hi[v], hi[v]) if below > hi[v] else (lo[v], lo[v])
+            lo[v], hi[v] = a, b
+    return -1
+
+
+@njit()
+def settle(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    known: np.ndarray,
+    y: np.ndarray,
+    center: np.ndarray,
+) -> None:
+    """Fill `center` with integers near `y` that add up.
+
+    What a parent has beyond its children goes to those in whose subtree some leaf is not `known`.
+    """
+    n = downward.size
+    guess = np.zeros(n)
+    open_below = np.zeros(n, dtype=np.bool_)
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        total = 0.0
+        for c in children[starts[v] : starts[v + 1]]:
+            total += guess[c]
+            open_below[v] |= open_below[c]
+        if starts[v + 1] == starts[v]:
+            open_below[v] = not known[v]
+        guess[v] = np.floor(y[v] + 0.5) if known[v] else total
+    for v in downward:
+        if is_root[v]:
+            center[v] = guess[v]
+        gap, loose = center[v], 0
+        for c in children[starts[v] : starts[v + 1]]:
+            center[c] = guess[c]
+            gap -= guess[c]
+            loose += open_below[c]
+        for c in children[starts[v] : starts[v + 1]]:
+            if open_below[c]:
+                share = np.floor(gap / loose)
+                center[c] += share
+                gap -= share
+                loose -= 1
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        if starts[v + 1] > starts[v]:
+            center[v] = 0.0
+            for c in children[starts[v] : starts[v + 1]]:
+                center[v] += center[c]
+
+
+@njit()
+def add_told(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    known: np.ndarray,
+    values: np.ndarray,
+) -> None:
+    """Set `values` of what is not `known` to the sum of its children, where that is told.
+
+    A node without children is told where it is `known`, another also where all its children are.
+    """
+    told = known.copy()
+    for step in range(downward.size - 1, -1, -1):
+        v = downward[step]
+        if known[v] or starts[v + 1] == starts[v]:
+            continue
+        total, whole = 0.0, True
+        for c in children[starts[v] : starts[v + 1]]:
+            total += values[c]
+            whole &= told[c]
+        if whole:
+            told[v] = True
+            values[v] = total
+
+
+@njit()
+def refine(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    y: np.ndarray,
+    weight: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    z: np.ndarray,
+) -> None:
+    """Solve again in two passes with the nodes that lie on a bound held there (Hay et al. 2010).
+
+    Removes the rounding error of the curves. Below v the cost is ``a / 2 * (z[v] - m)**2``.
+    """
+    n = downward.size
+    a, m = np.empty(n), np.empty(n)
+    inner_a, inner_m = np.empty(n), np.empty(n)
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        held = z[v] <= lo[v] or z[v] >= hi[v]
+        stiff, mean = 0.0, 0.0
+        if starts[v + 1] > starts[v]:
+            give = 0.0
+            mean = total_of(m[children[starts[v] : starts[v + 1]]])
+            for c in children[starts[v] : starts[v + 1]]:
+                give += np.inf if a[c] == 0.0 else 1.0 / a[c]
+            stiff = np.inf if give == 0.0 else 1.0 / give
+            inner_a[v], inner_m[v] = stiff, mean
+        if held or stiff == np.inf:
+            m[v] = z[v] if held else mean
+            a[v] = np.inf
+        else:
+            a[v] = weight[v] + stiff
+            # without any measurement the value chosen before stays
+            m[v] = z[v] if a[v] == 0.0 else mean + (weight[v] / a[v]) * (y[v] - mean)
+            if starts[v + 1] == starts[v] and a[v] > 0.0:
+                m[v] = y[v]
+    for v in downward:
+        if is_root[v]:
+            z[v] = m[v]
+        members = children[starts[v] : starts[v + 1]]
+        if members.size == 0:
+            continue
+        gap = z[v] - inner_m[v]
+        loose = 0
+        for c in members:
+            if a[c] == 0.0:
+                loose += 1
+        for c in members:
+            share = 0.0
+            if loose:
+                share = 1.0 / loose if a[c] == 0.0 else 0.0
+            elif inner_a[v] < np.inf:
+                share = inner_a[v] / a[c]
+            z[c] = min(max(m[c] + share * gap, lo[c]), hi[c])
+
+
+@njit()
+def certify(
+    starts: np.ndarray,
+    children: np.ndarray,
+    downward: np.ndarray,
+    is_root: np.ndarray,
+    quadratic: bool,
+    b0: np.ndarray,
+    b1: np.ndarray,
+    mid: np.ndarray,
+    weight: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    slack: float,
+    z: np.ndarray,
+) -> tuple[float, float]:
+    """Residuals of optimality of `z`: the worst sum, and the worst price.
+
+    ``[below[v], above[v]]`` are the prices at which the subtree of v asks for z[v] (its cost's
+    subdifferential). `z` is optimal exactly where the children's intervals always meet and a
+    root's contains 0. Values within `slack` of a bound or break count as on it.
+    """
+    n = downward.size
+    below, above = np.empty(n), np.empty(n)
+    worst_sum, worst_price = 0.0, 0.0
+    for step in range(n - 1, -1, -1):
+        v = downward[step]
+        a, b = 0.0, 0.0
+        if starts[v + 1] > starts[v]:
+            a, b = -np.inf, np.inf
+            total = total_of(z[children[starts[v] : starts[v + 1]]])
+            for c in children[starts[v] : starts[v + 1]]:
+                a, b = max(a, below[c]), min(b, above[c])
+            worst_sum = max(worst_sum, abs(total - z[v]))
+            if a > b:
+                worst_price = max(worst_price, a - b)
+                a = b = 0.5 * (a + b)
+        if quadratic:
+            pull = weight[v] * (z[v] - b0[v])
+            a, b = a + pull, b + pull
+        else:
+            a += (
+                -weight[v]
+                if z[v] <= b0[v] + slack
+                else (mid[v] if z[v] <= b1[v] + slack else weight[v])
+            )
+            b += (
+                -weight[v]
+                if z[v] < b0[v] - slack
+                else (mid[v] if z[v] < b1[v] - slack else weight[v])
+            )
+        if z[v] <= lo[v] + slack:
+            a = -np.inf
+        if z[v] >= hi[v] - slack:
+            b = np.inf
+        below[v], above[v] = a, b
+        if is_root[v]:
+            worst_price = max(worst_price, a, -b)
+    return worst_sum, worst_price

@@ -1,0 +1,209 @@
+"""Unbiased rounding that keeps every sum: each family by systematic sampling, given its parent.
+
+Places and families are those of `project_levels`. Values are whole numbers of grid steps of 2^-32,
+so that fractions add up exactly.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+STEPS = np.int64(1) << 32
+# Of a sum of fractions that is to be told from another.
+FINE = np.int64(1) << 52
+DONE, UNEVEN = 0, 1
+
+
+@njit()
+def to_grid(
+    rows: np.ndarray, z: np.ndarray, snap: int, slack: float, whole: np.ndarray, part: np.ndarray
+) -> int:
+    """Split values (n,), by place, into `whole` and `part` of `STEPS`, which then add up exactly.
+
+    From the roots down: a family takes just what its parent got, each child no more than a step
+    from its value and its share of what the family misses. Whole values stay, and those within
+    `snap` steps of one become it where that shifts no other by more than `snap` steps. Returns the
+    first place whose value is more than `slack` from the sum of its children, or has no integers
+    next to it that its children reach with those next to theirs; -1 where there is none.
+    """
+    first, at = rows[0], rows[3]
+    for c in range(z.size):
+        whole[c] = np.floor(z[c])
+        part[c] = 1 if z[c] > whole[c] else 0  # for now, whether it may be one more
+    for k in range(at.size - 2, -1, -1):
+        v = at[k]
+        units, room, fine = np.int64(0), np.int64(0), np.int64(0)
+        over = np.int64(0)
+        for c in range(first[k], first[k + 1]):
+            units += np.int64(whole[c])
+            room += part[c]
+            floor = np.floor(z[c])
+            fine += np.int64((z[c] - floor) * FINE + 0.5)
+            over += np.int64(floor - whole[c]) + (fine >> np.int64(52))
+            fine &= FINE - np.int64(1)
+        own = np.int64(np.floor(z[v]))
+        away = np.float64(units + over - own) + (np.float64(fine) / FINE - (z[v] - own))
+        low, high = max(own, units), min(own + part[v], units + room)
+        if not abs(away) <= slack or low > high:
+            return int(v)
+        whole[v], part[v] = low, high - low
+    for c in range(first[0]):
+        part[c] = _near(min(max(z[c] - whole[c], 0.0), np.float64(part[c])) * STEPS, snap)
+        _carry(c, whole, part)
+    for k in range(at.size - 1):
+        _share(first[k], first[k + 1], at[k], snap, z, whole, part)
+    return -1
+
+
+@njit(inner=True)
+def _near(steps: float, snap: int) -> int:
+    """Return the nearest number of steps, that of a whole value within `snap` steps of one."""
+    if steps <= snap:
+        return 0
+    if steps >= STEPS - snap:
+        return int(STEPS)
+    return int(np.rint(steps))
+
+
+@njit(inner=True)
+def _carry(v: int, whole: np.ndarray, part: np.ndarray) -> None:
+    if part[v] == STEPS:
+        whole[v] += 1.0
+        part[v] = 0
+
+
+@njit(inner=True)
+def _share(
+    a: int, b: int, v: int, snap: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
+) -> None:
+    """Give places a to b, of which those of part 1 may be one more, what place v has."""
+    units, room = np.int64(whole[v]), np.int64(0)
+    for c in range(a, b):
+        units -= np.int64(whole[c])
+        room += part[c]
+    total = units * STEPS + part[v]
+    if room == 0:
+        return
+    # what is near a whole value first, if the others can make up for it
+    near, moved, given = np.int64(0), 0.0, np.int64(0)
+    for c in range(a, b):
+        steps = (z[c] - whole[c]) * STEPS
+        if part[c] == 1 and (steps <= snap or steps >= STEPS - snap):
+            near += 1
+            moved += _near(steps, snap) - steps
+            given += _near(steps, snap)
+    held = snap
+    if near == room:
+        held = snap if given == total else -1
+    elif not abs(moved) <= snap * (room - near):
+        held = -1
+    _spread(a, b, held, total, z, whole, part)
+
+
+@njit(inner=True)
+def _spread(
+    a: int, b: int, snap: int, total: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
+) -> None:
+    """Round places a to b to steps that add up to `total`, each with the error of those before."""
+    count, whole_steps, rest_steps = np.int64(0), np.int64(0), 0.0
+    for c in range(a, b):
+        if part[c] == 1:
+            steps = (z[c] - whole[c]) * STEPS
+            if steps <= snap or steps >= STEPS - snap:
+                whole_steps += _near(steps, snap)
+            else:
+                count += 1
+                whole_steps += np.int64(np.floor(steps))
+                rest_steps += steps - np.floor(steps)
+    each = (np.float64(total - whole_steps) - rest_steps) / count if count > 0 else 0.0
+    error, rest = 0.0, total
+    for c in range(a, b):
+        if part[c] == 1:
+            steps = (z[c] - whole[c]) * STEPS
+            if steps <= snap or steps >= STEPS - snap:
+                part[c] = _near(steps, snap)
+            else:
+                steps += each + error
+                part[c] = np.int64(min(max(np.rint(steps), 0.0), np.float64(STEPS)))
+                error = steps - part[c]
+            rest -= part[c]
+            part[c] = -1 - part[c]  # so that it is known to have room
+    # what the ends kept from being placed; those near a whole value give way last
+    for last in range(2):
+        for c in range(a, b):
+            if rest != 0 and part[c] < 0:
+                steps = -1 - part[c]
+                if last == 1 or 0 < steps < STEPS:
+                    move = min(max(rest, -steps), STEPS - steps)
+                    part[c] -= move
+                    rest -= move
+    for c in range(a, b):
+        if part[c] < 0:
+            part[c] = -1 - part[c]
+        _carry(c, whole, part)
+
+
+@njit(inner=True)
+def _below(word: np.uint64, limit: int) -> int:
+    """A number from 0 to limit - 1, each up to 2^-32 as likely as the others; limit <= 2^32."""
+    return int(((word >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
+
+
+@njit()
+def round_down(
+    rows: np.ndarray,
+    whole: np.ndarray,
+    part: np.ndarray,
+    words: np.ndarray,
+    order: np.ndarray,
+    out: np.ndarray,
+) -> int:
+    """Fill `out` (n,), by place, from the roots down; each is `whole` or one more.
+
+    A family in random order lies end to end on a line, each part as long as its fraction; those
+    get a unit in which a point falls of a grid of step 1 that starts at a uniform place. Its
+    number of points is the family's sum rounded down or up. Given which of the two the parent
+    got, the place is uniform among those that lead to it, so over both it is uniform.
+
+    `words` (n,) are random, and `order` (n,) is scratch. Returns UNEVEN where parts do not add up.
+    """
+    first, at = rows[0], rows[3]
+    for c in range(first[0]):
+        out[c] = whole[c]
+        if _below(words[c], STEPS) < part[c]:
+            out[c] += 1.0
+    for k in range(at.size - 1):
+        a, b, v = first[k], first[k + 1], at[k]
+        count = 0
+        for c in range(a, b):
+            out[c] = whole[c]
+            if part[c] > 0:
+                # Fisher and Yates: the newcomer changes places with anyone, or with none
+                j = a + _below(words[c], count + 1)
+                order[a + count] = order[j]
+                order[j] = c
+                count += 1
+        if count == 0:
+            continue
+        up = out[v] > whole[v]
+        # the grid's points lie at offset, offset + 1, ... ; up where the last part reaches one more
+        low, wide = (0, part[v]) if up else (part[v], STEPS - part[v])
+        offset = low + _below(words[v] << np.uint64(32), wide)
+        passed = np.int64(0)
+        given = 0.0
+        for i in range(count):
+            c = order[a + i]
+            # points strictly before `passed` and before `passed` + part
+            before = (passed - offset + STEPS - 1) // STEPS
+            passed += part[c]
+            if (passed - offset + STEPS - 1) // STEPS > before:
+                out[c] += 1.0
+                given += 1.0
+        total = out[v]
+        for c in range(a, b):
+            total -= out[c]
+        if total != 0.0:
+            return UNEVEN
+    return DONE

@@ -1,0 +1,76 @@
+"""A forest laid out level by level, so that every family is one stretch of memory.
+
+Place 0 is the first root's. The children of a node lie together, those without children first;
+families follow one another in the order of their parents. Parents are numbered by themselves, in
+the same order: family `k` has the places ``first[k]`` to ``first[k + 1]``, of which those from
+``split[k]`` on are the parents ``below[k]`` to ``below[k + 1]``. Parent `k` itself is at the place
+``at[k]``.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+
+@njit()
+def lay_out(
+    starts: np.ndarray, children: np.ndarray, is_root: np.ndarray, order: np.ndarray
+) -> np.ndarray:
+    """Fill `order` (n,) with the node at each place; return first, split, below, at as rows.
+
+    The rows have one entry a parent and one more; the roots are a family of no parent and come
+    before ``first[0]``, the parents among them before ``below[0]``.
+    """
+    n = order.size
+    inner = 0
+    for v in range(n):
+        inner += starts[v + 1] > starts[v]
+    rows = np.zeros((4, inner + 1), dtype=np.int64)
+    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
+    used, parents = 0, 0
+    for v in range(n):
+        if is_root[v] and starts[v + 1] == starts[v]:
+            order[used] = v
+            used += 1
+    for v in range(n):
+        if is_root[v] and starts[v + 1] > starts[v]:
+            order[used], at[parents] = v, used
+            used += 1
+            parents += 1
+    for k in range(inner):
+        v = order[at[k]]
+        first[k], below[k] = used, parents
+        members = children[starts[v] : starts[v + 1]]
+        for c in members:
+            if starts[c + 1] == starts[c]:
+                order[used] = c
+                used += 1
+        split[k] = used
+        for c in members:
+            if starts[c + 1] > starts[c]:
+                order[used], at[parents] = c, used
+                used += 1
+                parents += 1
+    first[inner], split[inner], below[inner], at[inner] = used, used, parents, used
+    return rows
+
+
+@njit()
+def drop_implied(rows: np.ndarray, leaf_lo: np.ndarray, lo: np.ndarray) -> None:
+    """Set to -inf the lower bounds `lo` of parents that follow from those of their children.
+
+    `leaf_lo` has one entry a place. A bound is also what a fixed value is known to keep.
+    """
+    first, split, below = rows[0], rows[1], rows[2]
+    reach = np.empty(lo.size)
+    for k in range(lo.size - 1, -1, -1):
+        total = 0.0
+        for c in range(first[k], split[k]):
+            total += leaf_lo[c]
+        for j in range(below[k], below[k + 1]):
+            total += reach[j]
+        reach[k] = max(total, lo[k])
+        if lo[k] <= total:
+            lo[k] = -np.inf

@@ -1,0 +1,298 @@
+"""From the top of a forest down: each family onto what its parent got (Abowd et al. 2022).
+
+Places and families are those of `project_levels`. A family is moved to the closest point whose
+values add up and keep their ranges: all by one amount, but for those that an end of their range
+stops. Values are relative to whole numbers near them, so that rounding errors are of the size of
+the noise.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.projection.select import key_of, position_bits, select
+
+DONE, CLASH, INEXACT, TOO_LARGE = 0, 1, 2, 3
+_MOST_STEPS = 400
+# So many places at once are read and written, some of them beyond the end of a family.
+_LANES = 8
+
+
+@njit()
+def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> bool:
+    """Tighten ranges (n,) by place to what the places below allow; False where some clash."""
+    first, at = rows[0], rows[3]
+    for k in range(at.size - 2, -1, -1):
+        v = at[k]
+        below, above = 0.0, 0.0
+        for c in range(first[k], first[k + 1]):
+            below += lo[c]
+            above += hi[c]
+        if below > hi[v] + slack or above < lo[v] - slack:
+            return False
+        low, high = max(lo[v], below), min(hi[v], above)
+        if low > high:  # by rounding: the node's own value is the public one
+            low = high = hi[v] if below > hi[v] else lo[v]
+        lo[v], hi[v] = low, high
+    return True
+
+
+@njit(inner=True, reordered=True)
+def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[float, float]:
+    """Sum of the whole numbers near the first k of m values from a on, and of what they leave."""
+    whole, rest = 0.0, 0.0
+    for i in range(m):
+        value = y[a + i] if i < k else 0.0
+        near = np.rint(value)
+        whole += near
+        # never so large, but sums in any order would take the difference apart
+        rest += min(1.0, value - near)
+    return whole, rest
+
+
+@njit(inner=True, reordered=True)
+def _moves(
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    capped: bool,
+    a: np.uint64,
+    m: np.uint64,
+    k: np.uint64,
+) -> tuple[float, float]:
+    """Sum of how far the first k of m places move, asked to move by an amount, and how many do."""
+    total, moving = 0.0, 0.0
+    for i in range(m):
+        move = max(by, lo[a + i] - y[a + i])
+        if capped:
+            move = min(move, hi[a + i] - y[a + i])
+        total += move if i < k else 0.0
+        moving += 1.0 if i < k and move == by else 0.0
+    return total, moving
+
+
+@njit(inner=True, reordered=True)
+def _put(
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    capped: bool,
+    a: np.uint64,
+    m: np.uint64,
+    k: np.uint64,
+    out: np.ndarray,
+) -> tuple[float, float, float]:
+    """As `_moves`, and write all m places, moved; also return the sum of the first k of them."""
+    total, moving, put = 0.0, 0.0, 0.0
+    for i in range(m):
+        move = max(by, lo[a + i] - y[a + i])
+        if capped:
+            move = min(move, hi[a + i] - y[a + i])
+        total += move if i < k else 0.0
+        moving += 1.0 if i < k and move == by else 0.0
+        value = max(y[a + i] + by, lo[a + i])
+        if capped:
+            value = min(value, hi[a + i])
+        out[a + i] = value
+        put += value if i < k else 0.0
+    return total, moving, put
+
+
+@njit(inner=True)
+def _start(
+    by: float, short: float, a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
+) -> float:
+    """The amount at which all places have left the ends that keep their sum `short`."""
+    for c in range(a, b):
+        by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
+    return by
+
+
+@njit(inner=True)
+def _round(
+    a: int,
+    b: int,
+    whole: float,
+    by: float,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    words: np.ndarray,
+    keys: np.ndarray,
+    out: np.ndarray,
+) -> bool:
+    """Round places a to b, moved, to integers of sum `whole`: the largest remainders get the units.
+
+    Remainders that differ by less than 2^-20, or what a large move resolves, are equal and ordered
+    by `words`. False where the units are more than the remainders, or fewer than none.
+    """
+    grid = 2.0**-20
+    while abs(by) > grid * 2.0**46:
+        grid *= 2.0
+    bits = position_bits(b - a)
+    count, rest = 0, whole
+    full = 1 << 20
+    for c in range(a, b):
+        near = np.rint(y[c])
+        value = min(max((y[c] - near) + by, lo[c] - near), hi[c] - near)
+        floor = np.floor(value + 0.5 * grid)
+        out[c] = floor + near
+        rest -= out[c]
+        part = int(np.rint((value - floor) / grid))
+        if part > 0:
+            keys[count] = key_of(full - part, words[c], c - a, bits)
+            count += 1
+    if not 0.0 <= rest <= count:
+        return False
+    units = int(rest)
+    select(keys, count, units)
+    for i in range(units):
+        out[a + (keys[i] & ((1 << bits) - 1))] += 1.0
+    return True
+
+
+@njit(inner=True, reordered=True)
+def _within(y: np.ndarray, largest: float) -> bool:
+    """Whether all numbers are finite and not beyond `largest`."""
+    within = 0.0  # a number, of which several are counted at once
+    for i in range(y.size):
+        within += 1.0 if abs(y[i]) <= largest else 0.0
+    return within == y.size
+
+
+@njit(inner=True)
+def _families(
+    first: np.ndarray,
+    at: np.ndarray,
+    y: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    capped: bool,
+    words: np.ndarray,
+    out: np.ndarray,
+) -> bool:
+    """Fill all families, parents first; False where one does not add up.
+
+    Each is moved by the amount at which it adds up, found by Newton's method. With ranges open on
+    one side it comes down to the solution from its second step on (Michelot 1986); otherwise it is
+    kept between the last amounts that were too small and too large. It starts from the amount
+    without ranges, and what the family before took more than that.
+
+    A call that has arrays and many ways through it would count references to them, so all is here.
+    """
+    widest = 1
+    for k in range(at.size - 1):
+        widest = max(widest, first[k + 1] - first[k])
+    keys = np.empty(widest if words.size else 1, dtype=np.int64)
+    more = 0.0
+    for k in range(at.size - 1):
+        whole = out[at[k]]
+        a, count = np.uint64(first[k]), np.uint64(first[k + 1] - first[k])
+        # places after the family's are written too, and later anew
+        m = min((count + np.uint64(_LANES - 1)) & ~np.uint64(_LANES - 1), np.uint64(y.size) - a)
+        near, unmoved = _sums(y, a, m, count)
+        rest = (whole - near) - unmoved
+        mean = rest / count
+        by, least, most = mean + more, -np.inf, np.inf
+        close = 1e-15 * (count + abs(rest))
+        total, moving = _moves(by, y, lo, hi, capped, a, m, count)
+        written, put = False, 0.0
+        for _ in range(_MOST_STEPS):
+            short = rest - total
+            if abs(short) <= close:
+                break
+            if short > 0.0:
+                least = by
+            else:
+                most = by
+            after = by + short / moving if moving > 0.0 else np.nan
+            if not least < after < most:
+                if least > -np.inf and most < np.inf:
+                    after = 0.5 * (least + most)
+                else:
+                    after = _start(by, short, first[k], first[k + 1], y, lo, hi)
+            if after in (by, least, most):
+                break
+            by = after
+            total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
+            written = True
+        if not written:
+            total, moving, put = _put(by, y, lo, hi, capped, a, m, count, out)
+        more = by - mean
+        if words.size:
+            if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
+                return False
+        elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
+            # a place that ends near zero carries the rounding errors of where it began
+            size = abs(whole)
+            for c in range(first[k], first[k + 1]):
+                size += abs(y[c]) + abs(out[c])
+            # each is moved and added up in a few sums of `count`, in any order, fused or not
+            if not abs(put - whole) <= (count + 4.0) * 2.0**-50 * size:
+                return False
+    return True
+
+
+@njit()
+def descend(
+    rows: np.ndarray,
+    order: np.ndarray,
+    fixed: np.ndarray,
+    lo: np.ndarray,
+    hi: np.ndarray,
+    capped: bool,
+    values: np.ndarray,
+    largest: float,
+    words: np.ndarray,
+    z: np.ndarray,
+) -> int:
+    """Fill `z` (n,) family by family, parents first.
+
+    Parameters
+    ----------
+    rows : first, split, below and at, from `lay_out`
+    order : the node at each place; empty where that is the place's own number
+    fixed : whether each root keeps its value, by place
+    lo, hi : what each place can reach, so that no choice above becomes impossible below
+    capped : whether any of `hi` is finite
+    values : what is measured, by node
+    largest : larger numbers are refused
+    words : one a place, for integers; empty where `z` is to be real
+
+    Returns
+    -------
+    int
+        DONE; CLASH where a root's fixed value is out of reach; INEXACT where a family does not add
+        up: to 1e-9 of the sum or what rounding leaves of its measurements, and exactly for
+        integers; TOO_LARGE.
+    """
+    first, at = rows[0], rows[3]
+    n = values.size
+    integer = words.size > 0
+    if not _within(values, largest):
+        return TOO_LARGE
+    y, out = values, z
+    if order.size:
+        y, out = np.empty(n), np.empty(n)
+        for i in range(n):
+            y[i] = values[order[i]]
+    for c in range(first[0]):
+        value = y[c]
+        if fixed[c]:
+            if not lo[c] <= value <= hi[c]:
+                return CLASH
+        elif integer:
+            value = np.floor(y[c])
+            part = y[c] - value
+            if part > 0.5 or (part == 0.5 and words[c] & np.uint64(1)):
+                value += 1.0
+        out[c] = min(max(value, lo[c]), hi[c])
+    if not _families(first, at, y, lo, hi, capped, words, out):
+        return INEXACT
+    if order.size:
+        for i in range(n):
+            z[order[i]] = out[i]
+    return DONE

@@ -1,0 +1,285 @@
+"""The integers of least summed change that add up, by slopes that are near the balance alone.
+
+Places and families are those of `project_levels`. Every unit that a value can go up by has a price:
+what the sum of changes grows by. A leaf has one between its two neighbouring integers, of price
+1 - 2f at a remainder f; all others cost 1 up and -1 down. The units of a family in order of price
+are those of its parent, whose own change adds -1, 1 - 2f or 1 to each in turn; only those whose
+price stays between -1 and 1 can matter further up. Prices are whole numbers of half grids.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.projection.newton import FIXED
+from congenial.kernels.projection.select import (
+    RANK_BITS,
+    key_of,
+    position_bits,
+    rank_of,
+    sort_keys,
+)
+
+ROUNDED, UNDECIDED = 0, 1
+# Prices kept at most, and what is added to them for a rank.
+_WIDEST = 7
+_MIDDLE = 1 << (RANK_BITS - 1)
+
+
+@njit(inner=True)
+def _mixed(word: np.uint64, i: int) -> np.uint64:
+    """Return a word of its own for the i-th unit of a place (Steele, Lea and Flood 2014)."""
+    x = word + np.uint64(i + 1) * np.uint64(0x9E3779B97F4A7C15)
+    x = (x ^ (x >> np.uint64(30))) * np.uint64(0xBF58476D1CE4E5B9)
+    x = (x ^ (x >> np.uint64(27))) * np.uint64(0x94D049BB133111EB)
+    return x ^ (x >> np.uint64(31))
+
+
+@njit(inner=True)
+def _split(value: float, full: int) -> tuple[float, int]:
+    """Return the integer below a value and its remainder on a grid of 1 / full, less than full."""
+    below = np.floor(value + 0.5 / full)
+    part = int(np.rint((value - below) * full))
+    if part >= full:
+        return below + 1.0, 0
+    return below, part
+
+
+@njit(inner=True)
+def _own(e: int, part: int, full: int) -> int:
+    """What a parent's own change adds to the price of its unit from e to e + 1."""
+    if e < 0:
+        return -full
+    return full - 2 * part if e == 0 and part > 0 else full
+
+
+@njit(inner=True)
+def _kept(
+    k: int,
+    step: np.ndarray,
+    part: int,
+    least: float,
+    most: float,
+    full: int,
+    widest: int,
+    keys: np.ndarray,
+    price: np.ndarray,
+    stored: int,
+) -> int:
+    """Store the units of parent k that may matter further up; return how many are stored now.
+
+    Left and right of its family's known units come others, of prices at most -left and at least
+    right; the parent's own change moves these ends as it moves the units.
+    """
+    begin, count, short, kept, keeps, e, left, right = step
+    first, last = -short[k], count[k] - short[k]
+    left[k] = widest if first <= least else min(left[k] - _own(first - 1, part, full), widest)
+    right[k] = widest if last >= most else min(right[k] + _own(last, part, full), widest)
+    i = 0
+    while i < count[k]:
+        at = i - short[k]
+        cost = rank_of(keys[begin[k] + i]) - _MIDDLE + _own(at, part, full)
+        if cost > -left[k] and at >= least:
+            break
+        i += 1
+    e[k], kept[k] = i - short[k], stored
+    while i < count[k] and stored < price.size:
+        at = i - short[k]
+        cost = rank_of(keys[begin[k] + i]) - _MIDDLE + _own(at, part, full)
+        if cost >= right[k] or at + 1 > most:
+            break
+        price[stored] = cost
+        stored += 1
+        i += 1
+    keeps[k] = stored - kept[k]
+    return stored
+
+
+@njit()
+def round_levels(
+    rows: np.ndarray,
+    leaf: np.ndarray,
+    inner: np.ndarray,
+    kind: np.ndarray,
+    near: np.ndarray,
+    z: np.ndarray,
+    full: int,
+    spare: int,
+    words: np.ndarray,
+    out: np.ndarray,
+) -> int:
+    """Fill `out` (n,) with integers, by place.
+
+    Parameters
+    ----------
+    rows : first, split, below and at, from `lay_out`
+    leaf, inner, kind : as in `project_newton.solve`, with whole bounds
+    near, z : whole numbers that add up, and the rest of values that do; by place
+    full : remainders are multiples of one over it, at most 2^20
+    spare : units of price 1 and of -1 that are known of each leaf; with none only prices from -1
+        to 1 are kept, which is faster and mostly enough
+    words : one a place; order equal prices
+
+    Returns
+    -------
+    int
+        ROUNDED; UNDECIDED where units that are not known could matter, or a value to keep is not
+        whole, and `out` is not filled then.
+    """
+    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    m = kind.size
+    widest = full * (_WIDEST if spare else 1)
+    size = (2 + 2 * spare) * z.size + 16
+    keys = np.empty(size, dtype=np.int64)  # of each family, in order
+    price = np.empty(size, dtype=np.int64)  # of what each parent keeps, in order
+    state = np.zeros((8, m), dtype=np.int64)
+    begin, count, short, kept, keeps, e, left, right = state
+    used, stored = 0, 0
+    for c in range(first[0]):
+        out[c], part = _split(z[c], full)
+        if part > 0 and give[c] == 0.0:
+            return UNDECIDED
+        if 2 * part > full or (2 * part == full and words[c] & np.uint64(1)):
+            out[c] += 1.0
+    for k in range(m - 1, -1, -1):
+        bits = position_bits(first[k + 1] - first[k])
+        room = (1 + 2 * spare) * (split[k] - first[k])
+        for j in range(below[k], below[k + 1]):
+            room += keeps[j]
+        if used + room > size or stored + room > size:
+            return UNDECIDED
+        whole, base = 0.0, 0
+        begin[k], left[k], right[k] = used, widest, widest
+        for c in range(first[k], split[k]):
+            out[c], part = _split(z[c], full)
+            if give[c] == 0.0:
+                if part > 0:
+                    return UNDECIDED
+                whole += out[c]
+                continue
+            down = near[c] + out[c] - lo[c]
+            up = hi[c] - (near[c] + out[c]) - (part > 0)
+            fewer, more = int(min(down, spare)), int(min(up, spare))
+            if down > fewer:
+                left[k] = min(left[k], full)
+            if up > more:
+                right[k] = min(right[k], full)
+            out[c] -= fewer
+            whole += out[c]
+            position = c - first[k]
+            for i in range(fewer + more):
+                rank = _MIDDLE - full if i < fewer else _MIDDLE + full
+                keys[used] = key_of(rank, _mixed(words[c], i), position, bits)
+                used += 1
+            if part > 0:
+                keys[used] = key_of(_MIDDLE + full - 2 * part, words[c], position, bits)
+                used += 1
+        for j in range(below[k], below[k + 1]):
+            whole += out[at[j]]
+            base += e[j]
+            left[k], right[k] = min(left[k], left[j]), min(right[k], right[j])
+            for i in range(keeps[j]):
+                word = _mixed(words[at[j]], i)
+                keys[used] = key_of(price[kept[j] + i] + _MIDDLE, word, at[j] - first[k], bits)
+                used += 1
+        count[k] = used - begin[k]
+        sort_keys(keys, begin[k], used)
+        floor, part = _split(z[at[k]], full)
+        out[at[k]] = floor
+        # with i of its units taken, a parent is at floor - short + i
+        short[k] = int(floor - whole) - base
+        if kind[k] == FIXED:
+            if part > 0 or not 0 <= short[k] <= count[k]:
+                return UNDECIDED
+            left[k] = right[k] = widest
+            continue
+        least, most = inner[1, k] - near[at[k]] - floor, inner[2, k] - near[at[k]] - floor
+        stored = _kept(k, state, part, least, most, full, widest, keys, price, stored)
+    for k in range(below[0]):
+        if kind[k] == FIXED:
+            continue
+        if left[k] <= 0 or right[k] <= 0:
+            return UNDECIDED
+        # of a root's values that are equally good, the one nearest to what it was
+        tied = 0
+        for i in range(keeps[k]):
+            e[k] += price[kept[k] + i] < 0
+            tied += price[kept[k] + i] == 0
+        _, part = _split(z[at[k]], full)
+        up = 2 * part > full or (2 * part == full and words[at[k]] & np.uint64(1))
+        e[k] = min(max(e[k], 1 if up else 0), e[k] + tied)
+    for k in range(m):
+        out[at[k]] += e[k]
+        inside = np.int64(1) << position_bits(first[k + 1] - first[k])
+        for i in range(begin[k], begin[k] + e[k] + short[k]):
+            place = first[k] + (keys[i] & (inside - 1))
+            if place < split[k]:
+                out[place] += 1.0
+            else:
+                e[below[k] + place - split[k]] += 1
+    return ROUNDED
+
+
+@njit()
+def is_least(
+    rows: np.ndarray,
+    leaf: np.ndarray,
+    inner: np.ndarray,
+    kind: np.ndarray,
+    near: np.ndarray,
+    z: np.ndarray,
+    full: int,
+    out: np.ndarray,
+) -> bool:
+    """Whether integers add up, keep bounds and pins, and no others have a smaller summed change.
+
+    The arguments are those of `round_levels`. Every value asks for the prices between that of its
+    last unit and that of the next; `out` is optimal just where those of a family have one in
+    common, and a root's have 0. All of this is done in whole numbers.
+    """
+    first, split, below, at = rows[0], rows[1], rows[2], rows[3]
+    give, lo, hi = leaf[0], leaf[1], leaf[2]
+    far = np.int64(1) << 60
+    m = kind.size
+    asked = np.empty((2, m), dtype=np.int64)
+    for k in range(m - 1, -1, -1):
+        total, most, least = 0.0, -far, far
+        for c in range(first[k], split[k]):
+            floor, part = _split(z[c], full)
+            total += out[c]
+            if give[c] == 0.0:
+                if part > 0 or out[c] != floor:
+                    return False
+                continue
+            value = near[c] + out[c]
+            if not lo[c] <= value <= hi[c]:
+                return False
+            e = int(out[c] - floor)
+            if value > lo[c]:
+                most = max(most, _own(e - 1, part, full))
+            if value < hi[c]:
+                least = min(least, _own(e, part, full))
+        for j in range(below[k], below[k + 1]):
+            total += out[at[j]]
+            most, least = max(most, asked[0, j]), min(least, asked[1, j])
+        if most > least or total != out[at[k]]:
+            return False
+        floor, part = _split(z[at[k]], full)
+        value = near[at[k]] + out[at[k]]
+        asked[0, k], asked[1, k] = -far, far
+        if kind[k] == FIXED:
+            if part > 0 or out[at[k]] != floor:
+                return False
+            continue
+        if not inner[1, k] <= value <= inner[2, k]:
+            return False
+        e = int(out[at[k]] - floor)
+        if value > inner[1, k]:
+            asked[0, k] = max(most + _own(e - 1, part, full), -far)
+        if value < inner[2, k]:
+            asked[1, k] = min(least + _own(e, part, full), far)
+        if k < below[0] and not asked[0, k] <= 0 <= asked[1, k]:
+            return False
+    return True

@@ -1,1 +1,0 @@
-"""Noise laws and the mechanisms that add them, one file a law."""

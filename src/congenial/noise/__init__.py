@@ -1,0 +1,1 @@
+"""The noise laws, one file a law, and the additive mechanism."""

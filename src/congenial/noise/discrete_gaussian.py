@@ -1,0 +1,172 @@
+"""Discrete Gaussian noise on the integers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal, localcontext
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import UnsupportedError
+from congenial.kernels.numerics import laws
+from congenial.noise.law import (
+    Measure,
+    checked_granularity,
+    checked_scale,
+    in_steps,
+    on_grid,
+    placed,
+)
+from congenial.types import FloatArray, Words
+
+# Beyond this many sigmas (plus a few integers) the mass is below 2^-100.
+_REACH = 12.0
+# Above this many steps, sums over the grid equal integrals: they differ by exp(-2 pi^2 sigma^2).
+_SMOOTH = 4.0
+# A table of draws has 24 entries a step of sigma, exact up to the first of these.
+_MOST_EXACT, _BITS = 2.0**12, 256
+MOST_TABULATED = 2.0**20
+
+
+@dataclass(frozen=True, eq=False)
+class DiscreteGaussian:
+    """Noise on a grid with pmf proportional to ``exp(-u ** 2 / (2 * sigma ** 2))``.
+
+    Parameters
+    ----------
+    sigma : float or array_like of float, shape (n,)
+        inf where a query is not measured.
+    granularity : float
+        The noise takes the multiples of this power of two; 1 gives integers.
+
+    Raises
+    ------
+    ArgumentError
+        If a sigma is not positive, or the granularity no power of two from 2^-40 to 2^40.
+
+    References
+    ----------
+    Canonne, Kamath and Steinke (2020).
+    """
+
+    sigma: npt.ArrayLike
+    granularity: float = 1.0
+    spread: FloatArray = field(init=False, repr=False)
+    name = "discrete-gaussian"
+    kind = laws.GAUSSIAN
+    discrete = True
+    measure: ClassVar[Measure] = "zcdp"
+    words_per_entry = 1
+
+    def __post_init__(self) -> None:
+        """Check sigma and the granularity."""
+        object.__setattr__(self, "spread", checked_scale("sigma", self.sigma))
+        object.__setattr__(self, "granularity", checked_granularity(self.granularity))
+
+    def in_units(self) -> DiscreteGaussian:
+        """Return the law of noise / granularity, on the integers."""
+        return DiscreteGaussian(self.spread / self.granularity)
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry; sigma squared but for very small sigmas."""
+        measured = np.isfinite(scales)
+        steps, inverse = np.unique(
+            np.where(measured, scales, 1.0) / self.granularity, return_inverse=True
+        )
+        moments = np.array([_moments(float(s))[1] for s in steps])
+        with np.errstate(under="ignore"):
+            return np.where(measured, moments[inverse] * self.granularity**2, np.inf)
+
+    def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
+        """Log probability of each noise value; 0 where nothing is measured."""
+        measured = np.isfinite(scales)
+        safe = np.where(measured, scales, 1.0)
+        steps, inverse = np.unique(safe / self.granularity, return_inverse=True)
+        norms = np.log(np.array([_moments(float(s))[0] for s in steps]))
+        u = np.asarray(noise, dtype=np.float64)
+        log_p = -0.5 * (u / safe) ** 2 - norms[inverse]
+        return np.where(measured, np.where(on_grid(u, self.granularity), log_p, -np.inf), 0.0)
+
+    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+        """Noise of shape (rows, n) by inversion of the tabulated distribution function.
+
+        Up to 2^12 steps of the grid the table holds whole multiples of 2^-64, worked out in
+        integers of 256 bits; beyond, sums of doubles.
+
+        Raises
+        ------
+        UnsupportedError
+            If a sigma is beyond 2^20 steps of the grid, too wide for a table.
+        """
+        steps = in_steps("sigma", scales, self.granularity)
+        finite = np.unique(steps[np.isfinite(steps)])
+        if finite.size and finite[-1] > MOST_TABULATED:
+            raise UnsupportedError(
+                f"sigma is {finite[-1] * self.granularity:g}, beyond 2^20 steps of the granularity "
+                f"{self.granularity:g}; use a coarser granularity or less noise."
+            )
+        out = np.zeros((words.shape[0], scales.size), dtype=np.int64)
+        uniform = (words >> np.uint64(11)).astype(np.float64) * 2.0**-53
+        for sigma in finite:
+            columns = np.flatnonzero(steps == sigma)
+            if sigma <= _MOST_EXACT:
+                table = _thresholds(float(sigma))
+                index = np.searchsorted(table, words[:, columns], side="right")
+                out[:, columns] = index - table.size // 2
+                continue
+            values, weights = _weights(float(sigma))
+            cumulative = np.cumsum(weights)
+            index = np.searchsorted(cumulative, uniform[:, columns] * cumulative[-1], side="right")
+            out[:, columns] = values[np.minimum(index, values.size - 1)]
+        return placed(out, self.granularity)
+
+    def sampling_error(self, scales: FloatArray) -> float:
+        """Bound on total variation: each entry of a table is off by 2^-64, or by 2^-51 if wide.
+
+        The doubles of a wide table are a running sum on the grid of 2^-53. What is cut off beyond
+        the table is below 2^-100.
+        """
+        steps = scales[np.isfinite(scales)] / self.granularity
+        entries = 2.0 * _REACH * steps + 20.0
+        return float(np.sum(entries * np.where(steps <= _MOST_EXACT, 2.0**-63, 2.0**-51)))
+
+
+def _thresholds(sigma: float) -> Words:
+    """Distribution function at -reach, ..., reach - 1, in units of 2^-64, rounded down.
+
+    Notes
+    -----
+    With ``q = exp(-1 / (2 sigma^2))`` the weights obey ``w(k + 1) = w(k) q^(2 k + 1)``. In k steps
+    the rounding of each product adds up to less than k^2 units of 2^-256.
+    """
+    reach = int(np.ceil(_REACH * sigma)) + 8
+    with localcontext(prec=100):
+        q = int((-1 / (2 * Decimal(sigma) ** 2)).exp() * Decimal(2) ** _BITS)
+    weights, ratio, square = [1 << _BITS], q, (q * q) >> _BITS
+    for _ in range(reach):
+        weights.append((weights[-1] * ratio) >> _BITS)
+        ratio = (ratio * square) >> _BITS
+    total = 2 * sum(weights) - weights[0]
+    table, below = np.empty(2 * reach, dtype=np.uint64), 0
+    for at in range(2 * reach):
+        below += weights[abs(at - reach)]
+        table[at] = min((below << 64) // total, 2**64 - 1)
+    return table
+
+
+def _weights(sigma: float) -> tuple[npt.NDArray[np.int64], FloatArray]:
+    reach = int(np.ceil(_REACH * sigma)) + 8
+    values = np.arange(-reach, reach + 1, dtype=np.int64)
+    with np.errstate(over="ignore", under="ignore"):
+        return values, np.exp(-0.5 * (values / sigma) ** 2)
+
+
+def _moments(sigma: float) -> tuple[float, float]:
+    """Sum of the weights on the integers, and the variance."""
+    if sigma > _SMOOTH:
+        return sigma * float(np.sqrt(2.0 * np.pi)), sigma**2
+    values, weights = _weights(sigma)
+    total = float(weights.sum())
+    return total, float((weights * values.astype(np.float64) ** 2).sum()) / total

@@ -1,0 +1,69 @@
+"""Continuous Laplace noise, for studies: floating-point draws are not private."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.numerics import laws
+from congenial.noise.law import Measure, checked_scale
+from congenial.types import FloatArray, Words
+
+
+@dataclass(frozen=True, eq=False)
+class Laplace:
+    """Noise with density ``exp(-abs(u) / scale) / (2 * scale)``.
+
+    Parameters
+    ----------
+    scale : float or array_like of float, shape (n,)
+        inf where a query is not measured.
+
+    References
+    ----------
+    Gong and Meng (2020), Definition 1.1; Two Views, Definition 2.5. Floating-point draws leak
+    through their low bits (Mironov 2012), so a real release uses `DiscreteLaplace`.
+    """
+
+    scale: npt.ArrayLike
+    spread: FloatArray = field(init=False, repr=False)
+    name = "laplace"
+    kind = laws.LAPLACE
+    discrete = False
+    granularity = 0.0
+    measure: ClassVar[Measure] = "pure"
+    words_per_entry = 1
+
+    def __post_init__(self) -> None:
+        """Check the scale."""
+        object.__setattr__(self, "spread", checked_scale("scale", self.scale))
+
+    def in_units(self) -> Laplace:
+        """Return the law itself: it has no grid."""
+        return self
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of each entry; inf where nothing is measured."""
+        with np.errstate(over="ignore", under="ignore"):
+            return np.asarray(2.0 * scales**2)
+
+    def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
+        """Log density of each noise value; 0 where nothing is measured."""
+        measured = np.isfinite(scales)
+        safe = np.where(measured, scales, 1.0)
+        return np.where(measured, -np.abs(np.asarray(noise)) / safe - np.log(2 * safe), 0.0)
+
+    def draw(self, words: Words, scales: FloatArray) -> FloatArray:
+        """Noise of shape (rows, n): a sign bit and an exponential variable from one word."""
+        sign = np.where(words & np.uint64(1), 1.0, -1.0)
+        uniform = ((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53
+        return np.where(np.isfinite(scales), -np.log(uniform) * sign, 0.0) * np.where(
+            np.isfinite(scales), scales, 1.0
+        )
+
+    def sampling_error(self, scales: FloatArray) -> float:
+        """Trivial bound: a floating-point draw has no useful one."""
+        return 1.0 if scales.size else 0.0

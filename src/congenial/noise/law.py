@@ -1,0 +1,164 @@
+"""What every noise law offers; each law is one file beside this one."""
+
+from __future__ import annotations
+
+import math
+from typing import Literal, Protocol, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.types import FloatArray, Words
+
+Measure = Literal["pure", "zcdp"]
+
+# Grids of spacing 2^-40 to 2^40, and noise of at most this many steps, keep every product exact.
+_WIDEST = 40
+_MOST_STEPS = 2.0**46
+# Squares of scales, and their inverses, stay within floating-point range.
+_NARROWEST_SCALE, _WIDEST_SCALE = 1e-100, 1e100
+
+
+class NoiseLaw(Protocol):
+    """A symmetric, unimodal, log-concave noise law with one scale an entry."""
+
+    @property
+    def name(self) -> str:
+        """The law's name in sentences and plans."""
+
+    @property
+    def kind(self) -> int:
+        """The law's code in the kernels."""
+
+    @property
+    def discrete(self) -> bool:
+        """Whether the noise lies on a grid."""
+
+    @property
+    def granularity(self) -> float:
+        """Spacing of the grid, a power of two, 1 for integers; 0 for continuous noise."""
+
+    @property
+    def measure(self) -> Measure:
+        """Whether its privacy loss is stated as pure epsilon or as zCDP rho."""
+
+    @property
+    def spread(self) -> FloatArray:
+        """The scale parameter, a scalar or one an entry; inf where nothing is measured."""
+
+    @property
+    def words_per_entry(self) -> int:
+        """How many uniform words one draw of one entry takes."""
+
+    def in_units(self) -> Self:
+        """Return the law of noise / granularity, on the integers; a continuous law is its own."""
+
+    def variances(self, scales: FloatArray) -> FloatArray:
+        """Variance of the noise of each entry; inf where nothing is measured."""
+
+    def log_pmf(self, noise: npt.ArrayLike, scales: FloatArray) -> FloatArray:
+        """Log probability (or density) of each noise value; 0 where nothing is measured.
+
+        Values off the grid have probability 0.
+        """
+
+    def draw(self, words: Words, scales: FloatArray) -> npt.NDArray[np.int64 | np.float64]:
+        """Noise of shape (rows, n) from words of shape (rows, n * words_per_entry).
+
+        int64 on the integers, float64 that is exactly on the grid otherwise.
+        """
+
+    def sampling_error(self, scales: FloatArray) -> float:
+        """Bound on the total variation between `draw` and the law, summed over entries."""
+
+
+def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
+    """Return a scale parameter as an array; entries positive, inf allowed.
+
+    Raises
+    ------
+    ArgumentError
+        If an entry is no number, NaN, zero, negative or out of range, or there is more than one
+        dimension.
+    """
+    remedy = "give a positive number, or one for each query (inf where a query is not measured)."
+    try:
+        array = np.asarray(value, dtype=np.float64)
+    except (TypeError, ValueError) as cause:
+        raise ArgumentError(f"{name} is {value!r}; {remedy}") from cause
+    if array.ndim > 1 or np.isnan(array).any() or (array <= 0).any():
+        raise ArgumentError(f"{name} is {value!r}; {remedy}")
+    finite = array[np.isfinite(array)]
+    wrong = finite[(finite < _NARROWEST_SCALE) | (finite > _WIDEST_SCALE)]
+    if wrong.size:
+        raise ArgumentError(
+            f"{name} is {wrong[0]:g}; give a number from {_NARROWEST_SCALE:g} to "
+            f"{_WIDEST_SCALE:g}, or inf where a query is not measured."
+        )
+    return array
+
+
+def checked_granularity(value: float) -> float:
+    """Return the spacing of a grid, a power of two from 2^-40 to 2^40.
+
+    Raises
+    ------
+    ArgumentError
+        If it is anything else.
+    """
+    number = isinstance(value, int | float | np.integer | np.floating)
+    if number and not isinstance(value, bool) and math.isfinite(value) and value > 0:
+        mantissa, exponent = math.frexp(float(value))
+        if mantissa == 0.5 and abs(exponent - 1) <= _WIDEST:
+            return float(value)
+    raise ArgumentError(
+        f"granularity is {value!r}; give a power of two from 2^-{_WIDEST} to 2^{_WIDEST}, such as "
+        "1 for integers or 0.25."
+    )
+
+
+def in_steps(name: str, scales: FloatArray, granularity: float) -> FloatArray:
+    """Return scales in steps of the grid; inf where nothing is measured.
+
+    Raises
+    ------
+    UnsupportedError
+        If a scale has so many steps that draws would not be exact.
+    """
+    steps = scales / granularity
+    finite = steps[np.isfinite(steps)]
+    if finite.size and finite.max() > _MOST_STEPS:
+        raise UnsupportedError(
+            f"{name} is {finite.max() * granularity:g}, beyond 2^46 steps of the granularity "
+            f"{granularity:g}; use a coarser granularity or less noise."
+        )
+    return np.asarray(steps)
+
+
+def on_grid(values: npt.ArrayLike, granularity: float) -> npt.NDArray[np.bool_]:
+    """Whether each value is a multiple of the granularity; always so where that is 0."""
+    array = np.asarray(values, dtype=np.float64)
+    if granularity == 0.0:
+        return np.ones(array.shape, dtype=np.bool_)
+    with np.errstate(over="ignore"):
+        steps = array / granularity
+    return np.asarray(steps == np.rint(steps))
+
+
+def placed(steps: npt.NDArray[np.int64], granularity: float) -> npt.NDArray[np.int64 | np.float64]:
+    """Return whole steps as values: int64 for granularity 1, float64 otherwise; exact."""
+    return steps if granularity == 1.0 else steps.astype(np.float64) * granularity
+
+
+def per_entry(spread: FloatArray, n: int) -> FloatArray:
+    """Broadcast a scale parameter to n entries.
+
+    Raises
+    ------
+    ArgumentError
+        If it is neither a scalar nor of length n.
+    """
+    if spread.shape not in ((), (1,), (n,)):
+        raise ArgumentError(f"the noise has {spread.size} scales; give one, or {n}.")
+    return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)

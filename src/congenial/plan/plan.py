@@ -1,0 +1,379 @@
+"""The plan file: what is released, from which rows, under which guarantee and mandates.
+
+A plan is TOML. `read_plan` answers every mistake by one sentence that names the key, the value and
+what would be right. A `Plan` that exists has passed every check that needs no data; what needs
+the nodes themselves is checked by `exact_nodes` and by `congenial.data.counts`.
+"""
+
+from __future__ import annotations
+
+import math
+import tomllib
+from collections.abc import Mapping
+from pathlib import Path
+
+import msgspec
+import numpy as np
+
+from congenial.domain.tree import Tree
+from congenial.errors import PlanError
+from congenial.plan.fields import (
+    fit,
+    nearest,
+    one_of,
+    refuse,
+    show,
+)
+from congenial.plan.outputs import MEASUREMENTS, Accuracy, Publication
+from congenial.plan.sections import (
+    DATABASES,
+    METHODS,
+    NEIGHBOURS,
+    NOISES,
+    ROOT_LEVEL,
+    SAMPLERS,
+    TABLES,
+    Data,
+    Hierarchy,
+    Invariants,
+    Lookup,
+    Method,
+    Privacy,
+)
+
+__all__ = [
+    "DATABASES",
+    "METHODS",
+    "NEIGHBOURS",
+    "NOISES",
+    "ROOT_LEVEL",
+    "SAMPLERS",
+    "TABLES",
+    "Data",
+    "Hierarchy",
+    "Invariants",
+    "Lookup",
+    "Method",
+    "Plan",
+    "Privacy",
+    "exact_nodes",
+    "named_nodes",
+    "parse_plan",
+    "read_plan",
+]
+
+# How far the shares of a split may be from adding up to 1.
+TOLERANCE = 1e-9
+# Names of larger trees are not searched for one that may have been meant.
+_MOST_COMPARED = 100_000
+_EXAMPLES = {
+    "data.source": "name the file that holds the rows, such as source = 'trips.parquet'",
+    "data.lookup": "give source, key and on, all three",
+    "hierarchy.root": "name the root, such as root = 'New York City'",
+    "hierarchy.levels": "list the columns below the root, coarse to fine",
+    "hierarchy.domain": "give 'lookup', a file that lists every node, or 'data', which shows by a "
+    "node's absence that it has no row",
+    "privacy.neighbours": f"give {one_of(NEIGHBOURS)}",
+    "privacy.epsilon": "give a positive number, such as epsilon = 1.0",
+}
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """A checked plan; `msgspec.to_builtins` gives it as plain data.
+
+    Raises
+    ------
+    PlanError
+        When built from parts that contradict each other.
+    """
+
+    data: Data
+    hierarchy: Hierarchy
+    privacy: Privacy
+    invariants: Invariants = Invariants()
+    method: Method = Method()
+    release: Publication = Publication()
+    accuracy: Accuracy = Accuracy()
+
+    def __post_init__(self) -> None:
+        """Check what the types do not say."""
+        if self.hierarchy.domain == "lookup" and self.data.lookup is None:
+            refuse(
+                "hierarchy.domain",
+                "is 'lookup' and the plan has no data.lookup",
+                "add data.lookup = { source, key, on }, or name a file that lists every node",
+            )
+        _check_exact(self)
+        _check_neighbours(self)
+        _check_split(self)
+        _check_ledger(self)
+        _check_outputs(self)
+
+    @property
+    def level_names(self) -> tuple[str, ...]:
+        """Every level, coarse to fine, the root's first; the position is the level's depth."""
+        return (ROOT_LEVEL, *self.hierarchy.levels)
+
+    @property
+    def exact_levels(self) -> tuple[str, ...]:
+        """Levels published exactly as a whole, coarse to fine."""
+        return tuple(v for v in self.level_names if v in self.invariants.publish_exactly)
+
+    @property
+    def unmeasured_levels(self) -> tuple[str, ...]:
+        """Levels without noise of their own, by `split` or `goal`, not published exactly."""
+        given = self.privacy.split if self.privacy.goal is None else self.privacy.goal
+        if given is None:
+            return ()
+        exact = self.exact_levels
+        return tuple(v for v in self.level_names if not given.get(v) and v not in exact)
+
+
+def read_plan(path: str | Path) -> Plan:
+    """Read a plan file.
+
+    Parameters
+    ----------
+    path : path of a TOML file
+
+    Raises
+    ------
+    PlanError
+        If the file cannot be read or has a mistake; the sentence names the key, the value and
+        what would be right.
+    """
+    path = Path(path)
+    shown = repr(str(path))
+    try:
+        text = path.read_bytes().decode("utf-8")
+    except FileNotFoundError:
+        raise PlanError(f"the plan {shown} does not exist; give the path of a TOML file.") from None
+    except IsADirectoryError:
+        raise PlanError(f"the plan {shown} is a directory; give the path of a TOML file.") from None
+    except UnicodeDecodeError:
+        raise PlanError(f"the plan {shown} is not UTF-8 text; save it as UTF-8.") from None
+    except (OSError, ValueError) as error:
+        reason = error.strerror if isinstance(error, OSError) else "not a path"
+        raise PlanError(
+            f"the plan {shown} cannot be read ({reason}); give a readable TOML file."
+        ) from None
+    return parse_plan(text, shown)
+
+
+def parse_plan(text: str, shown: str = "") -> Plan:
+    """Understand the text of a plan.
+
+    Parameters
+    ----------
+    text : str
+    shown : str
+        What messages call its file.
+
+    Raises
+    ------
+    PlanError
+        As `read_plan`.
+    """
+    named = f"the plan {shown}".rstrip()
+    try:
+        raw = tomllib.loads(text)
+    except tomllib.TOMLDecodeError as error:
+        what = " ".join(str(error).split()).rstrip(".")
+        at = f"at line {max(1, len(text.splitlines()))}"
+        what = what.replace("at end of document", f"{at}, the end of the document")
+        raise PlanError(
+            f"{named} is not valid TOML: {what}; correct that line, with text in quotes and "
+            "each key once."
+        ) from None
+    except (ValueError, RecursionError):  # numbers of thousands of digits, brackets as deep
+        raise PlanError(
+            f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
+        ) from None
+    fit(raw, Plan, examples=_EXAMPLES)
+    plan: Plan = msgspec.convert(raw, Plan)
+    return plan
+
+
+def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
+    """Indices of the nodes that a plan publishes exactly, ascending.
+
+    Raises
+    ------
+    PlanError
+        As `named_nodes`.
+    """
+    entries = plan.invariants.publish_exactly
+    return named_nodes(plan, tree, "invariants.publish_exactly", entries)
+
+
+def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> tuple[int, ...]:
+    """Indices of the nodes that a key of a plan names, ascending.
+
+    An entry is a level's name; else a path below the root; else a path from the root; else a name
+    that occurs once.
+
+    Raises
+    ------
+    PlanError
+        If an entry is neither a level nor a node, or fits several nodes.
+    """
+    found: set[int] = set()
+    named = [entry for entry in entries if entry not in plan.level_names]
+    for level in set(entries).difference(named):
+        found.update(np.flatnonzero(tree.level == plan.level_names.index(level)).tolist())
+    ends = {end for entry in named for end in _ends(entry)}
+    close = [v for v, name in enumerate(tree.names) if name in ends] if ends else []
+    paths = {v: tree.path(v) for v in close}
+    for entry in named:
+        nodes = _called(entry, paths)
+        if len(nodes) == 1:
+            found.update(nodes)
+        elif nodes:
+            refuse(
+                key,
+                f"names {entry!r}, and {len(nodes)} nodes are called so",
+                f"give the path of one below the root, such as {'/'.join(paths[nodes[0]][1:])!r}",
+            )
+        else:
+            refuse(
+                key,
+                f"names {entry!r}, which is neither a level nor a node",
+                f"give {one_of(plan.level_names)}, or a node's path below the root"
+                + nearest(entry, (*plan.level_names, *_known(plan, tree))),
+            )
+    return tuple(sorted(found))
+
+
+def _ends(entry: str) -> tuple[str, ...]:
+    """Names that the last node of an entry may have, as names may hold a stroke too."""
+    parts = entry.split("/")
+    return tuple("/".join(parts[at:]) for at in range(len(parts)))
+
+
+def _called(entry: str, paths: Mapping[int, tuple[str, ...]]) -> list[int]:
+    """Nodes that an entry names, of those given, by the first reading that fits."""
+    for start in (1, 0, -1):
+        nodes = [v for v, path in paths.items() if "/".join(path[start:]) == entry]
+        if nodes:
+            return nodes
+    return []
+
+
+def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
+    """Names that may be meant; those found only in the rows are not shown."""
+    if plan.hierarchy.domain == "data" or len(tree) > _MOST_COMPARED:
+        return ()
+    paths = [tree.path(v) for v in range(len(tree))]
+    return (*("/".join(path[1:]) for path in paths), *tree.names)
+
+
+def _check_exact(plan: Plan) -> None:
+    entries, key = plan.invariants.publish_exactly, "invariants.publish_exactly"
+    for entry in entries:
+        if entry not in plan.level_names and "/" not in entry:
+            folded = {v.casefold(): v for v in plan.level_names}
+            if entry.casefold() in folded:
+                refuse(
+                    key,
+                    f"holds {entry!r}, which is not a level",
+                    f"give {one_of(plan.level_names)}, or a node's path below the root (did you "
+                    f"mean '{folded[entry.casefold()]}'?)",
+                )
+    if plan.hierarchy.levels[-1] in entries:
+        refuse(
+            key,
+            f"holds {plan.hierarchy.levels[-1]!r}, the deepest level, so that every count would be "
+            "published exactly and nothing protected",
+            "publish coarser levels or single nodes exactly",
+        )
+
+
+def _check_neighbours(plan: Plan) -> None:
+    exact = plan.invariants.publish_exactly
+    if plan.privacy.neighbours == "add-remove" and exact:
+        refuse(
+            "privacy.neighbours",
+            f"is 'add-remove' while invariants.publish_exactly holds {exact[0]!r}, so that no "
+            "neighbouring datasets are left (nobody can join or leave a count that is fixed) and "
+            "the guarantee would be empty",
+            "give neighbours = 'substitute', or do not publish it exactly",
+        )
+
+
+def _check_split(plan: Plan) -> None:
+    split, goal, levels = plan.privacy.split, plan.privacy.goal, plan.level_names
+    if split is not None:
+        _check_levels(plan, "split", split, "budget", "give its share to")
+        total = math.fsum(split.values())
+        if abs(total - 1.0) > TOLERANCE:
+            refuse("privacy.split", f"adds up to {total:.12g}", "give shares that add up to 1")
+    if goal is not None:
+        _check_levels(plan, "goal", goal, "a weight", "weigh")
+    if levels[-1] in plan.unmeasured_levels:
+        # with nonnegativity the law exists, but the work of an exact draw grows with the counts
+        what = "share" if goal is None else "weight"
+        refuse(
+            f"privacy.{'split' if goal is None else 'goal'}",
+            f"gives no {what} to {levels[-1]!r}, the deepest level, whose counts could then be "
+            "anything",
+            f"give {levels[-1]!r} a {what}",
+        )
+
+
+def _check_levels(
+    plan: Plan, name: str, given: Mapping[str, float], what: str, remedy: str
+) -> None:
+    levels, exact = plan.level_names, plan.exact_levels
+    for level, number in given.items():
+        key = f"privacy.{name}.{level}"
+        if level not in levels:
+            refuse(key, "names no level", f"give {one_of(levels)}{nearest(level, levels)}")
+        if number > 0 and level in exact:
+            refuse(
+                key,
+                f"is {show(number)}, and {what} for a level published exactly is a mistake, since "
+                "exact counts need no noise",
+                f"{remedy} the other levels, or take it out of invariants.publish_exactly",
+            )
+        follows = [v for v in exact if levels.index(v) > levels.index(level)]
+        if number > 0 and follows:
+            refuse(
+                key,
+                f"is {show(number)}, and {what} for a level whose counts follow from "
+                f"{follows[0]!r}, which is published exactly, is a mistake",
+                f"{remedy} the finer levels",
+            )
+
+
+def _check_ledger(plan: Plan) -> None:
+    """Ask for a name where the path does not tell which rows are meant."""
+    data = plan.data
+    pattern = any(c in data.source for c in "*?[")
+    if plan.privacy.ledger is not None and data.name is None and pattern:
+        refuse(
+            "data.name",
+            f"is missing, and {show(data.source)} is a pattern, which may fit other files one day "
+            "and rows that other plans call otherwise",
+            "give the rows a name that every plan for them uses, such as name = 'trips'",
+        )
+
+
+def _check_outputs(plan: Plan) -> None:
+    """Check what is written against the method and the levels."""
+    if plan.release.measurements and plan.method.name == "conditioning":
+        refuse(
+            "release.publish",
+            f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws counts that "
+            "obey from the start and never has any, so that noisy measurements beside them would "
+            "be a second spending",
+            "give method.name = 'imaging' or 'topdown', which start from measurements, or leave "
+            f"{MEASUREMENTS!r} out",
+        )
+    levels = plan.level_names
+    for level in plan.accuracy.required or {}:
+        if level not in levels:
+            refuse(
+                f"accuracy.required.{level}",
+                "names no level",
+                f"give {one_of(levels)}{nearest(level, levels)}",
+            )

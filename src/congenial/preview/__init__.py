@@ -1,0 +1,1 @@
+"""What a plan will do before anything is spent: explain, and an audit of the plan."""

@@ -1,0 +1,87 @@
+"""What in a plan looks like a mistake, without being one for certain."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+
+from congenial.accounting.calibration.scales import changing_levels
+from congenial.data.sources import matching
+from congenial.plan.plan import Plan
+from congenial.releases.accuracy import Margins
+from congenial.releases.model import Model
+
+
+def unused_levels(model: Model) -> tuple[str, ...]:
+    """Levels that are measured though no neighbouring dataset changes their counts.
+
+    Substituting a record never changes the root's count, for one, so that noise there costs
+    nothing and protects nothing, and its share of epsilon is not spent.
+
+    Parameters
+    ----------
+    model : Model
+    """
+    changing = changing_levels(model.tree, model.need, model.neighbours)
+    return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
+
+
+def reversed_levels(model: Model) -> tuple[str, ...]:
+    """Levels with more names than the one below, most of whose nodes have one child.
+
+    A finer level above a coarser one looks so: a town that is said to hold one county. Two
+    attributes that cross, as counties and sexes do, do not, since each node has several children.
+
+    Parameters
+    ----------
+    model : Model
+    """
+    tree = model.tree
+    children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
+    named = [
+        len({tree.names[v] for v in np.flatnonzero(tree.level == at.depth)}) for at in model.levels
+    ]
+    lone = [float((children[tree.level == at.depth] == 1).mean()) for at in model.levels]
+    return tuple(
+        at.name
+        for at in model.levels[1:-1]
+        if named[at.depth] > named[at.depth + 1] and lone[at.depth] > 0.5
+    )
+
+
+def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
+    """Sums that name a node and one that it is a part of, and so count it twice.
+
+    Parameters
+    ----------
+    model : Model
+    margins : Margins
+        With the nodes of the sums that the plan asks for.
+    """
+    parents = np.asarray(model.tree.parents)
+
+    def nested(nodes: tuple[int, ...]) -> bool:
+        named = np.zeros(parents.size, dtype=np.bool_)
+        named[list(nodes)] = True
+        above = parents[named]
+        while (above >= 0).any():
+            above = above[above >= 0]
+            if named[above].any():
+                return True
+            above = parents[above]
+        return False
+
+    return tuple(asked.name for asked in margins.sums if nested(asked.nodes))
+
+
+def source_missing(plan: Plan, base: Path) -> bool:
+    """Whether there is nothing where a plan says that the rows are; no file is opened.
+
+    Parameters
+    ----------
+    plan : Plan
+    base : Path
+        Directory from which its relative paths start.
+    """
+    return not any(file.exists() for file in matching(base, plan.data.source))

@@ -1,0 +1,1 @@
+"""Every method that fits a plan, compared by simulation."""

@@ -1,0 +1,136 @@
+"""The ways to make a release of one plan, each calibrated to the plan's final budget."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.mechanism import Engine
+from congenial.domain.tree import Tree
+from congenial.noise.additive import checked_size
+from congenial.plan.outputs import Publication
+from congenial.plan.plan import Plan
+from congenial.plan.sections import GAUSSIAN, LAPLACE, Method
+from congenial.preview.comparison.outcome import Contender
+from congenial.randomness import Randomness, resolve
+from congenial.releases.model import Model, build_model
+from congenial.types import IntArray
+
+# Name in tables, method and norm; the last is there to be compared with and obeys nothing.
+WAYS = (
+    ("exact conditioning", "conditioning", "l2"),
+    ("imaging L2", "imaging", "l2"),
+    ("imaging L1", "imaging", "l1"),
+    ("topdown", "topdown", "l2"),
+    ("noise alone", "noise", "l2"),
+)
+
+
+def contenders(plan: Plan, *, delta: float | None = None) -> Iterator[Contender]:
+    """Yield every method with every noise that the plan's guarantee allows.
+
+    Parameters
+    ----------
+    plan : Plan
+    delta : float, optional
+        Lets Gaussian noise take part where the plan itself asks for none.
+    """
+    gaussian = plan.privacy.delta is not None or delta is not None
+    for noise in (LAPLACE, GAUSSIAN) if gaussian else (LAPLACE,):
+        for name, method, norm in WAYS:
+            yield Contender(name, method, noise, norm)
+
+
+def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> Plan:
+    """Return the plan with a contender's method and noise, and without a ledger.
+
+    Raises
+    ------
+    PlanError
+        If the delta is out of range.
+    """
+    sampler = plan.method.sampler if contender.method == "conditioning" else "auto"
+    method = "imaging" if contender.method == "noise" else contender.method
+    asked = plan.privacy.delta if delta is None else delta
+    privacy = msgspec.structs.replace(
+        plan.privacy,
+        noise=contender.noise,
+        delta=asked if contender.noise == GAUSSIAN else None,
+        ledger=None,
+    )
+    # not every method has measurements to publish, and none is written here
+    return msgspec.structs.replace(
+        plan,
+        privacy=privacy,
+        method=Method(method, sampler, contender.norm),
+        release=Publication(),
+    )
+
+
+def build(
+    plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
+) -> tuple[Model, Engine]:
+    """Build what draws a contender's releases, calibrated to the plan's budget.
+
+    Raises
+    ------
+    PlanError, PrivacyError, InvariantError, UnsupportedError
+        As a release with such a plan would.
+    """
+    model = build_model(variant(plan, contender, delta=delta), tree)
+    engine = Unconstrained(model) if contender.method == "noise" else model.engine
+    _ = model.guarantee
+    return model, engine
+
+
+@dataclass(frozen=True, eq=False)
+class Unconstrained:
+    """Noisy counts as they are, which need not add up and may be negative.
+
+    Attributes
+    ----------
+    model : Model
+    """
+
+    model: Model
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> IntArray:
+        """Draw noisy counts, shape (n,) or (size, n); unmeasured ones are sums of those below.
+
+        Parameters
+        ----------
+        x : array_like of int, shape (n,)
+        size : int, optional
+        rng : Randomness, optional
+        """
+        mechanism, tree = self.model.mechanism, self.model.tree
+        counts = np.asarray(mechanism.counts(x), dtype=np.int64)
+        drawn = mechanism.sample(counts, checked_size(size), resolve(rng)).astype(np.int64)
+        pinned = self.model.need.pinned
+        drawn[:, pinned] = counts[pinned]
+        for node in self._unmeasured:
+            drawn[:, node] = drawn[:, tree.parents == node].sum(axis=1)
+        return drawn[0] if size is None else drawn
+
+    @property
+    def _unmeasured(self) -> list[int]:
+        """Nodes without noise that are not published exactly, the deepest first."""
+        open_ = ~np.isfinite(self.model.mechanism.scales) & ~self.model.need.pinned
+        nodes = np.flatnonzero(open_)
+        deepest = np.argsort(-self.model.tree.level[nodes], kind="stable")
+        return [int(v) for v in nodes[deepest]]
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw, that of an image of it."""
+        return self.model.engine.guarantee(neighbours)
+
+    def explain(self) -> str:
+        """Say how a release is drawn."""
+        return "noise alone: neither adds up nor keeps bounds; only to compare with."

@@ -1,0 +1,221 @@
+"""A comparison as tables and a figure."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from congenial.exhibits.exhibit import Cell, Exhibit, Figure
+from congenial.plan.sections import LAPLACE
+from congenial.preview.comparison.methods import WAYS
+from congenial.preview.comparison.outcome import (
+    QUANTILES,
+    Comparison,
+    Contender,
+    SizeBias,
+)
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure as Canvas
+
+
+def label(contender: Contender, found: Comparison) -> str:
+    """Name a contender, with its noise where several compete."""
+    noises = {r.contender.noise for r in found.results} | {r.contender.noise for r in found.refused}
+    short = contender.noise.removeprefix("discrete-").capitalize()
+    return f"{contender.name}, {short}" if len(noises) > 1 else contender.name
+
+
+def size_label(bias: SizeBias) -> str:
+    """Name a range of true counts."""
+    return "0" if bias.high == 0 else f"{bias.low:,} to {bias.high:,}"
+
+
+def short_size_label(bias: SizeBias) -> str:
+    """Name a range of true counts by where it begins."""
+    return "0" if bias.high == 0 else f"≥ {bias.low:,}"
+
+
+def methods_table(found: Comparison) -> Exhibit:
+    """Return the guarantee of each method."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            r.contender.name,
+            r.contender.noise,
+            r.epsilon,
+            r.delta,
+            "always" if r.obeys else "no",
+            "",
+        )
+        for r in found.results
+    ]
+    rows += [
+        (r.contender.name, r.contender.noise, None, None, "not drawn", r.reason)
+        for r in found.refused
+    ]
+    return Exhibit(
+        "methods",
+        "Methods",
+        ("method", "noise", "epsilon", "delta", "obeys the mandates", "why it does not fit"),
+        tuple(rows),
+        ("The noise of each is calibrated to the same final epsilon, bounds and all.",),
+    )
+
+
+def errors_table(found: Comparison) -> Exhibit:
+    """Return the errors of each method at each level."""
+    rows: list[tuple[Cell, ...]] = [
+        (
+            level.level,
+            level.nodes,
+            r.contender.name,
+            r.contender.noise,
+            level.scale,
+            level.l1,
+            level.l1_error,
+            level.l2,
+            *level.quantiles,
+        )
+        for at in range(len(found.results[0].levels))
+        for r in found.results
+        for level in (r.levels[at],)
+    ]
+    return Exhibit(
+        "errors",
+        "Error by level",
+        (
+            "level",
+            "counts",
+            "method",
+            "noise",
+            "noise scale",
+            "L1",
+            "standard error",
+            "L2",
+            *(f"{100 * q:g}%" for q in QUANTILES),
+        ),
+        tuple(rows),
+        (
+            "In counts. `L1` is the mean absolute error of one count, with its standard error from "
+            "release to release; `L2` the root of the mean squared error; then quantiles of the "
+            "absolute error, over all counts of the level and all releases.",
+        ),
+    )
+
+
+def bias_table(found: Comparison) -> Exhibit:
+    """Return the bias of each method by level and size of the true count."""
+    rows: list[tuple[Cell, ...]] = []
+    for at, size in enumerate(found.results[0].sizes):
+        for r in found.results:
+            bias = r.sizes[at]
+            rows.append(
+                (
+                    size.level,
+                    size_label(size),
+                    size.nodes,
+                    r.contender.name,
+                    r.contender.noise,
+                    bias.bias,
+                    bias.standard_error,
+                )
+            )
+    return Exhibit(
+        "bias",
+        "Bias by size of the true count",
+        ("level", "true count", "counts", "method", "noise", "bias", "standard error"),
+        tuple(rows),
+        (
+            "Mean of released less true count, over the counts of that size, those published "
+            "exactly left out, with its standard error from release to release.",
+        ),
+    )
+
+
+def times_table(found: Comparison) -> Exhibit:
+    """Return how long releases took; the only numbers that another run changes."""
+    rows = tuple(
+        (r.contender.name, r.contender.noise, r.seconds.first, r.seconds.further)
+        for r in found.results
+    )
+    return Exhibit(
+        "times",
+        "Time per release",
+        ("method", "noise", "first release, s", "each further one, s"),
+        rows,
+        (
+            "Elapsed on this machine, counting and writing left out. The first includes the "
+            "preparation of the sampler; these numbers change from run to run.",
+        ),
+    )
+
+
+def figure(found: Comparison) -> Figure:
+    """Return the figure: error by level, and bias by size at the deepest level.
+
+    Colours tell methods; Laplace noise is drawn full, Gaussian noise open and dotted.
+    """
+    title = "Error by level, and bias by size at the deepest level"
+    return Figure("methods", title, lambda canvas: _draw(canvas, found), size=(11.0, 5.0))
+
+
+def _draw(canvas: Canvas, found: Comparison) -> None:
+    axes = canvas.subplots(1, 2)
+    _draw_errors(axes[0], found)
+    _draw_bias(axes[1], found)
+    handles, labels = axes[1].get_legend_handles_labels()
+    canvas.legend(handles, labels, loc="outside lower center", ncols=5, fontsize="x-small")
+    if found.stamp is not None:
+        canvas.suptitle(found.stamp)
+
+
+def _look(contender: Contender) -> tuple[str, bool]:
+    """Colour by method, and whether it is drawn full."""
+    names = [name for name, _, _ in WAYS]
+    return f"C{names.index(contender.name)}", contender.noise == LAPLACE
+
+
+def _draw_errors(axes: Axes, found: Comparison) -> None:
+    first = found.results[0].levels
+    shown = [i for i in range(len(first)) if any(r.levels[i].l1 > 0 for r in found.results)]
+    width = 0.8 / len(found.results)
+    for at, r in enumerate(found.results):
+        places = [i + (at - 0.5 * (len(found.results) - 1)) * width for i in range(len(shown))]
+        errors = [r.levels[i] for i in shown]
+        colour, full = _look(r.contender)
+        axes.bar(
+            places,
+            [e.l1 for e in errors],
+            0.9 * width,
+            yerr=[2.0 * e.l1_error for e in errors],
+            color=colour if full else "white",
+            edgecolor=colour,
+            error_kw={"linewidth": 1},
+        )
+    axes.set_xticks(range(len(shown)), [first[i].level for i in shown])
+    axes.set_ylabel("mean absolute error of a count")
+
+
+def _draw_bias(axes: Axes, found: Comparison) -> None:
+    deepest = found.results[0].levels[-1].level
+    for at, r in enumerate(found.results):
+        sizes = [s for s in r.sizes if s.level == deepest]
+        colour, full = _look(r.contender)
+        apart = 0.04 * (at - 0.5 * (len(found.results) - 1))
+        axes.errorbar(
+            [i + apart for i in range(len(sizes))],
+            [s.bias for s in sizes],
+            yerr=[2.0 * s.standard_error for s in sizes],
+            color=colour,
+            marker="o",
+            markersize=4,
+            markerfacecolor=colour if full else "white",
+            linestyle="-" if full else ":",
+            linewidth=1,
+            label=label(r.contender, found),
+        )
+    sizes = [s for s in found.results[0].sizes if s.level == deepest]
+    axes.axhline(0.0, color="black", linewidth=0.6)
+    axes.set_xticks(range(len(sizes)), [short_size_label(s) for s in sizes], rotation=30)
+    axes.set_xlabel("true count")
+    axes.set_ylabel("bias, with two standard errors")

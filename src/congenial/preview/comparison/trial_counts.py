@@ -1,0 +1,297 @@
+"""The counts that methods are compared on: made up, public, or confidential on express demand.
+
+Made-up counts know the tree, which the plan makes public, and what the user says of their sizes;
+the confidential rows have no part in them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from congenial.data.counts import count
+from congenial.data.sources import (
+    ask,
+    connect,
+    identifier,
+    literal,
+    locate,
+    matching,
+    name_of,
+    open_files,
+    restrict,
+)
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, DataError
+from congenial.plan.plan import Plan
+from congenial.randomness import Randomness, seeded
+from congenial.releases.directory import STAMP, without_apostrophe
+from congenial.types import FloatArray, IntArray
+
+# Records a leaf where no total is given.
+RECORDS = 100
+# Standard deviation of the log of siblings' shares: two of three are within a factor of 7.
+SPREAD = 2.0
+# Columns of a file of public counts that may hold the counts; a release calls its own "value".
+VALUES = ("count", "value")
+MOST_TOTAL, MOST_SPREAD = 2**52, 10.0
+_KEY = "--counts"
+
+
+@dataclass(frozen=True, eq=False)
+class Basis:
+    """Counts that releases are simulated from.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n,)
+    told : str
+        Where they are from, in a sentence.
+    options : str
+        Options of the command that gives them.
+    stamp : str or None
+        Set where they are confidential.
+    """
+
+    counts: IntArray
+    told: str
+    options: str
+    stamp: str | None = None
+
+
+def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = SPREAD) -> Basis:
+    """Make up counts with a given total and heavy-tailed shares.
+
+    Parameters
+    ----------
+    tree : Tree
+    seed : int
+    total : int, optional
+        Records in all; `RECORDS` for each leaf where not given.
+    spread : float
+        Standard deviation of the log of siblings' shares, 0 for equal ones.
+
+    Returns
+    -------
+    Basis
+
+    Raises
+    ------
+    ArgumentError
+        If a number is out of range.
+
+    Notes
+    -----
+    The children of a node share its count in proportion to independent log-normal weights, rounded
+    by largest remainder, so that branches as well as leaves are of very unlike sizes.
+    """
+    whole = RECORDS * tree.leaves.size if total is None else total
+    _check(whole, spread)
+    counts = np.zeros(len(tree), dtype=np.int64)
+    counts[tree.roots] = _shared(whole, np.ones(tree.roots.size))
+    counts = _spread_out(tree, counts, 0, spread, seeded(seed))
+    given = "a stated total" if total is not None else f"a default total, {RECORDS} a leaf"
+    told = (
+        f"made-up counts, {whole:,} records in all ({given}), shared out among siblings by "
+        f"log-normal weights of spread {spread:g}; no row was read for them"
+    )
+    options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
+    return Basis(tree.roll_up(counts[tree.leaves]).astype(np.int64), told, options)
+
+
+def from_file(
+    plan: Plan,
+    tree: Tree,
+    file: Path,
+    base: Path = Path(),
+    *,
+    seed: int,
+    spread: float = SPREAD,
+) -> Basis:
+    """Read public counts from a file, and make up those of the levels below it.
+
+    Parameters
+    ----------
+    plan : Plan
+    tree : Tree
+    file : Path
+        CSV or Parquet with columns called like the plan's levels and one called "count" or
+        "value", such as a release; only the deepest level found is used.
+    base : Path
+        Directory from which the plan's relative paths start.
+    seed : int
+    spread : float
+        Of the counts that are made up below it; see `made_up`.
+
+    Raises
+    ------
+    DataError
+        If the file cannot be read, is not one of counts of the plan's nodes, or holds the plan's
+        own rows.
+    ArgumentError
+        If the spread is out of range.
+    """
+    _check(1, spread)
+    paths, values = _read(plan, file, base)
+    depth = max(len(path) for path in paths)
+    index = {tree.path(v): v for v in np.flatnonzero(tree.level == depth - 1).tolist()}
+    counts = np.zeros(len(tree), dtype=np.int64)
+    known: set[int] = set()
+    for path, value in zip(paths, values, strict=True):
+        if len(path) < depth:
+            continue
+        node = index.get(path)
+        if node is None or node in known:
+            what = "gives twice" if node in known else "names"
+            why = "give each node once" if node in known else "which is no node of the plan"
+            raise DataError(f"{file.name} {what} {'/'.join(path)!r}, {why}; correct that row.")
+        known.add(node)
+        counts[node] = value
+    level = plan.level_names[depth - 1]
+    told = f"public counts of level {level} from {file.name}"
+    if len(known) < len(index):
+        told += f" ({len(index) - len(known)} of its {len(index)} nodes are not in it and count 0)"
+    if depth < tree.depth:
+        told += f", shared out below it by log-normal weights of spread {spread:g}"
+        counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
+    whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
+    options = f"--counts {file.name}"
+    if depth < tree.depth:
+        options += f" --spread {spread:g}"
+    return Basis(whole, f"{told}; the plan's rows had no part in them", options)
+
+
+def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
+    """Count the plan's own rows.
+
+    Parameters
+    ----------
+    plan : Plan
+    tree : Tree
+    base : Path
+        Directory from which the plan's relative paths start.
+    public : bool
+        Whether the user declares the rows public; if not, everything is stamped.
+
+    Raises
+    ------
+    DataError, PlanError
+        As `congenial.data.counts.count`.
+    """
+    counted = count(plan, base=base)
+    if not tree.same_as(counted.tree) or counted.tree.names != tree.names:
+        raise DataError("the domain changed while the rows were counted; compare again.")
+    counts = np.asarray(counted.counts, dtype=np.int64)
+    if public:
+        return Basis(counts, "the plan's own rows, which the user declares public", "--public")
+    told = "the plan's own confidential rows, on express demand: the numbers protect nobody"
+    return Basis(counts, told, "--with-truth", STAMP)
+
+
+def _check(total: int, spread: float) -> None:
+    if not 1 <= total <= MOST_TOTAL:
+        raise ArgumentError(f"total is {total}; give a number of records from 1 to 2^52.")
+    if not 0.0 <= spread <= MOST_SPREAD:
+        raise ArgumentError(f"spread is {spread!r}; give a number from 0 to {MOST_SPREAD:g}.")
+
+
+def _spread_out(
+    tree: Tree, counts: IntArray, depth: int, spread: float, source: Randomness
+) -> IntArray:
+    """Share the counts of one level out over the levels below it."""
+    out = counts.copy()
+    starts, children = tree.children
+    weights = np.exp(spread * _normals(len(tree), source))
+    for level in range(depth, tree.depth - 1):
+        for node in np.flatnonzero((tree.level == level) & ~tree.is_leaf):
+            below = children[starts[node] : starts[node + 1]]
+            out[below] = _shared(int(out[node]), weights[below])
+    return out
+
+
+def _normals(n: int, source: Randomness) -> FloatArray:
+    """Standard normal numbers, shape (n,), by the method of Box and Muller."""
+    words = source.bits(2 * n) >> np.uint64(11)
+    uniform: FloatArray = (words.astype(np.float64) + 0.5) * 2.0**-53
+    radius = np.sqrt(-2.0 * np.log(uniform[:n]))
+    return np.asarray(radius * np.cos(2.0 * np.pi * uniform[n:]))
+
+
+def _shared(total: int, weights: FloatArray) -> IntArray:
+    """Whole numbers that add up to a total, in proportion to weights, by largest remainder."""
+    exact = total * (weights / weights.sum())
+    out: IntArray = np.floor(exact).astype(np.int64)
+    left = total - int(out.sum())  # below the number of shares, rounding apart
+    order = np.argsort(out - exact, kind="stable")
+    out[order[: max(left, 0)]] += 1
+    out[int(np.argmax(out))] += total - int(out.sum())
+    return out
+
+
+def find_counts(file: Path) -> list[Path]:
+    """Find the file of public counts, or those of a pattern.
+
+    Raises
+    ------
+    DataError
+        If there is none, or one cannot be read.
+    """
+    return locate(Path(), str(file), _KEY)
+
+
+def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], list[int]]:
+    """Paths from the root and counts of the rows of a file of public counts."""
+    files = find_counts(file)
+    own = [path for path in matching(base, plan.data.source) if path.exists()]
+    if any(path.samefile(one) for path in own for one in files):
+        raise DataError(
+            f"--counts is {str(file)!r}, which is data.source of the plan, its own rows; give "
+            "--public if they are public, or a file of public counts."
+        )
+    with connect() as connection:
+        restrict(connection, files)
+        table = open_files(connection, files, str(file), _KEY, public=True)
+        folded: Mapping[str, str] = {name.casefold(): name for name in table.columns}
+        value = next((folded[name] for name in VALUES if name in folded), None)
+        levels = [folded[v.casefold()] for v in plan.hierarchy.levels if v.casefold() in folded]
+        missing = [v for v in plan.hierarchy.levels[: len(levels)] if v.casefold() not in folded]
+        if value is None or missing or not levels:
+            raise DataError(
+                f"{file.name} has the columns {', '.join(table.columns)}; give it "
+                f"{', '.join(plan.hierarchy.levels)} and 'count', or at least the first levels."
+            )
+        names = ", ".join(name_of(column, table.columns[column]) for column in levels)
+        rows = ask(
+            connection,
+            f"SELECT TRY_CAST({identifier(value)} AS DOUBLE), {names} FROM {table.sql}",
+            f"{file.name} cannot be read as a table of counts",
+        )
+        stamped = "note" in folded and ask(
+            connection,
+            f"SELECT 1 FROM {table.sql} WHERE {identifier(folded['note'])} = {literal(STAMP)}",
+            f"{file.name} cannot be read as a table of counts",
+        )
+    if stamped:
+        raise DataError(
+            f"{file.name} is stamped {STAMP!r}, so its counts are not public; give a real release."
+        )
+    if not rows:
+        raise DataError(f"{file.name} holds no rows; give it one for each node.")
+    paths, values = [], []
+    for number, *parts in rows:
+        given = [part for part in parts if part is not None]
+        # a release.csv may be given, which writes formulas as text
+        path = (plan.hierarchy.root, *map(without_apostrophe, given))
+        if parts[: len(given)] != given:
+            raise DataError(f"{file.name} has a row with a gap in its path; fill in every level.")
+        if number is None or not 0 <= number <= MOST_TOTAL or number != int(number):
+            raise DataError(
+                f"{file.name} has no count from 0 to 2^52 for {'/'.join(path)!r}; give a whole "
+                "number."
+            )
+        paths.append(path)
+        values.append(int(number))
+    return paths, values

@@ -1,0 +1,372 @@
+"""Margins of error of a release: worked out from its plan and its nodes, before it is drawn."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, cast
+
+import msgspec
+import numpy as np
+
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.inference.error_law import (
+    error_margins,
+    margins_of_sums,
+    stretched,
+)
+from congenial.inference.noise_intervals import Noise, margin_of_noise_sum
+from congenial.inference.simulated import cautious_alpha
+from congenial.invariants.written import determined
+from congenial.plan.fields import on_a_line
+from congenial.plan.plan import named_nodes
+from congenial.randomness import seeded
+from congenial.releases.model import Model
+from congenial.types import BoolArray, FloatArray, IntArray
+
+Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
+
+# Stated for a node without a margin.
+UNKNOWN = -1
+# Simulated releases, those that serve where counts are many, and the largest numbers of values
+# drawn for either.
+DRAWS, FEWER = 9_999, 256
+VALUES, MOST_VALUES = 1 << 25, 1 << 27
+# The seed is fixed so that margins can be worked out again; none is too small by its luck but with
+# this probability.
+RISK = 3e-5
+_SEED = 20_261_121
+_HIDDEN = (
+    "Empty, but where a count is exact: where bounds bind, the error depends on the confidential "
+    "counts. A plan that publishes its measurements has intervals, at no further cost in privacy."
+)
+_BY_INVERSION = (
+    ", and is worked out from the released table alone: counts that may be near their bounds are "
+    "taken to be there, which widens the intervals of what they are part of. Where so many may be "
+    "that this takes too much work, only counts without parts have intervals, which then hold on "
+    "average."
+)
+# Fewer simulated releases than this widen margins by a tenth or more.
+_MANY = 2_000
+
+
+@dataclass(frozen=True, eq=False)
+class Margins:
+    """How far published numbers may be from the true counts, known before anything is drawn.
+
+    Attributes
+    ----------
+    source : {"law", "simulation", "measurements", "inversion", "none"}
+        What the margins are worked out from; with "measurements" they are those of these, not of
+        the released counts; with "inversion" there are intervals once the table is drawn.
+    told : str
+        What the intervals are, or why there are none.
+    margin : ndarray of int64, shape (n,)
+        0 where a count is published exactly or follows from such, `UNKNOWN` where there is none.
+    together : ndarray of int64, shape (n,), or None
+        Margins that hold for all counts of a level at once.
+    sums : tuple of SumMargin
+    """
+
+    source: Source
+    told: str
+    margin: IntArray
+    together: IntArray | None
+    sums: tuple[SumMargin, ...]
+
+
+@dataclass(frozen=True)
+class SumMargin:
+    """The margin of a sum that the plan asks for; None where there is none."""
+
+    name: str
+    nodes: tuple[int, ...]
+    margin: int | None
+
+
+class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The largest margin of a level, by itself and for all its counts at once.
+
+    Of its measurements, not of its released counts, where the intervals rest on these. `met` tells
+    whether the margin is as small as the plan requires; None where it requires nothing or no margin
+    is known before a release.
+    """
+
+    level: str
+    margin: int | None
+    together: int | None
+    required: float | None
+    met: bool | None
+
+
+def margins(model: Model) -> Margins:
+    """Work out the margins of a release.
+
+    Parameters
+    ----------
+    model : Model
+
+    Raises
+    ------
+    PlanError
+        If the plan asks for the sum of a node that the tree lacks.
+
+    Notes
+    -----
+    Under equalities alone the error has one law for all counts: exact for conditioning, simulated
+    for images. Under bounds an image has the margins of its measurements, where these are
+    published; conditioning then has intervals by inversion, once the table is drawn.
+    """
+    plan, engine = model.plan, model.engine
+    named = {
+        name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
+        for name, nodes in (plan.accuracy.sums or {}).items()
+    }
+    told = f"Each holds its count with a probability of at least {_share(model)}, whatever the "
+    told += "counts are"
+    if model.need.has_inequalities:
+        if plan.release.measurements:
+            return _of_measurements(model, named, told)
+        if not isinstance(engine, Conditioned):
+            return _none(model, named, _HIDDEN)
+        return _none(model, named, f"{told}{_BY_INVERSION}", source="inversion")
+    if isinstance(engine, Conditioned):
+        return _of_law(model, engine, named, told)
+    return _of_images(model, cast("Imaged | TopDown", engine), named, told)
+
+
+def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
+    """Compare the margins of every level with what the plan requires."""
+    required = model.plan.accuracy.required or {}
+    out = []
+    for level in model.levels:
+        here = model.tree.level == level.depth
+        margin = _largest(found.margin[here])
+        together = None if found.together is None else _largest(found.together[here])
+        need = required.get(level.name)
+        need = None if need is None else float(need)
+        met = None if need is None or margin is None else margin <= need
+        out.append(LevelAccuracy(level.name, margin, together, need, met))
+    return tuple(out)
+
+
+def simulated_releases(model: Model) -> int:
+    """How many releases are simulated for the margins of images; 0 where too few would be.
+
+    The fewer, the wider the margins; they hold all the same.
+    """
+    alpha, n = model.plan.accuracy.alpha, len(model.tree)
+    # the largest of so many is a margin
+    least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
+    draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
+    return draws if draws >= least else 0
+
+
+def _share(model: Model) -> str:
+    return f"{100.0 * model.plan.accuracy.confidence:.6g}%"
+
+
+def _largest(margin: IntArray) -> int | None:
+    return None if (margin == UNKNOWN).any() else int(margin.max())
+
+
+def _of_law(
+    model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]], told: str
+) -> Margins:
+    alpha, fixed = model.plan.accuracy.alpha, determined(model.need)
+    margin = error_margins(engine, alpha)
+    together = None
+    if model.plan.accuracy.simultaneous:
+        together = np.zeros_like(margin)
+        for depth in range(model.tree.depth):
+            here = (model.tree.level == depth) & ~fixed
+            if here.any():  # the union bound, which loses next to nothing
+                together[here] = error_margins(engine, alpha / float(here.sum()))[here]
+    draws = simulated_releases(model)
+    sums = _simulated_sums(model, engine, draws, named)
+    return Margins(
+        "law", f"{told}: under equalities alone the error has one law.", margin, together, sums
+    )
+
+
+def _of_images(
+    model: Model, engine: Imaged | TopDown, named: dict[str, tuple[int, ...]], told: str
+) -> Margins:
+    draws = simulated_releases(model)
+    if not draws:
+        many = f"Empty: {len(model.tree)} counts are too many to simulate releases of for intervals"
+        return _none(model, named, f"{many} of {_share(model)}.")
+    alpha = cautious(model, draws)
+    source = seeded(_SEED)
+    margin = error_margins(engine, alpha, size=draws, rng=source)
+    together = None
+    if model.plan.accuracy.simultaneous:
+        together = np.zeros_like(margin)
+        here = [np.flatnonzero(model.tree.level == depth) for depth in range(model.tree.depth)]
+        found = stretched(engine, margin, here, alpha, size=draws, rng=source)
+        together[np.concatenate(here)] = np.concatenate(found)
+    sums = _simulated_sums(model, engine, draws, named)
+    told += (
+        f": under equalities alone the error has one law, whose quantiles {draws:,} simulated "
+        f"releases tell, so cautiously that luck makes any one margin too small with a probability "
+        f"of {RISK:.0e} at most{'; so few make it wider' if draws < _MANY else ''}."
+    )
+    return Margins("simulation", told, margin, together, sums)
+
+
+def cautious(model: Model, draws: int) -> float:
+    """Alpha less what so many draws may be off by; they are as many as `simulated_releases`."""
+    found = cautious_alpha(model.plan.accuracy.alpha, draws, RISK)
+    if found is None:
+        raise AssertionError("enough releases are simulated")
+    return found
+
+
+def _simulated_sums(
+    model: Model,
+    engine: Conditioned | Imaged | TopDown,
+    draws: int,
+    named: dict[str, tuple[int, ...]],
+) -> tuple[SumMargin, ...]:
+    if not named or not draws:
+        return tuple(SumMargin(name, nodes, None) for name, nodes in named.items())
+    alpha = cautious(model, draws)
+    found = margins_of_sums(engine, list(named.values()), alpha, size=draws, rng=seeded(_SEED))
+    return tuple(
+        SumMargin(name, nodes, margin)
+        for (name, nodes), margin in zip(named.items(), found, strict=True)
+    )
+
+
+def _none(
+    model: Model, named: dict[str, tuple[int, ...]], told: str, *, source: Source = "none"
+) -> Margins:
+    fixed = determined(model.need)
+    margin = np.where(fixed, 0, UNKNOWN)
+    sums = tuple(
+        SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
+        for name, nodes in named.items()
+    )
+    together = margin if model.plan.accuracy.simultaneous else None
+    return Margins(source, told, margin, together, sums)
+
+
+def by_posterior(model: Model, why: str) -> str:
+    """Say what the intervals of leaves are where there are none by inversion.
+
+    Parameters
+    ----------
+    model : Model
+    why : str
+        Why there are none.
+    """
+    return (
+        f"No interval here is proved: {why}. Each is the shortest that holds the count with a "
+        f"probability of at least {_share(model)} given the released table, under a negative "
+        "binomial prior fitted to it, "
+        "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
+        "as often as that on average over the leaves (counts without parts) of tables like this "
+        "one; single ones, such as a large count beside many near zero, can be held far less "
+        "often, as the error depends on the confidential counts. How often "
+        "they held is in congenial's docs/studies/coverage.md. Empty, but where a count is exact, "
+        "for counts with parts, for sums and for all counts of a level at once: the noise of many "
+        "small counts shifts their sums, by an amount that no interval here accounts for."
+    )
+
+
+def without_intervals(*why: str) -> str:
+    """Say why a release that was conditioned on bounds has no intervals.
+
+    Parameters
+    ----------
+    *why : str
+        What keeps them from being proved, and from being those of its posterior.
+    """
+    return (
+        "Empty, but where a count is exact: noise conditioned on bounds has a law that depends on "
+        f"the confidential counts. No interval is proved, as {why[0]}; the posterior of the table "
+        f"gives none either, as {why[1]}. A plan without bounds has proved intervals, and so has "
+        "one of imaging or topdown that publishes its measurements."
+    )
+
+
+def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
+    tree, alpha = model.tree, model.plan.accuracy.alpha
+    measured, summed = _kinds_of_nodes(model)
+    noise, scales = cast(Noise, model.mechanism.noise), model.mechanism.scales
+    kinds = np.unique(scales[measured])
+    # how many measurements of each scale a node's estimate is the sum of
+    parts = np.zeros((len(tree), kinds.size), dtype=np.int64)
+    parts[measured, np.searchsorted(kinds, scales[measured])] = 1
+    for below in _upwards(model, summed):
+        np.add.at(parts, tree.parents[below], parts[below])
+    margin = _reach(noise, kinds, parts, np.full(len(tree), alpha))
+    together = None
+    if model.plan.accuracy.simultaneous:
+        # the measurements of a level are independent
+        noisy = np.bincount(tree.level[parts.any(axis=1)], minlength=tree.depth)
+        each = -np.expm1(np.log1p(-alpha) / np.maximum(noisy, 1))
+        together = _reach(noise, kinds, parts, each[tree.level])
+    sums = []
+    for name, nodes in named.items():
+        times = np.zeros(len(tree), dtype=np.int64)
+        times[list(nodes)] = 1
+        for below in reversed(_upwards(model, summed)):
+            times[below] += times[tree.parents[below]]
+        counted = measured & (times > 0)
+        reach = 0
+        if counted.any():
+            reach = margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
+        sums.append(SumMargin(name, nodes, reach))
+    text = (
+        f"{told}: it is the noisy measurement plus or minus the margin of its noise. A count that "
+        "was not measured takes the sum of the measurements below it. An interval is cut at the "
+        "bounds, and stretched to the released count where that lies outside."
+    )
+    return Margins("measurements", text, margin, together, tuple(sums))
+
+
+def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
+    """Nodes whose measurement counts, and those that are told by the nodes below them."""
+    fixed = determined(model.need)
+    measured = np.isfinite(model.mechanism.scales) & ~fixed
+    return measured, ~(measured | fixed)
+
+
+def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
+    """Nodes whose parents are told by them, level by level, the deepest first."""
+    tree = model.tree
+    told = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
+    return [told[tree.level[told] == depth] for depth in range(tree.depth - 1, 0, -1)]
+
+
+def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
+    """Unbiased estimate of every count by its own measurement, or by those below it.
+
+    Parameters
+    ----------
+    model : Model
+    value, measured : ndarray of int64, shape (n,)
+        The released counts, of which those that are exact are taken, and the measurements.
+
+    Returns
+    -------
+    ndarray of int64, shape (n,)
+    """
+    has, summed = _kinds_of_nodes(model)
+    out = np.where(has, measured, np.where(summed, 0, value)).astype(np.int64)
+    for below in _upwards(model, summed):
+        np.add.at(out, model.tree.parents[below], out[below])
+    return out
+
+
+def _reach(noise: Noise, kinds: FloatArray, parts: IntArray, alpha: FloatArray) -> IntArray:
+    """Margin of each sum of measurements; sums of like noise share the work."""
+    alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
+    found = [
+        margin_of_noise_sum(noise, np.repeat(kinds, row[:-1].astype(np.int64)), float(row[-1]))
+        for row in alike
+    ]
+    return np.array(found, dtype=np.int64)[at.ravel()]

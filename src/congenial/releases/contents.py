@@ -1,0 +1,139 @@
+"""A release read back from its directory: the certificate, both tables, the plan and the tree."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import ReleaseError
+from congenial.plan.plan import Plan
+from congenial.releases import directory as files
+from congenial.releases.certificate import Certificate
+from congenial.releases.directory import FileRows
+from congenial.releases.intervals import interval_columns
+from congenial.releases.model import Model, build_model
+
+# Larger counts are damage.
+_MOST = 2**53
+
+
+@dataclass(frozen=True, eq=False)
+class Contents:
+    """A release whose files could be read.
+
+    Attributes
+    ----------
+    certificate : Certificate
+    csv, parquet : Table
+        The same rows, if nothing is wrong with the release.
+    plan : Plan
+        That of the certificate.
+    tree : Tree
+        Its nodes are in the order of the rows.
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    measurements : tuple of Table or None
+        CSV and Parquet of the measurements; None where the plan publishes none.
+    """
+
+    certificate: Certificate
+    csv: FileRows
+    parquet: FileRows
+    plan: Plan
+    tree: Tree
+    value: npt.NDArray[np.int64]
+    measurements: tuple[FileRows, FileRows] | None = None
+
+    def model(self) -> Model:
+        """Calibrate the plan's noise on the released nodes; once, as that takes a while of many."""
+        return self._model
+
+    @cached_property
+    def _model(self) -> Model:
+        return build_model(self.plan, self.tree)
+
+
+def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents:
+    """Read both tables of a release, and rebuild its tree.
+
+    Parameters
+    ----------
+    place : Path
+    certificate : Certificate
+    plan : Plan
+        The one that the certificate holds.
+
+    Raises
+    ------
+    ReleaseError
+        If a table cannot be read, does not have the rows and columns that the plan gives, or if its
+        rows are no tree.
+    """
+    csv, parquet = files.read_tables(place)
+    stamped = certificate.simulation is not None
+    expected = files.table_columns(
+        plan.level_names,
+        intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
+        truth=certificate.simulation is not None and certificate.simulation.with_truth,
+        stamped=stamped,
+    )
+    _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
+    tree = files.tree_of(parquet, plan.level_names, files.PARQUET)
+    for row in parquet.rows:
+        if row[2] != plan.hierarchy.root:
+            raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
+    value = parquet.column("value")
+    if not all(
+        isinstance(v, int)
+        for name, _ in expected
+        if name in ("value", "truth")
+        for v in parquet.column(name)
+    ):
+        raise ReleaseError(f"{files.PARQUET} has a row without a value.")
+    _check_size(parquet, ("value", "truth"), files.PARQUET)
+    measured = None
+    if plan.release.measurements:
+        measured = files.read_measurement_tables(place)
+        columns = files.measurement_columns(plan.level_names, stamped=stamped)
+        _check_columns(measured, columns, files.MEASUREMENTS)
+        place_of = slice(0, 2 + len(plan.level_names))
+        if [row[place_of] for row in measured[1].rows] != [row[place_of] for row in parquet.rows]:
+            raise ReleaseError(
+                f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
+                "order."
+            )
+        _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
+    found = np.array(value, dtype=np.int64)
+    return Contents(certificate, csv, parquet, plan, tree, found, measured)
+
+
+def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:
+    """Refuse numbers with which sums and intervals could not be worked out in 64 bits."""
+    for column in {*columns} & {known for known, _ in table.columns}:
+        if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
+            raise ReleaseError(
+                f"{name} has a {column} beyond 2^53, which no count of rows comes near."
+            )
+
+
+def _check_columns(
+    tables: tuple[FileRows, FileRows], expected: files.Columns, names: tuple[str, str]
+) -> None:
+    csv, parquet = tables
+    if parquet.columns != expected:
+        raise ReleaseError(
+            f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
+            f"{_named(expected)}."
+        )
+    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
+        raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
+
+
+def _named(columns: files.Columns) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)

@@ -1,0 +1,377 @@
+"""The files of a release: their names, and the released table as CSV and as Parquet."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import duckdb
+import numpy as np
+
+from congenial.domain.tree import Tree
+from congenial.errors import ReleaseError, StructureError
+from congenial.types import IntArray
+
+Columns = tuple[tuple[str, str], ...]
+
+CSV = "release.csv"
+PARQUET = "release.parquet"
+CERTIFICATE = "certificate.json"
+MEASUREMENTS_CSV = "measurements.csv"
+MEASUREMENTS_PARQUET = "measurements.parquet"
+MARKER = "SIMULATION_NOT_PRIVATE.txt"
+ALWAYS = (CERTIFICATE, CSV, PARQUET)
+# Made from a release afterwards, by `congenial report`; no certificate speaks of it.
+REPORT = "report.html"
+MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
+ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
+# Text that a spreadsheet would run as a formula, apostrophes before it left out, and numbers, which
+# only begin like one. The CSV file has an apostrophe more before such text, which its reader takes
+# away; Python and DuckDB read both patterns alike.
+_FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
+_NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
+STAMP = "SIMULATION: NOT PRIVATE"
+MARKER_TEXT = f"{STAMP}\n"
+
+
+@dataclass(frozen=True)
+class FileRows:
+    """A released table as it stands in a file.
+
+    Attributes
+    ----------
+    columns : tuple of (str, str)
+        Name and DuckDB type of each column.
+    rows : list of tuple
+        One a node; integers where the column has an integer type, else text or None.
+    """
+
+    columns: tuple[tuple[str, str], ...]
+    rows: list[tuple[object, ...]]
+
+    def column(self, name: str) -> list[object]:
+        """Values of one column, in the order of the rows."""
+        at = [c for c, _ in self.columns].index(name)
+        return [row[at] for row in self.rows]
+
+
+def release_directory(directory: str | Path) -> Path:
+    """Return the path of a directory that a release is to be read from.
+
+    Raises
+    ------
+    ReleaseError
+        If it is no directory.
+    """
+    place = Path(directory)
+    if not place.is_dir():
+        shown = repr(str(place))
+        wrong = (
+            f"{shown} is not a directory" if place.exists() else f"there is no directory {shown}"
+        )
+        raise ReleaseError(f"{wrong}; give one that holds a release.")
+    return place
+
+
+def table_columns(
+    level_names: Sequence[str],
+    *,
+    intervals: Sequence[str] = (),
+    truth: bool = False,
+    stamped: bool = False,
+) -> Columns:
+    """Name and type of each column of a released table."""
+    extra = [*intervals, *(["truth"] if truth else [])]
+    return _columns(level_names, [("value", "BIGINT"), *((v, "BIGINT") for v in extra)], stamped)
+
+
+def measurement_columns(level_names: Sequence[str], *, stamped: bool) -> Columns:
+    """Name and type of each column of the measurements."""
+    own = [("measurement", "BIGINT"), ("noise", "VARCHAR"), ("scale", "DOUBLE")]
+    return _columns(level_names, own, stamped)
+
+
+def _columns(level_names: Sequence[str], own: Sequence[tuple[str, str]], stamped: bool) -> Columns:
+    paths = [(name, "VARCHAR") for name in level_names]
+    note = [("note", "VARCHAR")] if stamped else []
+    return (("level", "BIGINT"), ("level_name", "VARCHAR"), *paths, *own, *note)
+
+
+def write_tables(
+    directory: Path,
+    level_names: Sequence[str],
+    tree: Tree,
+    value: IntArray,
+    *,
+    intervals: Mapping[str, Sequence[int | None]] | None = None,
+    truth: IntArray | None = None,
+    stamped: bool = False,
+) -> None:
+    """Write the released table twice, as CSV and from that as Parquet.
+
+    Parameters
+    ----------
+    directory : Path
+    level_names : sequence of str
+        The root's level first.
+    tree : Tree
+    value : ndarray of int64, shape (n,)
+    intervals : mapping of str to sequence of int or None, optional
+        Columns of interval ends, empty where there is none.
+    truth : ndarray of int64, shape (n,), optional
+        Confidential counts, in simulations only.
+    stamped : bool
+        Add a column that says in every row that this is a simulation.
+
+    Raises
+    ------
+    OSError, duckdb.Error
+        If a file cannot be written.
+    """
+    ends = dict(intervals or {})
+    columns = table_columns(
+        level_names, intervals=tuple(ends), truth=truth is not None, stamped=stamped
+    )
+    own: list[Sequence[object]] = [value.tolist(), *ends.values()]
+    if truth is not None:
+        own.append(truth.tolist())
+    lines = _lines(level_names, tree, own, stamped)
+    _write_both(directory, (CSV, PARQUET), columns, lines)
+
+
+def write_measurements(
+    directory: Path,
+    level_names: Sequence[str],
+    tree: Tree,
+    measured: Sequence[int | None],
+    noise: Sequence[str],
+    scale: Sequence[float | None],
+    *,
+    stamped: bool = False,
+) -> None:
+    """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node.
+
+    Parameters
+    ----------
+    directory : Path
+    level_names : sequence of str
+    tree : Tree
+    measured : sequence of int or None
+        None where there is none.
+    noise : sequence of str
+        The law of the noise, "none" where there is none.
+    scale : sequence of float or None
+    stamped : bool
+
+    Raises
+    ------
+    OSError, duckdb.Error
+        If a file cannot be written.
+    """
+    columns = measurement_columns(level_names, stamped=stamped)
+    lines = _lines(level_names, tree, [measured, noise, scale], stamped)
+    _write_both(directory, MEASUREMENTS, columns, lines)
+
+
+def _write_both(
+    directory: Path, names: tuple[str, str], columns: Columns, lines: Iterator[str]
+) -> None:
+    with (directory / names[0]).open("w", encoding="utf-8", newline="") as file:
+        file.write(",".join(_cell(name) for name, _ in columns) + "\n")
+        for line in lines:
+            file.write(line)
+    types = ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in columns)
+    texts = [_identifier(name) for name, kind in columns if kind == "VARCHAR"]
+    bare = ", ".join(
+        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {_literal(_FORMULA)}) AND NOT "
+        f"regexp_full_match({c}, {_literal(_NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
+        for c in texts
+    )
+    written = _path(directory / names[0])
+    with _connect() as connection:
+        connection.execute(
+            f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
+            f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
+            f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
+            f"TO {_literal(str(directory / names[1]))} (FORMAT parquet)"
+        )
+
+
+def read_tables(directory: Path) -> tuple[FileRows, FileRows]:
+    """Read the released table from the CSV and from the Parquet file.
+
+    Returns
+    -------
+    csv, parquet : Table
+        Every CSV value is text, whatever it looks like, and empty text where there is none.
+
+    Raises
+    ------
+    ReleaseError
+        If a file cannot be read as a table.
+    """
+    return _read_csv(directory / CSV), _read_parquet(directory / PARQUET)
+
+
+def read_measurement_tables(directory: Path) -> tuple[FileRows, FileRows]:
+    """Read the measurements from the CSV and from the Parquet file, as `read_tables` does."""
+    return _read_csv(directory / MEASUREMENTS_CSV), _read_parquet(directory / MEASUREMENTS_PARQUET)
+
+
+def read_table(path: Path) -> FileRows:
+    """Read a Parquet file as a table.
+
+    Raises
+    ------
+    ReleaseError
+        If it cannot be read as one.
+    """
+    return _read_parquet(path)
+
+
+def tree_of(table: FileRows, level_names: Sequence[str], what: str) -> Tree:
+    """Rebuild the tree of a table of nodes, in the order of its rows.
+
+    Parameters
+    ----------
+    table : Table
+        Its first columns are ``level``, ``level_name`` and those of the levels.
+    level_names : sequence of str
+    what : str
+        Name of the file, for errors.
+
+    Raises
+    ------
+    ReleaseError
+        If there is no row, or the rows are no tree: one has a gap in its path, another level than
+        its path, or no row for its parent, or a node has two.
+    """
+    names = tuple(level_names)
+    if not table.rows:
+        raise ReleaseError(f"{what} holds no row.")
+    paths: list[tuple[object, ...]] = []
+    for at, row in enumerate(table.rows):
+        parts = row[2 : 2 + len(names)]
+        path = tuple(part for part in parts if part is not None)
+        if not path or parts[: len(path)] != path:
+            raise ReleaseError(f"row {at + 1} of {what} has a gap in its path.")
+        if row[:2] != (len(path) - 1, names[len(path) - 1]):
+            raise ReleaseError(f"the row of {_shown(path)} names another level than its path has.")
+        paths.append(path)
+    index = {path: at for at, path in enumerate(paths)}
+    for at, path in enumerate(paths):
+        if index[path] != at:
+            raise ReleaseError(f"the node {_shown(path)} has more than one row.")
+        if len(path) > 1 and path[:-1] not in index:
+            raise ReleaseError(f"the node {_shown(path)} has no row for its parent.")
+    parents = [index[path[:-1]] if len(path) > 1 else -1 for path in paths]
+    try:
+        return Tree.from_parents(
+            np.array(parents, dtype=np.int64), [str(path[-1]) for path in paths]
+        )
+    except StructureError as error:
+        raise ReleaseError(f"the rows of {what} are no tree: {error}") from None
+
+
+def _shown(path: tuple[object, ...]) -> str:
+    return "/".join(map(str, path))
+
+
+def sha256(path: Path) -> str:
+    """Return the SHA-256 digest of a file, in hexadecimal."""
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
+
+def _lines(
+    level_names: Sequence[str], tree: Tree, own: Sequence[Sequence[object]], stamped: bool
+) -> Iterator[str]:
+    """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
+    depth = len(level_names)
+    prefix: dict[int, str] = {}
+    labels = [_cell(name) for name in level_names]
+    rank = np.argsort(tree.level, kind="stable")
+    for v in map(int, rank):  # parents come before their children
+        parent = int(tree.parents[v])
+        name = _cell(tree.names[v])
+        prefix[v] = name if parent < 0 else f"{prefix[parent]},{name}"
+    for v in range(len(tree)):
+        level = int(tree.level[v])
+        cells = ",".join("" if column[v] is None else str(column[v]) for column in own)
+        line = f"{level},{labels[level]},{prefix[v]}{',' * (depth - 1 - level)},{cells}"
+        yield f"{line},{STAMP}\n" if stamped else f"{line}\n"
+
+
+def _cell(text: str) -> str:
+    """Write a name as a cell that no spreadsheet runs."""
+    return _quoted(f"'{text}" if _is_formula(text) else text)
+
+
+def without_apostrophe(cell: str) -> str:
+    """Take back the apostrophe that a CSV file has before a name that looks like a formula.
+
+    Parameters
+    ----------
+    cell : str
+    """
+    return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
+
+
+def _is_formula(text: str) -> bool:
+    return bool(re.search(_FORMULA, text)) and not re.fullmatch(_NUMBER, text)
+
+
+def _quoted(text: str) -> str:
+    # an empty name is quoted, which tells it from a column that a node does not have
+    if not text or any(c in text for c in ',"\r\n') or text != text.strip():
+        return '"' + text.replace('"', '""') + '"'
+    return text
+
+
+def _read_csv(path: Path) -> FileRows:
+    try:
+        with path.open(encoding="utf-8", newline="") as file:
+            lines = [tuple(map(without_apostrophe, line)) for line in csv.reader(file, strict=True)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; get the release anew."
+        ) from error
+    if not lines or any(len(line) != len(lines[0]) for line in lines):
+        raise ReleaseError(
+            f"{path.name} has lines of different lengths or none; get the release anew."
+        )
+    return FileRows(tuple((name, "VARCHAR") for name in lines[0]), list(lines[1:]))
+
+
+def _read_parquet(path: Path) -> FileRows:
+    try:
+        with _connect() as connection:
+            found = connection.execute(f"SELECT * FROM read_parquet({_path(path)})")
+            columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
+            return FileRows(columns, found.fetchall())
+    except duckdb.Error as error:
+        raise ReleaseError(
+            f"{path.name} cannot be read as a table; get the release anew."
+        ) from error
+
+
+def _connect() -> duckdb.DuckDBPyConnection:
+    # one thread keeps the rows in order and the file the same from run to run
+    return duckdb.connect(":memory:", config={"threads": 1})
+
+
+def _identifier(name: str) -> str:
+    return '"' + name.replace('"', '""') + '"'
+
+
+def _literal(text: str) -> str:
+    return "'" + text.replace("'", "''") + "'"
+
+
+def _path(path: Path) -> str:
+    """SQL text that names one file, wildcards in its name taken literally."""
+    return _literal("".join(f"[{c}]" if c in "*?[" else c for c in str(path)))

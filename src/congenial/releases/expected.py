@@ -1,0 +1,54 @@
+"""Expected errors of a release, by simulated releases of counts that are no secret."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.randomness import seeded
+from congenial.releases.model import Model
+from congenial.types import FloatArray, IntArray
+
+# Simulated releases, and the largest number of values drawn for them.
+DRAWS = 200
+VALUES = 2_000_000
+
+
+@dataclass(frozen=True)
+class NotSimulated:
+    """Why releases of some counts could not be simulated."""
+
+    why: str
+
+
+def expected_errors(model: Model, counts: IntArray, *, seed: int) -> FloatArray | NotSimulated:
+    """Mean absolute error of each released count, were these the true counts.
+
+    Parameters
+    ----------
+    model : Model
+        Whose claim has been worked out, so that the plan itself is without fault.
+    counts : ndarray of int64, shape (n,)
+        Made up or released, never confidential.
+    seed : int
+
+    Returns
+    -------
+    ndarray of float64, shape (n,), or NotSimulated
+        In counts; a mean over `draws_for` seeded draws.
+    """
+    try:
+        drawn = model.engine.sample(counts, size=draws_for(len(model.tree)), rng=seeded(seed))
+    except MemoryError:
+        return NotSimulated("this takes more memory than there is")
+    except (NumericalError, UnsupportedError) as error:  # hard counts, and no fault of the plan
+        return NotSimulated(str(error).removesuffix("."))
+    found: FloatArray = np.abs(drawn - counts).mean(axis=0)
+    return found
+
+
+def draws_for(nodes: int) -> int:
+    """How many releases of so many counts are simulated."""
+    return max(1, min(DRAWS, VALUES // nodes))

@@ -1,0 +1,58 @@
+"""What a release publishes exactly, so that sums of guarantees are stated where they hold.
+
+Epsilons add up for neighbouring datasets that every release compares. Where one release fixes all
+that the others do, its own neighbours are such (proofs/composition.md).
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+
+import numpy as np
+
+from congenial.releases.model import Model
+
+
+def fixed(model: Model) -> str:
+    """Hash everything that a release holds fixed among the datasets that it compares.
+
+    Parameters
+    ----------
+    model : Model
+
+    Returns
+    -------
+    str
+        "" where it fixes nothing but the number of records. Otherwise equal texts stand for the
+        same counts; unequal ones may do so too, as where another hierarchy has the same places.
+    """
+    plan, tree = model.plan, model.tree
+    pinned = model.need.pinned.copy()
+    if model.neighbours == "substitute" and plan.data.where is None:
+        pinned[tree.parents < 0] = False  # no substitution changes the number of records
+    by_rows = plan.hierarchy.domain == "data"
+    if not (pinned.any() or by_rows):
+        return ""
+    kept = pinned.copy()
+    for depth in range(tree.depth - 1, 0, -1):
+        nodes = np.flatnonzero(kept & (tree.level == depth))
+        kept[tree.parents[nodes]] = True
+    place = np.cumsum(kept) - 1
+    nodes = np.flatnonzero(kept)
+    above = np.where(tree.parents[nodes] < 0, -1, place[tree.parents[nodes]])
+    deepest = int(tree.level[nodes].max(initial=0))
+    lookup = plan.data.lookup
+    told = {
+        "occurring": plan.hierarchy.levels if by_rows else None,
+        "columns": plan.hierarchy.levels[:deepest],
+        "table": plan.data.table,
+        "where": plan.data.where,
+        "types": sorted((plan.data.types or {}).items()),
+        "lookup": None if lookup is None else [lookup.source, lookup.key, lookup.on],
+        "nodes": [tree.names[v] for v in nodes],
+        "parents": above.tolist(),
+        "exact": pinned[nodes].tolist(),
+    }
+    text = json.dumps(told, sort_keys=True).encode("ascii")
+    return hashlib.blake2b(text, digest_size=16, person=b"fixed").hexdigest()

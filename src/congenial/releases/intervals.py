@@ -1,0 +1,198 @@
+"""Intervals of a release: worked out from its plan, its nodes and what is published, alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Annotated
+
+import msgspec
+import numpy as np
+
+from congenial.releases.accuracy import (
+    UNKNOWN,
+    LevelAccuracy,
+    Margins,
+    Source,
+    by_posterior,
+    estimates,
+    levels,
+    without_intervals,
+)
+from congenial.releases.model import Model
+from congenial.releases.table_inversion import proved_ends
+from congenial.releases.table_posterior import NoEnds, posterior_ends
+from congenial.types import BoolArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Intervals:
+    """The intervals of one release.
+
+    Attributes
+    ----------
+    source : {"law", "simulation", "measurements", "inversion", "posterior", "none"}
+        What they rest on; "posterior" where an inversion cannot be had, and "none" where neither.
+    told : str
+        What they are, or why there are none.
+    known : ndarray of bool, shape (n,)
+    lower, upper : ndarray of int64, shape (n,)
+        Ends, where known.
+    lower_all, upper_all : ndarray of int64, shape (n,), or None
+        Ends of the intervals that hold for all counts of a level at once.
+    known_all : ndarray of bool, shape (n,)
+        Where there are such.
+    sums : tuple of SumInterval
+    """
+
+    source: Source
+    told: str
+    known: BoolArray
+    lower: IntArray
+    upper: IntArray
+    lower_all: IntArray | None
+    upper_all: IntArray | None
+    known_all: BoolArray
+    sums: tuple[SumInterval, ...]
+
+    @property
+    def columns(self) -> dict[str, list[int | None]]:
+        """The ends as columns of the released table, by name."""
+        found = {"lower": _column(self.lower, self.known), "upper": _column(self.upper, self.known)}
+        if self.lower_all is not None and self.upper_all is not None:
+            found["level_lower"] = _column(self.lower_all, self.known_all)
+            found["level_upper"] = _column(self.upper_all, self.known_all)
+        return found
+
+
+class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A sum that the plan asks for: its released value and its interval, if there is one."""
+
+    name: str
+    nodes: tuple[str, ...]
+    value: int
+    lower: int | None
+    upper: int | None
+
+
+class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the columns `lower` and `upper` of the released table are.
+
+    `levels` have the margins that are known before a release: by an inversion there are none. By a
+    posterior only leaves and exact counts have intervals, and no sum that is not exact.
+    """
+
+    confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+    source: Source
+    told: str
+    levels: tuple[LevelAccuracy, ...]
+    sums: tuple[SumInterval, ...]
+
+
+def interval_columns(*, simultaneous: bool) -> tuple[str, ...]:
+    """Names of the columns that hold intervals."""
+    return ("lower", "upper", *(("level_lower", "level_upper") if simultaneous else ()))
+
+
+def intervals(
+    model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
+) -> Intervals:
+    """Work out the intervals of a release from what is published.
+
+    Parameters
+    ----------
+    model : Model
+    found : Margins
+        From `margins`.
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    measured : ndarray of int64, shape (n,), optional
+        The published measurements, exact counts where these are published, anything where there is
+        neither; needed where the margins are theirs.
+    """
+    if found.source == "inversion":
+        return _by_inversion(model, found, value)
+    return _by_margins(model, found, value, measured)
+
+
+def _by_margins(
+    model: Model, found: Margins, value: IntArray, measured: IntArray | None
+) -> Intervals:
+    n, need = len(model.tree), model.need
+    known = known_all = found.margin != UNKNOWN
+    centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
+    if found.source == "measurements" and measured is not None:
+        centre, low, high = estimates(model, value, measured), need.lo, need.hi
+
+    def ends(at: IntArray, reach: IntArray) -> tuple[IntArray, IntArray]:
+        below = np.minimum(np.maximum(at - reach, low), value)
+        above = np.maximum(np.minimum(at + reach, high), value)
+        return below.astype(np.int64), above.astype(np.int64)
+
+    lower, upper = ends(centre, found.margin)
+    lower_all = upper_all = None
+    if found.together is not None:
+        lower_all, upper_all = ends(centre, found.together)
+        known_all = found.together != UNKNOWN
+    sums = []
+    for asked in found.sums:
+        at = list(asked.nodes)
+        total, middle = int(value[at].sum()), int(centre[at].sum())
+        first = last = None
+        if asked.margin is not None:
+            least = float(low[at].sum())
+            first = min(total, int(max(middle - asked.margin, least)))
+            last = max(total, int(min(middle + asked.margin, float(high[at].sum()))))
+        sums.append(SumInterval(asked.name, _names(model, at), total, first, last))
+    each = found.source, found.told, known, lower, upper
+    return Intervals(*each, lower_all, upper_all, known_all, tuple(sums))
+
+
+def _by_inversion(model: Model, found: Margins, value: IntArray) -> Intervals:
+    """Work out the intervals that the released counts alone tell, proved ones where there are."""
+    ends = proved_ends(model, value, [asked.nodes for asked in found.sums])
+    if isinstance(ends, NoEnds):
+        return _by_posterior(model, found, value, ends.why)
+    made = _by_margins(model, found, value, None)
+    every, asked_all = np.ones_like(made.known), found.together is not None
+    return replace(
+        made,
+        known=every,
+        lower=ends.lower,
+        upper=ends.upper,
+        lower_all=ends.lower_all if asked_all else None,
+        upper_all=ends.upper_all if asked_all else None,
+        known_all=every,
+        sums=tuple(
+            msgspec.structs.replace(total, lower=low, upper=high)
+            for total, (low, high) in zip(made.sums, ends.sums, strict=True)
+        ),
+    )
+
+
+def _by_posterior(model: Model, found: Margins, value: IntArray, why: str) -> Intervals:
+    """Work out those of the leaves by the posterior of the table, or say why there are none.
+
+    Only leaves have them: how far bounds shift sums of many counts is not undone.
+    """
+    ends = posterior_ends(model, value)
+    if isinstance(ends, NoEnds):
+        told = without_intervals(why, ends.why)
+        return _by_margins(model, replace(found, source="none", told=told), value, None)
+    found = replace(found, source="posterior", told=by_posterior(model, why))
+    made = _by_margins(model, found, value, None)
+    return replace(made, known=made.known | model.tree.is_leaf, lower=ends[0], upper=ends[1])
+
+
+def _column(ends: IntArray, known: BoolArray) -> list[int | None]:
+    return [v if k else None for v, k in zip(ends.tolist(), known.tolist(), strict=True)]
+
+
+def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:
+    return tuple("/".join(model.tree.path(v)) for v in nodes)
+
+
+def state(model: Model, found: Margins, made: Intervals) -> StatedAccuracy:
+    """State the intervals of a release as the certificate does."""
+    return StatedAccuracy(
+        model.plan.accuracy.confidence, made.source, made.told, levels(model, found), made.sums
+    )

@@ -1,0 +1,142 @@
+"""The noisy measurements of a release, written and read back."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import ReleaseError
+from congenial.invariants.written import Invariant, consistent, exactly
+from congenial.noise.additive import Additive
+from congenial.noise.discrete_gaussian import DiscreteGaussian
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.releases import directory as files
+from congenial.types import BoolArray, FloatArray
+
+# What the noise of a count is called that has none: published exactly, or not measured.
+EXACT, NOT_MEASURED = "none: exact", "none: not measured"
+_LAWS: dict[str, type[DiscreteLaplace | DiscreteGaussian]] = {
+    "discrete-laplace": DiscreteLaplace,
+    "discrete-gaussian": DiscreteGaussian,
+}
+Rows = tuple[list[int | None], list[str], list[float | None]]
+
+
+@dataclass(frozen=True, eq=False)
+class Measurements:
+    """Noisy measurements of the nodes of a tree, as `congenial.posterior` takes them.
+
+    Attributes
+    ----------
+    y : ndarray of float64, shape (n,)
+        Integers: unbiased measurements, exact counts where these are published; NaN where there is
+        neither.
+    mechanism : Additive
+        The noise; a scale of inf where there is none.
+    invariant : Invariant
+        That counts add up, and which are exact. Join ``congenial.nonnegative()`` to it: no count
+        is below zero, though a measurement may be.
+    tree : Tree
+    """
+
+    y: FloatArray
+    mechanism: Additive
+    invariant: Invariant
+    tree: Tree
+
+
+def read_measurements(path: str | Path) -> Measurements:
+    """Read the noisy measurements of a release.
+
+    Parameters
+    ----------
+    path : path
+        The directory of a release whose plan publishes measurements, or its
+        ``measurements.parquet``.
+
+    Returns
+    -------
+    Measurements
+
+    Raises
+    ------
+    ReleaseError
+        If there is no such file, or it is not one of measurements.
+
+    Notes
+    -----
+    The file is taken as it is; `congenial verify` checks it against its certificate.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> found = read_measurements("release")
+    >>> known = found.invariant & cg.nonnegative()
+    >>> law = cg.posterior(found.y, found.mechanism, known)
+    """
+    place = Path(path)
+    file = place / files.MEASUREMENTS_PARQUET if place.is_dir() else place
+    if not file.is_file():
+        raise ReleaseError(
+            f"{file} does not exist; give the directory of a release whose plan has publish = "
+            "['table', 'measurements'] under [release]."
+        )
+    table = files.read_table(file)
+    names = [name for name, _ in table.columns]
+    own = [name for name in names if name != "note"][-3:]
+    if names[:2] != ["level", "level_name"] or own != ["measurement", "noise", "scale"]:
+        raise ReleaseError(
+            f"{file} has the columns {', '.join(names)}; give the measurements.parquet of a "
+            "release."
+        )
+    tree = files.tree_of(table, names[2 : names.index("measurement")], file.name)
+    noise = np.array([str(law) for law in table.column("noise")])
+    y, scale = (_numbers(table, name) for name in ("measurement", "scale"))
+    exact = noise == EXACT
+    noisy = ~(exact | (noise == NOT_MEASURED))
+    laws = set(noise[noisy].tolist())
+    law = laws.pop() if len(laws) == 1 else ""
+    if law not in _LAWS or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
+        raise ReleaseError(
+            f"{file} has a measurement without a number, a law or a scale of its noise; give the "
+            "file as the release wrote it."
+        )
+    known = consistent(tree)
+    if exact.any():
+        known = known & exactly(np.flatnonzero(exact).tolist())
+    mechanism = Additive(_LAWS[law](np.where(noisy, scale, np.inf)), tree)
+    return Measurements(y, mechanism, known, tree)
+
+
+def measurement_rows(mechanism: Additive, pinned: BoolArray, y: npt.NDArray[np.int64]) -> Rows:
+    """Return the columns of the measurements, a row a node.
+
+    Parameters
+    ----------
+    mechanism : Additive
+    pinned : ndarray of bool, shape (n,)
+        Whose measurements are exact counts.
+    y : ndarray of int64, shape (n,)
+
+    Returns
+    -------
+    measurement : list of int or None
+    noise : list of str
+    scale : list of float or None
+    """
+    scales = mechanism.scales
+    noisy = np.isfinite(scales) & ~pinned
+    has = (noisy | pinned).tolist()
+    return (
+        [int(v) if h else None for v, h in zip(y.tolist(), has, strict=True)],
+        np.where(noisy, mechanism.noise.name, np.where(pinned, EXACT, NOT_MEASURED)).tolist(),
+        [float(s) if m else None for s, m in zip(scales.tolist(), noisy.tolist(), strict=True)],
+    )
+
+
+def _numbers(table: files.FileRows, name: str) -> FloatArray:
+    return np.array([np.nan if v is None else v for v in table.column(name)], dtype=np.float64)

@@ -1,0 +1,413 @@
+"""A plan and a tree become a model: the mechanism, the invariant, the engine and the claim."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, cast
+
+import numpy as np
+
+from congenial.accounting.calibration.scales import (
+    Method,
+    changing_levels,
+    goal_split,
+    level_scales,
+)
+from congenial.accounting.guarantee import (
+    ZCDP_DELTA,
+    Guarantee,
+    conditioned_guarantee,
+    imaged_guarantee,
+    with_sampler_error,
+)
+from congenial.accounting.mechanism import Engine, Measuring
+from congenial.accounting.neighbours.scope import all_records, on_levels
+from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, changed_entries
+from congenial.domain.tree import Tree
+from congenial.errors import PlanError, PrivacyError
+from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.written import (
+    Invariant,
+    Requirements,
+    consistent,
+    determined,
+    exactly,
+    nonnegative,
+    requirements,
+)
+from congenial.noise.additive import Additive
+from congenial.noise.discrete_gaussian import MOST_TABULATED, DiscreteGaussian
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.plan.outputs import OWN_COLUMNS
+from congenial.plan.plan import Plan, exact_nodes
+from congenial.plan.sections import MOST_EPSILON
+from congenial.types import FloatArray
+
+if TYPE_CHECKING:
+    from congenial.imaging.closest import Norm
+
+
+# Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
+KEPT = 0.01
+# No release is drawn, debited or accepted whose draw may be farther from its law than this, in
+# total variation.
+ERROR_LIMIT = 1e-6
+# Columns of the released table that are not levels; no level may be called like one.
+DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
+
+
+@dataclass(frozen=True)
+class Level:
+    """How one level of the hierarchy is measured.
+
+    Attributes
+    ----------
+    depth : int
+        0 for the root's level.
+    name : str
+    nodes : int
+        Number of nodes.
+    exact : int
+        How many of them are published exactly.
+    scale : float or None
+        Scale of the noise at the others; None where they get none of their own.
+    """
+
+    depth: int
+    name: str
+    nodes: int
+    exact: int
+    scale: float | None
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    """Everything a release is drawn from, except the confidential counts.
+
+    Attributes
+    ----------
+    plan : Plan
+    tree : Tree
+    mechanism : Additive
+        The plan's noise, one scale a node.
+    invariant : Invariant
+    need : Requirements
+        The invariant resolved for the tree.
+    split : mapping of int to float
+        Share of the noise's budget that each level has, by depth.
+    delta : float or None
+        At which the zCDP of Gaussian noise is told as epsilon; the rest of the plan's delta is
+        kept for the numerical error of a draw. None for pure noise.
+    """
+
+    plan: Plan
+    tree: Tree
+    mechanism: Additive
+    invariant: Invariant
+    need: Requirements
+    split: Mapping[int, float]
+    delta: float | None = None
+
+    @property
+    def neighbours(self) -> Neighbours:
+        """The neighbouring relation of the plan."""
+        return _neighbours(self.plan)
+
+    @property
+    def one_sided(self) -> bool:
+        """Whether a substituted record may also enter or leave what the plan's rule counts."""
+        return self.neighbours == "substitute" and self.plan.data.where is not None
+
+    @cached_property
+    def engine(self) -> Engine:
+        """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
+        method = self.plan.method
+        if method.name == "imaging":
+            from congenial.imaging.update import image
+
+            norm: Norm = "l1" if method.norm == "l1" else "l2"
+            return cast(Engine, image(self.mechanism, self.invariant, norm, integer=True))
+        if method.name == "topdown":
+            from congenial.imaging.top_down import topdown_image
+
+            return topdown_image(self.mechanism, self.invariant)
+        from congenial.conditioning.choice import condition
+
+        return cast(Engine, condition(self.mechanism, self.invariant, method.sampler))
+
+    @property
+    def measuring(self) -> Measuring | None:
+        """The engine where it makes releases of measurements, None where it draws them whole."""
+        return None if self.plan.method.name == "conditioning" else cast(Measuring, self.engine)
+
+    @cached_property
+    def guarantee(self) -> Guarantee:
+        """The claim of one release, the engine's numerical error inside."""
+        return claim(self, self.engine.guarantee(self.neighbours).sampler_error)
+
+    @cached_property
+    def levels(self) -> tuple[Level, ...]:
+        """How each level is measured, coarse to fine."""
+        out = []
+        for depth, name in enumerate(self.plan.level_names):
+            here = self.tree.level == depth
+            scales = self.mechanism.scales[here & ~self.need.pinned]
+            finite = scales[np.isfinite(scales)]
+            out.append(
+                Level(
+                    depth,
+                    name,
+                    int(here.sum()),
+                    int((here & self.need.pinned).sum()),
+                    float(finite[0]) if finite.size else None,
+                )
+            )
+        return tuple(out)
+
+
+def build_model(plan: Plan, tree: Tree) -> Model:
+    """Calibrate the noise that a plan asks for on the nodes of a tree.
+
+    Parameters
+    ----------
+    plan : Plan
+    tree : Tree
+        One root and a level for each of `plan.level_names`.
+
+    Returns
+    -------
+    Model
+        Its engine and claim are computed when first asked for.
+
+    Raises
+    ------
+    PlanError
+        If the plan names a level or node that the tree lacks, or a level is called like a column
+        of the released table.
+    EmptyNeighbourhoodError
+        If what is published exactly leaves no neighbouring datasets.
+    PrivacyError
+        If no guarantee can be given.
+    InfeasibleError
+        If no release can satisfy the invariants; the fewest that clash are named.
+    """
+    _check_names(plan, tree)
+    invariant = consistent(tree)
+    nodes = exact_nodes(plan, tree)
+    if nodes:
+        invariant = invariant & exactly(list(nodes))
+    if plan.invariants.nonnegative:
+        invariant = invariant & nonnegative()
+    need = requirements(invariant, len(tree), tree)
+    check_feasible(need, invariant, whole=True)
+    if plan.privacy.delta is not None:
+        return _gaussian(plan, tree, invariant, need)
+    split, scales = _calibrated(plan, tree, need, None)
+    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need, split)
+
+
+def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) -> Model:
+    """Model with discrete Gaussian noise; a part of delta is kept for a draw's numerical error."""
+    epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
+    kept = KEPT * delta
+    if plan.method.name == "conditioning":
+        from congenial.sum_network.tables import ERROR_LIMIT
+
+        limit = 1.2 * with_sampler_error(epsilon, 0.0, ERROR_LIMIT)
+        # most draws are far below their limit, so a smaller delta is not refused yet
+        kept = max(kept, limit) if limit <= 0.5 * delta else kept
+    while True:
+        split, scales = _calibrated(plan, tree, need, delta - kept)
+        mechanism = Additive(DiscreteGaussian(scales), tree)
+        _check_width(plan, mechanism)
+        error = mechanism.noise.sampling_error(scales)
+        owed = with_sampler_error(epsilon, 0.0, error)
+        if owed <= kept:
+            return Model(plan, tree, mechanism, invariant, need, split, delta - kept)
+        kept = 1.2 * owed  # wider noise has a little more error
+        if kept > 0.5 * delta:
+            raise PrivacyError(
+                f"privacy.delta is {delta:g}, and the numerical error of {len(tree)} draws of "
+                f"noise alone takes {owed:.2g} of it; ask for a delta of at least {3 * owed:.1g}."
+            )
+
+
+def _check_width(plan: Plan, mechanism: Additive) -> None:
+    """Refuse what could not be drawn before anything is spent on it."""
+    finite = mechanism.scales[np.isfinite(mechanism.scales)]
+    widest = float(finite.max(initial=0.0))
+    if plan.method.name != "conditioning" and widest > MOST_TABULATED:
+        raise PrivacyError(
+            f"privacy.epsilon is {plan.privacy.epsilon:g}, which takes Gaussian noise of sigma "
+            f"{widest:.3g}, and none beyond 2^20 can be drawn; ask for more, or give a level a "
+            "larger share."
+        )
+
+
+def _calibrated(
+    plan: Plan, tree: Tree, need: Requirements, delta: float | None
+) -> tuple[dict[int, float], FloatArray]:
+    """Shares by depth, and the scale of the noise at each node."""
+    neighbours = _neighbours(plan)
+    split = _split(plan, tree, need, neighbours, delta)
+    scales = level_scales(
+        tree,
+        need,
+        epsilon=plan.privacy.epsilon,
+        neighbours=neighbours,
+        split=split,
+        method=_method(plan),
+        delta=delta,
+    )
+    return split, scales
+
+
+def claim(model: Model, sampler_error: float) -> Guarantee:
+    """Guarantee of a release of `model` drawn with a given numerical error.
+
+    Parameters
+    ----------
+    model : Model
+    sampler_error : float
+        Bound on the total variation between a draw and its law.
+
+    Raises
+    ------
+    PrivacyError
+        If that is above `ERROR_LIMIT`, or takes more than the plan's delta.
+
+    Notes
+    -----
+    `explain`, `release` before its debit, and `verify` all come here, so that one limit holds for
+    what is drawn and for what is accepted.
+
+    Under "substitute", a rule that leaves rows out also lets the substituted record enter or leave
+    the rows that are counted, which changes every node of one path by one; the claim covers both.
+    """
+    if not sampler_error <= ERROR_LIMIT:
+        least = 1.05 * model.plan.privacy.epsilon * sampler_error / ERROR_LIMIT
+        wider = f"an epsilon of {least:.2g} or more" if least <= MOST_EPSILON else "fewer counts"
+        raise PrivacyError(
+            f"a draw of {len(model.tree)} counts may be {sampler_error:.2g} from its law, and at "
+            f"most {ERROR_LIMIT:g} is released; privacy.epsilon {model.plan.privacy.epsilon:g} "
+            f"takes noise that is too wide for so many counts, so ask for {wider}."
+        )
+    state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
+    asked = model.plan.privacy.delta
+    found = state(
+        model.mechanism,
+        model.need,
+        model.neighbours,
+        sampler_error=0.0,
+        one_sided=model.one_sided,
+        delta=ZCDP_DELTA if model.delta is None else model.delta,
+    )
+    delta = with_sampler_error(found.epsilon, found.delta, sampler_error)
+    if asked is not None:
+        if delta > asked:
+            raise PrivacyError(
+                f"privacy.delta is {asked:g}, and with the numerical error of a draw the release "
+                f"would have {delta:.3g}; ask for a larger delta."
+            )
+        delta = asked
+    return dataclasses.replace(
+        found,
+        delta=delta,
+        sampler_error=sampler_error,
+        unprotected=_unprotected(model),
+    )
+
+
+def _unprotected(model: Model) -> tuple[str, ...]:
+    """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
+    tree, pinned = model.tree, determined(model.need)
+    known = dataclasses.replace(model.need, pinned=pinned)
+    changes = changed_entries(known, tree, model.neighbours, one_sided=model.one_sided)
+    same = ~(changes | pinned)
+    out = all_records(same, tree, model.neighbours)
+    out += on_levels(tree, pinned, same, model.plan.level_names)
+    if model.plan.hierarchy.domain == "data":
+        out.append(DOMAIN_UNPROTECTED)
+    return tuple(out)
+
+
+def _split(
+    plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours, delta: float | None
+) -> dict[int, float]:
+    """Shares by depth: given, found for the goal, or equal over the levels that can change."""
+    privacy = plan.privacy
+    if privacy.goal is not None:
+        changing = changing_levels(tree, need, neighbours)
+        goal = _by_depth(plan, tree, need, "goal", privacy.goal)
+        for depth, weight in goal.items():
+            if weight > 0 and depth not in changing:
+                raise PlanError(
+                    f"privacy.goal gives {weight:g} to {plan.level_names[depth]!r}, whose counts "
+                    "are the same in all neighbouring datasets, so that noise there protects "
+                    "nothing; leave it out."
+                )
+        return goal_split(
+            tree,
+            need,
+            goal,
+            epsilon=privacy.epsilon,
+            neighbours=neighbours,
+            method=_method(plan),
+            delta=delta,
+        )
+    if privacy.split is not None:
+        return _by_depth(plan, tree, need, "split", privacy.split)
+    levels = changing_levels(tree, need, neighbours)
+    return {level: 1.0 / len(levels) for level in levels}
+
+
+def _by_depth(
+    plan: Plan, tree: Tree, need: Requirements, key: str, given: Mapping[str, float]
+) -> dict[int, float]:
+    """Shares or weights of levels by depth instead of by name."""
+    found = {}
+    for name, number in given.items():
+        if name not in plan.level_names:
+            raise PlanError(
+                f"privacy.{key} names {name!r}, which is not a level; give levels among "
+                f"{', '.join(plan.level_names)}."
+            )
+        depth = plan.level_names.index(name)
+        if number > 0 and need.pinned[tree.level == depth].all():
+            raise PlanError(
+                f"privacy.{key} gives {number:g} to {name!r}, whose nodes are all published "
+                "exactly and need no noise; give it to the other levels."
+            )
+        found[depth] = number
+    return found
+
+
+def _check_names(plan: Plan, tree: Tree) -> None:
+    for name in plan.hierarchy.levels:
+        if name.casefold() in OWN_COLUMNS:
+            raise PlanError(
+                f"hierarchy.levels names {name!r}, which the released table uses for a column of "
+                "its own; give the column another name in the source and in the plan."
+            )
+    if tree.depth != len(plan.level_names):
+        raise PlanError(
+            f"hierarchy.levels makes {len(plan.level_names)} levels with the root and the tree has "
+            f"{tree.depth}; name one column for each level below the root."
+        )
+
+
+def _neighbours(plan: Plan) -> Neighbours:
+    found = [relation for relation in RELATIONS if relation == plan.privacy.neighbours]
+    if not found:
+        raise PlanError(
+            f"privacy.neighbours is {plan.privacy.neighbours!r}; give 'substitute' or 'add-remove'."
+        )
+    return found[0]
+
+
+def _method(plan: Plan) -> Method:
+    """How the guarantee is worked out: what looks at the noisy counts alone is post-processing."""
+    return "conditioning" if plan.method.name == "conditioning" else "imaging"

@@ -1,0 +1,215 @@
+"""`read_release(directory)`: a release as its readers use it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, CongenialError, ReleaseError
+from congenial.inference import exports
+from congenial.inference.posteriors import Posterior, posterior
+from congenial.inference.priors import Prior
+from congenial.invariants.written import nonnegative
+from congenial.plan.plan import Plan
+from congenial.randomness import Randomness
+from congenial.releases import directory as files
+from congenial.releases.certificate import Certificate, read_certificate
+from congenial.releases.contents import Contents, read_contents
+from congenial.releases.measurements import Measurements, read_measurements
+from congenial.releases.model import Model
+from congenial.releases.table_posterior import posterior_of_table
+from congenial.types import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Release:
+    """A release read back from its directory, and nothing else; made by `read_release`.
+
+    Attributes
+    ----------
+    directory : Path
+    contents : Contents
+        Its files as they are.
+    """
+
+    directory: Path
+    # thousands of lines, in a notebook
+    contents: Contents = field(repr=False)
+
+    @property
+    def tree(self) -> Tree:
+        """The nodes, in the order of the released table."""
+        return self.contents.tree
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Name of every node, without its path."""
+        return self.tree.names
+
+    @property
+    def levels(self) -> tuple[str, ...]:
+        """Name of every level, coarse to fine; ``tree.level`` says which one a node has."""
+        return self.contents.plan.level_names
+
+    @property
+    def values(self) -> IntArray:
+        """Released counts, shape (n,)."""
+        return self.contents.value
+
+    @property
+    def certificate(self) -> Certificate:
+        """What the release claims."""
+        return self.contents.certificate
+
+    def value(self, node: int | str) -> int:
+        """Released count at a node, given by its index, name or path."""
+        return int(self.values[self.tree.find(node)])
+
+    @cached_property
+    def model(self) -> Model:
+        """The noise and the invariant that it was drawn with, worked out from its plan."""
+        return self.contents.model()
+
+    @cached_property
+    def measurements(self) -> Measurements | None:
+        """The noisy measurements that it was made of; None where they are not published."""
+        return None if self.contents.measurements is None else read_measurements(self.directory)
+
+    def posterior(
+        self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
+    ) -> Posterior:
+        """Law of the confidential counts given the release, see `congenial.posterior`.
+
+        It is that of the measurements where these are published: the table tells nothing more.
+
+        Parameters
+        ----------
+        prior : {"flat", "poisson", "negative-binomial"} or Prior
+
+        Raises
+        ------
+        UnsupportedError
+            If the release is an image without measurements, or was conditioned on more than a
+            tree that adds up, exact counts and bounds.
+
+        Notes
+        -----
+        The law of a release that was conditioned on bounds has a normaliser N(x) that depends on
+        the counts: the probability that the noise alone keeps to the bounds. The posterior is then
+        exact for the prior times N(x), which takes counts near their bounds to be rarer than
+        `prior` does. So its intervals of leaves hold about as often as asked on average over
+        tables like this one, single ones far less often, such as a large count beside many near
+        zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
+        as how far the noise of many small counts shifts their sums is not undone. How often those
+        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``congenial study
+        coverage``. Intervals that are proved for every count are `congenial.inverted_intervals`.
+        """
+        if self.measurements is not None:
+            found = self.measurements
+            return posterior(found.y, found.mechanism, found.invariant & nonnegative(), prior)
+        return posterior_of_table(self.model, self.values, prior)
+
+    def to_arviz(
+        self,
+        draws: int = 1000,
+        *,
+        prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+        rng: Randomness | None = None,
+    ) -> Any:
+        """Put the release, and draws of the counts behind it, in the form that ArviZ takes.
+
+        Parameters
+        ----------
+        draws : int
+            Independent draws of `posterior`; 0 for none, which serves every release.
+        prior : {"flat", "poisson", "negative-binomial"} or Prior
+        rng : Randomness, optional
+
+        Returns
+        -------
+        arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
+            Groups ``posterior`` (variable ``count``), ``observed_data`` (``released``, and
+            ``measurement`` where published) and ``constant_data`` (``scale`` of the noise before
+            the mandates, inf where there was none; ``published_exactly``), by `node`, each with a
+            `level`. Every group's attributes hold the guarantee as a sentence and in numbers, and
+            the law of the noise.
+
+        Raises
+        ------
+        ArgumentError
+            If `draws` is no whole number from 0 on.
+        UnsupportedError
+            If ArviZ is not installed, or there is no `posterior`.
+        """
+        exports.check_installed()
+        if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
+            raise ArgumentError(f"draws is {draws!r}; give a whole number from 0 on.")
+        groups: dict[str, dict[str, npt.NDArray[Any]]] = {}
+        if draws:
+            groups["posterior"] = {"count": self.posterior(prior).sample(int(draws), rng)}
+        pinned = self.model.need.pinned
+        groups["observed_data"] = {"released": self.values}
+        if self.measurements is not None:
+            groups["observed_data"]["measurement"] = self.measurements.y
+        groups["constant_data"] = {
+            "scale": np.where(pinned, 0.0, self.model.mechanism.scales),
+            "published_exactly": pinned,
+        }
+        claim = self.certificate.guarantee
+        told: dict[str, str | float] = {
+            "guarantee": self.certificate.sentence,
+            "neighbours": claim.neighbours,
+            "epsilon": claim.epsilon,
+            "delta": claim.delta,
+            "not_protected": "; ".join(claim.unprotected),
+            "noise": self.model.mechanism.noise.name,
+            "method": self.certificate.drawn.method,
+            "made": self.certificate.made,
+        }
+        return exports.inference_data(self.tree, groups, level_names=self.levels, attributes=told)
+
+
+def read_release(directory: str | Path) -> Release:
+    """Read a release from its directory.
+
+    Parameters
+    ----------
+    directory : path
+        As `congenial.releases.making.release` or ``congenial release`` wrote it.
+
+    Returns
+    -------
+    Release
+
+    Raises
+    ------
+    ReleaseError
+        If the directory holds no release, or a file is not the one that its certificate names.
+
+    Notes
+    -----
+    The certificate's claims are taken as they stand; `congenial verify` works them out anew.
+    """
+    place = files.release_directory(directory)
+    certificate = read_certificate(place / files.CERTIFICATE)
+    for name in sorted({files.CSV, files.PARQUET, *certificate.files}):
+        stated = certificate.files.get(name)
+        if not (place / name).is_file() or files.sha256(place / name) != stated:
+            raise ReleaseError(
+                f"{name} is not the file that the certificate of {place} names; run congenial "
+                "verify, and get the release anew."
+            )
+    try:
+        plan = msgspec.convert(certificate.plan, Plan)
+    except (CongenialError, msgspec.ValidationError) as error:
+        raise ReleaseError(
+            f"the plan in the certificate of {place} is not one ({error}); get the release anew."
+        ) from None
+    return Release(place, read_contents(place, certificate, plan))

@@ -1,0 +1,80 @@
+"""Intervals of a conditioned release by inversion, as its columns and sums have them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import cast
+
+import numpy as np
+
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.invariants.written import determined
+from congenial.releases.model import Model
+from congenial.releases.table_posterior import NoEnds
+from congenial.types import IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class ProvedEnds:
+    """Ends of intervals that hold whatever the counts are, with the plan's confidence.
+
+    Attributes
+    ----------
+    lower, upper : ndarray of int64, shape (n,)
+        Of each count by itself.
+    lower_all, upper_all : ndarray of int64, shape (n,)
+        Of all counts of a level at once; those of each by itself where no plan asks for them.
+    sums : tuple of pairs of int
+    """
+
+    lower: IntArray
+    upper: IntArray
+    lower_all: IntArray
+    upper_all: IntArray
+    sums: tuple[tuple[int, int], ...]
+
+
+def proved_ends(
+    model: Model, value: IntArray, sums: Sequence[Sequence[int]]
+) -> ProvedEnds | NoEnds:
+    """Work out the intervals of a release that was conditioned on bounds, from its table alone.
+
+    Parameters
+    ----------
+    model : Model
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    sums : sequence of sequence of int
+        Nodes of the sums that are asked for.
+
+    Notes
+    -----
+    A sum lies between the sums of its nodes' ends where these hold at once.
+    """
+    from congenial.inference.inversion import invert
+
+    tree, fixed = model.tree, determined(model.need)
+    free = [~fixed & (tree.level == depth) for depth in range(tree.depth)]
+    levels = [max(int(here.sum()), 1) for here in free] if model.plan.accuracy.simultaneous else []
+    parts = [max(int(np.count_nonzero(~fixed[list(nodes)])), 1) for nodes in sums]
+    together = sorted({1, *levels, *parts})
+    engine = cast(Conditioned, model.engine)
+    try:
+        found = invert(engine, value, model.plan.accuracy.alpha, together)
+    except (UnsupportedError, MemoryError):
+        return NoEnds("its inversion would take more memory or time than a release takes on")
+    except NumericalError:
+        return NoEnds("its inversion needs wider tables, or smaller numbers, than are tried")
+    by_count = dict(zip(together, found, strict=True))
+    lower, upper = by_count[1]
+    lower_all, upper_all = lower.copy(), upper.copy()
+    for here, count in zip(free, levels, strict=False):
+        lower_all[here], upper_all[here] = (ends[here] for ends in by_count[count])
+    whole = []
+    for nodes, count in zip(sums, parts, strict=True):
+        low, high = by_count[count]
+        at = list(nodes)
+        whole.append((int(low[at].sum()), int(high[at].sum())))
+    return ProvedEnds(lower, upper, lower_all, upper_all, tuple(whole))

@@ -1,0 +1,154 @@
+"""The posterior of a released table: its law for readers, and the intervals that come with it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.invariants.written import (
+    consistent,
+    determined,
+    exactly,
+    nonnegative,
+)
+from congenial.releases.model import Model
+from congenial.types import IntArray
+
+if TYPE_CHECKING:
+    from congenial.inference.posteriors import Posterior
+    from congenial.inference.priors import Prior
+
+Ends = tuple[IntArray, IntArray]
+
+# The prior of intervals in a release: no other suits skewed counts.
+PRIOR: Literal["negative-binomial"] = "negative-binomial"
+# Work that a release takes on for its intervals, by the squared scales of its leaves, each at least
+# the least one: a million leaves of scale 4, which take about half a minute and 2.4 GB.
+MOST_WORK, LEAST_SCALE = float(1 << 24), 4.0
+# Ends that may be another machine's, and how much less likely these intervals may be.
+_FEW, _CLOSE = 32, 1e-7
+
+
+@dataclass(frozen=True)
+class NoEnds:
+    """Why a release has no intervals by its posterior."""
+
+    why: str
+
+
+def posterior_of_table(
+    model: Model,
+    value: IntArray,
+    prior: Literal["flat", "poisson", "negative-binomial"] | Prior,
+) -> Posterior:
+    """Return the law of the confidential counts given a released table.
+
+    Parameters
+    ----------
+    model : Model
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    prior : {"flat", "poisson", "negative-binomial"} or Prior
+
+    Raises
+    ------
+    UnsupportedError
+        If the release is an image, or was conditioned on more than a tree that adds up, exact
+        counts and bounds.
+
+    Notes
+    -----
+    The law of a release that was conditioned on bounds has a normaliser N(x) that depends on the
+    counts. The posterior is then exact for the prior times N(x). That takes counts near their
+    bounds to be rarer than the prior does, so sums of many such counts are held far less often
+    than asked, or never: only intervals of leaves are of use, and these on average.
+    """
+    from congenial.inference.posteriors import posterior
+
+    need = model.need
+    if not isinstance(model.engine, Conditioned):
+        raise UnsupportedError(
+            "this release has no posterior that is known exactly, as a projection shaped it "
+            "and it has no measurements; a release with publish = ['table', 'measurements'] "
+            "has one."
+        )
+    # under equalities a release is a measurement whose noise adds up: its normaliser is one
+    # number for all counts
+    known = consistent(model.tree) & nonnegative()
+    if need.pinned.any():
+        known = known & exactly(np.flatnonzero(need.pinned).tolist())
+    return posterior(value, model.mechanism, known, prior)
+
+
+def too_large(model: Model) -> bool:
+    """Whether the posterior of a release takes more work than a release takes on."""
+    # a plan measures every leaf
+    noisy = model.tree.is_leaf & ~determined(model.need)
+    scales = np.maximum(model.mechanism.scales[noisy], LEAST_SCALE)
+    return float(scales @ scales) > MOST_WORK
+
+
+def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
+    """Work out the intervals of a release from its table alone, under a prior fitted to it.
+
+    Parameters
+    ----------
+    model : Model
+    value : ndarray of int64, shape (n,)
+        The released counts.
+
+    Returns
+    -------
+    tuple of two ndarrays of int64, shape (n,), or NoEnds
+        Lower and upper ends; those of leaves serve, see `posterior_of_table`. The reason names no
+        count: it is a function of the released table, as the ends are.
+    """
+    if too_large(model):
+        return NoEnds("its leaves are so many, or have so much noise, that it takes too much work")
+    fixed = determined(model.need)
+    try:
+        low, high = posterior_of_table(model, value, PRIOR).intervals(model.plan.accuracy.alpha)
+    except (UnsupportedError, MemoryError):
+        return NoEnds("its tables would take more memory or time than a release takes on")
+    except NumericalError:
+        return NoEnds("its numerical error could not be held to the bound")
+    except ArgumentError:
+        return NoEnds("no prior can be fitted to it")
+    return np.where(fixed, value, low), np.where(fixed, value, high)
+
+
+def as_likely(model: Model, value: IntArray, at: IntArray, stated: Ends, found: Ends) -> bool:
+    """Whether intervals of a release hold as much as those that are found in their place.
+
+    Parameters
+    ----------
+    model : Model
+    value : ndarray of int64, shape (n,)
+        The released counts.
+    at : ndarray of int64, shape (k,)
+        The nodes whose intervals are not the ones found.
+    stated, found : tuple of two ndarrays of int64, shape (k,)
+        Their ends.
+
+    Notes
+    -----
+    Another machine may round a prior's last digits otherwise, and find the other of two intervals
+    that are as short and as likely. That happens to few, so many are not taken for such.
+    """
+    alike = (stated[0] - found[0] == stated[1] - found[1]) & (abs(stated[0] - found[0]) == 1)
+    if at.size > _FEW or not alike.all():
+        return False
+    law = posterior_of_table(model, value, PRIOR)
+    for v, *ends in zip(at.tolist(), *stated, *found, strict=True):
+        values, probabilities = law.marginal(v)
+        own, other = (
+            probabilities[(low <= values) & (values <= high)].sum()
+            for low, high in (ends[:2], ends[2:])
+        )
+        if own < other - _CLOSE:
+            return False
+    return True

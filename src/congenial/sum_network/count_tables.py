@@ -1,0 +1,318 @@
+"""Messages of a tree whose leaves have priors: as `conditioning.exact`, for any count law.
+
+Products of a noise law and a negative binomial prior need not be log-concave, so that what windows
+cut off is not proved as there, but checked: all weights are positive, so that the total weight
+grows with the windows, and what much wider ones add is what the narrower ones lost, unless laws
+have weight that lies beyond both. So laws of two modes that stand apart are refused.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import NumericalError, UnsupportedError
+from congenial.kernels.network import leaves, messages, priors
+from congenial.kernels.network import moments as unary_laws
+from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
+from congenial.kernels.numerics import laws
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.tables import SUM_UNITS, Tables, plain_units
+from congenial.sum_network.truncation import stretches
+from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.sum_network.windows import (
+    Placement,
+    decay_of,
+    stand_in,
+    tilts,
+    windows,
+)
+from congenial.types import FloatArray, IntArray
+
+# What cutting tails may cost, in total variation, and is said to cost; and what windows are first
+# made for.
+_MOST_CUT = 1e-8
+_CUT = 1e-10
+# What windows are first, of the width that the cut asks for, and how much wider they become to see
+# what they lose: each such step takes several times as much from what is lost as it leaves.
+_FIRST, _WIDER = 0.8, 1.08
+# Entries that each window grows by at least, on each side that does not end: a narrow one would not
+# by its share alone.
+_ENTRIES = 3
+# The same where that does not do: laws of several modes reach farther than their moments tell.
+_FAR_WIDER = 1.4
+_UNIT = 2.0**-53
+# Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
+_STEP_UNITS = 8.0
+# Entries of all tables, 8 bytes each; products of all sums, in all fillings together; and the same
+# once windows were widened more often than laws of one mode need, which may be in vain, unless all
+# were not many times what the first took.
+_MEMORY_LIMIT = 1 << 28
+_WORK_LIMIT = 1 << 38
+_VAIN_LIMIT = 1 << 35
+_VAIN_TIMES = 40.0
+# How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: somewhat
+# more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
+# other one, which no wider window of their kind would show.
+_SPIKE = 20.0
+# Nats below the mode where a leaf's tails are forgotten for its moments.
+_FORGOTTEN = 45.0
+# Where the decay of a product is judged, in nats below its mode.
+_TAIL = 30.0
+
+
+@dataclass(frozen=True, eq=False)
+class Weights:
+    """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``.
+
+    Attributes
+    ----------
+    unary : Unary
+    a, b, base, zero : ndarray of float64, shape (d,)
+        See `congenial.kernels.network.priors`.
+    code : ndarray of int32, shape (n,)
+        Place of each node's weight.
+    """
+
+    unary: Unary
+    a: FloatArray
+    b: FloatArray
+    base: FloatArray
+    zero: FloatArray
+    code: npt.NDArray[np.int32]
+
+    @property
+    def inverse(self) -> FloatArray:
+        """1 / scale, 1 / (2 sigma^2), or 0 where nothing is measured."""
+        kind, scale = self.unary.kind, self.unary.scale
+        gaussian = np.where(kind == laws.GAUSSIAN, 0.5 / scale**2, 1.0 / scale)
+        return np.where(kind == laws.FLAT, 0.0, gaussian)
+
+
+def shared(
+    unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray, zero: FloatArray
+) -> Weights:
+    """List the weights of all nodes, each once."""
+    base = np.where(a >= 0.0, base, 0.0)
+    columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base, zero)
+    order = np.lexsort(columns)
+    fresh = np.zeros(order.size, dtype=np.bool_)
+    fresh[0] = True
+    for column in columns:
+        ordered = column[order]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    code = np.empty(order.size, dtype=np.int32)
+    code[order] = np.cumsum(fresh) - 1
+    first = order[fresh]
+    return Weights(unary.at(first), a[first], b[first], base[first], zero[first], code)
+
+
+def prepare(forest: SumForest, weights: Weights) -> Tables:
+    """Compile, place windows, fill and verify the messages.
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the constraints.
+    UnsupportedError
+        If the tables would not fit in memory, or would take too long.
+    NumericalError
+        If the windows cannot be verified.
+    """
+    if (weights.zero > _SPIKE).any():
+        raise UnsupportedError(
+            "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "
+            f"by {weights.zero.max():.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller "
+            "dispersions or means, or no zeros."
+        )
+    known = SharedUnary(weights.unary, weights.code)
+    priors_of = np.column_stack([weights.a, weights.b, weights.base, weights.zero])
+    theta = tilts(forest, known, priors_of)
+    numbers = np.arange(weights.a.size, dtype=np.int64)
+    # the kind stands for the whole weight, so that only equal ones share a class
+    coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
+    composed = np.zeros(numbers.size, dtype=np.int8)
+    network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
+    own = _Own(network, weights)
+    place = own.place()
+    generous, before, limit = _FIRST, None, float(_WORK_LIMIT)
+    spent = first = 0.0
+    for done in range(12):
+        lo, hi = windows(network, place, cut=_CUT, generous=generous)
+        if before is not None:
+            lo, hi = _around(before, lo, hi, place)
+        spent += own.cost(lo, hi, spent, limit=limit)
+        first = spent if done == 0 else first
+        if done == 2:
+            limit = min(max(_VAIN_LIMIT, _VAIN_TIMES * first), limit)
+        filled = own.fill(lo, hi)
+        if before is not None and before.lost(filled) <= _MOST_CUT:
+            return own.tables(place, filled, _MOST_CUT)
+        # its tables are not needed any more, and are as large as what comes
+        generous *= _WIDER if done < 3 else _FAR_WIDER
+        before = replace(filled, table=np.empty(0))
+        del filled
+    raise NumericalError(
+        "the messages of the posterior do not reach their error bound; use a prior and scales "
+        "that differ less."
+    )
+
+
+def _around(
+    before: _Filled, lo: IntArray, hi: IntArray, place: Placement
+) -> tuple[IntArray, IntArray]:
+    """Widen windows to hold those before and some entries more on each side, within the supports.
+
+    Sums still fit within their parts, and products are covered by them, as all grow by as much.
+    """
+    used = lo <= hi
+    low = np.maximum(before.lo - float(_ENTRIES), place.support_lo)
+    high = np.minimum(before.hi + float(_ENTRIES), place.support_hi)
+    return (
+        np.where(used, np.minimum(lo, low), lo).astype(np.int64),
+        np.where(used, np.maximum(hi, high), hi).astype(np.int64),
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class _Filled:
+    """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``.
+
+    ``log_scale`` is the logarithm of what each table was divided by.
+    """
+
+    lo: IntArray
+    hi: IntArray
+    offset: IntArray
+    table: FloatArray
+    factor: FloatArray
+    power: IntArray
+    log: FloatArray
+    total: FloatArray
+    log_scale: FloatArray
+
+    def lost(self, wider: _Filled) -> float:
+        """Share of a wider filling's weight that is missing here."""
+        powers = (self.power - wider.power).astype(np.float64) * np.log(2.0)
+        here = powers + (self.log - wider.log) + np.log(self.total / wider.total)
+        return float(np.maximum(-np.expm1(here), 0.0).sum())
+
+
+class _Own:
+    """The weights of a network's classes, read from the list that they were compiled from."""
+
+    def __init__(self, network: Network, weights: Weights) -> None:
+        self.network = network
+        v = np.maximum(network.variable, 0)
+        row = network.unary.kind[v].astype(np.int64)
+        self.unary = weights.unary.at(row)
+        self.inverse = weights.inverse[row]
+        self.a, self.b = weights.a[row], weights.b[row]
+        self.base, self.zero = weights.base[row], weights.zero[row]
+        self.tilt = network.tilt[v]
+        self.is_unary = network.ctype == UNARY
+        self.is_leaf = self.is_unary & (self.a >= 0.0)
+
+    def place(self) -> Placement:
+        """Fill the support, decay and moments of every class, as `windows.place_classes`."""
+        network, unary, tilt = self.network, self.unary, self.tilt
+        kind, scale = stand_in(unary, network.slots)
+        columns = (kind, scale, unary.center, unary.lo, unary.hi, tilt)
+        mean: FloatArray = np.empty(tilt.size)
+        var = np.empty_like(mean)
+        # leaves have moments of their own
+        plain = np.flatnonzero(~self.is_leaf)
+        m, s = np.empty(plain.size), np.empty(plain.size)
+        unary_laws.moments(*(np.ascontiguousarray(c[plain]) for c in columns), m, s)
+        mean[plain], var[plain] = m, s
+        leaf = np.flatnonzero(self.is_leaf)
+        found = np.empty((leaf.size, 4))
+        lists = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
+        own = (*lists, self.a, self.b, self.base, self.zero, tilt)
+        leaves.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), _FORGOTTEN, found)
+        mean[leaf], var[leaf] = found[:, 0], found[:, 1]
+        args = unary.kind.astype(np.int64), scale.astype(np.float64), var
+        rate_lo = decay_of(*args, tilt, mean - unary.lo, unary.hi - unary.center)
+        rate_hi = decay_of(*args, -tilt, unary.hi - mean, unary.center - unary.lo)
+        rate_lo[leaf], rate_hi[leaf] = found[:, 2], found[:, 3]
+        support_lo, support_hi = unary.lo.copy(), unary.hi.copy()
+        shape = network.ctype, network.left, network.right, network.sign
+        messages.propagate(*shape, mean, var, support_lo, support_hi, rate_lo, rate_hi, _TAIL)
+        return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
+
+    def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
+        """Return the products of a filling.
+
+        Raises
+        ------
+        UnsupportedError
+            If its tables are too large, or the products too many with those `spent` before.
+        """
+        entries = float(np.maximum(hi - lo + 1.0, 0.0).sum())
+        products = float(self._work(lo, hi).sum())
+        if entries > _MEMORY_LIMIT or spent + products > limit:
+            raise UnsupportedError(
+                f"the posterior would need {entries * 8 / 2**30:.1f} GiB of tables and "
+                f"{spent + products:.0g} products; use measurements with less noise, measure "
+                "inner nodes too, give a prior nearer to the measurements, or take the flat one."
+            )
+        return products
+
+    def _work(self, lo: IntArray, hi: IntArray) -> FloatArray:
+        """Return the products of every class."""
+        network, width = self.network, np.maximum(hi - lo + 1.0, 0.0)
+        merge = network.ctype == MERGE
+        left, right = width[network.left] * merge, width[network.right] * merge
+        return np.asarray(np.minimum(width, left + right) * np.minimum(left, right))
+
+    def fill(self, lo: IntArray, hi: IntArray) -> _Filled:
+        """Fill all tables."""
+        network, unary = self.network, self.unary
+        width = np.maximum(hi - lo + 1, 0)
+        total = int(width.sum())
+        work = self._work(lo, hi).astype(np.int64)
+        offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
+        table, factor = np.empty(total), np.ones(width.size)
+        powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
+        shape = (network.ctype, network.left, network.right, network.sign)
+        law = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
+        args = (*shape, *law, self.tilt, lo, hi, offset, table, factor, powers, logs)
+        for begin, end in stretches(work, np.zeros(0, dtype=np.int64)):
+            priors.fill(begin, end, *args)
+        at = network.roots
+        sums = np.array([table[offset[c] : offset[c] + width[c]].sum() for c in at])
+        if not (sums > 0.0).all():
+            raise NumericalError(
+                "the measurements contradict the prior too much to be weighed; use another prior."
+            )
+        scales = powers * np.log(2.0) + logs
+        return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums, scales)
+
+    def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
+        """Return what draws are made from, with the error stated."""
+        network, width = self.network, np.maximum(filled.hi - filled.lo + 1, 0)
+        merge = network.ctype == MERGE
+        share = np.where(merge, place.var[network.left] / np.maximum(place.var, 1e-12), 0.0)
+        middle = np.where(merge, place.mean[network.left] - share * place.mean, 0.0)
+        reach = 8.0 * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
+        near = (middle, share, np.where(merge, reach, 0.0).astype(np.int64))
+        where = filled.lo, filled.hi, filled.offset, filled.table, filled.factor
+        return Tables(network, *where, filled.log_scale, *near, cut + self._rounding(width))
+
+    def _rounding(self, width: IntArray) -> float:
+        """Total variation that rounding costs, as in `conditioning.exact`."""
+        network = self.network
+        integers = float((width + 1.0) @ network.uses) * 2.0**-61
+        known = network.slot_class[network.slot_class >= 0]
+        slots = np.bincount(known, minlength=width.size)
+        steps = np.where(self.is_leaf, _STEP_UNITS * width, np.where(self.is_unary, 2.0, 0.0))
+        # slots of inner variables stand for products, whose own weight is below
+        products = int(slots[network.ctype == PRODUCT].sum())
+        merge = network.ctype == MERGE
+        terms = np.minimum(width[network.left], width[network.right])
+        sums = float(np.where(merge, plain_units(terms), SUM_UNITS) @ network.uses)
+        own = float(steps @ slots) + 2.0 * products
+        return integers + (sums + own + network.links) * _UNIT

@@ -1,0 +1,350 @@
+"""Assignments of a cut set: choose the set, list its values, weigh them, and draw one.
+
+For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
+messages. Assignments are then drawn in proportion to their weights, and the forest given them
+(Pearl 1988, section 4.4.2). What is left out of the sums is bounded in `boxes`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.kernels.network import cutset
+from congenial.kernels.numerics import laws
+from congenial.sum_network.cutset.boxes import Box, place_box
+from congenial.sum_network.cutset.branches import (
+    Branches,
+    Program,
+    compile_branches,
+    log_weight,
+)
+from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
+from congenial.sum_network.tables import ERROR_LIMIT
+from congenial.sum_network.weights import Unary
+from congenial.types import FloatArray, IntArray
+
+# What a cut set may cost: assignments, and multiplications of all of them together.
+MOST_ASSIGNMENTS = 1 << 20
+MOST_WORK = 1 << 36
+# Sums held at once while assignments are listed.
+MOST_SUMS = 1 << 27
+# Entries of all tables.
+MOST_ENTRIES = 1 << 26
+# Total variation spent on windows.
+_CUT = 1e-12
+_UNIT = 2.0**-53
+_BLOCK = 1 << 11
+
+
+@dataclass(frozen=True, eq=False)
+class Assignments:
+    """A system with the weight of every assignment of its cut set.
+
+    Attributes
+    ----------
+    box : Box
+    branches : Branches
+    values : ndarray of int64, shape (b, cut)
+    log_own : ndarray of float64, shape (b,)
+        Log weight of the cut variables themselves.
+    log_weight : ndarray of float64, shape (b,)
+        Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
+    error : float
+        Bound on the total variation between a draw and its law.
+    """
+
+    box: Box
+    branches: Branches
+    values: IntArray
+    log_own: FloatArray
+    log_weight: FloatArray
+    error: float
+
+    @property
+    def log_total(self) -> float:
+        """Log of the summed weights."""
+        top = self.log_weight.max()
+        return float(top + np.log(np.exp(self.log_weight - top).sum()))
+
+
+def choose_cut(
+    system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
+) -> tuple[int, ...]:
+    """Return variables whose values, held, leave a forest: those with narrow windows if possible.
+
+    Parameters
+    ----------
+    system : SumSystem
+    box : Box
+    first : sequence of int
+        Variables that belong to the cut set in any case.
+    tally : int, optional
+        A row whose cycles are left, see `Branches`.
+    """
+    free = free_variables(system)
+    rows = [row for k, row in enumerate(system.rows) if k != tally]
+    touched = np.zeros(system.size)
+    for row in rows:
+        for v in row:
+            touched[v] += 1.0
+    price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
+    order = sorted((v for v in free if v not in first), key=lambda v: (-price[v], v))
+    return (*first, *cycle_closers(rows, order))
+
+
+def free_variables(system: SumSystem) -> list[int]:
+    """Return the variables that are not fixed, block sums included."""
+    fixed = system.every_fixed
+    return [int(v) for v in np.flatnonzero(~fixed)]
+
+
+def enumerate_cut(
+    system: SumSystem, box: Box, cut: tuple[int, ...], most: int
+) -> tuple[IntArray, FloatArray] | None:
+    """List the assignments of a cut set within its windows, and the logs of their own weights.
+
+    Left out are those that no values of the others can complete, and those whose summed loss is
+    beyond `Box.ball`. None stands for more than `most`.
+    """
+    unary = box.unary
+    measured = [v for v in cut if unary.kind[v] != laws.FLAT]
+    limit = box.ball(measured)
+    deepest = 0.0
+    rows = [row for row in system.rows if any(v in row for v in cut)]
+    coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
+    for j, v in enumerate(cut):
+        coefficients[:, j] = [row.get(v, 0) for row in rows]
+    # what the variables not yet assigned can add to each row
+    low, high = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            ends = (a * box.lo[v], a * box.hi[v])
+            low[k], high[k] = low[k] + min(ends), high[k] + max(ends)
+    values = np.zeros((1, 0), dtype=np.int64)
+    log_own = np.zeros(1)
+    sums = np.zeros((1, len(rows)), dtype=np.int64)
+    for j, v in enumerate(cut):
+        u = np.arange(box.lo[v], box.hi[v] + 1)
+        own = log_weight(unary.kind[v], unary.scale[v], u - unary.center[v])
+        deepest += float(own.max(initial=-np.inf))
+        least, largest = np.outer((box.lo[v], box.hi[v]), coefficients[:, j])
+        low, high = low - np.minimum(least, largest), high - np.maximum(least, largest)
+        if values.shape[0] * u.size > 32 * most:
+            return None
+        i, c = np.nonzero(log_own[:, None] + own >= deepest - limit)
+        if i.size > 2 * most or i.size * len(rows) > MOST_SUMS:
+            return None
+        fresh = sums[i] + u[c, None] * coefficients[:, j]
+        keep = ((fresh + low <= 0) & (fresh + high >= 0)).all(axis=1)
+        i, c = i[keep], c[keep]
+        values = np.column_stack((values[i], u[c]))
+        sums, log_own = fresh[keep], log_own[i] + own[c]
+        if values.shape[0] > most:
+            return None
+    return np.ascontiguousarray(values), log_own
+
+
+def weigh(
+    system: SumSystem,
+    unary: Unary,
+    first: Sequence[int] = (),
+    most: int = MOST_ASSIGNMENTS,
+    tally: int | None = None,
+) -> Assignments:
+    """Choose a cut set, list its assignments and weigh them; windows grow until they are proved.
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the constraints.
+    UnsupportedError
+        If the law is improper, or the cost is beyond the limits.
+    NumericalError
+        If the error bound cannot be met.
+    """
+    fixed = system.every_fixed
+    free = free_variables(system)
+    budget = 40.0 + np.log(4.0 * system.size + 4.0)
+    for _ in range(8):
+        box = place_box(system.rows, unary, fixed, budget)
+        cut = choose_cut(system, box, first, tally)
+        listed = enumerate_cut(system, box, cut, most)
+        if listed is None:
+            raise too_costly()
+        values, log_own = listed
+        sizes = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
+        if values.shape[0] * sizes.work + sizes.once > 4 * MOST_WORK:
+            raise too_costly()
+        if sizes.width.sum() > 4 * MOST_ENTRIES:
+            raise too_costly()
+        branches = compile_branches(system.rows, box, free, cut, tally=tally)
+        found = evaluated(box, branches, values, log_own)
+        if np.isneginf(found.log_weight).all():
+            needed = 2.0 * budget
+        else:
+            events = box.events + branches.events + 1
+            log_chance = found.log_total - box.log_within  # of the sums, within the bounds
+            needed = np.log(events / _CUT) + box.log_multiplicity - log_chance
+            if needed <= budget:
+                error = _error(found, log_chance, np.exp(needed - budget) * _CUT)
+                return replace(found, error=error)
+        budget = needed + 1.0
+        if budget > 600.0:
+            break
+    raise InfeasibleError(
+        "the sums cannot take their mandated values within the bounds, or only with a probability "
+        "too small to compute; relax a bound."
+    )
+
+
+def too_costly() -> UnsupportedError:
+    """Return the refusal of a sum over too many assignments."""
+    return UnsupportedError(
+        "summing over the values of a cut set that opens the cycles, or of nodes asked for "
+        f"together, takes more than {MOST_ASSIGNMENTS} assignments or {MOST_WORK:.1e} "
+        "multiplications; use smaller scales, mandate fewer sums, ask for fewer nodes, or "
+        "condition with sampler='gibbs' for studies."
+    )
+
+
+def evaluated(box: Box, branches: Branches, values: IntArray, log_own: FloatArray) -> Assignments:
+    """Weigh listed assignments."""
+    log_weights = np.empty(values.shape[0])
+    _evaluate(branches, values, log_own, log_weights)
+    return Assignments(box, branches, values, log_own, log_weights, np.inf)
+
+
+def _evaluate(
+    branches: Branches,
+    values: IntArray,
+    log_own: FloatArray,
+    out: FloatArray,
+    reference: float = 0.0,
+    group: IntArray | None = None,
+    belief: FloatArray | None = None,
+) -> None:
+    cutset.evaluate(
+        values,
+        log_own,
+        branches.coefficients,
+        branches.checks,
+        *branches.program,
+        branches.roots,
+        reference,
+        np.zeros(0, dtype=np.int64) if group is None else group,
+        np.zeros((0, 0)) if belief is None else belief,
+        out,
+    )
+
+
+def arithmetic_error(branches: Branches) -> float:
+    """Bound what rounding in the tables and in choices from them adds to a total variation."""
+    width = branches.width.astype(np.float64)
+    # sums of that many products, exponentials, each used above and in the draw
+    exponents = np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
+    rounding = 2.0 * float((branches.terms + exponents + 8.0).sum() + 1e3) * _UNIT
+    integers = float(width.sum() + (width[branches.roots] ** 2).sum()) * 2.0**-60
+    return rounding + integers
+
+
+def _error(found: Assignments, log_chance: float, cut: float) -> float:
+    """Bound the total variation of a draw: windows, underflow, rounding, integer weights."""
+    branches = found.branches
+    # entries below 1e-300 of their table's largest vanish, or below 1e-150 where there are tallies
+    depth = -344.0 if (branches.tallies > 1).any() else -690.0
+    vanished = 2.0 * float(branches.width.sum())
+    vanished *= np.exp(min(depth + found.box.log_multiplicity - log_chance, 0.0))
+    # logarithms are added up, one a root and its scale
+    logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
+    logs += np.abs(branches.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
+    rounding = arithmetic_error(branches)
+    rounding += 8.0 * (branches.roots.size + len(branches.cut)) * float(logs) * _UNIT
+    integers = 2.0 * _BLOCK**2 * 2.0**-60
+    blocks = found.values.shape[0] * 2.0**-50 / _BLOCK
+    error = cut + vanished + rounding + integers + blocks
+    if error > ERROR_LIMIT:
+        raise NumericalError(
+            f"the sampler's error is not proved to be within {ERROR_LIMIT:g} for sums this large; "
+            "use fewer queries or smaller noise scales."
+        )
+    return float(error)
+
+
+def draw_assignments(found: Assignments, words: npt.NDArray[np.uint64]) -> IntArray:
+    """Return the numbers of assignments drawn with words of shape (r, 2)."""
+    weights = np.exp(found.log_weight - found.log_weight.max())
+    size = min(_BLOCK, max(weights.size, 1))
+    padded = np.zeros(-(-weights.size // size) * size)
+    padded[: weights.size] = weights
+    blocks = padded.reshape(-1, size)
+    out = np.empty(words.shape[0], dtype=np.int64)
+    cutset.pick(blocks, blocks.sum(axis=1), words, out)
+    return out
+
+
+def draw_forest(
+    branches: Branches,
+    size: int,
+    held: IntArray,
+    words: npt.NDArray[np.uint64],
+    program: Program | None = None,
+) -> tuple[IntArray, npt.NDArray[np.bool_]]:
+    """Draw all variables given held values.
+
+    Parameters
+    ----------
+    branches : Branches
+    size : int
+        Number of variables.
+    held : ndarray of int64, shape (r, cut)
+    words : ndarray of uint64, shape (r, choices)
+    program : tuple of ndarray, optional
+        State to go on from, changed in place; `branches.program` where not given.
+
+    Returns
+    -------
+    values : ndarray of int64, shape (r, size)
+    whole : ndarray of bool, shape (r,)
+        False where the held values leave nothing to draw.
+    """
+    values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
+    whole = np.ones(held.shape[0], dtype=np.bool_)
+    state = branches.program if program is None else program
+    cutset.draw(held, branches.coefficients, *state, branches.roots, words, values, whole)
+    out = np.zeros((held.shape[0], size), dtype=np.int64)
+    own = branches.op == cutset.UNARY
+    out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]
+    out[:, list(branches.cut)] = held
+    return out, whole
+
+
+def joint_table(
+    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Return the joint law of variables: the window of each, and the table of probabilities."""
+    *others, last = nodes
+    found = weigh(system, unary, tuple(others), tally=tally)
+    box, cut = found.box, found.branches.cut
+    windows = tuple(np.arange(box.lo[v], box.hi[v] + 1) for v in nodes)
+    shape = tuple(w.size for w in windows)
+    group = np.zeros(found.values.shape[0], dtype=np.int64)
+    for v, w in zip(others, windows, strict=False):
+        group = group * w.size + found.values[:, cut.index(v)] - w[0]
+    belief = np.zeros((int(np.prod(shape[:-1])), shape[-1]))
+    reference = float(found.log_weight.max())
+    if last in cut:
+        at = found.values[:, cut.index(last)] - windows[-1][0]
+        np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
+    else:
+        free = free_variables(system)
+        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
+        scratch = np.empty(found.values.shape[0])
+        _evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
+        if branches.orientation[branches.roots[-1]] < 0:
+            raise AssertionError("a root is read as it is")
+    return windows, (belief / belief.sum()).reshape(shape)

@@ -1,0 +1,291 @@
+"""Forests left by a cut set, compiled for `congenial.kernels.network.cutset`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.network import cutset
+from congenial.kernels.numerics import laws
+from congenial.sum_network.cutset.boxes import Box
+from congenial.sum_network.cutset.systems import Row
+from congenial.sum_network.cutset.table_list import Compiler
+from congenial.sum_network.weights import Unary
+from congenial.types import FloatArray, IntArray
+
+Program = tuple[npt.NDArray[np.generic], ...]
+
+
+@dataclass(frozen=True, eq=False)
+class Branches:
+    """A program of tables, see `kernels.network.cutset`, with those that never change filled in.
+
+    Attributes
+    ----------
+    cut : tuple of int
+        Variables that are held.
+    coefficients, checks : ndarray of int64, shapes (rows, cut) and (rest, cut)
+        What held variables add to the sums that still have others, and to those that have not.
+    op, left, right, sign, row, lo, hi, offset : ndarray of int64, shape (tables,)
+    tally_lo, tally_hi : ndarray of int64, shape (tables,)
+        Window of the tally; 0 and 0 where there is none.
+    variable, orientation : ndarray of int64, shape (tables,)
+        The variable whose weight a UNARY table holds (-1 for none) at ``orientation * value``.
+    moving : ndarray of bool, shape (tables,)
+        Whether a held value can change the table.
+    table, start, stop, log_scale, shifts : ndarray
+        State that the kernels go on from.
+    roots : ndarray of int64
+        Tables of the variables at the top; the one asked for comes last.
+    depth : ndarray of float64, shape (tables,)
+        How far below the largest the smallest weight of a UNARY table may lie, in logarithms.
+    events : int
+        Sums that a window cuts off.
+    choices : int
+        Random words that one draw takes.
+    """
+
+    cut: tuple[int, ...]
+    coefficients: IntArray
+    checks: IntArray
+    op: IntArray
+    left: IntArray
+    right: IntArray
+    sign: IntArray
+    row: IntArray
+    lo: IntArray
+    hi: IntArray
+    tally_lo: IntArray
+    tally_hi: IntArray
+    offset: IntArray
+    variable: IntArray
+    orientation: IntArray
+    moving: npt.NDArray[np.bool_]
+    table: FloatArray
+    start: IntArray
+    stop: IntArray
+    log_scale: FloatArray
+    shifts: IntArray
+    roots: IntArray
+    depth: FloatArray
+    events: int
+
+    @property
+    def choices(self) -> int:
+        """Number of choices of a draw, at most."""
+        simple = np.isin(self.op, (cutset.UNARY, cutset.POINT, cutset.ENTER))
+        tallied = (self.op != cutset.READ) | (self.tally_hi > self.tally_lo)
+        return int((~simple & tallied).sum()) + self.roots.size
+
+    @property
+    def tallies(self) -> IntArray:
+        """Number of tallies of each table."""
+        return np.asarray(np.maximum(self.tally_hi - self.tally_lo + 1, 0), dtype=np.int64)
+
+    @property
+    def width(self) -> IntArray:
+        """Entries of each table."""
+        return np.asarray(np.maximum(self.hi - self.lo + 1, 0) * self.tallies, dtype=np.int64)
+
+    @property
+    def terms(self) -> IntArray:
+        """Number of products that are added up to an entry of each table, at most."""
+        fewer = np.minimum(self.width[self.left], self.width[self.right])
+        of_tallies = np.minimum(self.tallies[self.left], self.tallies[self.right])
+        out = np.where(np.isin(self.op, (cutset.READ, cutset.CLOSE)), of_tallies, 1)
+        out = np.where(self.op == cutset.MERGE, fewer, out)
+        return np.where(self.op == cutset.SUM, self.width[self.left], out)
+
+    @property
+    def _products(self) -> FloatArray:
+        """Multiplications that each table takes."""
+        width = self.width.astype(np.float64)
+        pairs = width * self.tallies[self.right]
+        out = np.where(self.op == cutset.READ, pairs, width[self.left])
+        return np.where(self.op == cutset.MERGE, width[self.left] * width[self.right], out)
+
+    @property
+    def work(self) -> int:
+        """Multiplications that one assignment takes at most, no table shared with another."""
+        return int(self._products[self.moving].sum()) + self.op.size
+
+    @property
+    def once(self) -> int:
+        """Multiplications for the tables that no assignment changes."""
+        return int(self._products[~self.moving].sum())
+
+    @property
+    def program(self) -> Program:
+        """Arguments of the kernels, from `row` to `shifts`; state is copied."""
+        links = (self.row, self.op, self.left, self.right, self.sign)
+        fixed = (*links, self.lo, self.hi, self.tally_lo, self.tally_hi, self.offset)
+        state = (self.table, self.start, self.stop, self.log_scale, self.shifts)
+        return (*fixed, *(array.copy() for array in state))
+
+
+def compile_branches(
+    rows: tuple[Row, ...],
+    box: Box,
+    free: list[int],
+    cut: tuple[int, ...],
+    last: int | None = None,
+    weights: Unary | None = None,
+    tally: int | None = None,
+    *,
+    fill: bool = True,
+) -> Branches:
+    """Compile the forest that is left of `rows` when the variables of `cut` are held.
+
+    Parameters
+    ----------
+    rows : tuple of dict
+    box : Box
+    free : list of int
+        Variables that are not fixed.
+    cut : tuple of int
+    last : int, optional
+        Variable to stand at the top, as the last root.
+    weights : Unary, optional
+        Weights other than those that the windows are made for.
+    tally : int, optional
+        A row that may close cycles with the others: it is carried along them.
+    fill : bool
+        Whether tables are filled; their sizes are known without.
+
+    Returns
+    -------
+    Branches
+    """
+    held = {v: j for j, v in enumerate(cut)}
+    open_rows = [{v: a for v, a in row.items() if v not in held} for row in rows]
+    coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            if v in held:
+                coefficients[k, held[v]] = a
+    touching: dict[int, list[int]] = {}
+    for k, row in enumerate(open_rows):
+        for v in row if k != tally else ():
+            touching.setdefault(v, []).append(k)
+    entering = {} if tally is None else open_rows[tally]
+    build = Compiler(box)
+    seen: set[int] = set()
+    first = [] if last is None else [last]
+    found = [
+        _compile_component(build, start, open_rows, touching, coefficients, entering, seen)
+        for start in [*first, *free]
+        if start not in held and start not in seen
+    ]
+    roots = [t for t, enters in found if not enters]
+    tallied = [t for t, enters in found if enters]
+    if last is not None and not found[0][1]:
+        roots = roots[1:] + roots[:1]
+    if tallied and tally is not None:
+        closed = build.close(tallied, tally, shifted=bool(coefficients[tally].any()))
+        # the root asked for comes last: the first of those tallied, or one without a tally
+        roots = [*roots, closed] if found[0][1] else [closed, *roots]
+    empty = [k for k, row in enumerate(open_rows) if not row]
+    unary = box.unary if weights is None else weights
+    return _filled(build, unary, cut, coefficients, coefficients[empty], roots, fill=fill)
+
+
+def _compile_component(
+    build: Compiler,
+    start: int,
+    rows: list[Row],
+    touching: dict[int, list[int]],
+    coefficients: IntArray,
+    entering: Row,
+    seen: set[int],
+) -> tuple[int, bool]:
+    """Compile what hangs together with `start`; tell whether any of it enters the tally."""
+    above: dict[int, int] = {start: -1}
+    flip: dict[int, int] = {start: 1}
+    order = [start]
+    for v in order:
+        for k in touching.get(v, ()):
+            if k == above[v]:
+                continue
+            for w, a in rows[k].items():
+                if w != v:
+                    above[w], flip[w] = k, a
+                    order.append(w)
+    seen.update(order)
+    done: dict[int, int] = {}
+    for v in reversed(order):
+        t = build.unary(v, flip[v])
+        for k in touching.get(v, ()):
+            if k == above[v]:
+                continue
+            below = build.merge_all([done[w] for w in rows[k] if w != v])
+            sign = -rows[k][v] * flip[v]
+            t = build.read(t, below, sign, k, shifted=bool(coefficients[k].any()))
+        done[v] = build.enter(t, entering[v] * flip[v]) if v in entering else t
+    return done[start], any(v in entering for v in order)
+
+
+def _filled(
+    build: Compiler,
+    unary: Unary,
+    cut: tuple[int, ...],
+    coefficients: IntArray,
+    checks: IntArray,
+    roots: list[int],
+    *,
+    fill: bool,
+) -> Branches:
+    columns = {k: np.array(v, dtype=np.int64) for k, v in build.columns.items()}
+    flip = columns.pop("flip")
+    lo, hi, op = columns["lo"], columns["hi"], columns["op"]
+    hi[:] = np.maximum(hi, lo - 1)
+    columns["tally_hi"] = np.maximum(columns["tally_hi"], columns["tally_lo"] - 1)
+    width = (hi - lo + 1) * (columns["tally_hi"] - columns["tally_lo"] + 1)
+    offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
+    table = np.zeros(int(width.sum()) if fill else 0)
+    depth = np.zeros(op.size)
+    start, stop = np.zeros(op.size, dtype=np.int64), width.copy()
+    for t in np.flatnonzero((op == cutset.UNARY) & (width > 0)).tolist():
+        v = int(columns["variable"][t])
+        u = np.arange(lo[t], hi[t] + 1.0) - flip[t] * unary.center[v]
+        log_weights = log_weight(unary.kind[v], unary.scale[v], u)
+        depth[t] = min(750.0, -float(log_weights.min()))  # beyond, the weight is 0
+        if fill:
+            table[offset[t] : offset[t] + width[t]] = np.exp(log_weights)
+    if fill:
+        table[offset[op == cutset.POINT]] = 1.0
+    # entries that underflow count as none
+    for t in np.flatnonzero(op < cutset.MERGE).tolist() if fill else ():
+        positive = np.flatnonzero(table[offset[t] : offset[t] + width[t]] > 0)
+        start[t], stop[t] = (positive[0], positive[-1] + 1) if positive.size else (0, 0)
+    out = Branches(
+        cut,
+        coefficients,
+        checks,
+        **columns,
+        offset=offset,
+        orientation=flip,
+        moving=np.array(build.moving, dtype=np.bool_),
+        table=table,
+        start=start,
+        stop=stop,
+        log_scale=np.zeros(op.size),
+        shifts=np.zeros(coefficients.shape[0], dtype=np.int64),
+        roots=np.array(roots, dtype=np.int64),
+        depth=depth,
+        events=build.events,
+    )
+    if fill:
+        shape = (op, out.left, out.right, out.sign, out.row, lo, hi, out.tally_lo, out.tally_hi)
+        cutset.fill_once(*shape, offset, table, start, stop, out.log_scale, out.shifts)
+    return out
+
+
+def log_weight(kind: int, scale: float, u: FloatArray) -> FloatArray:
+    """Log of the weight of noise values, 0 at the mode."""
+    if kind == laws.LAPLACE:
+        return -np.abs(u) / scale
+    if kind == laws.GAUSSIAN:
+        return -0.5 * (u / scale) ** 2
+    return np.zeros(u.size)

@@ -1,0 +1,92 @@
+"""Joint laws of up to three entries, from sums over a forest whose nodes are held."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from congenial.errors import ArgumentError
+from congenial.invariants.written import Requirements
+from congenial.sum_network.cutset.assignments import joint_table
+from congenial.sum_network.cutset.systems import SumSystem, sum_system
+from congenial.sum_network.forest import structure_rows
+from congenial.sum_network.weights import Unary
+from congenial.types import FloatArray, IntArray
+
+MOST_NODES = 3
+
+
+def joint_law(
+    system: SumSystem,
+    unary: Unary,
+    counts: IntArray,
+    nodes: list[int],
+    tally: int | None = None,
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Return the joint law of one to three released values.
+
+    All nodes but the last are held at each of their values in turn, beside a cut set where the
+    sums have cycles; tables that a node's value cannot reach are shared. The cost is the number of
+    these assignments times the tables between the nodes, plus all tables once.
+
+    Parameters
+    ----------
+    system : SumSystem
+    unary : Unary
+        Weights of the noise.
+    counts : ndarray of int64, shape (n,)
+    nodes : list of int
+    tally : int, optional
+        A row that is carried along the others, see `congenial.sum_network.cutset.branches`.
+
+    Returns
+    -------
+    values : tuple of ndarray of int64
+        The values of each node, consecutive integers that carry all but 1e-12 of the mass.
+    probabilities : ndarray of float64, one axis a node
+
+    Raises
+    ------
+    ArgumentError
+        If the nodes are not one to three different ones.
+    UnsupportedError
+        If it takes too many assignments or multiplications.
+    """
+    if not 1 <= len(nodes) <= MOST_NODES or len(set(nodes)) < len(nodes):
+        raise ArgumentError(
+            f"{len(nodes)} nodes are named; give one to {MOST_NODES} different ones."
+        )
+    moving = [v for v in nodes if not system.fixed[v]]
+    found: dict[int, IntArray] = {v: np.zeros(1, dtype=np.int64) for v in nodes}
+    table = np.ones(())
+    if moving:
+        windows, table = joint_table(system, unary, moving, tally)
+        found.update(zip(moving, windows, strict=True))
+    values = tuple(counts[v] + found[v] for v in nodes)
+    return _trimmed(values, table.reshape(tuple(found[v].size for v in nodes)))
+
+
+def _trimmed(
+    values: tuple[IntArray, ...], table: FloatArray
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Leave out, at both ends of every axis, what has no probability."""
+    for axis in range(table.ndim):
+        others = tuple(i for i in range(table.ndim) if i != axis)
+        positive = np.flatnonzero(table.sum(axis=others) > 0)
+        keep = slice(positive[0], positive[-1] + 1)
+        values = tuple(v[keep] if i == axis else v for i, v in enumerate(values))
+        table = table[(slice(None),) * axis + (keep,)]
+    return values, table
+
+
+def sums_of(need: Requirements) -> SumSystem:
+    """Return all the sums of an invariant as rows, those of a tree included."""
+    system = sum_system(need)
+    if need.sums is None or system.rows:
+        return system
+    rows = [
+        {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
+        for row in structure_rows(need)
+    ]
+    return replace(system, rows=tuple(row for row in rows if row))

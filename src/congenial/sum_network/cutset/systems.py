@@ -1,0 +1,391 @@
+"""Systems of sums with entries -1, 0, 1, brought into a form with fewer cycles.
+
+The steps leave the set of solutions as it is, integer by integer. A row that contains most of
+another is replaced by their difference (a total becomes the rest of the total); entries that occur
+in the same rows, or that two rows share, are joined into one *block sum*, a new variable without
+noise; a row that follows from the others is dropped. An inequality between several entries is a sum
+too, with what it exceeds its bound by as one more variable without noise, its *slack*.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from heapq import heapify, heappop, heappush
+from itertools import combinations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.invariants.resolved import Requirements, determined
+from congenial.sum_network.forest import (
+    SumForest,
+    fixed_entries,
+    of_rows,
+    of_tree,
+    requirement_rows,
+    sparse_rows,
+)
+from congenial.types import IntArray
+
+Row = dict[int, int]
+# Rows among which those that follow from others are looked for.
+_MOST_CORE = 400
+# Numbers of a chain in which sums that cross are compared.
+_MOST_CHAIN = 2**12
+
+
+@dataclass(frozen=True, eq=False)
+class SumSystem:
+    """The sums that the noise must satisfy: each row adds up to zero.
+
+    Attributes
+    ----------
+    n : int
+        Entries of the mechanism.
+    slacks : int
+        Inequalities; the slack of number k is variable n + k.
+    size : int
+        Entries and, after them, slacks and block sums.
+    rows : tuple of dict of int to int
+        Entry -> -1 or 1; rows are independent where the search for that was affordable.
+    fixed : ndarray of bool, shape (n + slacks,)
+        Entries and slacks that keep the value of the data, which no row mentions.
+    forest : SumForest or None
+        The arrangement over `size` variables; None where the rows contain a cycle.
+    """
+
+    n: int
+    slacks: int
+    size: int
+    rows: tuple[Row, ...]
+    fixed: npt.NDArray[np.bool_]
+    forest: SumForest | None
+
+    @property
+    def every_fixed(self) -> npt.NDArray[np.bool_]:
+        """Which variables keep the value of the data, shape (size,)."""
+        return np.append(self.fixed, np.zeros(self.size - self.fixed.size, dtype=np.bool_))
+
+    def name(self, v: int) -> str:
+        """Name a variable that is no entry."""
+        past = v - self.n - self.slacks
+        return f"slack of inequality {past + self.slacks}" if past < 0 else f"block sum {past}"
+
+
+def sum_system(requirements: Requirements) -> SumSystem:
+    """Collect and simplify all the sums of an invariant, inequalities with their slacks.
+
+    Parameters
+    ----------
+    requirements : Requirements
+        Every inequality has several entries.
+
+    Returns
+    -------
+    SumSystem
+
+    Raises
+    ------
+    UnsupportedError
+        If a row has an entry other than -1, 0, 1.
+    """
+    n, slacks = requirements.n, requirements.inequalities[1].size
+    plain = not requirements.equalities[1].size and not slacks
+    if plain and requirements.tree is not None:
+        return SumSystem(n, 0, n, (), requirements.pinned, of_tree(requirements.tree))
+    listed = requirement_rows(requirements)
+    # an entry may follow from several sums together, though from none of them alone; bounds may
+    # not hold of the data yet, and fix nothing here
+    unbounded = np.full(n, np.inf)
+    fixed = determined(replace(requirements, lo=-unbounded, hi=unbounded))
+    fixed = fixed_entries(listed, fixed)
+    rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
+    rows = [row for row in rows if row]
+    exceeding = _with_slacks(requirements, fixed)
+    rows += [row for row in exceeding if row]
+    fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
+    size = n + slacks
+    if cycle_closers(rows, range(size)):
+        rows, size = _simplest(rows, size, _across(requirements, fixed))
+        while alone := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
+            fixed[list(alone)] = True
+            rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
+            rows = [row for row in rows if row]
+    forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
+    return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
+
+
+def _with_slacks(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+    """Return every inequality as a sum that its slack equals; empty where all else is fixed."""
+    rows: list[Row] = []
+    for k, (indices, signs) in enumerate(sparse_rows(requirements.inequalities[0])):
+        pairs = zip(indices, signs, strict=True)
+        row = {int(v): int(a) for v, a in pairs if not fixed[v]}
+        rows.append(row | {requirements.n + k: -1} if row else {})
+    return rows
+
+
+def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
+    """Return rows as (indices, signs)."""
+    return [
+        (np.fromiter(row, np.int64, len(row)), np.fromiter(row.values(), np.int64, len(row)))
+        for row in rows
+    ]
+
+
+def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -> list[int]:
+    """Return the variables that close a cycle when variables are added in `order`.
+
+    What remains once they are taken away is a forest (Kruskal 1956). Where every variable occurs
+    in two rows at most and the order goes from wide to narrow, no other set of such variables has
+    a smaller product of widths.
+    """
+    touching: dict[int, list[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, []).append(k)
+    above = list(range(len(rows)))
+
+    def top(k: int) -> int:
+        while above[k] != k:
+            above[k] = above[above[k]]
+            k = above[k]
+        return k
+
+    closers = []
+    for v in order:
+        tops = [top(k) for k in touching.get(v, ())]
+        if len(set(tops)) < len(tops):
+            closers.append(v)
+            continue
+        for k in tops[1:]:
+            above[top(k)] = top(tops[0])
+    return closers
+
+
+def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
+    """Return up to `most` rows on cycles, first those without which fewest cycles are left."""
+    count = Counter(v for row in rows for v in row)
+    left = set(range(len(rows)))
+    while True:
+        off = [k for k in left if sum(count[v] > 1 for v in rows[k]) < 2]
+        if not off:
+            break
+        for k in off:
+            left.discard(k)
+            count.subtract(rows[k].keys())
+    order = range(max((v for row in rows for v in row), default=-1) + 1)
+    tried = sorted(left)[: 4 * most]
+    closers = {
+        k: len(cycle_closers([row for j, row in enumerate(rows) if j != k], order)) for k in tried
+    }
+    return sorted(tried, key=lambda k: (closers[k], len(rows[k]), k))[:most]
+
+
+def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], int]:
+    """Return simplified rows, with those that follow from them as well if that leaves less cycles.
+
+    A row that follows may be shorter than one that it makes superfluous.
+    """
+    plain, size = simplified(rows, n)
+    further = [row for row in further if row not in rows]
+    if not further or len(rows) + len(further) > _MOST_CORE:
+        return plain, size
+    more, larger = simplified(rows + further, n)
+    if len(cycle_closers(more, range(larger))) < len(cycle_closers(plain, range(size))):
+        return more, larger
+    return plain, size
+
+
+def _across(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+    """Return sums of one margin's entries that another, exact margin fixes.
+
+    Two margins that cross count the same records wherever cells are connected by entries of
+    either: what is fixed in all entries of one there is so in the sum over the other.
+    """
+    workload = requirements.workload
+    if workload is None or requirements.sums is None or workload.chain.size > _MOST_CHAIN:
+        return []
+    rows: list[Row] = []
+    for exact in workload.chain[fixed[workload.chain].any(axis=1)]:
+        for other in workload.chain[~fixed[workload.chain].all(axis=1)]:
+            inside = (exact >= 0) & (other >= 0)
+            rows += [
+                {v: 1 for v in sorted({v for _, v in group}) if not fixed[v]}
+                for group in _connected(exact[inside], other[inside])
+                if all(fixed[v] for v, _ in group)
+            ]
+    return [row for k, row in enumerate(rows) if len(row) > 1 and row not in rows[:k]]
+
+
+def _connected(one: IntArray, other: IntArray) -> list[set[tuple[int, int]]]:
+    """Pairs of entries that count a cell both, in sets of those that are connected."""
+    pairs = set(zip(one.tolist(), other.tolist(), strict=True))
+    touching: dict[int, list[tuple[int, int]]] = {}
+    for pair in pairs:
+        for v in set(pair):
+            touching.setdefault(v, []).append(pair)
+    groups = []
+    while pairs:
+        waiting = [pairs.pop()]
+        group = set(waiting)
+        while waiting:
+            for v in waiting.pop():
+                fresh = [pair for pair in touching.pop(v, ()) if pair in pairs]
+                pairs.difference_update(fresh)
+                group.update(fresh)
+                waiting += fresh
+        groups.append(group)
+    return groups
+
+
+def simplified(rows: list[Row], n: int) -> tuple[list[Row], int]:
+    """Return rows with the same solutions and fewer cycles, and the number of variables."""
+    rows = _differences([dict(row) for row in rows])
+    rows, size = _blocks(rows, n)
+    rows, size = _shared(rows, size)
+    return _independent(rows), size
+
+
+def _differences(rows: list[Row]) -> list[Row]:
+    """Replace rows by their difference (or sum) with another while that leaves fewer entries."""
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    waiting = sorted(range(len(rows)), key=lambda k: len(rows[k]))
+    while waiting:
+        k = waiting.pop(0)
+        shared: Counter[int] = Counter()
+        agree: Counter[int] = Counter()
+        for v, a in rows[k].items():
+            for j in touching[v]:
+                if j != k:
+                    shared[j] += 1
+                    agree[j] += a * rows[j][v]
+        for j in sorted(shared):
+            if abs(agree[j]) != shared[j] or 2 * shared[j] <= len(rows[k]):
+                continue
+            sign = 1 if agree[j] > 0 else -1
+            for v, a in rows[k].items():
+                if v in rows[j]:
+                    del rows[j][v]
+                    touching[v].discard(j)
+                else:
+                    rows[j][v] = -sign * a
+                    touching[v].add(j)
+            waiting = [i for i in waiting if i not in (j, k)] + [j, k]
+            break
+    return [row for row in rows if row]
+
+
+def _blocks(rows: list[Row], n: int) -> tuple[list[Row], int]:
+    """Join entries that occur in the same rows, with the same signs or all opposite ones."""
+    columns: dict[int, list[tuple[int, int]]] = {}
+    for k, row in enumerate(rows):
+        for v, a in row.items():
+            columns.setdefault(v, []).append((k, a))
+    groups: dict[tuple[tuple[int, int], ...], list[int]] = {}
+    for v, column in columns.items():
+        lead = column[0][1]
+        groups.setdefault(tuple((k, a * lead) for k, a in column), []).append(v)
+    size = n
+    fresh = []
+    for pattern, members in groups.items():
+        if len(members) < 2 or len(pattern) < 2:
+            continue
+        fresh.append({size: -1} | {v: columns[v][0][1] for v in members})
+        for k, a in pattern:
+            for v in members:
+                del rows[k][v]
+            rows[k][size] = a
+        size += 1
+    return rows + fresh, size
+
+
+def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
+    """Join entries that two rows share, whatever else they occur in: the largest sets first.
+
+    s entries in two rows close s - 1 cycles, their sum as one variable none.
+    """
+    touching: dict[int, set[int]] = {}
+    for k, row in enumerate(rows):
+        for v in row:
+            touching.setdefault(v, set()).add(k)
+    pairs = Counter(pair for of in touching.values() for pair in combinations(sorted(of), 2))
+    waiting = [(-count, pair) for pair, count in pairs.items() if count > 1]
+    heapify(waiting)
+    while waiting:
+        _, (k, j) = heappop(waiting)
+        both = rows[k].keys() & rows[j].keys()
+        alike = {v for v in both if rows[k][v] == rows[j][v]}
+        members = max(alike, both - alike, key=len)
+        if len(members) < 2:
+            continue
+        if len(both) - len(members) > 1:  # the rest of them later
+            heappush(waiting, (len(members) - len(both), (k, j)))
+        sign = 1 if members <= alike else -1
+        lead = {v: rows[k][v] for v in members}
+        for v in members:
+            del rows[k][v], rows[j][v]
+            touching[v] -= {k, j}
+        rows[k][size], rows[j][size] = 1, sign
+        for other, count in Counter(i for v in members for i in touching[v]).items():
+            if count > 1:
+                heappush(waiting, (-count, (other, len(rows))))
+        for v in members:
+            touching[v].add(len(rows))
+        touching[size] = {k, j, len(rows)}
+        rows.append({size: -1} | lead)
+        size += 1
+    return rows, size
+
+
+def _independent(rows: list[Row]) -> list[Row]:
+    """Drop rows that follow from shorter ones, by elimination in fractions."""
+    inner = _core(rows)
+    if len(inner) > _MOST_CORE:
+        return rows
+    dropped = set()
+    reduced: dict[int, dict[int, Fraction]] = {}  # pivot -> row
+    for k in sorted(inner, key=lambda k: len(rows[k])):
+        row = {v: Fraction(a) for v, a in rows[k].items()}
+        while row:
+            pivot = next((v for v in row if v in reduced), None)
+            if pivot is None:
+                reduced[_private(row, rows, inner)] = row
+                break
+            other = reduced[pivot]
+            factor = row[pivot] / other[pivot]
+            for v, a in other.items():
+                left = row.get(v, Fraction(0)) - factor * a
+                if left:
+                    row[v] = left
+                else:
+                    row.pop(v, None)
+        if not row:
+            dropped.add(k)
+    return [row for k, row in enumerate(rows) if k not in dropped]
+
+
+def _private(row: dict[int, Fraction], rows: list[Row], core: list[int]) -> int:
+    """Return the entry of a row that the fewest other rows share, to keep elimination sparse."""
+    return min(row, key=lambda v: (sum(v in rows[k] for k in core), v))
+
+
+def _core(rows: list[Row]) -> list[int]:
+    """Return the rows left when those with an entry of their own are taken away, again and again.
+
+    A row with an entry that no other row has follows from no others and others need it not.
+    """
+    count: Counter[int] = Counter(v for row in rows for v in row)
+    left = set(range(len(rows)))
+    while True:
+        alone = [k for k in left if any(count[v] == 1 for v in rows[k])]
+        if not alone:
+            return sorted(left)
+        for k in alone:
+            left.discard(k)
+            count.subtract(rows[k].keys())

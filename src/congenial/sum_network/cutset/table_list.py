@@ -1,0 +1,145 @@
+"""The tables of a forest left by a cut set, listed from the leaves up, with their windows."""
+
+from __future__ import annotations
+
+from congenial.kernels.network import cutset
+from congenial.sum_network.cutset.boxes import Box, Signed, added
+
+# A signed sum of measured variables, and by how much others may move it.
+Span = tuple[Signed, int, int]
+NOTHING: Span = ({}, 0, 0)
+
+
+class Compiler:
+    """Grows the list of tables."""
+
+    def __init__(self, box: Box) -> None:
+        self.box = box
+        self.columns: dict[str, list[int]] = {
+            name: []
+            for name in (
+                *("op", "left", "right", "sign", "row", "lo", "hi", "tally_lo", "tally_hi"),
+                *("variable", "flip"),
+            )
+        }
+        self.moving: list[bool] = []
+        self.spans: list[Span] = []
+        self.tally_spans: list[Span] = []
+        self.events = 0
+        self._reached: dict[tuple[tuple[int, int], ...], tuple[int, int]] = {}
+
+    def add(
+        self,
+        op: int,
+        lo: int,
+        hi: int,
+        span: Span,
+        moving: bool,
+        tallied: tuple[int, int, Span] = (0, 0, NOTHING),
+        **more: int,
+    ) -> int:
+        """Append a table; return its number."""
+        given = {"op": op, "lo": lo, "hi": hi, **more}
+        given["tally_lo"], given["tally_hi"], tally_span = tallied
+        rest = {"left": 0, "right": 0, "sign": 1, "row": 0, "variable": -1, "flip": 1}
+        for name, column in self.columns.items():
+            column.append(given.get(name, rest.get(name, 0)))
+        self.moving.append(moving)
+        self.spans.append(span)
+        self.tally_spans.append(tally_span)
+        return len(self.moving) - 1
+
+    def unary(self, v: int, flip: int) -> int:
+        """Append the weight of a variable at ``flip * value``."""
+        lo, hi = int(self.box.lo[v]), int(self.box.hi[v])
+        if flip < 0:
+            lo, hi = -hi, -lo
+        span = _turned(self.box.spans[v], flip)
+        return self.add(cutset.UNARY, lo, hi, span, moving=False, variable=v, flip=flip)
+
+    def merge(self, a: int, b: int) -> int:
+        """Append the law of the sum of two tables."""
+        col = self.columns
+        lo, hi = col["lo"][a] + col["lo"][b], col["hi"][a] + col["hi"][b]
+        span = _sum(self.spans[a], self.spans[b])
+        lo, hi = self._within(lo, hi, span)
+        moving = self.moving[a] or self.moving[b]
+        return self.add(cutset.MERGE, lo, hi, span, moving, self._joined(a, b), left=a, right=b)
+
+    def read(self, t: int, below: int, sign: int, row: int, *, shifted: bool) -> int:
+        """Multiply a variable's table by the law of a sum below it."""
+        lo, hi, span = self.columns["lo"][t], self.columns["hi"][t], self.spans[t]
+        moving = self.moving[t] or self.moving[below] or shifted
+        tallied = self._joined(t, below)
+        return self.add(
+            cutset.READ, lo, hi, span, moving, tallied, left=t, right=below, sign=sign, row=row
+        )
+
+    def enter(self, t: int, sign: int) -> int:
+        """Add a variable's value, times `sign`, to the tally."""
+        col = self.columns
+        lo, hi = col["lo"][t], col["hi"][t]
+        ends = sorted((sign * lo, sign * hi))
+        span = _sum(self.tally_spans[t], _turned(self.spans[t], sign))
+        low, high = self._within(col["tally_lo"][t] + ends[0], col["tally_hi"][t] + ends[1], span)
+        tallied = (low, high, span)
+        moving = self.moving[t]
+        return self.add(
+            cutset.ENTER, lo, hi, self.spans[t], moving, tallied, left=t, right=t, sign=sign
+        )
+
+    def close(self, parts: list[int], row: int, *, shifted: bool) -> int:
+        """Bring the tallies of all parts to their total; the first part's value is left."""
+        col = self.columns
+        first, *others = parts
+        sums = [
+            self.add(cutset.SUM, 0, 0, NOTHING, self.moving[t], self._tally(t), left=t, right=t)
+            for t in others
+        ]
+        rest = self.merge_all(sums)
+        moving = self.moving[first] or self.moving[rest] or shifted
+        lo, hi, span = col["lo"][first], col["hi"][first], self.spans[first]
+        return self.add(cutset.CLOSE, lo, hi, span, moving, left=first, right=rest, row=row)
+
+    def _tally(self, t: int) -> tuple[int, int, Span]:
+        return self.columns["tally_lo"][t], self.columns["tally_hi"][t], self.tally_spans[t]
+
+    def _joined(self, a: int, b: int) -> tuple[int, int, Span]:
+        one, two = self._tally(a), self._tally(b)
+        span = _sum(one[2], two[2])
+        if one == two == (0, 0, NOTHING):
+            return one
+        return *self._within(one[0] + two[0], one[1] + two[1], span), span
+
+    def _within(self, lo: int, hi: int, span: Span) -> tuple[int, int]:
+        """Cut a window to what a signed sum reaches."""
+        key = tuple(sorted(span[0].items()))
+        if key not in self._reached:
+            self._reached[key] = self.box.reach(span[0])
+        reach = self._reached[key]
+        self.events += 2
+        return max(lo, reach[0] + span[1]), min(hi, reach[1] + span[2])
+
+    def merge_all(self, parts: list[int]) -> int:
+        """Merge in rounds of pairs, tables that never change first."""
+        still = self._rounds([t for t in parts if not self.moving[t]])
+        joined = still + self._rounds([t for t in parts if self.moving[t]])
+        if not joined:
+            return self.add(cutset.POINT, 0, 0, NOTHING, moving=False)
+        return self.merge(joined[0], joined[1]) if len(joined) == 2 else joined[0]
+
+    def _rounds(self, group: list[int]) -> list[int]:
+        while len(group) > 1:
+            pairs = [self.merge(a, b) for a, b in zip(group[::2], group[1::2], strict=False)]
+            group = pairs + (group[-1:] if len(group) % 2 else [])
+        return group
+
+
+def _sum(one: Span, two: Span) -> Span:
+    return added(one[0], two[0]), one[1] + two[1], one[2] + two[2]
+
+
+def _turned(span: Span, way: int) -> Span:
+    if way > 0:
+        return span
+    return {v: -a for v, a in span[0].items()}, -span[2], -span[1]

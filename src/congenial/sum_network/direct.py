@@ -1,0 +1,110 @@
+"""Splits without tables: sums of many like siblings and of nothing else, fixed at zero."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from congenial.kernels.network import descend, differences
+from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
+from congenial.kernels.numerics import laws
+from congenial.sum_network.network import Network
+from congenial.types import FloatArray, Indices, IntArray
+
+# Variance of a sum that is worth it: tables of some ten thousand entries.
+_WORTH = 2.0**18
+# Both compositions of a run, for each of its members (kernels.compositions).
+_COMPOSED = 2.0**-59
+
+
+def split_directly(network: Network) -> Network:
+    """Have `kernels.differences` split what it can, so that no tables are filled for it.
+
+    Sums of like geometric variables upwards and downwards are split anew for each draw where the
+    sum can only be zero, since it or the variable above it is pinned, and its variance is worth
+    it: tables would be used only once a draw.
+    """
+    candidates = _like_sums(network)
+    owners, candidates = _only_at_zero(network, candidates)
+    if not candidates.size:
+        return network
+    # given the pinned value, the sum below it adds but a factor
+    instead = np.arange(network.ctype.size, dtype=np.int32)
+    instead[owners] = network.left[owners]
+    for _ in range(owners.size):  # owners of several sums stand on one another
+        if (instead == instead[instead]).all():
+            break
+        instead = instead[instead]
+    direct = (network.op == descend.SPLIT) & np.isin(network.cls, candidates)
+    op = np.where(direct, descend.DIFFERENCE, network.op).astype(network.op.dtype)
+    order = np.argsort(np.where(op == descend.COMPOSE, 2, np.where(direct, 1, 0)), kind="stable")
+    chosen = np.isin(op, (descend.ROOT, descend.SPLIT))
+    cls = network.cls.copy()
+    cls[chosen] = instead[cls[chosen]]
+    uses = np.bincount(cls[chosen], minlength=instead.size)
+    return replace(
+        network,
+        left=_replaced(instead, network.left),
+        right=_replaced(instead, network.right),
+        roots=instead[network.roots],
+        fixed=instead[network.fixed[~np.isin(network.fixed, candidates)]],
+        op=op[order],
+        first=network.first[order],
+        second=network.second[order],
+        third=network.third[order],
+        cls=cls[order],
+        uses=uses.astype(network.uses.dtype),
+        choices=network.choices - int(direct.sum()),
+    )
+
+
+def _replaced(instead: Indices, classes: Indices) -> Indices:
+    """Return `classes` with each replaced; -1 stays."""
+    return np.where(classes >= 0, instead[np.maximum(classes, 0)], classes)
+
+
+def _like_sums(network: Network) -> IntArray:
+    """Return the merges of like geometric variables upwards and downwards that are worth it."""
+    unary, count = network.unary, network.ctype.size
+    summed = np.append(network.ctype == UNARY, False)
+    summed[:count] &= unary.kind[np.maximum(network.variable, 0)] == laws.GEOMETRIC_SUM
+    found = np.flatnonzero((network.ctype == MERGE) & summed[network.left] & summed[network.right])
+    up = network.variable[network.left[found]]
+    # a geometric variable has variance e / (e - 1)^2, e = exp(1 / scale)
+    half = np.minimum(0.5 / unary.scale[up], 350.0)
+    return found[2.0 * unary.center[up] / (2.0 * np.sinh(half)) ** 2 > _WORTH]
+
+
+def _only_at_zero(network: Network, candidates: IntArray) -> tuple[IntArray, IntArray]:
+    """Return (owners, those candidates) whose sums are needed at zero only.
+
+    Owners are the products of a variable pinned at zero and such a sum.
+    """
+    pinned = (network.unary.lo == 0.0) & (network.unary.hi == 0.0)
+    own = np.arange(network.ctype.size)
+    while (inner := network.ctype[own] == PRODUCT).any():
+        own = np.where(inner, network.left[own], own)
+    at_zero = (network.ctype == PRODUCT) & (network.variable[own] >= 0)
+    at_zero &= pinned[np.maximum(network.variable[own], 0)]
+    made = network.ctype != UNARY
+    elsewhere = np.concatenate((network.left[made], network.right[made & ~at_zero], network.roots))
+    candidates = candidates[~np.isin(candidates, elsewhere)]
+    owners = np.flatnonzero(at_zero & np.isin(network.right, candidates))
+    used = np.concatenate((network.right[owners], network.fixed))
+    return owners, candidates[np.isin(candidates, used)]
+
+
+def sums_split(network: Network) -> tuple[IntArray, IntArray, FloatArray]:
+    """Return (operations, numbers of variables, 1 / scale) of the splits without tables."""
+    at = np.flatnonzero(network.op == descend.DIFFERENCE)
+    v = network.variable[network.left[network.cls[at]]]
+    return at, network.unary.center[v].astype(np.int64), 1.0 / network.unary.scale[v]
+
+
+def error_without_tables(network: Network) -> float:
+    """Bound the total variation that compositions and splits without tables add to a draw."""
+    _, n, inverse = sums_split(network)
+    which, count = np.unique(np.stack((n, inverse)), axis=1, return_counts=True)
+    each = [differences.error_of(int(n), inverse) for n, inverse in which.T]
+    return float(count @ np.array(each)) + _COMPOSED * network.members.size

@@ -1,0 +1,238 @@
+"""Draws from verified tables: batches of draws, words fetched in order, threads."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from itertools import pairwise
+
+import numba
+import numpy as np
+
+from congenial.kernels.network import compositions, descend, differences
+from congenial.kernels.network.messages import MERGE
+from congenial.randomness import Bits, Randomness
+from congenial.sum_network.direct import sums_split
+from congenial.sum_network.network import Network
+from congenial.sum_network.tables import Tables
+from congenial.types import IntArray
+
+# Calls a function with the number of each part and its ends.
+Share = Callable[[Callable[[int, int, int], None], list[int]], None]
+
+# Values of all draws of a batch together.
+_VALUES_AT_ONCE = 1 << 22
+# Operations whose words are held at once, those of all draws of a batch together.
+_WORDS_AT_ONCE = 1 << 17
+# Draws whose compositions read one tape of words.
+_TOGETHER = 64
+# Choices and composed parts that are worth a thread.
+_WORTH = 1 << 17
+# Choices that a class has at least where its rows are kept: few sums come twice among fewer.
+_OFTEN = 32
+# Entries of all rows that threads keep together, 64 MiB.
+_ENTRIES = 1 << 23
+
+
+def draw(
+    tables: Tables, rows: int, n: int, source: Randomness, *, threads: int | None = None
+) -> IntArray:
+    """Draw the first n values `rows` times, independently; returns int64 (rows, n).
+
+    Words are fetched batch by batch and in order, those of all choices and then those of the
+    compositions, whose number depends on the totals. What is drawn depends on the words alone,
+    not on the number of threads; by default as many help as numba has and as are worth it.
+    """
+    network = tables.network
+    batch = max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))
+    if threads is None:
+        worth = (network.choices + network.members.size) * batch // _WORTH
+        threads = min(int(numba.config.NUMBA_NUM_THREADS), worth)
+    threads = max(1, min(threads, batch))
+    kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
+    with _sharing(threads) as share:
+        if rows == 1:  # not copied: it may be long
+            return _batch(kept, 1, source, share)[:n].T
+        out = np.empty((rows, n), dtype=np.int64)
+        for begin in range(0, rows, batch):
+            count = min(batch, rows - begin)
+            out[begin : begin + count] = _batch(kept, count, source, share)[:n].T
+    return out
+
+
+def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> IntArray:
+    """Draw all values that the program computes, shape (places, count)."""
+    network = kept[0].tables.network
+    values = np.zeros((network.places, count), dtype=np.int64)
+    _choose(kept, source, values, share)
+    _split(network, values, source, share)
+    _compose(network, values, source, share)
+    if network.moved.size:
+        values[network.moved] += network.ends[:, None]
+    return values
+
+
+@contextmanager
+def _sharing(threads: int) -> Iterator[Share]:
+    """Give a function that calls another for every part of a list of edges, on threads."""
+    if threads == 1:
+
+        def one_by_one(call: Callable[[int, int, int], None], edges: list[int]) -> None:
+            for part, (begin, end) in enumerate(pairwise(edges)):
+                call(part, begin, end)
+
+        yield one_by_one
+        return
+    with ThreadPoolExecutor(threads) as pool:
+
+        def at_once(call: Callable[[int, int, int], None], edges: list[int]) -> None:
+            # an interrupt is seen while waiting, and heeded when the parts begun are done
+            list(pool.map(call, range(len(edges) - 1), edges[:-1], edges[1:]))
+
+        yield at_once
+
+
+class _Kept:
+    """Rows of cumulated weights that one thread keeps, and room to make them."""
+
+    def __init__(self, tables: Tables, rows: int, most: int) -> None:
+        network = tables.network
+        width = tables.hi - tables.lo + 1
+        uses = np.where(network.ctype == MERGE, network.uses, 0) * np.int64(max(rows, 1))
+        entries = np.where(uses > 0, 2 * tables.reach + 1, 0) // descend.BLOCK + 1
+        often = (uses >= _OFTEN) & (entries <= most // 4)
+        ends = np.cumsum(np.where(often, width, 0))
+        self.begins = np.where(often, ends - width, -1)
+        self.place = np.zeros(int(ends[-1]) if ends.size else 0, dtype=np.int64)
+        wanted = int((entries * np.minimum(width, uses))[often].sum())
+        # a power of two, and not less than any row
+        turn = 1 << (max(min(wanted, most // 2), 1) - 1).bit_length()
+        room = int(entries.max(initial=1))
+        self.given = np.array([turn], dtype=np.int64)
+        self.rows = np.empty(turn + room, dtype=np.int64)
+        self.weights = np.empty(descend.BLOCK * room, dtype=np.int64)
+        self.tables = tables
+
+    def draw(self, part: slice, words: Bits, values: IntArray, begin: int, end: int) -> None:
+        """Make the choices of part of the program in columns begin..end-1."""
+        tables, network = self.tables, self.tables.network
+        descend.draw(
+            network.op[part],
+            network.first[part],
+            network.second[part],
+            network.third[part],
+            network.cls[part],
+            network.left,
+            network.right,
+            tables.lo,
+            tables.hi,
+            tables.offset,
+            tables.table,
+            tables.factor,
+            tables.middle,
+            tables.share,
+            tables.reach,
+            self.begins,
+            self.place,
+            self.given,
+            self.rows,
+            self.weights,
+            words,
+            values,
+            begin,
+            end,
+        )
+
+
+def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:
+    """Make all choices, one stretch of columns a thread; words come for a part of them at once."""
+    columns, op = values.shape[1], kept[0].tables.network.op
+    parts = len(kept)
+    edges = [columns * part // parts for part in range(parts + 1)]
+    step = max(1, _WORDS_AT_ONCE // columns)
+    for start in range(0, op.size, step):
+        stretch = slice(start, start + step)
+        choices = np.isin(op[stretch], (descend.ROOT, descend.SPLIT)).sum()
+        words = source.bits(int(choices) * columns).reshape(-1, columns)
+
+        def run(part: int, begin: int, end: int, at: slice = stretch, read: Bits = words) -> None:
+            kept[part].draw(at, read, values, begin, end)
+
+        share(run, edges)
+
+
+def _split(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
+    """Make the splits that need no tables."""
+    at, n, inverse = sums_split(network)
+    if not at.size:
+        return
+    slots = [np.ascontiguousarray(c[at]) for c in (network.first, network.second, network.third)]
+
+    def count(begin: int, end: int) -> int:
+        return 20 * at.size * (end - begin) + 60
+
+    def run(tape: Bits, begin: int, end: int) -> int:
+        return int(differences.split(*slots, n, inverse, tape, values, begin, end))
+
+    _from_tapes(values.shape[1], count, run, source, share)
+
+
+def _compose(network: Network, values: IntArray, source: Randomness, share: Share) -> None:
+    """Draw all compositions."""
+    at = np.flatnonzero(network.op == descend.COMPOSE)
+    if not at.size:
+        return
+    first, second, third, size = (
+        np.ascontiguousarray(c[at])
+        for c in (network.first, network.second, network.third, network.cls)
+    )
+
+    def count(begin: int, end: int) -> int:
+        return int(compositions.count_words(first, second, size, values, begin, end))
+
+    members, begun = network.members, set[int]()
+
+    def run(tape: Bits, begin: int, end: int) -> int:
+        if begin in begun:  # with a longer tape
+            values[members, begin:end] = 0
+        begun.add(begin)
+        args = (first, second, third, size, members, tape, values, begin, end)
+        return int(compositions.compose(*args))
+
+    _from_tapes(values.shape[1], count, run, source, share)
+
+
+def _from_tapes(
+    columns: int,
+    count: Callable[[int, int], int],
+    run: Callable[[Bits, int, int], int],
+    source: Randomness,
+    share: Share,
+) -> None:
+    """Call `run` with a tape of words for every few columns; it returns how many it read.
+
+    `count` says how many words from begin to end are hardly ever too few. Where they are, the same
+    tape is made longer and read anew, as if it had been as long from the start.
+    """
+    edges = [*range(0, columns, _TOGETHER), columns]
+    length = np.zeros(len(edges) - 1, dtype=np.int64)
+    read = np.zeros_like(length)
+
+    def measure(part: int, begin: int, end: int) -> None:
+        length[part] = count(begin, end)
+
+    share(measure, edges)
+    words = source.bits(int(length.sum()))
+    tapes: list[Bits] = np.split(words, np.cumsum(length)[:-1])
+
+    def read_on(part: int, begin: int, end: int) -> None:
+        read[part] = run(tapes[part], begin, end)
+
+    share(read_on, edges)
+    for part in np.flatnonzero(read > length).tolist():
+        while read[part] > tapes[part].size:
+            more = source.bits(tapes[part].size // 8 + 64)
+            tapes[part] = np.concatenate((tapes[part], more))
+            tapes[part].setflags(write=False)  # as the words are, so that nothing is compiled anew
+            read_on(part, edges[part], edges[part + 1])

@@ -1,0 +1,164 @@
+"""Convolution of wide messages by fast Fourier transforms, with a bound on relative error.
+
+A transform's error is absolute. Each of several exponential tilts brings one stretch of the result
+near its largest entry, where an absolute error is a small relative one; the stretches together
+cover the window.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.network.messages import MERGE, UNARY, fill
+from congenial.types import FloatArray
+
+# Multiplications above which the transforms are the faster way.
+DIRECT_LIMIT = 1 << 28
+# Relative error accepted for every entry; near the largest ones it is far smaller.
+TOLERANCE = 1e-11
+
+
+def convolve_wide(
+    a: FloatArray, b: FloatArray, first: int, width: int
+) -> tuple[FloatArray, FloatArray, float]:
+    """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
+
+    Parameters
+    ----------
+    a, b : ndarray of float64
+        Largest entry 1.
+    first, width : int
+        The stretch wanted; 0 is the sum of the two first indices.
+
+    Returns
+    -------
+    table : ndarray of float64, shape (width,)
+        Divided by `top`, so that the largest entry is 1.
+    error : ndarray of float64, shape (width,)
+        Bound on the error of each entry, at most `TOLERANCE` times the entry.
+    top : float
+        The largest entry of the convolution.
+
+    Notes
+    -----
+    One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
+    (Higham 2002, theorem 24.2), so every entry of a product is within that times
+    ``2 * norm(a) * norm(b) + norm(a * b)``: two forward transforms, one back. What no tilt reaches,
+    at sharp ends of a support, is added up term by term.
+    """
+    transform = _Transform(a, b, first, width)
+    plain, plain_error = transform.product(a, b)
+    relative = plain_error / np.maximum(plain, 1e-300)
+    done = relative < TOLERANCE - _SCALING
+    plain_done = done.copy()
+    with np.errstate(divide="ignore", invalid="ignore"):
+        log_out = np.where(done, np.log(plain), -np.inf)
+        log_a, log_b = np.log(a), np.log(b)
+    s = np.arange(first, first + width, dtype=np.float64)
+    for end in (0, -1):
+        for _ in range(_MOST_TILTS):
+            if done[end] or not done.any():
+                break
+            tilt = -_slope(log_out, done, end)
+            ta, tb = log_a + tilt * np.arange(a.size), log_b + tilt * np.arange(b.size)
+            top_a, top_b = ta.max(), tb.max()
+            got, error = transform.product(np.exp(ta - top_a), np.exp(tb - top_b))
+            bound = error / np.maximum(got, 1e-300)
+            # logarithms and exponentials lose their size in units of rounding
+            bound += 2.0**-53 * (4.0 * abs(tilt) * (a.size + b.size) + 2000.0)
+            fresh = (bound < TOLERANCE - _SCALING) & ~done
+            if fresh.sum() < _LEAST_GAIN * width:
+                break
+            log_out[fresh] = np.log(got[fresh]) - tilt * s[fresh] + top_a + top_b
+            relative[fresh] = bound[fresh]
+            done |= fresh
+    # piece by piece, so that an interrupt is seen between two of them
+    piece = max(1, (1 << 31) // min(a.size, b.size))
+    for begin, end in _runs(~done):
+        for start in range(begin, end, piece):
+            rest = convolve_directly(a, b, first + start, min(piece, end - start))
+            with np.errstate(divide="ignore"):
+                log_out[start : start + rest.size] = np.log(rest)
+        relative[begin:end] = TOLERANCE - _SCALING
+    log_top = float(log_out.max())
+    top = float(np.exp(log_top))
+    table = np.where(plain_done, plain / top, np.exp(log_out - log_top))
+    return table, (relative + _SCALING) * table, top
+
+
+def convolve_directly(
+    a: FloatArray, b: FloatArray, first: int, size: int, *, plain: bool = False
+) -> FloatArray:
+    """Return ``(a * b)[first:first + size]`` without a transform.
+
+    The kernel is that of all messages, for a merge of two classes that have `a` and `b` as tables;
+    sums are not compensated if `plain`, see `congenial.kernels.numerics.convolution`.
+    """
+    ends = np.array([a.size - 1, b.size - 1, first + size - 1])
+    begins, offset = np.array([0, 0, first]), np.array([0, a.size, a.size + b.size])
+    table = np.concatenate((a, b, np.empty(size)))
+    kind = np.array([UNARY, UNARY, MERGE], dtype=np.int8)
+    left, right = np.array([-1, -1, 0], dtype=np.int32), np.array([-1, -1, 1], dtype=np.int32)
+    sign, law = np.ones(3, dtype=np.int8), np.zeros(3, dtype=np.int64)
+    none, factor, log_scale = np.zeros(3), np.ones(3), np.zeros(3)
+    where = begins, ends, offset, table, factor, log_scale
+    fill(2, 3, kind, left, right, sign, law, none, none, none, *where, np.full(3, plain))
+    return np.asarray(table[offset[2] :] * factor[2])
+
+
+# Scaling, and multiplying by the factor again, cost two roundings more.
+_SCALING = 2.0**-51
+# Tilts tried on each side, and the share of the window that one must add to go on.
+_MOST_TILTS = 48
+_LEAST_GAIN = 1 / 1024
+
+
+class _Transform:
+    """Products of transforms of one size."""
+
+    def __init__(self, a: FloatArray, b: FloatArray, first: int, width: int) -> None:
+        self.size = 1 << int(np.ceil(np.log2(a.size + b.size)))
+        self.wanted = slice(first, first + width)
+
+    def product(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
+        """Return the wanted stretch of a * b and the bound on the error of its entries."""
+        out = np.fft.irfft(np.fft.rfft(a, self.size) * np.fft.rfft(b, self.size), self.size)
+        unit = 7.0 * np.log2(self.size) * 2.0**-53
+        norms = 2.0 * np.linalg.norm(a) * np.linalg.norm(b) + np.linalg.norm(out)
+        return out[self.wanted], 1.001 * unit * float(norms)
+
+
+def _slope(log_out: FloatArray, done: npt.NDArray[np.bool_], end: int) -> float:
+    """Slope of the logarithms at the outermost entry done towards one end."""
+    found = np.flatnonzero(done)
+    edge, inner = int(found[end]), 1 if end == 0 else -1
+    reach = 1
+    while (
+        reach < 16 and 0 <= edge + 2 * inner * reach < done.size and done[edge + 2 * inner * reach]
+    ):
+        reach *= 2
+    other = edge + inner * reach
+    if not (0 <= other < done.size and done[other]):
+        return 0.0
+    return float(inner * (log_out[other] - log_out[edge]) / reach)
+
+
+def _runs(mask: npt.NDArray[np.bool_]) -> list[tuple[int, int]]:
+    """Return (start, stop) of every run of true entries."""
+    edges = np.flatnonzero(np.diff(np.concatenate(([0], mask.astype(np.int8), [0]))))
+    return [(int(i), int(j)) for i, j in edges.reshape(-1, 2)]
+
+
+def cross_wide(
+    a: FloatArray, b: FloatArray, lost_a: FloatArray, lost_b: FloatArray, first: int, width: int
+) -> FloatArray:
+    """Bound ``(lost_a * (b + lost_b) + a * lost_b)[first:first + width]`` from above."""
+    if not (np.isfinite(lost_a).all() and np.isfinite(lost_b).all()):
+        return np.full(width, np.inf)
+    transform = _Transform(a, b, first, width)
+    out = np.zeros(width)
+    for x, y in ((lost_a, b + lost_b), (a, lost_b)):
+        product, error = transform.product(x, y)
+        out += np.maximum(product, 0.0) + error
+    return out

@@ -1,0 +1,240 @@
+"""Compile a sum forest into a network: equal subtrees become one class of message."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.network import consing, families
+from congenial.kernels.network.messages import UNARY
+from congenial.kernels.numerics import laws
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.weights import SharedUnary, Unary, numbered
+from congenial.types import FloatArray, Indices, IntArray
+
+SmallInts = npt.NDArray[np.int8]
+
+
+@dataclass(frozen=True, eq=False)
+class Network:
+    """Classes in topological order and the program that draws from them.
+
+    Attributes
+    ----------
+    ctype, sign : ndarray of int8, shape (c,)
+    left, right : ndarray of int32, shape (c,)
+        Kind of each class and the classes it is made of (-1 for none).
+    variable : ndarray of int32, shape (c,)
+        Place in `unary` and `tilt` of the weight that a UNARY class has; -1 otherwise.
+    uses : ndarray of int32, shape (c,)
+        Number of random choices from each class.
+    op : ndarray of int8, shape (p,)
+    first, second, third, cls : ndarray of int32, shape (p,)
+        The program, see `kernels.network.descend.draw`. Compositions come last, after splits
+        without tables (`direct`).
+    slots : int
+        Number of values that the program computes; the first n are the variables.
+    places : int
+        Number of places that they take, named in the program; fewer than `slots` where sums of
+        part of a family take again the places of others.
+    slot_class : ndarray of int32, shape (places,)
+        -1 for variables drawn as compositions; the last one of those that share a place.
+    fixed : ndarray of int32
+        Classes of the sums that are fixed at zero.
+    roots : ndarray of int32
+        Classes of the variables above which there is no sum.
+    unary, tilt : Unary and ndarray of float64
+        Distinct weights and tilts, those of sums of geometric variables included.
+    number : ndarray of int32
+        Number of each weight that was given; those that are equal share theirs.
+    row : ndarray of int32
+        Number of each of `unary`; -1 for those that no variable has.
+    members : ndarray of int32
+        Slots of the variables drawn as compositions.
+    moved : ndarray of int, ends : ndarray of int64
+        Variables among them that are counted from a bound, and that bound.
+    choices : int
+        Number of random choices that the messages weigh, one word of 64 bits each.
+    variables : int
+        Number of slots that have a weight of their own.
+    links : int
+        Number of sums.
+    """
+
+    ctype: SmallInts
+    left: Indices
+    right: Indices
+    sign: SmallInts
+    variable: Indices
+    uses: Indices
+    op: SmallInts
+    first: Indices
+    second: Indices
+    third: Indices
+    cls: Indices
+    slots: int
+    places: int
+    slot_class: Indices
+    fixed: Indices
+    roots: Indices
+    unary: Unary
+    tilt: FloatArray
+    number: Indices
+    row: Indices
+    members: Indices
+    moved: npt.NDArray[np.intp]
+    ends: IntArray
+    choices: int
+    variables: int
+    links: int
+
+
+def compile_network(
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    composed: SmallInts,
+    *,
+    reused: bool = False,
+) -> Network:
+    """Build the classes and the drawing program of a forest.
+
+    Parameters
+    ----------
+    forest : SumForest
+    weights : SharedUnary
+    theta : ndarray of float64, shape (m,)
+        Multiplier of each sum. The tilt of a variable is that of the sum above it less the signed
+        ones of those below; variables share a class only where tilts are equal.
+    composed : ndarray of int8
+        For each of the weights, how like siblings with it are drawn as uniform compositions, see
+        `composable`, or 0. Their own marginals are not to be had from such a network.
+    reused : bool
+        Whether values share places where one is not needed any more, see `Network.places`: for
+        networks that are only drawn from.
+    """
+    n, m = forest.n, forest.m
+    number, listed = numbered(weights.unary, composed)
+    if theta.any():
+        below, owned = np.zeros(n), forest.owner >= 0
+        np.add.at(below, forest.owner[owned], (forest.sign * theta)[owned])
+        shift = below[forest.owner]
+    else:
+        theta = shift = np.zeros(0)
+    start, bottom_up = np.empty(m + 1, dtype=np.int32), np.empty(m, dtype=np.int32)
+    member = np.empty(n, dtype=np.int32)
+    first = families.families(forest.above, forest.owner, forest.depth, start, member, bottom_up)
+    bounded = np.isin(composed, (consing.UPWARDS, consing.DOWNWARDS))
+    more = int(np.count_nonzero(bounded[weights.code])) if bounded.any() else 0
+    bound = np.where(composed == consing.UPWARDS, weights.unary.lo, weights.unary.hi)
+    bound = np.where(bounded, bound, 0.0).astype(np.int64)
+    slot_class = np.empty(2 * n + more + 1, dtype=np.int32)
+    members = np.empty(n, dtype=np.int32)
+    sum_class = np.empty(m, dtype=np.int32)
+    room = n + n // consing.LEAST_RUN + 1 + more
+    op, program = np.empty(room, dtype=np.int8), np.empty((4, room), dtype=np.int32)
+    # pages of these that are never reached take no memory
+    most = 2 * n + 8 + 4 * more
+    keys = np.empty((most, 5), dtype=np.int32)
+    held = np.empty(_table_size(most), dtype=np.int32)
+    state = np.empty(consing.STATE, dtype=np.int64)
+    consing.compile_program(
+        forest.above,
+        forest.owner,
+        forest.sign,
+        start,
+        member,
+        first,
+        bottom_up,
+        weights.code,
+        number,
+        composed[listed],
+        bound,
+        theta,
+        shift,
+        slot_class,
+        sum_class,
+        members,
+        op,
+        program,
+        keys,
+        held,
+        state,
+        reused,
+    )
+    classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
+    slots, places = last + again, max(last, most)
+    keys = keys[:classes].copy()
+    made, unary, tilt, row = _weights(keys, listed, weights.unary)
+    own = np.flatnonzero(~made)
+    variable = np.full(keys.shape[0], -1, dtype=np.int32)
+    variable[own] = np.arange(own.size)
+    ctype = np.where(made, keys[:, 0], UNARY)
+    moved = np.zeros(0, dtype=np.intp)
+    if more:
+        moved = np.flatnonzero((slot_class[:n] < 0) & bounded[weights.code])
+    choices = int(keys[:, 4].sum(dtype=np.int64))
+    return Network(
+        ctype=ctype.astype(np.int8),
+        left=np.where(made, keys[:, 1], np.int32(-1)),
+        right=np.where(made, keys[:, 2], np.int32(-1)),
+        sign=np.where(made, keys[:, 3], 1).astype(np.int8),
+        variable=variable,
+        uses=keys[:, 4].copy(),
+        op=op[begin:stop],
+        first=program[0, begin:stop],
+        second=program[1, begin:stop],
+        third=program[2, begin:stop],
+        cls=program[3, begin:stop],
+        members=members[:count] if 2 * count > n else members[:count].copy(),
+        slots=slots,
+        places=places,
+        slot_class=slot_class[:places],
+        fixed=sum_class[(forest.owner < 0) & (sum_class >= 0)],
+        roots=program[3, begin : begin + root_count],
+        unary=unary,
+        tilt=tilt,
+        number=number,
+        row=row,
+        moved=moved,
+        ends=bound[weights.code[moved]],
+        choices=choices,
+        variables=slots - count - (choices - root_count),
+        links=m,
+    )
+
+
+def _table_size(most: int) -> int:
+    """Return the room that a hash table for so many keys may take."""
+    size = consing.FEWEST
+    while size < 2 * most + 16:
+        size *= 4
+    return size
+
+
+def _weights(
+    keys: Indices, listed: npt.NDArray[np.intp], given: Unary
+) -> tuple[npt.NDArray[np.bool_], Unary, FloatArray, Indices]:
+    """Return which classes are made of others, and of the rest weights, tilts and rows."""
+    geometric, point = keys[:, 0] == consing.GEOMETRIC, keys[:, 0] == consing.POINT
+    made = ~((keys[:, 0] == UNARY) | geometric | point)
+    own = keys[~made]
+    summed, fixed = geometric[~made], point[~made]
+    # sums of geometric variables, and of bounds, have the scale and the tilt of their members
+    source = np.where(summed | fixed, own[:, 1], np.flatnonzero(~made))
+    tilt = np.ascontiguousarray(keys[source, 2:4]).view(np.float64)[:, 0]
+    row = keys[source, 1]
+    unary = given.at(listed[row])
+    upwards = summed & (own[:, 3] > 0)
+    # flat members ignore their scale, and their sum has no decay
+    unary.scale[summed & (unary.kind == laws.FLAT)] = np.inf
+    unary.kind[summed] = laws.GEOMETRIC_SUM
+    unary.center[summed] = own[summed, 2]  # their number, by convention
+    unary.lo[upwards] = 0.0
+    unary.hi[summed & ~upwards] = 0.0
+    value = np.ascontiguousarray(own[fixed, 2:4]).view(np.int64)[:, 0]
+    unary.kind[fixed], unary.scale[fixed] = laws.LAPLACE, 1.0
+    unary.center[fixed] = unary.lo[fixed] = unary.hi[fixed] = value
+    return made, unary, tilt, np.where(summed | fixed, np.int32(-1), row)

@@ -1,0 +1,383 @@
+"""Exact draws from a sum forest: tilt, place windows, fill tables, verify, draw."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
+from congenial.kernels.network import descend, messages
+from congenial.kernels.network.messages import MERGE
+from congenial.kernels.numerics import laws
+from congenial.sum_network.direct import error_without_tables, split_directly
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
+from congenial.sum_network.network import Network, compile_network
+from congenial.sum_network.truncation import Messages, cut_off, stretches
+from congenial.sum_network.weights import SharedUnary, Unary, composable
+from congenial.sum_network.windows import (
+    Placement,
+    check_feasible_sums,
+    check_proper,
+    place_classes,
+    tilts,
+    windows,
+)
+from congenial.types import FloatArray, IntArray
+
+# Every exact draw of up to `_MANY` values is within this total variation of its law, or refused;
+# one of more, within as much for each `_MANY`.
+ERROR_LIMIT = 1e-9
+_MANY = 1_200_000
+# What is spent at least on cutting tails and on transforms.
+_CUT = 1e-12
+# Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
+_MEMORY_LIMIT = 1 << 28
+# What windows are meant to cut of what the limit leaves; they may cut all of it.
+_SPENT = 0.6
+# Windows are placed so that every choice may lose its share. They lose so many times less in all,
+# or twice as many where there are 64 times as many sums.
+_PLACED = 30.0
+_UNIT = 2.0**-53
+# Error of one weight, in units; sums of geometric variables have one more (kernels.weights).
+_WEIGHT_UNITS = 1.0 + 2.0**-7
+# And of a choice: of the entry of the message above it, if compensated (kernels.convolution), and
+# one of the products that it chooses by, which need not be those that the entry is the sum of.
+SUM_UNITS = 5.0 + 2.0**-8
+# What others may lose of what the limit leaves, beside what windows are meant to cut.
+_PLAIN = 0.35
+# Standard deviations of a choice within which draws look first; nearly none lies beyond.
+_REACH = 8.0
+# Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.
+_NEAR = 1.2
+
+
+@dataclass(frozen=True, eq=False)
+class Tables:
+    """A network with its messages filled in and verified.
+
+    Attributes
+    ----------
+    network : Network
+    lo, hi, offset : ndarray of int64, shape (c,)
+        Window of each class and where its table begins.
+    table : ndarray of float64
+        All tables, one after another.
+    factor, log_scale : ndarray of float64, shape (c,)
+    middle, share : ndarray of float64, shape (c,)
+        Given its sum s, the left part of a merge lies near ``middle + share * s``.
+    reach : ndarray of int64, shape (c,)
+        How far from there it hardly ever lies.
+    error : float
+        Proven bound on the total variation between one draw and its law, which is that of 1 / scale
+        and 1 / (2 sigma^2) as they are rounded to a number.
+    """
+
+    network: Network
+    lo: IntArray
+    hi: IntArray
+    offset: IntArray
+    table: FloatArray
+    factor: FloatArray
+    log_scale: FloatArray
+    middle: FloatArray
+    share: FloatArray
+    reach: IntArray
+    error: float
+
+    def of_class(self, c: int) -> FloatArray:
+        """Return the table of class `c`, a view."""
+        start = self.offset[c]
+        return self.table[start : start + self.hi[c] - self.lo[c] + 1]
+
+
+def error_limit(n: int) -> float:
+    """Return the total variation that a draw of n values may be off by, before any draw."""
+    return ERROR_LIMIT * max(1.0, n / _MANY)
+
+
+def prepare(
+    forest: SumForest, weights: SharedUnary, *, compose: bool = False, loose: bool = False
+) -> Tables:
+    """Compile, place windows, fill and verify the messages of a forest.
+
+    Windows may cut as much as the limit allows if `loose`: for draws that the limit is charged for
+    whatever their own bound.
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the constraints.
+    UnsupportedError
+        If the law is improper, or the tables would not fit in memory.
+    NumericalError
+        If the error bound cannot be met.
+    """
+    check_proper(forest, weights)
+    check_feasible_sums(forest, weights)
+    theta = tilts(forest, weights)
+    unary = weights.unary
+    composed = composable(unary) * np.int8(compose)
+    limit = error_limit(forest.n)
+    cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
+    for attempt in range(24):
+        far = _far(forest, weights, theta, attempt, cut)
+        network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=compose)
+        tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
+        if _out_of_reach(tables, weights, far):
+            return tables
+    raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
+
+
+def _compile(
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    composed: npt.NDArray[np.int8],
+    *,
+    drawn: bool,
+) -> Network:
+    """Compile the network, one that is only drawn from if `drawn`."""
+    ways = np.resize(composed, weights.unary.kind.size)
+    network = compile_network(forest, weights, theta, ways, reused=drawn)
+    return split_directly(network) if drawn else network
+
+
+def _placed(sums: int) -> float:
+    """Return how many times more windows are asked to cut than they are to be found to."""
+    return float(_PLACED * max(sums, 1) ** (1.0 / 6.0))
+
+
+def _far(
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int, cut: float
+) -> tuple[IntArray, IntArray]:
+    """Return the variables whose lower, and whose upper, bound lies where windows hardly reach.
+
+    At first a leaf's tail is followed from its centre until it has lost what a window may cut,
+    `cut` of all leaves, with some room; later, and elsewhere, much farther.
+    """
+    unary, code = weights.unary, weights.code
+    scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
+    nats = _NEAR * (np.log(4.0 * forest.n + 4.0) - np.log(cut))
+    most = 4.0 ** max(attempt - 1, 0) * (256.0 * scale + 256.0)
+    gaps = (unary.center - unary.lo, unary.hi - unary.center)
+    lie_away = [np.isfinite(gap) & (gap > np.minimum(nats * scale, most)) for gap in gaps]
+    if not any(away.any() for away in lie_away):
+        none = np.zeros(0, dtype=np.int64)
+        return none, none
+    near = np.zeros(code.size, dtype=np.bool_)
+    if attempt == 0:
+        near[:] = forest.above >= 0
+        near[forest.owner[forest.owner >= 0]] = False
+    found = []
+    for gap, away in zip(gaps, lie_away, strict=True):
+        v = np.flatnonzero(away[code])
+        of = code[v]
+        reach = most[of]
+        laplace = near[v] & (unary.kind[of] == laws.LAPLACE)
+        # a tilt slows the decay on one side
+        decay = 1.0 / scale[of[laplace]] - np.abs(theta[forest.above[v[laplace]]])
+        followed = nats / np.maximum(decay, 1e-9) + 8.0
+        reach[laplace] = np.minimum(reach[laplace], followed)
+        found.append(v[gap[of] > reach])
+    return found[0], found[1]
+
+
+def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> SharedUnary:
+    """Leave out the lower bounds of some variables and the upper bounds of others."""
+    if not (far[0].size or far[1].size):
+        return weights
+    unary, count = weights.unary, weights.unary.kind.size
+    code = weights.code.copy()
+    code[far[0]] += count
+    code[far[1]] += 2 * count
+    times = np.arange(4 * count) // count
+    whole = unary.at(np.arange(4 * count) % count)
+    held = whole.kind == laws.FLAT  # by nothing but their bounds
+    lo = np.where(held | (times & 1 == 0), whole.lo, -np.inf)
+    hi = np.where(held | (times & 2 == 0), whole.hi, np.inf)
+    return SharedUnary(Unary(whole.kind, whole.scale, whole.center, lo, hi), code)
+
+
+def _out_of_reach(tables: Tables, weights: SharedUnary, far: tuple[IntArray, IntArray]) -> bool:
+    """Whether bounds that were left out lie outside the windows of the variables that have them."""
+    bounds, code, of = weights.unary, weights.code, tables.network.slot_class
+    below, above = far  # none of them is composed, as all have a bound
+    lower = (of[below] >= 0) & (tables.lo[of[below]] >= bounds.lo[code[below]])
+    upper = (of[above] >= 0) & (tables.hi[of[above]] <= bounds.hi[code[above]])
+    return bool(lower.all() and upper.all())
+
+
+def _widen_until_certified(
+    network: Network, place: Placement, limit: float, *, loose: bool
+) -> Tables:
+    # tails cut off need not be much less than what rounding costs anyhow
+    rounding = _least_rounding(network)
+    wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
+    spare = _PLAIN * (limit - rounding) if loose else 0.0
+    generous, last = 1.04, np.inf
+    for _ in range(12):
+        asked = min(_placed(network.links) * wanted, 0.5)
+        lo, hi = windows(network, place, cut=asked, generous=generous)
+        tables, cut = _fill(network, place, (lo, hi), wanted, spare)
+        allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
+        enough = max(20.0 * _CUT, allowed)
+        stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
+        if cut <= enough or stalled:
+            if tables.error > limit:
+                raise NumericalError(
+                    f"the exact sampler's rounding error is within {limit:g} only for "
+                    "smaller trees or scales; use fewer queries or smaller noise scales."
+                )
+            return tables
+        # wider by a fifth, the loss falls by two or three decades
+        decades = np.log10(max(cut / wanted, 1.0))
+        generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
+    raise NumericalError(
+        "the messages of the exact sampler do not reach their error bound; "
+        "use noise scales that differ less, or fewer queries without noise."
+    )
+
+
+def _least_rounding(network: Network) -> float:
+    """Total variation that rounding costs whatever the windows, see `_fill`."""
+    # a composition is of a sum upwards, of one downwards, or both
+    summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
+    own = _WEIGHT_UNITS * network.variables + summed + network.links
+    return float((SUM_UNITS * network.choices + own) * _UNIT) + error_without_tables(network)
+
+
+def _fill(
+    network: Network,
+    place: Placement,
+    windows: tuple[IntArray, IntArray],
+    wanted: float,
+    spare: float,
+) -> tuple[Tables, float]:
+    """Fill all tables; return them and the total variation lost to windows, `wanted` or so.
+
+    Sums that are made without compensation may cost `spare` more.
+    """
+    lo, hi = windows
+    width = hi - lo + 1
+    total = int(width.sum())
+    if total > _MEMORY_LIMIT:
+        raise UnsupportedError(
+            f"the exact sampler would need {total * 10 / 2**30:.0f} GiB of tables; "
+            "use smaller noise scales or fewer queries."
+        )
+    offset = np.concatenate(([0], np.cumsum(width)))[:-1]
+    count = network.ctype.size
+    table, factor, log_scale = np.empty(total), np.ones(count), np.zeros(count)
+    filled = Messages(lo, hi, offset, table, factor, {})
+    plain, off_by = _plain_sums(network, width, spare)
+    filled = replace(filled, errors=_fill_tables(network, filled, log_scale, plain))
+    cut = cut_off(network, filled, place, 0.01 * wanted / (network.choices + 1.0))
+    # for each choice its `SUM_UNITS` and integers out of 2^61; for each variable its own weight
+    # (weights.fill_unary), for each sum below it a product
+    rounding = (width + 1.0) * 2.0**-61
+    rounding[list(filled.errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
+    error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
+    a, is_merge = network.left, network.ctype == MERGE
+    share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
+    middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
+    reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
+    near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
+    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+
+
+def plain_units(terms: IntArray) -> FloatArray:
+    """Error of choices below sums of so many terms that are not compensated, in units."""
+    return np.asarray(4.0 + 2.0**-8 + (terms + 7) // 8)
+
+
+def _plain_sums(
+    network: Network, width: IntArray, spare: float
+) -> tuple[npt.NDArray[np.bool_], float]:
+    """Return which classes' sums are not compensated, and what they cost, `spare` at most.
+
+    Those go first that have the most products for what they cost.
+    """
+    plain = np.zeros(width.size, dtype=np.bool_)
+    merges = np.flatnonzero((network.ctype == MERGE) & (width > 0))
+    if spare <= 0.0 or not merges.size:
+        return plain, 0.0
+    left, right = width[network.left[merges]], width[network.right[merges]]
+    terms = np.minimum(left, right)
+    more = np.maximum(plain_units(terms) - SUM_UNITS, 0.0)
+    costs = more * network.uses[merges] * _UNIT
+    total = float(costs.sum())
+    if total > spare:
+        products = terms * np.minimum(width[merges], left + right)
+        order = np.argsort(costs / products)
+        spent = np.cumsum(costs[order])
+        fitting = int(np.searchsorted(spent, spare, side="right"))
+        merges, total = merges[order[:fitting]], float(spent[fitting - 1]) if fitting else 0.0
+    plain[merges] = True
+    return plain, total
+
+
+def _fill_tables(
+    network: Network, into: Messages, log_scale: FloatArray, plain: npt.NDArray[np.bool_]
+) -> dict[int, FloatArray]:
+    """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
+    lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
+    width = hi - lo + 1
+    unary = network.unary
+    v = np.maximum(network.variable, 0)
+    gaussian = unary.kind[v] == laws.GAUSSIAN
+    inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
+    errors: dict[int, FloatArray] = {}
+    is_merge = network.ctype == MERGE
+    left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
+    shorter = np.minimum(left_width, right_width)
+    wide = np.flatnonzero(np.minimum(width, left_width + right_width) * shorter > DIRECT_LIMIT)
+    of_transforms = set(wide.tolist())
+    args = (
+        network.ctype,
+        network.left,
+        network.right,
+        network.sign,
+        unary.kind[v],
+        inverse,
+        unary.center[v],
+        network.tilt[v],
+        lo,
+        hi,
+        offset,
+        table,
+        into.factor,
+        log_scale,
+        plain,
+    )
+    for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
+        messages.fill(begin, c, *args)
+        if c not in of_transforms:
+            continue
+        a, b = network.left[c], network.right[c]
+        ta = table[offset[a] : offset[a] + width[a]]
+        tb = table[offset[b] : offset[b] + width[b]]
+        out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
+        table[offset[c] : offset[c] + width[c]] = out
+        errors[c] = off_by * top
+        into.factor[c] = top
+        log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
+    return errors
+
+
+def log_sum(tables: Tables) -> float:
+    """Log of the summed product of all unary weights (each 1 at its mode)."""
+    total = 0.0
+    network = tables.network
+    for c in network.roots:
+        total += float(tables.log_scale[c]) + float(np.log(tables.of_class(c).sum()))
+    for c in network.fixed:
+        at = tables.of_class(c)[-tables.lo[c]]
+        if at <= 0.0:
+            raise InfeasibleError(
+                "a sum cannot take its mandated value within the bounds; relax one."
+            )
+        total += float(tables.log_scale[c]) + float(np.log(at))
+    return total

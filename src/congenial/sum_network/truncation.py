@@ -1,0 +1,143 @@
+"""What windows cut off, bounded entry by entry from the leaves upwards (`kernels.certify`)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.kernels.network import certify
+from congenial.kernels.network import workspace as rooms
+from congenial.kernels.network.messages import MERGE
+from congenial.sum_network.fourier import cross_wide
+from congenial.sum_network.network import Network
+from congenial.sum_network.windows import Placement
+from congenial.types import FloatArray, IntArray
+
+
+@dataclass(frozen=True, eq=False)
+class Messages:
+    """Filled tables of all classes, as `exact.Tables` has them.
+
+    Attributes
+    ----------
+    lo, hi, offset : ndarray of int64, shape (c,)
+    table : ndarray of float64
+    factor : ndarray of float64, shape (c,)
+    errors : mapping of int to ndarray of float64
+        Bounds on the errors of the entries of the tables that transforms have filled.
+    """
+
+    lo: IntArray
+    hi: IntArray
+    offset: IntArray
+    table: FloatArray
+    factor: FloatArray
+    errors: Mapping[int, FloatArray]
+
+    def entries(self, c: int) -> FloatArray:
+        """Return the table of class `c`, a view."""
+        return self.table[self.offset[c] : self.offset[c] + self.hi[c] - self.lo[c] + 1]
+
+
+@dataclass(frozen=True, eq=False)
+class Losses:
+    """Bounds on what is missing from tables; those read for the last time may be overwritten.
+
+    Attributes
+    ----------
+    place : ndarray of int64, shape (c,)
+        Where the losses of each class begin in `lost`.
+    lost : ndarray of float64
+    tails : ndarray of float64, shape (c, 4)
+        Edge and ratio of the geometric tails below and above each window.
+    """
+
+    place: IntArray
+    lost: FloatArray
+    tails: FloatArray
+
+
+def shared_rooms(network: Network, width: IntArray) -> tuple[IntArray, int]:
+    """Give every class a place of its width until the last class made of it; also their extent."""
+    kept = np.zeros(width.size, dtype=np.bool_)
+    kept[network.roots] = kept[network.fixed] = True
+    place = np.empty(width.size, dtype=np.int64)
+    extent = rooms.assign(network.left, network.right, width, kept, place)
+    return place, int(extent)
+
+
+def follow(
+    network: Network,
+    messages: Messages,
+    support: tuple[FloatArray, FloatArray],
+    small: float,
+    where: tuple[IntArray, int],
+) -> Losses:
+    """Bound the losses of every class.
+
+    Parameters
+    ----------
+    network : Network
+    messages : Messages
+    support : pair of ndarray of float64, shape (c,)
+        Ends of the support of each message.
+    small : float
+        Losses up to it are added up, not followed entry by entry.
+    where : (ndarray of int64, int)
+        Places of the losses of each class, and how far they extend.
+    """
+    lo, hi, table = messages.lo, messages.hi, messages.table
+    place, extent = where
+    lost, even, tails = np.empty(extent), np.zeros(lo.size), np.zeros((lo.size, 4))
+    width = hi - lo + 1
+    crossed = np.zeros(lo.size, dtype=np.bool_)
+    wide = np.array(sorted(messages.errors), dtype=np.int64)
+    crossed[wide] = True
+    shape = (network.ctype, network.left, network.right, network.sign)
+    windows = (lo, hi, *support, messages.offset, place)
+    args = (*shape, *windows, table, messages.factor, small, crossed, lost, even, tails)
+    done = 0
+    for _, c in stretches(np.where(network.ctype == MERGE, width**2, 0), wide):
+        certify.certify(done, c, *args)
+        done = c
+        if c not in messages.errors:
+            continue
+        a, b = network.left[c], network.right[c]
+        of_a, of_b = (lost[place[p] : place[p] + width[p]] for p in (a, b))
+        first = int(lo[c] - lo[a] - lo[b])
+        lost[place[c] : place[c] + width[c]] = messages.errors[c] + cross_wide(
+            messages.entries(a), messages.entries(b), of_a, of_b, first, int(width[c])
+        )
+    return Losses(place, lost, tails)
+
+
+def cut_off(network: Network, messages: Messages, place: Placement, small: float) -> float:
+    """Bound the probability that a draw leaves some window, or differs by what transforms lose."""
+    width = messages.hi - messages.lo + 1
+    support = place.support_lo, place.support_hi
+    found = follow(network, messages, support, small, shared_rooms(network, width))
+    cut = 0.0
+    for c in network.roots:
+        here = found.lost[found.place[c] : found.place[c] + width[c]]
+        cut += certify.root_loss(messages.entries(c), here, found.tails[c])
+    fixed = network.fixed
+    missing = found.lost[found.place[fixed] - messages.lo[fixed]]
+    there = messages.table[messages.offset[fixed] - messages.lo[fixed]]
+    finite = missing < np.inf
+    shares = np.where(finite, missing, 1.0) / np.where(finite, there + missing, 1.0)
+    # rounding in the losses themselves is far below one in a million
+    return (1.0 + 1e-6) * (cut + float(shares.sum()))
+
+
+def stretches(cost: IntArray, wide: IntArray) -> Iterator[tuple[int, int]]:
+    """Cut the classes into stretches, each ended by a wide class, which it leaves out, or by cost.
+
+    Yields (begin, stop) pairs. Kernels run one stretch at a time, so that an interrupt is seen
+    between two of them.
+    """
+    at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1
+    stops = np.unique(np.concatenate((at, wide, [cost.size])))
+    begins = np.concatenate(([0], stops[:-1] + np.isin(stops[:-1], wide)))
+    return ((int(i), int(j)) for i, j in zip(begins, stops, strict=True))

@@ -1,0 +1,166 @@
+"""Unary weights of the noise at every variable, each listed once."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.kernels.network import consing, sharing
+from congenial.kernels.numerics import laws
+from congenial.kernels.numerics.trees import read_only
+from congenial.types import (
+    BoolArray,
+    FloatArray,
+    Indices,
+    IntArray,
+)
+
+Scalar = TypeVar("Scalar", bound=np.generic)
+
+
+@dataclass(frozen=True, eq=False)
+class Unary:
+    """Unary weights, in the coordinates of the forest.
+
+    Attributes
+    ----------
+    kind : ndarray of int64, shape (n,)
+        Law codes of `congenial.kernels.numerics.laws`.
+    scale : ndarray of float64, shape (n,)
+        Scale or sigma; ignored for flat weights.
+    center : ndarray of float64, shape (n,)
+        Integer-valued mode.
+    lo, hi : ndarray of float64, shape (n,)
+        Integer-valued or infinite support; equal where pinned.
+    """
+
+    kind: IntArray
+    scale: FloatArray
+    center: FloatArray
+    lo: FloatArray
+    hi: FloatArray
+
+    def at(self, rows: npt.NDArray[np.signedinteger]) -> Unary:
+        """Return these weights."""
+        return Unary(
+            self.kind[rows], self.scale[rows], self.center[rows], self.lo[rows], self.hi[rows]
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class SharedUnary:
+    """Unary weights of all variables, each listed once.
+
+    Attributes
+    ----------
+    unary : Unary
+        The weights that occur.
+    code : ndarray of int32, shape (n,)
+        Place of each variable's weight among them.
+    """
+
+    unary: Unary
+    code: Indices
+
+    @property
+    def each(self) -> Unary:
+        """The weight of every variable."""
+        return self.unary.at(self.code)
+
+
+def share_noise(
+    kind: int,
+    scale: FloatArray,
+    ends: tuple[FloatArray, FloatArray],
+    fixed: BoolArray,
+    size: int,
+    *,
+    counts: IntArray | None = None,
+    dropped: BoolArray | None = None,
+    orientation: npt.NDArray[np.int8] | None = None,
+) -> SharedUnary:
+    """List the weights of the noise of all variables.
+
+    Parameters
+    ----------
+    kind : int
+        Law code of the noise.
+    scale : ndarray of float64, shape () or (1,) or (n,)
+        inf where nothing is measured.
+    ends : pair of ndarray of float64, shape () or (n,)
+        Bounds of the values.
+    fixed : ndarray of bool, shape (n,)
+        Entries without noise.
+    size : int
+        Number of entries and, after them, of block sums, which take any value and have no noise.
+    counts : ndarray of int64, shape (n,), optional
+        The values that noise is added to; zero where not given.
+    dropped : ndarray of bool, shape (n,), optional
+        Entries whose lower bound is left out.
+    orientation : ndarray of int8, shape (size,), optional
+        -1 where a variable is the negative of its entry.
+    """
+    code = np.empty(size, dtype=np.int32)
+    # pages of these that are never reached take no memory
+    rows = np.empty((size, 3), dtype=np.int64)
+    count = sharing.number_weights(
+        compact(scale),
+        compact(ends[0]),
+        compact(ends[1]),
+        compact(np.zeros(1, dtype=np.int64) if counts is None else counts),
+        read_only(fixed),
+        compact(np.zeros(1, dtype=np.bool_) if dropped is None else dropped),
+        compact(np.ones(1, dtype=np.int8) if orientation is None else orientation),
+        code,
+        np.zeros(1024, dtype=np.int32),
+        np.zeros(1024, dtype=np.int32),
+        rows,
+        np.zeros(sharing.room(size), dtype=np.int32),
+    )
+    scales, lo, hi = np.ascontiguousarray(rows[:count].T).view(np.float64)
+    kinds = np.where(np.isfinite(scales), kind, laws.FLAT).astype(np.int64)
+    return SharedUnary(Unary(kinds, scales, np.zeros(scales.size), lo, hi), code)
+
+
+def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return a vector for kernels, of one entry where all are the same by construction."""
+    array = np.atleast_1d(values)
+    return read_only(array[:1].copy() if array.strides == (0,) else array)
+
+
+def composable(unary: Unary) -> npt.NDArray[np.int8]:
+    """How runs of siblings with each weight may be drawn as uniform compositions, or 0.
+
+    A Laplace weight around zero without bounds is the difference of two geometric variables
+    (`consing.BOTH_WAYS`); one that ends at zero is a geometric variable (`FROM_ZERO`, `TO_ZERO`).
+    The sum of a run is A - B for two sums of geometric variables, or one of them, and given these
+    its members are uniform compositions of them. Where nothing is measured, and a bound holds on
+    one side (`UPWARDS`, `DOWNWARDS`), the members of a run less their bounds are any composition
+    of their sum.
+    """
+    laplace = (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
+    from_below, from_above = np.isfinite(unary.lo), np.isfinite(unary.hi)
+    flat = unary.kind == laws.FLAT
+    way = np.where(laplace & np.isneginf(unary.lo) & np.isposinf(unary.hi), consing.BOTH_WAYS, 0)
+    way = np.where(laplace & (unary.lo == 0.0) & np.isposinf(unary.hi), consing.FROM_ZERO, way)
+    way = np.where(laplace & np.isneginf(unary.lo) & (unary.hi == 0.0), consing.TO_ZERO, way)
+    way = np.where(flat & from_below & np.isposinf(unary.hi), consing.UPWARDS, way)
+    way = np.where(flat & from_above & np.isneginf(unary.lo), consing.DOWNWARDS, way)
+    return way.astype(np.int8)
+
+
+def numbered(unary: Unary, composed: npt.NDArray[np.int8]) -> tuple[Indices, npt.NDArray[np.intp]]:
+    """Number the weights, equal ones alike; return the numbers and one weight for each number."""
+    columns = (unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed)
+    order = np.lexsort(columns)
+    fresh = np.zeros(order.size, dtype=np.bool_)
+    fresh[:1] = True
+    for column in columns:
+        ordered = column[order]
+        fresh[1:] |= ordered[1:] != ordered[:-1]
+    number = np.empty(order.size, dtype=np.int32)
+    number[order] = np.cumsum(fresh) - 1
+    return number, order[fresh]

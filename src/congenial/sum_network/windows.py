@@ -1,0 +1,249 @@
+"""Where the windows of a sum network go: tilts, moments, and the tails that must fit in."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.errors import InfeasibleError, UnsupportedError
+from congenial.kernels.network import messages, reaching, tilting
+from congenial.kernels.network import moments as unary_laws
+from congenial.kernels.network.spans import spans
+from congenial.kernels.numerics import laws
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.network import Network
+from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.types import FloatArray, IntArray
+
+IMPROPER = (
+    "the noise that is not measured is not held by any other measurement, so the conditional law "
+    "does not exist; measure more queries or publish some exactly."
+)
+
+# Newton steps for the multipliers; a handful do, unless bounds hold hard.
+_ROUNDS = 100
+
+# Where the decay of a product is judged, in nats below its mode.
+_TAIL = 30.0
+# What a window without an end reaches to.
+_ENDLESS = 2.0**60
+# Decay of a Gaussian law of deviation 1 that bounds leave nearly nothing of, as `spans` takes it:
+# such that its true tail, some 7 deviations away, is not cut. At 8, first windows lose far more
+# than they are meant to.
+_CUT_SHORT = 3.5
+# Nats over which the decay of a law in two pieces is averaged.
+_HELD = 15.0
+
+
+def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
+    """Whether the weights cannot be normalised: (inside some sum, at some root)."""
+    unary = weights.unary
+    flat = unary.kind == laws.FLAT
+    up, down = flat & np.isposinf(unary.hi), flat & np.isneginf(unary.lo)
+    if not (up.any() or down.any()):
+        return False, False
+    ways = (up + 2 * down)[weights.code]
+    summed = np.zeros(forest.m, dtype=np.int64)
+    found = int(
+        tilting.improper(forest.above, forest.owner, forest.sign, forest.order, ways, summed)
+    )
+    return bool(found & 1), bool(found & 2)
+
+
+def check_proper(forest: SumForest, weights: SharedUnary) -> None:
+    """Check that the weights can be normalised.
+
+    Raises
+    ------
+    UnsupportedError
+        If they cannot.
+    """
+    if any(improper_ends(forest, weights)):
+        raise UnsupportedError(IMPROPER)
+
+
+def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
+    """Check that some values within the bounds satisfy every sum.
+
+    Raises
+    ------
+    InfeasibleError
+        If none do.
+    """
+    unary = weights.unary
+    shape = forest.above, forest.owner, forest.sign, forest.path
+    if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):
+        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+
+
+def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:
+    """Return multipliers of the constraints, rounded so that like families share them.
+
+    Parameters
+    ----------
+    forest : SumForest
+    weights : SharedUnary
+    prior : ndarray of float64, shape (d, 4), optional
+        Priors of leaves, as `congenial.kernels.network.tilting.solve` takes them.
+    """
+    theta = np.zeros(forest.m)
+    unary = weights.unary
+    centred = (unary.center == 0) & (unary.lo == -unary.hi)
+    symmetric = prior is None and bool((centred | (unary.lo == unary.hi)).all())
+    if forest.m == 0 or symmetric:
+        return theta
+    # noise that is bounded but not measured adds up to no more than the bounds do
+    bounds = np.zeros(unary.lo.size)
+    for end in (unary.lo, unary.hi):
+        bounds += np.where((unary.kind == laws.FLAT) & np.isfinite(end), np.abs(end), 0.0)
+    _, scale = stand_in(unary, forest.n, float(bounds[weights.code].sum()))
+    shape = (forest.above, forest.owner, forest.sign, forest.path)
+    columns = unary.kind, scale, unary.center, unary.lo, unary.hi
+    priors = np.empty((0, 4)) if prior is None else prior
+    tilting.solve(*columns, priors, weights.code, *shape, _ROUNDS, True, theta)
+    return theta
+
+
+def stand_in(unary: Unary, n: int, reach: float = 0.0) -> tuple[IntArray, FloatArray]:
+    """Replace flat weights by very wide Laplace ones, for placing windows only."""
+    flat = unary.kind == laws.FLAT
+    kind = np.where(flat, laws.LAPLACE, unary.kind)
+    measured = unary.scale[~flat & np.isfinite(unary.scale)]
+    wide = 32.0 * (float(measured.max()) if measured.size else 1.0) * np.sqrt(n) + 32.0
+    wide += 8.0 * reach
+    finite = np.where(np.isfinite(unary.lo) & np.isfinite(unary.hi), unary.hi - unary.lo, 0.0)
+    return kind, np.where(flat, np.maximum(wide, finite), unary.scale)
+
+
+@dataclass(frozen=True, eq=False)
+class Placement:
+    """Support, decay and moments of every class, from which windows follow."""
+
+    mean: FloatArray
+    var: FloatArray
+    support_lo: FloatArray
+    support_hi: FloatArray
+    rate_lo: FloatArray
+    rate_hi: FloatArray
+
+
+def place_classes(network: Network) -> Placement:
+    """Fill the support, decay and moments of every class."""
+    unary, tilt = network.unary, network.tilt
+    kind, scale = stand_in(unary, network.slots)
+    at = np.flatnonzero(network.variable >= 0)
+    v = network.variable[at]
+    own = [
+        np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
+    ]
+    middle: FloatArray = np.empty(v.size)
+    spread = np.empty_like(middle)
+    unary_laws.moments(*own, middle, spread)
+    center, low, high, tilted = (np.asarray(c, dtype=np.float64) for c in own[2:])
+    law = unary.kind[v].astype(np.int64)
+    wide: FloatArray = own[1].astype(np.float64)
+    # seen from above: the mirror image of the lower side
+    falls = decay_of(law, wide, spread, tilted, middle - low, high - center)
+    rises = decay_of(law, wide, spread, -tilted, high - middle, center - low)
+    columns = np.empty((6, network.ctype.size))
+    columns[:, at] = middle, spread, low, high, falls, rises
+    mean, var, support_lo, support_hi, rate_lo, rate_hi = columns
+    messages.propagate(
+        network.ctype,
+        network.left,
+        network.right,
+        network.sign,
+        mean,
+        var,
+        support_lo,
+        support_hi,
+        rate_lo,
+        rate_hi,
+        _TAIL,
+    )
+    return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
+
+
+def windows(
+    network: Network, place: Placement, *, cut: float, generous: float | FloatArray
+) -> tuple[IntArray, IntArray]:
+    """Place a window around the mean of each class, wide enough for its posterior tails.
+
+    These are tails of a share of `cut` in all, put `generous` times as far out, in nats; all
+    classes alike, or each class (c,) by its own factor.
+    """
+    count = network.ctype.size
+    shape = network.ctype, network.left, network.right, network.sign
+    out_var = np.full(count, -1.0)
+    out_lo, out_hi = np.full(count, np.inf), np.full(count, np.inf)
+    out_var[network.fixed] = 0.0
+    out_var[network.roots] = 1e30
+    out_lo[network.roots] = out_hi[network.roots] = 0.0
+    mid_lo, mid_hi = np.full(count, np.inf), np.full(count, -np.inf)
+    mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
+    mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
+    mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
+    moments = place.mean, place.var, place.rate_lo, place.rate_hi, _TAIL
+    messages.surround(*shape, *moments, mid_lo, mid_hi, out_var, out_lo, out_hi)
+    reach = np.log(4.0 * network.choices + 4.0) - np.log(cut)
+    nats = np.full(count, reach) * generous
+    below, above = np.empty(count), np.empty(count)
+    own_var = np.maximum(place.var, 0.0)
+    used = out_var >= 0.0
+    mid_lo, mid_hi = np.where(used, mid_lo, 0.0), np.where(used, mid_hi, 0.0)
+    spans(own_var, place.rate_lo, out_var, out_lo, place.mean - mid_lo, nats, below)
+    spans(own_var, place.rate_hi, out_var, out_hi, mid_hi - place.mean, nats, above)
+    lo = np.floor(mid_lo - below) - 1.0
+    hi = np.ceil(mid_hi + above) + 1.0
+    lo, hi = np.maximum(lo, place.support_lo), np.minimum(hi, place.support_hi)
+    lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
+    fixed = np.unique(network.fixed)
+    if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
+        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+    lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
+    messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
+    # windows without an end are refused for their size, which must be a number
+    lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
+    return (
+        np.where(used, lo, 1.0).astype(np.int64),
+        np.where(used, hi, 0.0).astype(np.int64),
+    )
+
+
+def decay_of(
+    kind: IntArray,
+    scale: FloatArray,
+    var: FloatArray,
+    tilt: FloatArray,
+    room: FloatArray,
+    beyond: FloatArray,
+) -> FloatArray:
+    """Decay of the tail of each weight's message on one side, as `spans` understands it.
+
+    Parameters
+    ----------
+    kind, scale, var : ndarray
+        Law, its scale, and the variance under its tilt and bounds.
+    tilt : ndarray of float64
+        Towards the middle, seen from this side.
+    room : ndarray of float64
+        From the mean to the end of the support.
+    beyond : ndarray of float64
+        From the centre to the other end of the support.
+    """
+    decay = np.where(kind == laws.FLAT, np.maximum(tilt, 0.0), 1.0 / scale + tilt)
+    # a law held at its other end by the tilt falls slowly up to its centre, fast after it
+    slow = np.where(kind == laws.FLAT, 0.0, tilt - 1.0 / scale)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        passed = np.minimum(slow * beyond, _HELD)
+        mixed = _HELD / (passed / slow + (_HELD - passed) / decay)
+    held = (kind == laws.LAPLACE) & (slow > 0.0) & (beyond > 0.0)
+    decay = np.where(held, mixed, decay)
+    # a Gaussian law cut short in its middle still has the tail of a whole one
+    gaussian = kind == laws.GAUSSIAN
+    short = np.maximum(1.0 - var / scale**2, 1e-12)
+    decay = np.where(gaussian, _CUT_SHORT / (scale * np.sqrt(short)), decay)
+    # the support may end before the tail begins
+    ends = np.isfinite(room) & ((room < 2.0 * np.sqrt(var) + 1.0) | (decay <= 0.0))
+    return np.where(ends, np.inf, np.maximum(decay, 0.0))

@@ -1,0 +1,1 @@
+"""A release checked by its directory alone."""

@@ -1,0 +1,170 @@
+"""Checks of what is published beside the counts: intervals and measurements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import cast
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial._version import __version__
+from congenial.errors import CongenialError, ReleaseError
+from congenial.imaging.following import follows
+from congenial.imaging.top_down import TopDown
+from congenial.imaging.update import Imaged
+from congenial.invariants.written import determined
+from congenial.plan.fields import show
+from congenial.randomness import seeded
+from congenial.releases import directory as files
+from congenial.releases.accuracy import margins
+from congenial.releases.certificate import published
+from congenial.releases.contents import Contents
+from congenial.releases.intervals import Intervals, intervals, state
+from congenial.releases.measurements import measurement_rows
+from congenial.releases.model import Model
+from congenial.releases.table_posterior import as_likely
+from congenial.verification.checks import Check, close, compare
+
+# Ties of images are broken by it when they are made again.
+_SEED = 0
+
+
+def check_published(place: Path, contents: Contents) -> Check:
+    """Check that the directory holds what the plan publishes, and how its parts are said to relate.
+
+    Parameters
+    ----------
+    place : Path
+    contents : Contents
+    """
+    wanted = contents.plan.release.measurements
+    if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
+        told = "are missing" if wanted else "are there, and the plan publishes none"
+        return Check("published", False, f"measurements {told}")
+    found, stated = published(contents.plan), contents.certificate.published
+    author = contents.certificate.author
+    return compare("published", "what is published from one spending", found, stated, author)
+
+
+def check_measurements(contents: Contents) -> Iterator[Check]:
+    """Check the measurements, and that the table could have been made of them.
+
+    Parameters
+    ----------
+    contents : Contents
+
+    Yields
+    ------
+    Check
+        Nothing where the plan publishes none.
+    """
+    if contents.measurements is None:
+        return
+    name = "measurements"
+    csv, parquet = contents.measurements
+    as_text = [tuple("" if v is None else str(v) for v in row) for row in parquet.rows]
+    if as_text != csv.rows:
+        yield Check(name, False, "the CSV and the Parquet file hold different rows")
+        return
+    try:
+        model = contents.model()
+    except CongenialError as error:
+        yield Check(name, False, f"none follow from the plan: {error}")
+        return
+    y, pinned = _measured(contents), model.need.pinned
+    rows = measurement_rows(model.mechanism, pinned, y)
+    stated = tuple(parquet.column(c) for c in ("measurement", "noise", "scale"))
+    if not close([list(column) for column in rows], [list(column) for column in stated]):
+        told = "a measurement is missing, or its noise is not the one that follows from the plan"
+        yield Check(name, False, told)
+        return
+    if not (y[pinned] == contents.value[pinned]).all():
+        yield Check(name, False, "a count published exactly is another in the table")
+        return
+    yield Check(name, True, "every measurement has the noise that follows from the plan")
+    yield _follows(model, y, contents.value)
+
+
+def _follows(model: Model, y: npt.NDArray[np.int64], value: npt.NDArray[np.int64]) -> Check:
+    name = "table from measurements"
+    try:
+        follow = follows(cast("Imaged | TopDown", model.engine), y, value, seeded(_SEED))
+    except CongenialError as error:
+        return Check(name, False, f"no table follows from the measurements: {error}")
+    told = "the table is what the method makes of them, but for ties that are broken at random"
+    return Check(name, follow, told if follow else "the method makes another table of them")
+
+
+def check_intervals(contents: Contents) -> Check:
+    """Check the intervals of all counts and sums, and what the certificate says of them.
+
+    Parameters
+    ----------
+    contents : Contents
+    """
+    name, certificate = "intervals", contents.certificate
+    try:
+        model = contents.model()
+        reach = margins(model)
+    except CongenialError as error:
+        return Check(name, False, f"none follow from the plan: {error}")
+    measured = None if contents.measurements is None else _measured(contents)
+    found = intervals(model, reach, contents.value, measured)
+    kept = _same(model, found, contents)
+    expected = state(model, reach, found)
+    told = certificate.accuracy
+    said = compare(
+        name,
+        "what the intervals are",
+        {"confidence": expected.confidence, "source": expected.source, "told": expected.told},
+        {"confidence": told.confidence, "source": told.source, "told": told.told},
+        certificate.author,
+    )
+    same = said.passed and (expected.levels, expected.sums) == (told.levels, told.sums)
+    if not kept:
+        detail = "an interval is not the one that follows from what is published"
+        if certificate.author != __version__ and found.source in (
+            "inversion",
+            "posterior",
+            "simulation",
+        ):
+            made = show(certificate.author)
+            detail += f", unless congenial {made}, which made it, works it out otherwise"
+        return Check(name, False, detail)
+    if not same:
+        return Check(name, False, "the certificate states intervals that do not follow")
+    if not said.comparable:
+        return said
+    return Check(name, True, f"every interval follows from what is published ({found.source})")
+
+
+def _same(model: Model, found: Intervals, contents: Contents) -> bool:
+    """Whether the columns of a table hold the intervals found, but for ties of a posterior."""
+    stated = {column: contents.parquet.column(column) for column in found.columns}
+    off = {
+        column: {
+            v for v, (one, own) in enumerate(zip(stated[column], ends, strict=True)) if one != own
+        }
+        for column, ends in found.columns.items()
+    }
+    differ = sorted(off.pop("lower") | off.pop("upper"))
+    if any(off.values()):
+        return False
+    if not differ or found.source != "posterior":
+        return not differ
+    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~determined(model.need)
+    made = [[stated[end][v] for v in differ] for end in ("lower", "upper")]
+    if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
+        return False
+    low, high = np.array(made, dtype=np.int64)
+    return as_likely(model, contents.value, at, (low, high), (found.lower[at], found.upper[at]))
+
+
+def _measured(contents: Contents) -> npt.NDArray[np.int64]:
+    """Measurements of all nodes, 0 where there is none."""
+    if contents.measurements is None:
+        raise ReleaseError("the release has no measurements; publish them.")
+    column = contents.measurements[1].column("measurement")
+    return np.array([v if isinstance(v, int) else 0 for v in column], dtype=np.int64)

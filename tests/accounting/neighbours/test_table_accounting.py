@@ -1,0 +1,112 @@
+"""Which records can replace which in a table, and what that costs, against all pairs of cells."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.accounting.neighbours import single_moves as neighbours
+from congenial.accounting.neighbours.counting import counting
+from congenial.accounting.neighbours.single_moves import (
+    changed_entries,
+    farthest_pair,
+    one_sided_costs,
+    worst_move,
+)
+from congenial.errors import EmptyNeighbourhoodError
+from congenial.invariants.written import exactly, requirements
+from support.table_cases import AGES, PAIR, TWO, masks
+
+AXES = {"sex": ("F", "M"), "age": ("0", "1", "2")}
+MARGINS = [(), ("sex",), ("age",), ("grown",), ("sex", "grown")]
+
+
+def worlds(count, seed):
+    """Random margins of random small tables, with random costs and pins."""
+    rng = np.random.default_rng(seed)
+    for _ in range(count):
+        geography = (None, PAIR, TWO)[rng.integers(3)]
+        table = cg.Table(AXES, {"grown": ("age", AGES)}, geography)
+        picked = [[m for m in MARGINS if rng.random() < 0.4] for _ in range(len(table.level_names))]
+        workload = cg.Workload.of(table, dict(enumerate(picked)))
+        if rng.random() < 0.3:
+            homes = cg.Table({"used": ("yes", "no")}, geography=geography, name="homes")
+            workload = workload + cg.Workload.of(homes, [()])
+        n = len(workload)
+        pins = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.1, 0.3, 0.7])).tolist()
+        need = requirements(exactly(pins), n, workload) if pins else None
+        need = need or requirements(cg.nonnegative(), n, workload)
+        cost = np.where(need.pinned, 0.0, rng.choice([0.0, 0.5, 1.0, rng.random()], n))
+        yield workload, need, cost
+
+
+def pairs(each, need, cost):
+    """Cost of every move of one record between cells that add the same to all pins."""
+    k = each.shape[1]
+    for a in range(k):
+        for b in range(a + 1, k):
+            changed = each[:, a] != each[:, b]
+            if not changed[need.pinned].any():
+                yield a, b, float(cost[changed].sum())
+
+
+def test_the_dearest_move_is_that_of_all_pairs():
+    seen = {"pairs": 0, "none": 0, "pinned": 0}
+    for workload, need, cost in worlds(150, 3):
+        each = masks(workload)
+        found = list(pairs(each, need, cost))
+        for counted in {workload, workload.tree or workload}:
+            if not found:
+                seen["none"] += 1
+                with pytest.raises(EmptyNeighbourhoodError):
+                    worst_move(cost, need, counted, "substitute")
+                continue
+            move = worst_move(cost, need, counted, "substitute")
+            dearest = max(value for *_, value in found)
+            assert move.cost == pytest.approx(dearest)
+            ends = np.searchsorted(workload.cells, [move.origin, move.destination])
+            assert (ends[0], ends[1], pytest.approx(dearest)) in [
+                *found,
+                *((b, a, value) for a, b, value in found),
+            ]
+            seen["pairs"] += 1
+            seen["pinned"] += need.pinned.any()
+    assert min(seen.values()) >= 5
+
+
+def test_records_that_enter_or_leave_and_the_entries_that_change():
+    still = 0
+    for workload, need, cost in worlds(60, 4):
+        each = masks(workload)
+        free = ~each[need.pinned].any(axis=0)
+        path = np.where(free, each.T @ cost, -np.inf)
+        want = np.where(each, path, -np.inf).max(axis=1)
+        np.testing.assert_allclose(one_sided_costs(cost, need, workload), want)
+        np.testing.assert_array_equal(counting(need.n, workload).dense(), each)
+        entering = (each & free).any(axis=1)
+        moved = np.zeros(need.n, dtype=bool)
+        for a, b, _ in pairs(each, need, cost):
+            moved |= each[:, a] != each[:, b]
+        for counted in {workload, workload.tree or workload}:
+            found = changed_entries(need, counted, "substitute")
+            np.testing.assert_array_equal(found, moved)
+            found = changed_entries(need, counted, "substitute", one_sided=True)
+            np.testing.assert_array_equal(found, moved | entering)
+            found = changed_entries(need, counted, "add-remove")
+            np.testing.assert_array_equal(found, entering)
+        still += not (moved | need.pinned).all()
+    assert still >= 10
+
+
+def test_a_search_cut_short_gives_a_bound_and_says_no_less(monkeypatch):
+    rng = np.random.default_rng(0)
+    looser = 0
+    for workload, _, cost in worlds(40, 5):
+        true, *_ = farthest_pair(cost, workload.chain)
+        with monkeypatch.context() as patch:
+            patch.setattr(neighbours, "MOST_TRIES", int(rng.integers(0, 3)))
+            bound, *_ = farthest_pair(cost, workload.chain)
+        assert bound >= true - 1e-12
+        looser += bound > true + 1e-9
+    assert looser >= 1

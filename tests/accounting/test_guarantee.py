@@ -1,0 +1,294 @@
+"""Claims against losses enumerated apart: what is stated must never be less than what is true."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import (
+    ArgumentError,
+    EmptyNeighbourhoodError,
+    InfeasibleError,
+    InvariantError,
+)
+from congenial.invariants.written import determined, requirements
+
+PAIR = cg.Tree.from_parents([-1, 0, 0])
+DEEP = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+
+
+def laws(tree, scales, xs, *, least, pinned, gaussian=False, reach=40):
+    """Log probabilities of all consistent outcomes for each x; one row an x, by brute force."""
+    leaves = tree.leaves
+    low, high = min(x.min() for x in xs), max(x.max() for x in xs)
+    span = range(int(max(least, low - reach)), int(high + reach) + 1)
+    rows = []
+    outcomes = [
+        tree.roll_up(np.array(z))
+        for z in itertools.product(span, repeat=leaves.size)
+        if not pinned or sum(z) == xs[0][0]
+    ]
+    whole = np.array(outcomes)
+    measured = np.isfinite(scales)
+    for x in xs:
+        noise = (whole - x)[:, measured] / scales[measured]
+        log_weight = -(0.5 * noise**2 if gaussian else np.abs(noise)).sum(axis=1)
+        rows.append(log_weight - np.logaddexp.reduce(log_weight))
+    return np.array(rows)
+
+
+@pytest.mark.parametrize("nonnegative", [True, False])
+@pytest.mark.parametrize("pinned", [True, False])
+def test_pure_claims_cover_every_pair_of_two_leaves(nonnegative, pinned):
+    scales = np.array([np.inf if pinned else 3.0, 1.5, 0.8])
+    invariant = cg.consistent(PAIR)
+    if pinned:
+        invariant &= cg.exactly(0)
+    if nonnegative:
+        invariant &= cg.nonnegative()
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), PAIR), invariant)
+    worst = 0.0
+    for total in (1, 2, 5):
+        xs = [PAIR.roll_up(np.array([k, total - k])) for k in range(total + 1)]
+        least = 0 if nonnegative else -60
+        rows = laws(PAIR, scales, xs, least=least, pinned=pinned)
+        kept = rows.max(axis=0) > -25
+        for one, other in itertools.pairwise(rows):
+            worst = max(worst, np.abs(one - other)[kept].max())
+    claim = released.guarantee("substitute").epsilon
+    assert worst <= claim + 1e-9
+    # and it is no fiction: without bounds the loss is met
+    assert nonnegative or worst == pytest.approx(claim, abs=1e-9)
+    assert worst > claim / 2 - 1e-9
+
+
+def test_a_deep_tree_with_a_pinned_root():
+    scales = np.array([np.inf, 2.0, 2.0, 1.0, 1.0, 3.0, 3.0])
+    invariant = cg.consistent(DEEP) & cg.exactly(0) & cg.nonnegative()
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), DEEP), invariant)
+    leaves = [z for z in itertools.product(range(4), repeat=4) if sum(z) == 3]
+    xs = [DEEP.roll_up(np.array(z)) for z in leaves]
+    rows = laws(DEEP, scales, xs, least=0, pinned=True, reach=0)
+    worst = 0.0
+    for i, j in itertools.combinations(range(len(xs)), 2):
+        if np.abs(xs[i][3:] - xs[j][3:]).sum() == 2:
+            worst = max(worst, np.abs(rows[i] - rows[j]).max())
+    claim = released.guarantee("substitute")
+    # one record moves between the halves: leaf, half, half, leaf
+    assert claim.base_epsilon == pytest.approx(1 / 1 + 1 / 2 + 1 / 2 + 1 / 3)
+    assert claim.base_epsilon / 2 < worst <= claim.epsilon
+
+
+@pytest.mark.parametrize("sigmas", [(1.0, 1.0001), (5.0, 5.5), (20.0, 21.0)])
+def test_a_mixture_of_gaussian_parts_keeps_its_delta(sigmas):
+    parts = [cg.Additive(cg.DiscreteGaussian(s), PAIR) for s in sigmas]
+    released = cg.condition(cg.mixture(parts, [0.5, 0.5]), cg.consistent(PAIR))
+    claim = released.guarantee("substitute")
+    span = np.arange(-int(9 * max(sigmas)), int(9 * max(sigmas)) + 1)
+    first, second = np.meshgrid(span, span, indexing="ij")
+
+    def law(x):
+        total = np.zeros(first.shape)
+        for s in sigmas:
+            noise = (first - x[0]) ** 2 + (second - x[1]) ** 2
+            noise = noise + (first + second - x[0] - x[1]) ** 2
+            one_entry = np.exp(-0.5 * (span / s) ** 2).sum()
+            total += 0.5 * np.exp(-0.5 * noise / s**2) / one_entry**3
+        return total / total.sum()
+
+    one, other = law((0, 0)), law((1, -1))
+    true_delta = np.maximum(one - np.exp(claim.epsilon) * other, 0.0).sum()
+    assert true_delta <= claim.delta
+    assert claim.delta >= 1e-6
+    # the part alone states the same, so the mixture claims no less
+    alone = cg.condition(parts[0], cg.consistent(PAIR)).guarantee("substitute")
+    assert claim.delta >= alone.delta
+
+
+def test_sampler_errors_are_charged_twice_over():
+    from congenial.accounting.guarantee import with_sampler_error
+
+    assert with_sampler_error(1.0, 1e-6, 1e-9) == pytest.approx(1e-6 + (1 + np.e) * 1e-9)
+    assert with_sampler_error(1e4, 0.0, 1e-9) == 1.0
+
+
+def test_zcdp_of_a_moved_record():
+    released = cg.condition(cg.Additive(cg.DiscreteGaussian(2.0), PAIR), cg.consistent(PAIR))
+    claim = released.guarantee("substitute")
+    # two leaves change by one: rho = 2 / (2 sigma^2)
+    assert claim.rho == pytest.approx(2 / (2 * 4.0))
+
+
+@pytest.mark.parametrize("make", [cg.condition, cg.image])
+def test_two_different_trees_are_refused(make):
+    flat = cg.Tree.from_parents([-1] + [0] * 6)
+    with pytest.raises(InvariantError, match="not the tree of the mechanism"):
+        make(cg.Additive(cg.DiscreteLaplace(2.0), flat), cg.consistent(DEEP))
+
+
+def test_bounds_of_one_value_count_as_pins():
+    invariant = cg.consistent(PAIR) & cg.bounds([10, 0, 0], [10, np.inf, np.inf])
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), PAIR), invariant)
+    with pytest.raises(EmptyNeighbourhoodError):
+        released.guarantee("add-remove")
+    assert "exact count of 0" in released.guarantee("substitute").unprotected[0]
+
+
+def test_what_follows_from_pins_is_listed():
+    tree = cg.Tree.from_paths(["city/a/x", "city/a/y", "city/b/z"])
+    invariant = cg.consistent(tree) & cg.exactly(["root", "a"])
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant)
+    listed = " ".join(released.guarantee("substitute").unprotected)
+    assert "city" in listed
+    assert "level 1" in listed
+    assert "city/b/z" in listed
+    assert "city/a/x" not in listed
+    known = determined(requirements(invariant, len(tree), tree))
+    assert [tree.names[v] for v in np.flatnonzero(~known)] == ["x", "y"]
+
+
+@pytest.mark.parametrize(
+    ("leaves", "pins", "listed"),
+    [
+        (["A/a1", "A/a2", "B/b1"], [], ("the number of records",)),
+        (["A"], [], None),
+        (
+            ["A/a1", "A/a2", "B/b1"],
+            ["A"],
+            (
+                "the number of records",
+                "the exact count of city/A",
+                "the count of city/B, which is the same in all neighbouring datasets",
+                "the count of city/B/b1, which is the same in all neighbouring datasets",
+            ),
+        ),
+        (
+            ["A/a1", "A/a2", "B/b1", "B/b2"],
+            ["A"],
+            (
+                "the number of records",
+                "the exact count of city/A",
+                "the count of city/B, which is the same in all neighbouring datasets",
+            ),
+        ),
+        (
+            ["A/a1", "A/a2", "B/b1", "C/c1"],
+            ["a1"],
+            ("the number of records", "the exact count of city/A/a1"),
+        ),
+        (
+            ["A/a1", "A/a2", "A/a3", "B/b1", "C/c1"],
+            ["a1", "B", "C"],
+            (
+                "the number of records",
+                "the exact count of city/B",
+                "the exact count of city/C",
+                "the count of city/A, which is the same in all neighbouring datasets",
+                "the exact count of city/A/a1",
+                "the exact count of city/B/b1",
+                "the exact count of city/C/c1",
+            ),
+        ),
+    ],
+)
+def test_counts_that_no_neighbours_differ_in_are_listed(leaves, pins, listed):
+    tree = cg.Tree.from_paths([f"city/{leaf}" for leaf in leaves])
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    if pins:
+        invariant = invariant & cg.exactly(pins)
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant)
+    if listed is None:
+        with pytest.raises(EmptyNeighbourhoodError):
+            released.guarantee("substitute")
+        assert released.guarantee("add-remove").unprotected == ()
+        return
+    assert released.guarantee("substitute").unprotected == listed
+    if not pins:
+        assert released.guarantee("add-remove").unprotected == ()
+
+
+def test_a_count_told_by_a_small_noise_is_listed():
+    # B keeps its count in every pair that keeps A, so its noise costs nothing
+    tree = cg.Tree.from_paths(["city/A/a1", "city/A/a2", "city/B/b1", "city/B/b2"])
+    scales = np.full(len(tree), 4.0)
+    scales[[tree.find("B"), tree.find("city")]] = 0.01
+    invariant = cg.consistent(tree) & cg.exactly(["A"]) & cg.nonnegative()
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), invariant)
+    claim = released.guarantee("substitute")
+    assert claim.epsilon < 1.0
+    counts = released.sample(tree.roll_up([3, 4, 7, 2]), 20, cg.seeded(3))
+    assert set(counts[:, tree.find("B")].tolist()) == {9}
+    assert any("the count of city/B," in told for told in claim.unprotected)
+
+
+def test_many_counts_are_listed_by_some_names_and_their_number():
+    # only the last two entries weigh the same, so that a record moves between them
+    invariant = cg.linear([1, 2, 3, 4, 5, 6, 7, 8, 8], 90)
+    released = cg.image(cg.Additive(cg.DiscreteLaplace(2.0), 9), invariant)
+    assert released.guarantee("substitute").unprotected == (
+        "the values of entry 0, entry 1, entry 2, entry 3, entry 4 and 2 other entries, "
+        "which are the same in all neighbouring datasets",
+        "1 mandated linear totals",
+    )
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "covered"),
+    [
+        (0, np.inf, "all datasets"),
+        (-5, np.inf, "all datasets"),
+        (0, [10, 5, 5], "all datasets that satisfy the bounds"),
+        ([1, 0, 0], np.inf, "all datasets that satisfy the bounds"),
+    ],
+)
+def test_bounds_that_data_may_break_are_part_of_the_claim(lo, hi, covered):
+    invariant = cg.consistent(PAIR) & cg.bounds(lo, hi)
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), PAIR), invariant)
+    assert released.guarantee("add-remove").covered == covered
+
+
+def test_an_alternative_that_pins_rule_out_has_no_weight():
+    # z1 is fixed at 2, so the second alternative, z1 >= 5, cannot hold
+    base = cg.linear([1, 1], 4) & cg.exactly(0)
+    union = (base & cg.bounds([-9, -9], [9, 3])) | (base & cg.bounds([-9, 5], [9, 9]))
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), union)
+    assert released.log_prob([2, 2], [2, 2]) == pytest.approx(0.0, abs=1e-12)
+    assert (released.sample([2, 2], 50, cg.seeded(1)) == 2).all()
+
+
+def test_an_alternative_that_the_sum_rules_out_is_refused():
+    wide = cg.linear([1, 1], 2)
+    union = (wide & cg.bounds([0, 0], [2, 9])) | (wide & cg.bounds([6, 0], [9, 9]))
+    with pytest.raises(InfeasibleError, match=r"bounds\(\).*row 0 of linear\(\)"):
+        cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), union)
+
+
+def test_an_alternative_may_fix_an_entry_at_another_value():
+    base = cg.linear([1, 1], 4)
+    union = (base & cg.bounds([1, -9], [1, 9])) | (base & cg.bounds([2, -9], [2, 9]))
+    released = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 2), union)
+    # |z0 - 1| + |z1 - 3| is 0 or 2
+    weights = np.exp([0.0, -2.0])
+    assert np.exp(released.log_prob([2, 2], [1, 3])) == pytest.approx(weights[1] / weights.sum())
+
+
+@pytest.mark.parametrize("weight", [np.nan, np.inf, 0.0, -1.0, 1.5])
+def test_what_a_record_adds_is_a_step_of_the_grid(weight):
+    with pytest.raises(ArgumentError, match="per_record"):
+        cg.Additive(cg.DiscreteLaplace(2.0), PAIR, per_record=weight)
+
+
+def test_shares_that_miss_one_by_rounding_are_calibrated_at_once():
+    invariant = cg.consistent(DEEP) & cg.exactly(0) & cg.nonnegative()
+    noise = cg.calibrate(
+        DEEP,
+        invariant,
+        epsilon=1.0,
+        neighbours="substitute",
+        split={1: 0.3333333334, 2: 0.6666666667},
+    )
+    released = cg.condition(cg.Additive(noise, DEEP), invariant)
+    assert 1 - 1e-8 < released.guarantee("substitute").epsilon <= 1.0

@@ -1,0 +1,158 @@
+"""Every draw of every mechanism is compared with its invariant before it is given out."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import congenial
+import congenial as cg
+from congenial.errors import NumericalError
+from congenial.invariants.resolved import Requirements, checked_draws
+from congenial.invariants.written import requirements
+
+TREE = cg.Tree.from_parents([-1, 0, 0, 0])
+X = TREE.roll_up(np.array([4, 3, 5]))
+ADDS_UP = cg.consistent(TREE)
+FIXED = ADDS_UP & cg.exactly("root")
+BOUNDED = FIXED & cg.nonnegative()
+M = cg.Additive(cg.DiscreteLaplace(2.0), TREE)
+FINE = cg.Additive(cg.DiscreteLaplace(2.0, granularity=0.5), TREE)
+# a square whose rows and columns keep their sums
+SQUARE = np.array([4, 3, 5, 2, 2, 1, 0, 1, 3])
+SUMS = np.concatenate((np.kron(np.eye(3), np.ones(3)), np.kron(np.ones(3), np.eye(3))))
+ON_CELLS = cg.Additive(cg.DiscreteLaplace(1.0), 9)
+
+
+def low() -> cg.Invariant:
+    return BOUNDED & cg.bounds(hi=[np.inf, 4, np.inf, np.inf])
+
+
+def high() -> cg.Invariant:
+    return BOUNDED & cg.bounds(lo=[-np.inf, 5, -np.inf, -np.inf])
+
+
+MADE = {
+    "forest": lambda: cg.condition(M, FIXED),
+    "forest with bounds": lambda: cg.condition(M, BOUNDED),
+    "cut set": lambda: cg.condition(ON_CELLS, cg.linear(SUMS, SUMS @ SQUARE)),
+    "gibbs": lambda: cg.condition(M, BOUNDED, "gibbs"),
+    "rejection": lambda: cg.condition(M, FIXED, "rejection"),
+    "independence": lambda: cg.condition(M, FIXED, "independence"),
+    "perfect": lambda: cg.condition(M, FIXED, "perfect"),
+    "tree-mh": lambda: cg.condition(M, ADDS_UP & cg.nonnegative(), "tree-mh"),
+    "Gaussian": lambda: cg.condition(cg.Additive(cg.Gaussian(2.0), TREE), FIXED),
+    "Laplace": lambda: cg.condition(cg.Additive(cg.Laplace(2.0), TREE), FIXED),
+    "grid": lambda: cg.condition(FINE, FIXED),
+    "union": lambda: cg.condition(M, low() | high()),
+    "conditioned mixture": lambda: cg.condition(cg.mixture([M, M], [0.5, 0.5]), FIXED),
+    "mixture": lambda: cg.mixture([cg.condition(M, FIXED), cg.image(M, FIXED)], [0.5, 0.5]),
+    "image": lambda: cg.image(M, BOUNDED),
+    "image of integers": lambda: cg.image(M, BOUNDED, integer=True),
+    "image in L1": lambda: cg.image(M, BOUNDED, "l1", integer=True),
+    "topdown": lambda: cg.topdown_image(M, BOUNDED),
+}
+
+
+def data(made: object) -> np.ndarray:
+    """Counts of as many nodes as the mechanism has."""
+    n = getattr(made, "mechanism", M).n
+    return X if n == 4 else SQUARE
+
+
+def deny(monkeypatch: pytest.MonkeyPatch) -> None:
+    def never(self, values, given):
+        return np.zeros(values.shape[:-1], dtype=bool)
+
+    monkeypatch.setattr(Requirements, "satisfied_by", never)
+
+
+@pytest.mark.parametrize("size", [None, 5])
+@pytest.mark.parametrize("name", MADE)
+def test_a_draw_that_breaks_an_invariant_is_not_given_out(name, size, monkeypatch):
+    made = MADE[name]()
+    assert made.sample(data(made), size, cg.seeded(1)).shape[-1] == data(made).size
+    deny(monkeypatch)
+    with pytest.raises(NumericalError, match="a draw breaks an invariant"):
+        made.sample(data(made), size, cg.seeded(1))
+
+
+@pytest.mark.parametrize("prior", ["flat", cg.Prior(4.0, 2.0)])
+@pytest.mark.parametrize("ask", ["sample", "point l1", "point l2"])
+def test_counts_of_a_posterior_are_checked(prior, ask, monkeypatch):
+    found = cg.posterior(X, M, BOUNDED, prior)
+    loss = ask.split()[-1]
+    asked = found.sample if ask == "sample" else lambda **given: found.point(loss, **given)
+    assert TREE.is_consistent(asked(rng=cg.seeded(1)))
+    deny(monkeypatch)
+    with pytest.raises(NumericalError, match="a draw breaks an invariant"):
+        asked(rng=cg.seeded(1))
+
+
+def test_every_class_that_samples_is_among_them():
+    """A sampler that is new is given a row above, or a reason here."""
+    sampling = set()
+    for found in pkgutil.walk_packages(congenial.__path__, "congenial."):
+        if found.name.split(".")[1] in {"belief", "studies", "commands", "cli"}:
+            continue
+        module = importlib.import_module(found.name)
+        sampling |= {
+            kind
+            for _, kind in inspect.getmembers(module, inspect.isclass)
+            if kind.__module__ == found.name and "sample" in vars(kind)
+        }
+    named = {type(make()).__mro__ for make in MADE.values()}
+    covered = {kind.__name__ for mro in named for kind in mro}
+    without = {
+        "Additive",  # no invariant
+        "Unconstrained",  # noise alone, to compare with
+        "Posterior",  # above
+    }
+    protocols = {kind.__name__ for kind in sampling if getattr(kind, "_is_protocol", False)}
+    assert {kind.__name__ for kind in sampling} - protocols - without <= covered
+
+
+def need(*parts: cg.Invariant, domain=TREE) -> Requirements:
+    whole = parts[0]
+    for part in parts[1:]:
+        whole = whole & part
+    return requirements(whole, len(domain), domain)
+
+
+BROKEN = {
+    "a sum": (ADDS_UP, X + np.array([1, 0, 0, 0])),
+    "a pin": (FIXED, X + np.array([1, 1, 0, 0])),
+    "a bound below": (ADDS_UP & cg.nonnegative(), X - np.array([5, 5, 0, 0])),
+    "one of several bounds": (ADDS_UP & cg.bounds(hi=[20, 4, 9, 9]), X + np.array([1, 1, 0, 0])),
+    "an equality": (ADDS_UP & cg.linear([0, 1, 1, 0], 7), X + np.array([1, 0, 1, 0])),
+    "an inequality": (ADDS_UP & cg.at_least([0, 1, 0, -1], -1), X + np.array([1, 0, 0, 1])),
+}
+
+
+@pytest.mark.parametrize("real", [False, True])
+@pytest.mark.parametrize("name", BROKEN)
+def test_one_broken_condition_in_one_of_many_rows_is_found(name, real):
+    invariant, wrong = BROKEN[name]
+    rows = np.tile(X, (7, 1))
+    rows, wrong = (rows.astype(float), wrong + 1e-7 * X) if real else (rows, wrong)
+    known = need(invariant)
+    assert known.satisfied_by(rows, X).all()
+    assert checked_draws(known, rows, X) is rows
+    rows[4] = wrong
+    assert known.satisfied_by(rows, X).tolist() == [True] * 4 + [False] + [True] * 2
+    assert not known.satisfied_by(rows[4], X)
+    with pytest.raises(NumericalError):
+        checked_draws(known, rows, X)
+
+
+def test_a_bound_that_follows_from_a_pin_is_looked_at():
+    known = replace(need(FIXED), relative=np.array([[0, 1]]))
+    wrong = X + np.array([0, 9, -9, 0])
+    assert known.satisfied_by(X, X)
+    assert not known.satisfied_by(wrong, X)
+    assert need(FIXED).satisfied_by(wrong, X)

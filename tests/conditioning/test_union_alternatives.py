@@ -1,0 +1,185 @@
+"""Unions of which one alternative cannot hold at the data's exact counts, against enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import InfeasibleError
+from congenial.sum_network.tables import prepare
+from congenial.sum_network.windows import check_feasible_sums
+from support.conditioning_cases import INF
+from support.enumeration import enumerate_law, rows_of
+
+CASES = 200
+LAWS = {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}
+Ends = tuple[np.ndarray, np.ndarray]
+
+
+@dataclass(frozen=True)
+class Case:
+    """A tree, its counts, and a union of alternatives that bound one node or two."""
+
+    kind: str
+    tree: cg.Tree
+    x: np.ndarray
+    pins: list[int]
+    scales: np.ndarray
+    floor: float
+    ends: list[Ends]
+
+    def holds(self, z: np.ndarray, ends: Ends) -> np.ndarray:
+        lo, hi = ends
+        inside = (z >= np.maximum(lo, self.floor)) & (z <= hi)
+        return inside.all(axis=-1)
+
+    def made(self):
+        base = cg.consistent(self.tree) & cg.exactly(self.pins)
+        if self.floor == 0.0:
+            base = base & cg.nonnegative()
+        first, *others = (base & cg.bounds(lo, hi) for lo, hi in self.ends)
+        union = first | others[0]
+        for other in others[1:]:
+            union = union | other
+        return cg.condition(cg.Additive(LAWS[self.kind](self.scales), self.tree), union)
+
+    @property
+    def possible(self) -> bool:
+        """Whether every alternative holds for some data."""
+        try:
+            self.made()
+        except InfeasibleError:
+            return False
+        return True
+
+    def laws(self) -> list:
+        """Laws of the alternatives that can hold."""
+        found = []
+        for lo, hi in self.ends:
+            low = np.maximum(lo, self.floor)
+            if ((self.x < low) | (self.x > hi))[self.pins].any():
+                continue
+            parents = self.tree.parents.tolist()
+            with np.errstate(divide="ignore"):  # of nothing
+                law = enumerate_law(
+                    rows_of(parents), self.kind, self.scales, self.x, self.pins, low, hi, flat=30
+                )
+            if law.states.size:
+                found.append(law)
+        return found
+
+
+def split(rng: np.random.Generator, n: int) -> list[Ends]:
+    """Bounds of two or three alternatives, which one node's count tells apart."""
+    v, w, at = int(rng.integers(1, n)), int(rng.integers(1, n)), int(rng.integers(0, 8))
+    steps = [(-INF, at), (at + 1, INF)]
+    if rng.random() < 0.3:
+        steps = [(-INF, at), (at + 1, at + 2), (at + 3, INF)]
+    ends = []
+    for low, high in steps:
+        lo, hi = np.full(n, -INF), np.full(n, INF)
+        lo[v], hi[v] = low, high
+        if w != v and rng.random() < 0.3:
+            hi[w] = rng.integers(0, 9)
+        ends.append((lo, hi))
+    return ends
+
+
+def cases(kind: str) -> list[Case]:
+    rng = np.random.default_rng(1907)
+    found = []
+    while len(found) < CASES:
+        n = int(rng.integers(3, 7))
+        parents = [-1] + [int(rng.integers(0, v)) for v in range(1, n)]
+        tree = cg.Tree.from_parents(parents)
+        x = tree.roll_up(rng.integers(0, 5, size=tree.leaves.size))
+        pins = [0] + [v for v in range(1, n) if rng.random() < 0.15]
+        scales = rng.choice([0.3, 1.0, 2.0], size=n)
+        scales[0] = INF
+        floor = 0.0 if rng.random() < 0.75 else -INF
+        case = Case(kind, tree, x, pins, scales, floor, split(rng, n))
+        if any(case.holds(x, ends) for ends in case.ends) and case.possible:
+            found.append(case)
+    return found
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_an_alternative_that_cannot_hold_is_not_drawn(kind):
+    impossible = 0
+    for number, case in enumerate(cases(kind)):
+        made, laws = case.made(), case.laws()
+        impossible += len(laws) < len(case.ends)
+        draws = made.sample(case.x, 20, cg.seeded(number))
+        assert np.logical_or.reduce([case.holds(draws, ends) for ends in case.ends]).all()
+        assert (draws[:, case.pins] == case.x[case.pins]).all()
+        total = np.logaddexp.reduce([law.log_total for law in laws])
+        assert made.log_normalizer(case.x) == pytest.approx(total, abs=1e-9)
+        for law in laws:
+            rows = np.argsort(-law.probabilities)[:5]
+            want = np.log(law.probabilities[rows]) + law.log_total - total
+            np.testing.assert_allclose(made.log_prob(law.states[rows], case.x), want, atol=1e-9)
+    assert impossible > CASES // 4
+
+
+def test_neighbours_agree_on_which_alternatives_can_hold():
+    """One total, two alternatives, of which one needs more than there is."""
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    low = base & cg.bounds(hi=[INF, 2, INF, INF])
+    high = base & cg.bounds(lo=[-INF, 3, -INF, -INF])
+    made = cg.condition(cg.Additive(cg.DiscreteLaplace([INF, 20, 20, 20]), tree), low | high)
+    for x in ([2, 2, 0, 0], [2, 1, 1, 0], [2, 0, 0, 2]):
+        draws = made.sample(x, 1_000, cg.seeded(1))
+        assert tree.is_consistent(draws)
+        assert (draws.min(), draws[:, 0].max(), draws[:, 1].max()) == (0, 2, 2)
+
+
+@pytest.mark.parametrize("away", [10, 1_000, 100_000])
+@pytest.mark.parametrize("kind", LAWS)
+@pytest.mark.parametrize("scale", [0.1, 3.0])
+def test_an_alternative_far_from_the_data_costs_no_draw(kind, scale, away):
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    x = tree.roll_up(np.array([200_000, 3, 4]))
+    base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    hi, lo = np.full(5, INF), np.full(5, -INF)
+    hi[3], lo[3] = x[3] + away, x[3] + away + 1
+    mechanism = cg.Additive(LAWS[kind](np.array([INF, *[scale] * 4])), tree)
+    made = cg.condition(mechanism, (base & cg.bounds(hi=hi)) | (base & cg.bounds(lo=lo)))
+    assert tree.is_consistent(made.sample(x, 50, cg.seeded(1)))
+    near = made.parts[0].log_normalizer(x)
+    assert made.log_normalizer(x) >= near
+    # by its law, and not only where it is likely to be drawn
+    z = x + (away + 1) * np.array([0, 1, -1, 1, 0])
+    assert np.isfinite(made.log_prob(z, x))
+
+
+def test_the_bound_of_an_alternative_lies_above_its_probability():
+    for case in cases("laplace")[:60] + cases("gaussian")[:60]:
+        made = case.made()
+        for part, ends in zip(made.parts, case.ends, strict=True):
+            pins = case.pins
+            if ((case.x < np.maximum(ends[0], case.floor)) | (case.x > ends[1]))[pins].any():
+                continue
+            try:
+                bound = part.log_ceiling(case.x)
+            except InfeasibleError:
+                continue
+            assert bound >= part.log_normalizer(case.x) - 1e-9
+
+
+def test_sums_that_bounds_exclude_are_refused_whatever_the_windows():
+    """The engine itself, below the union, and not by the values of its tables."""
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    made = cg.condition(
+        cg.Additive(cg.DiscreteLaplace([INF, 5.0, 5.0]), tree),
+        (cg.consistent(tree) & cg.exactly(0) & cg.bounds(lo=[-INF, 1, 0]))
+        | (cg.consistent(tree) & cg.exactly(0) & cg.bounds(hi=[INF, 0, INF])),
+    )
+    part = made.parts[0]
+    weights = part._shared_weights(np.array([0, 0, 0]), part.forest.orientation)
+    for check in (check_feasible_sums, prepare):
+        with pytest.raises(InfeasibleError, match="cannot take its mandated value"):
+            check(part.forest, weights)

@@ -1,0 +1,410 @@
+"""Every mistake in a plan is answered by one sentence: the key, the value, the remedy."""
+
+from __future__ import annotations
+
+import copy
+from pathlib import Path
+from typing import get_args
+
+import msgspec
+import pytest
+
+from congenial.accounting.calibration.scales import METHODS
+from congenial.accounting.neighbours.single_moves import RELATIONS
+from congenial.conditioning.choice import SAMPLERS
+from congenial.domain.tree import Tree
+from congenial.errors import PlanError
+from congenial.imaging.closest import Norm
+from congenial.noise.discrete_gaussian import DiscreteGaussian
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.plan import plan as plans
+from congenial.plan.plan import exact_nodes, parse_plan, read_plan
+from congenial.plan.sections import NORMS
+
+GOOD = """
+[data]
+source = "trips.parquet"
+where = "PULocationID <= 263"
+lookup = { source = "taxi_zone_lookup.csv", key = "LocationID", on = "PULocationID" }
+
+[hierarchy]
+root = "New York City"
+levels = ["Borough", "PULocationID"]
+domain = "lookup"
+
+[privacy]
+neighbours = "substitute"
+epsilon = 1.0
+split = { Borough = 0.4, PULocationID = 0.6 }
+noise = "discrete-laplace"
+
+[invariants]
+publish_exactly = ["root"]
+nonnegative = true
+
+[method]
+name = "conditioning"
+sampler = "auto"
+"""
+
+
+def refusal(text: str) -> str:
+    with pytest.raises(PlanError) as caught:
+        parse_plan(text)
+    message = str(caught.value)
+    assert one_sentence(message), message
+    error: BaseException | None = caught.value
+    assert error is not None and (error.__suppress_context__ or error.__context__ is None)
+    return message
+
+
+def one_sentence(message: str) -> bool:
+    return "\n" not in message and message.endswith(".") and ". " not in message
+
+
+def changed(*pairs: tuple[str, str]) -> str:
+    text = GOOD
+    for old, new in pairs:
+        assert text.count(old) >= 1, old
+        text = text.replace(old, new, 1)
+    return text
+
+
+def test_the_good_plan_is_understood() -> None:
+    plan = parse_plan(GOOD)
+    assert plan.level_names == ("root", "Borough", "PULocationID")
+    assert plan.exact_levels == ("root",)
+    assert plan.unmeasured_levels == ()
+    assert plan.data.lookup == plans.Lookup("taxi_zone_lookup.csv", "LocationID", "PULocationID")
+    assert plan.privacy.epsilon == 1.0 and isinstance(plan.privacy.epsilon, float)
+
+
+def test_a_plan_is_plain_data_and_back() -> None:
+    plan = parse_plan(GOOD)
+    assert msgspec.convert(msgspec.to_builtins(plan), plans.Plan) == plan
+
+
+def test_the_optional_parts_may_be_left_out() -> None:
+    text = GOOD[: GOOD.index("[invariants]")].replace("split = {", "# {")
+    plan = parse_plan(text)
+    assert plan.privacy.split is None
+    assert plan.invariants == plans.Invariants() and plan.method == plans.Method()
+
+
+def test_the_words_known_here_are_those_known_below() -> None:
+    assert plans.NEIGHBOURS == RELATIONS
+    assert (*METHODS, "topdown") == plans.METHODS  # whose guarantee is that of an image
+    assert (DiscreteLaplace.name, DiscreteGaussian.name) == plans.NOISES
+    assert get_args(Norm) == NORMS
+    # a chain is for studies: a plan makes releases, and no release comes from one
+    assert SAMPLERS[:2] == plans.SAMPLERS
+
+
+GOAL = ("split = {", "goal = {")
+MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
+    ("unknown section", [("[privacy]", "[privasy]")], ["privasy", "did you mean 'privacy'"]),
+    ("unknown key", [("epsilon =", "epsilom =")], ["privacy.epsilom", "did you mean 'epsilon'"]),
+    ("key outside a section", [("\n[data]", "speed = 3\n[data]")], ["speed", "sections"]),
+    ("unknown lookup key", [("key =", "kee =")], ["data.lookup.kee", "did you mean 'key'"]),
+    ("missing key", [('source = "trips.parquet"\n', "")], ["data.source is missing"]),
+    ("missing lookup key", [('key = "LocationID", ', "")], ["data.lookup.key is missing"]),
+    ("missing root", [('root = "New York City"\n', "")], ["hierarchy.root is missing"]),
+    (
+        "missing levels",
+        [('levels = ["Borough", "PULocationID"]\n', "")],
+        ["hierarchy.levels is mis"],
+    ),
+    ("missing domain", [('domain = "lookup"\n', "")], ["hierarchy.domain is missing", "'data'"]),
+    (
+        "missing neighbours",
+        [('neighbours = "substitute"\n', "")],
+        ["privacy.neighbours", "add-rem"],
+    ),
+    ("missing epsilon", [("epsilon = 1.0\n", "")], ["privacy.epsilon is missing"]),
+    ("text for a number", [("1.0", '"1.0"')], ["privacy.epsilon", "'1.0'", "number"]),
+    ("bool for a number", [("1.0", "true")], ["privacy.epsilon", "true", "number"]),
+    ("number for text", [('"trips.parquet"', "3")], ["data.source is 3", "text in quotes"]),
+    ("text for a list", [('["root"]', '"root"')], ["publish_exactly is 'root'", "list"]),
+    ("numbers in a list", [('["root"]', "[1]")], ["publish_exactly is [1]", "list"]),
+    (
+        "text for a bool",
+        [("nonnegative = true", 'nonnegative = "yes"')],
+        ["'yes'", "true or false"],
+    ),
+    ("number for a bool", [("nonnegative = true", "nonnegative = 1")], ["nonnegative is 1"]),
+    (
+        "text for a table",
+        [("split = {", 'split = "half" # {')],
+        ["privacy.split is 'half'", "table"],
+    ),
+    ("date for text", [('"New York City"', "2022-02-01")], ["hierarchy.root", "text in quotes"]),
+    ("negative epsilon", [("1.0", "-1.5")], ["privacy.epsilon is -1.5", "positive"]),
+    ("zero epsilon", [("1.0", "0")], ["privacy.epsilon is 0", "positive"]),
+    ("NaN epsilon", [("1.0", "nan")], ["privacy.epsilon is nan", "positive"]),
+    ("infinite epsilon", [("1.0", "inf")], ["privacy.epsilon is inf", "finite"]),
+    ("unknown neighbours", [('"substitute"', '"subsitute"')], ["'subsitute'", "mean 'substitute'"]),
+    (
+        "unknown noise",
+        [('"discrete-laplace"', '"laplace"')],
+        ["privacy.noise is 'laplace'", "discr"],
+    ),
+    (
+        "unknown method",
+        [('"conditioning"', '"projection"')],
+        ["method.name is 'projection'", "imag"],
+    ),
+    ("unknown sampler", [('"auto"', '"nuts"')], ["method.sampler is 'nuts'", "'exact'"]),
+    (
+        "a norm that is none",
+        [('name = "conditioning"\nsampler = "auto"', 'name = "imaging"\nnorm = "linf"')],
+        ["method.norm is 'linf'", "'l2' or 'l1'"],
+    ),
+    (
+        "a norm for conditioning",
+        [('sampler = "auto"', 'norm = "l1"')],
+        ["method.norm is 'l1'", "'conditioning'", "leave it out"],
+    ),
+    (
+        "sampler for topdown",
+        [('"conditioning"', '"topdown"'), ('"auto"', '"exact"')],
+        ["method.sampler is 'exact'", "topdown"],
+    ),
+    (
+        "sampler for imaging",
+        [('"conditioning"', '"imaging"'), ('"auto"', '"exact"')],
+        ["method.sampler is 'exact'", "imaging"],
+    ),
+    ("unknown level in split", [("{ Borough", "{ Boroug")], ["privacy.split.Boroug", "'Borough'"]),
+    ("split below 1", [("0.4", "0.39")], ["privacy.split", "0.99", "1"]),
+    ("split above 1", [("0.4", "0.400001")], ["privacy.split", "1.000001"]),
+    ("negative share", [("0.4", "-0.4")], ["privacy.split.Borough is -0.4", "between 0 and 1"]),
+    ("NaN share", [("0.4", "nan")], ["privacy.split.Borough is nan"]),
+    ("bool share", [("0.4", "true")], ["privacy.split.Borough is true"]),
+    ("text share", [("0.4", '"a"')], ["privacy.split.Borough is 'a'"]),
+    ("empty split", [("{ Borough = 0.4, PULocationID = 0.6 }", "{}")], ["privacy.split", "0", "1"]),
+    (
+        "budget for a level published exactly",
+        [("{ Borough = 0.4", "{ root = 0.4")],
+        ["privacy.split.root is 0.4", "budget for a level published exactly is a mistake"],
+    ),
+    (
+        "budget for a level that follows from an exact one",
+        [("{ Borough = 0.4", "{ root = 0.4"), ('["root"]', '["Borough"]')],
+        ["privacy.split.root is 0.4", "'Borough'", "mistake"],
+    ),
+    (
+        "deepest level unmeasured",
+        [("Borough = 0.4, PULocationID = 0.6", "Borough = 1.0"), ("= true", "= false")],
+        ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    (
+        "deepest level unmeasured, nothing negative",
+        [("Borough = 0.4, PULocationID = 0.6", "Borough = 1.0")],
+        ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    (
+        "a split and a goal",
+        [("noise = ", "goal = { PULocationID = 1.0 }\nnoise = ")],
+        ["privacy.goal is {'PULocationID': 1.0}", "privacy.split", "one of them"],
+    ),
+    ("unknown level in goal", [GOAL, ("{ B", "{ b")], ["privacy.goal.borough", "mean 'Borough'"]),
+    ("negative weight", [GOAL, ("0.4", "-4")], ["privacy.goal.Borough is -4", "nonnegative"]),
+    ("NaN weight", [GOAL, ("0.4", "nan")], ["privacy.goal.Borough is nan", "finite"]),
+    ("infinite weight", [GOAL, ("0.4", "inf")], ["privacy.goal.Borough is inf", "finite"]),
+    ("bool weight", [GOAL, ("0.4", "true")], ["privacy.goal.Borough is true"]),
+    ("text for a goal", [("split = {", 'goal = "x" # {')], ["privacy.goal is 'x'", "table"]),
+    (
+        "a weight for a level published exactly",
+        [GOAL, ("{ Borough", "{ root")],
+        ["privacy.goal.root is 0.4", "a weight for a level published exactly is a mistake"],
+    ),
+    (
+        "a weight for a level that follows from an exact one",
+        [GOAL, ("{ Borough", "{ root"), ('["root"]', '["Borough"]')],
+        ["privacy.goal.root is 0.4", "'Borough'", "mistake", "weigh the finer levels"],
+    ),
+    (
+        "deepest level without a weight",
+        [GOAL, ("0.6", "0")],
+        ["privacy.goal", "'PULocationID'", "a weight"],
+    ),
+    (
+        "empty goal",
+        [GOAL, ("{ Borough = 0.4, PULocationID = 0.6 }", "{}")],
+        ["privacy.goal", "'PULocationID'", "a weight"],
+    ),
+    ("epsilon that says nothing", [("epsilon = 1.0", "epsilon = 50.0")], ["epsilon", "50", "16"]),
+    (
+        "epsilon that leaves nothing",
+        [("epsilon = 1.0", "epsilon = 1e-300")],
+        ["epsilon", "1e-300", "1e-06"],
+    ),
+    (
+        "deepest level given nothing",
+        [
+            ("Borough = 0.4, PULocationID = 0.6", "Borough = 1, PULocationID = 0"),
+            ("= true", "= false"),
+        ],
+        ["privacy.split", "'PULocationID'", "a share"],
+    ),
+    ("everything exact", [('["root"]', '["PULocationID"]')], ["publish_exactly", "'PULocationID'"]),
+    ("misspelt exact level", [('["root"]', '["borough"]')], ["'borough'", "mean 'Borough'"]),
+    ("exact twice", [('["root"]', '["root", "root"]')], ["publish_exactly", "'root'", "once"]),
+    ("blank exact", [('["root"]', '[" "]')], ["publish_exactly", "' '"]),
+    (
+        "add-remove with an exact root",
+        [('"substitute"', '"add-remove"')],
+        ["'root'", "'substitute'"],
+    ),
+    ("no levels", [('["Borough", "PULocationID"]', "[]")], ["hierarchy.levels is empty"]),
+    (
+        "a level twice",
+        [('["Borough", ', '["PULocationID", ')],
+        ["levels", "'PULocationID'", "once"],
+    ),
+    (
+        "a level twice but for case",
+        [('["Borough", ', '["pulocationid", ')],
+        ["'pulocationid'", "once"],
+    ),
+    ("a level called root", [('["Borough", ', '["root", ')], ["hierarchy.levels", "'root'"]),
+    ("a blank level", [('["Borough", ', '["", ')], ["hierarchy.levels", "''"]),
+    ("a blank root", [('"New York City"', '" "')], ["hierarchy.root is empty"]),
+    (
+        "an unknown domain",
+        [('= "lookup"', '= "lokup"')],
+        ["hierarchy.domain is 'lokup'", "'lookup'?"],
+    ),
+    ("lookup domain without lookup", [("lookup = {", "# {")], ["hierarchy.domain", "data.lookup"]),
+    ("a source of another kind", [("trips.parquet", "trips.xlsx")], ["data.source", "trips.xlsx"]),
+    (
+        "a database without table",
+        [("trips.parquet", "t.duckdb")],
+        ["data.table is missing", "t.duck"],
+    ),
+    ("a table of no database", [("where =", 'table = "t"\nwhere =')], ["data.table is 't'"]),
+    ("a blank where", [('"PULocationID <= 263"', '""')], ["data.where is empty"]),
+    ("a lookup of another kind", [("lookup.csv", "lookup.json")], ["data.lookup.source", ".csv"]),
+]
+
+
+@pytest.mark.parametrize(
+    ("pairs", "words"), [m[1:] for m in MISTAKES], ids=[m[0].replace(" ", "-") for m in MISTAKES]
+)
+def test_a_mistake_is_answered_by_one_sentence(
+    pairs: list[tuple[str, str]], words: list[str]
+) -> None:
+    message = refusal(changed(*pairs))
+    for word in words:
+        assert word in message
+
+
+@pytest.mark.parametrize("section", ["data", "hierarchy", "privacy"])
+def test_a_missing_section_is_named(section: str) -> None:
+    sections = GOOD.split("\n[")
+    text = "\n[".join(s for s in sections if not s.startswith(f"{section}]"))
+    assert f"{section} is missing; add the section [{section}] with" in refusal(text)
+
+
+def test_a_long_value_is_shortened() -> None:
+    message = refusal(changed(("1.0", f'"{"9" * 500}"')))
+    assert len(message) < 200
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["[data", "a = ", "a = 1\na = 2", "a = '\x00'", f"a = {'[' * 5000}", f"a = 1{'0' * 5000}"],
+)
+def test_bad_toml_is_one_sentence(text: str) -> None:
+    assert refusal(text).startswith("the plan is not valid TOML: ")
+
+
+def test_files_that_cannot_be_read(tmp_path: Path) -> None:
+    (tmp_path / "latin.toml").write_bytes(b"a = '\xe9'")
+    cases = {
+        "none.toml": "does not exist",
+        "": "is a directory",
+        "latin.toml": "not UTF-8",
+        "\0": "cannot be read",
+    }
+    for name, words in cases.items():
+        with pytest.raises(PlanError) as caught:
+            read_plan(str(tmp_path / name))
+        assert words in str(caught.value) and one_sentence(str(caught.value))
+    (tmp_path / "good.toml").write_text(GOOD)
+    assert read_plan(tmp_path / "good.toml") == parse_plan(GOOD)
+
+
+def test_a_plan_made_in_python_is_checked_too() -> None:
+    good = parse_plan(GOOD)
+    with pytest.raises(PlanError, match=r"privacy\.epsilon is -1"):
+        plans.Plan(
+            good.data,
+            good.hierarchy,
+            plans.Privacy("substitute", -1.0),
+            good.invariants,
+            good.method,
+        )
+    assert copy.deepcopy(good) == good
+
+
+def test_split_is_forgiven_rounding() -> None:
+    plan = parse_plan(changed(("0.4", "0.3333333333"), ("0.6", "0.6666666667")))
+    assert plan.privacy.split == {"Borough": 0.3333333333, "PULocationID": 0.6666666667}
+
+
+def test_a_goal_weighs_levels_and_need_not_add_up() -> None:
+    plan = parse_plan(changed(GOAL, ("0.4", "3"), ("0.6", "7.5")))
+    assert plan.privacy.split is None
+    assert plan.privacy.goal == {"Borough": 3.0, "PULocationID": 7.5}
+    assert plan.unmeasured_levels == ()
+    plan = parse_plan(changed(GOAL, ("0.4", "0")))
+    assert plan.unmeasured_levels == ("Borough",)
+
+
+def test_an_unmeasured_level_is_allowed_where_the_law_stays_proper() -> None:
+    middle = parse_plan(
+        changed(
+            ("Borough = 0.4, PULocationID = 0.6", "PULocationID = 1, Borough = 0"),
+            ("= true", "= false"),
+        )
+    )
+    assert middle.unmeasured_levels == ("Borough",)
+
+
+def nodes(entries: str, paths: list[tuple[str, ...]], domain: str = "lookup") -> tuple[int, ...]:
+    text = changed(('["root"]', entries), ('domain = "lookup"', f'domain = "{domain}"'))
+    text = text.replace("split = {", "# {")
+    return exact_nodes(parse_plan(text), Tree.from_paths(paths))
+
+
+CITY = "New York City"
+PATHS = [
+    (CITY, "Bronx", "3"),
+    (CITY, "Bronx", "a/b"),
+    (CITY, "Queens", "2"),
+    (CITY, "Queens", "Bronx"),
+]
+
+
+def test_exact_nodes_by_level_path_and_name() -> None:
+    # 0 city, 1 Bronx, 2 its 3, 3 its a/b, 4 Queens, 5 its 2, 6 its Bronx
+    assert nodes('["root"]', PATHS) == (0,)
+    assert nodes('["Borough"]', PATHS) == (1, 4)
+    assert nodes('["Bronx"]', PATHS) == (1,)
+    assert nodes('["Queens/Bronx", "3"]', PATHS) == (2, 6)
+    assert nodes('["Bronx/a/b"]', PATHS) == (3,)
+    assert nodes('["New York City/Queens"]', PATHS) == (4,)
+    assert nodes("[]", PATHS) == ()
+
+
+def test_exact_nodes_that_are_not_there() -> None:
+    with pytest.raises(PlanError) as caught:
+        nodes('["Qeens"]', PATHS)
+    assert one_sentence(str(caught.value))
+    assert "'Qeens'" in str(caught.value) and "did you mean 'Queens'?" in str(caught.value)
+    with pytest.raises(PlanError) as caught:
+        nodes('["Qeens"]', PATHS, domain="data")
+    assert "Queens" not in str(caught.value)
+    with pytest.raises(PlanError, match=r"names '7', and 2 nodes are called so; .* 'Bronx/7'"):
+        nodes('["7"]', [(CITY, "Bronx", "7"), (CITY, "Queens", "7")])

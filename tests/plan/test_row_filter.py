@@ -1,0 +1,175 @@
+"""A rule is of one row alone, reads no clock, and is refused where it is too large."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+
+import pytest
+
+from congenial.data.sources import connect
+from congenial.errors import PlanError
+from congenial.plan import row_filter as where
+from congenial.plan.row_filter import parse_where
+
+PAGE = Path(__file__).parents[2] / "docs" / "plan.md"
+
+
+def refusal(text: str) -> str:
+    with connect() as connection, pytest.raises(PlanError) as caught:
+        parse_where(connection, text)
+    said = str(caught.value)
+    assert said.startswith("data.where ")
+    assert said.endswith(".")
+    assert len(said) < 500
+    return said
+
+
+CLOCKS = (
+    "ago(INTERVAL 1 DAY) < day",
+    "AGO(INTERVAL 1 DAY) < day",
+    "age(day) > INTERVAL 18 YEAR",
+    "current_localtime(stamp) > hour",
+    "current_localtimestamp() > stamp",
+    "get_current_timestamp() > stamp",
+    "now() > stamp",
+    "today() > day",
+    "transaction_timestamp() > stamp",
+    "pg_postmaster_start_time() > stamp",
+    "pg_conf_load_time() > stamp",
+    "system.main.ago(INTERVAL 1 DAY) < day",
+    "day.ago() < day",
+)
+SURROUNDINGS = (
+    "current_setting('threads') = kind",
+    "getvariable('x') = kind",
+    "version() = kind",
+    "user() = kind",
+    "current_query() = kind",
+    "txid_current() > 1",
+    "nextval('s') > 1",
+    "random() < 0.5",
+    "uuid() = kind",
+    "sleep_ms(1000) IS NULL",
+    "pg_sleep(1) IS NULL",
+    "write_log('x') IS NULL",
+    "get_block_size('memory') > 1",
+    "format_type(1, 2) = kind",
+    "stats(kind) = ''",
+)
+
+
+@pytest.mark.parametrize("text", CLOCKS + SURROUNDINGS)
+def test_clocks_and_surroundings_are_no_part_of_a_rule(text: str) -> None:
+    assert "which is none of those that depend on a row alone" in refusal(text)
+
+
+@pytest.mark.parametrize("word", ["current_date", "current_timestamp", "localtime", "user"])
+def test_clocks_that_are_written_like_columns_are_taken_for_columns(word: str) -> None:
+    with connect() as connection:
+        assert parse_where(connection, f"{word} > day").columns == tuple(sorted({word, "day"}))
+
+
+def test_words_for_now_are_no_dates() -> None:
+    words = ("now", "today", "yesterday", "tomorrow")
+    with connect() as connection:
+        for kind in ("DATE", "TIME", "TIMESTAMP", "TIMESTAMPTZ"):
+            casts = ", ".join(f"TRY_CAST('{word}' AS {kind})" for word in words)
+            assert set(connection.execute(f"SELECT {casts}").fetchall()[0]) == {None}
+
+
+def faults(functions: frozenset[str]) -> list[str]:
+    """Return functions that DuckDB has under no such name, or that depend on more than arguments.
+
+    A macro is as good as the functions that it calls.
+    """
+    found = []
+    with connect() as connection:
+        for name in sorted(functions):
+            rows = connection.execute(
+                "SELECT function_type, stability, macro_definition, parameters "
+                "FROM duckdb_functions() WHERE lower(function_name) = ?",
+                [name],
+            ).fetchall()
+            if not rows and name != "row":  # the parser's own
+                found.append(f"{name} is unknown")
+            for kind, stability, definition, names in rows:
+                if kind == "scalar" and stability != "CONSISTENT":
+                    found.append(f"{name} is {stability}")
+                elif kind == "macro":
+                    tree = connection.execute(
+                        "SELECT json_serialize_sql(?)", [f"SELECT {definition}"]
+                    ).fetchall()[0][0]
+                    used = {
+                        part.get("function_name", part.get("column_names", [""])[0])
+                        for _, part in where._parts(json.loads(tree))
+                        if part["class"] in ("FUNCTION", "COLUMN_REF")
+                    }
+                    # a word such as current_timestamp is written like a column
+                    found += [f"{name} uses {v}" for v in used - functions - {*names}]
+                elif kind != "scalar":
+                    found.append(f"{name} is of kind {kind}")
+    return found
+
+
+def test_each_function_of_the_list_depends_on_its_arguments_alone() -> None:
+    assert faults(where._FUNCTIONS) == []
+
+
+def test_a_clock_on_the_list_would_be_seen() -> None:
+    planted = frozenset(("ago", "now", "random", "sum", "nosuch", "pg_conf_load_time"))
+    assert {fault.split()[0] for fault in faults(planted | {"-"})} == planted
+
+
+def test_the_page_lists_the_functions() -> None:
+    text = PAGE.read_text(encoding="utf-8")
+    table = text.partition("<!-- functions -->")[2].partition("<!-- end -->")[0]
+    named = set(re.findall(r"`([^`]+)`", table))
+    signs = {v for v in where._FUNCTIONS if not v.replace("_", "").isalnum()}
+    assert named == where._FUNCTIONS - signs
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (" AND ".join(f"a{i} = {i}" for i in range(20_000)), "characters, more than 100,000"),
+        (" AND ".join("a=1" for _ in range(10_000)), "calls, more than 2,000"),
+        (" OR ".join("a=1" for _ in range(10_000)), "calls, more than 2,000"),
+        ("a = " + "1+" * 200 + "1", "nested more than 100 deep"),
+        ("a = " + "1+" * 900 + "1", "nested more than 100 deep"),
+        ("(" * 90_000 + "a" + ")" * 9_000, "nested more than 100 deep"),
+        ("- " * 10_000, "nested more than 100 deep"),
+        ("a[" * 1_000, "nested more than 100 deep"),
+        ("lpad(kind, 2000000000, 'x') = 'b'", "2,000,000,000"),
+        (f"lpad(kind, {'9' * 5000}, 'x') = 'b'", "the limit is 10,000"),
+        (f"lpad(kind, {'0' * 30}2000000000, 'x') = 'b'", "the limit is 10,000"),
+        ("RPAD(kind, 10001, 'x') = 'b'", "the limit is 10,000"),
+        ("rpad(kind, hour, 'x') = 'b'", "not known before"),
+        ("rpad(kind, 1000 * 1000, 'x') = 'b'", "not known before"),
+        ("replace(kind, 'a', kind) = 'b'", "not known before"),
+        ("replace(" * 5 + "kind" + ", 'a', 'aaaaaaaaaa')" * 5 + " = 'b'", "100,000 times"),
+        ("regexp_replace(kind, '', repeat('a', 9)) = 'b'", "repeat()"),
+        ("range(1000000000) IS NULL", "range()"),
+        ("printf('%2000000000d', 3) = ''", "printf()"),
+        ("bitstring('1', 2000000000) IS NULL", "bitstring()"),
+        ("list_resize([1], 2000000000) IS NULL", "list_resize()"),
+    ],
+)
+def test_too_large_a_rule_is_refused_by_its_size(text: str, told: str) -> None:
+    assert told in refusal(text)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "lpad(kind, 10000, '0') = 'b'",
+        f"kind = '{'(' * 1000}'",
+        f"zone IN ({', '.join(map(str, range(10_000)))})",
+        " OR ".join(f"a = {i}" for i in range(600)),
+        "replace(replace(replace(kind, '-', ''), ' ', ''), '.', '') = 'ab'",
+    ],
+)
+def test_large_rules_of_use_are_taken(text: str) -> None:
+    with connect() as connection:
+        assert parse_where(connection, text).columns

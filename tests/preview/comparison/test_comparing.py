@@ -1,0 +1,408 @@
+"""Methods compared by simulation: which counts are used, what is summed up, what is written."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.cli import command_line as cli
+from congenial.data.counts import build_tree, count
+from congenial.errors import (
+    ArgumentError,
+    DataError,
+    EmptyNeighbourhoodError,
+    ReleaseError,
+)
+from congenial.exhibits import files as write_module
+from congenial.plan.plan import read_plan
+from congenial.preview.comparison import comparing as compare_module
+from congenial.preview.comparison import pages as report
+from congenial.preview.comparison.comparing import Source, compare
+from congenial.preview.comparison.methods import (
+    WAYS,
+    build,
+    contenders,
+    variant,
+)
+from congenial.preview.comparison.outcome import QUANTILES, Contender
+from congenial.preview.comparison.simulate import simulate, size_class
+from congenial.preview.explanation import expected_noise
+from congenial.releases.directory import STAMP
+from congenial.releases.making import release
+from support.city import TRIPS, ZONES, listing, make_city
+
+SMALL = dict(zip(ZONES, (0, 0, 1, 2, 0, 40), strict=True))
+EQUALITIES = 'publish_exactly = ["root"]'
+NAMES = [name for name, _, _ in WAYS]
+
+
+def plan_at(place, **sections):
+    """Return the plan of the small city, whose rows are not there."""
+    plan = read_plan(make_city(place, **sections))
+    (place / "rows.csv").unlink()
+    return plan
+
+
+def run(*arguments):
+    """Run the command line in this process and return its exit code."""
+    return cli.run([str(argument) for argument in arguments])
+
+
+def public_counts(place, trips=SMALL):
+    """Write public counts of the zones and return the file."""
+    file = place / "public.csv"
+    rows = "".join(f"{ZONES[zone]},{zone},{n}\n" for zone, n in trips.items())
+    file.write_text("borough,zone,count\n" + rows)
+    return file
+
+
+def by_name(found):
+    """Return results by the name of their method."""
+    return {r.contender.name: r for r in found.results}
+
+
+def test_no_row_is_read_by_default(tmp_path):
+    plan = plan_at(tmp_path, privacy='neighbours = "substitute"\nepsilon = 1.0\nledger = "none"')
+    before = listing(tmp_path)
+    found = compare(plan, tmp_path, replicates=4)
+    assert [r.contender.name for r in found.results] == NAMES
+    assert (found.stamp, found.refused) == (None, ())
+    assert "no row was read" in found.basis
+    # nothing is written, and no ledger is opened or made
+    assert listing(tmp_path) == before
+    for source in (Source(public=True), Source(with_truth=True)):
+        with pytest.raises(DataError, match="no such file"):
+            compare(plan, tmp_path, source=source, replicates=4)
+
+
+def test_names_of_nodes_that_come_from_the_rows_are_told(tmp_path):
+    hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
+    plan = read_plan(make_city(tmp_path, hierarchy=hierarchy))
+    found = compare(plan, tmp_path, replicates=2)
+    assert found.basis.endswith("but for the names of the nodes, which the plan leaves unprotected")
+    assert found.stamp is None
+
+
+@pytest.mark.parametrize("method", ["total", "counts", "public", "truth"])
+def test_confidential_counts_come_in_on_demand_alone(tmp_path, monkeypatch, method):
+    """A spy stands where rows are counted."""
+    plan = read_plan(make_city(tmp_path))
+    read = []
+    monkeypatch.setattr(
+        "congenial.preview.comparison.trial_counts.count",
+        lambda *a, **k: read.append(1) or count(*a, **k),
+    )
+    source = {
+        "total": Source(total=50),
+        "counts": Source(file=public_counts(tmp_path)),
+        "public": Source(public=True),
+        "truth": Source(with_truth=True),
+    }[method]
+    found = compare(plan, tmp_path, source=source, replicates=2)
+    assert bool(read) is (method in ("public", "truth"))
+    assert found.stamp == (STAMP if method == "truth" else None)
+
+
+def test_every_method_has_the_same_final_epsilon(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.5\nsplit = { borough = 0.4, zone = 0.6 }'
+    found = compare(plan_at(tmp_path, privacy=privacy), tmp_path, delta=1e-6, replicates=2)
+    assert len(found.results) + len(found.refused) == 2 * len(WAYS)
+    assert all(r.epsilon == pytest.approx(1.5, rel=1e-9) for r in found.results)
+    gaussian = [r for r in found.results if r.contender.noise == "discrete-gaussian"]
+    assert {r.delta for r in gaussian} == {1e-6}
+    assert all(r.delta < 1e-7 for r in found.results if r not in gaussian)
+    obeys = {r.contender.name: r.obeys for r in found.results}
+    assert obeys == {name: name != "noise alone" for name in NAMES}
+    # bounds are charged to conditioning alone, by more of this noise
+    scale = {r.contender.name: r.levels[2].scale for r in found.results if r not in gaussian}
+    assert scale["exact conditioning"] > scale["imaging L2"] == scale["noise alone"]
+
+
+def test_without_bounds_no_method_is_biased(tmp_path):
+    plan = plan_at(tmp_path, invariants=EQUALITIES)
+    file = public_counts(tmp_path)
+    found = compare(plan, tmp_path, source=Source(file=file), replicates=600)
+    for name, result in by_name(found).items():
+        for size in result.sizes:
+            # L1 images are not unbiased where several are as close
+            if name != "imaging L1":
+                assert abs(size.bias) < 5.0 * size.standard_error, (name, size)
+
+
+@pytest.mark.parametrize("name", [n for n in NAMES if n != "noise alone"])
+def test_bounds_bias_empty_zones_upwards(tmp_path, name):
+    plan = plan_at(tmp_path)
+    file = public_counts(tmp_path)
+    results = by_name(compare(plan, tmp_path, source=Source(file=file), replicates=400))
+    empty = {key: r.sizes[-3] for key, r in results.items()}
+    assert {(s.level, s.low, s.high, s.nodes) for s in empty.values()} == {("zone", 0, 0, 3)}
+    assert empty[name].bias > 8.0 * empty[name].standard_error
+    assert abs(empty["noise alone"].bias) < 5.0 * empty["noise alone"].standard_error
+
+
+def test_the_errors_of_noise_alone_are_those_of_the_law(tmp_path):
+    plan = plan_at(tmp_path)
+    contender = next(c for c in contenders(plan) if c.name == "noise alone")
+    found = result_of(plan, tmp_path, contender, 3000)
+    zone = found.levels[2]
+    assert abs(zone.l1 - expected_noise(zone.scale)) < 5.0 * zone.l1_error
+    assert abs(zone.l1 - expected_noise(1.3 * zone.scale)) > 5.0 * zone.l1_error
+    u = np.arange(0, 400)
+    law = np.exp(-u / zone.scale)
+    law[1:] *= 2.0
+    share = np.cumsum(law / law.sum())
+    for q, value in zip(QUANTILES, zone.quantiles, strict=True):
+        assert abs(value - np.searchsorted(share, q)) <= 1.0 + 0.02 * value
+
+
+def result_of(plan, base, contender, replicates, seed=7):
+    """Return what one contender's releases are like."""
+    tree = build_tree(plan, base=base)
+    x = tree.roll_up(np.array(list(SMALL.values())))
+    source = cg.seeded(seed)
+    return simulate(plan, tree, contender, x, replicates=replicates, source=source)
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_what_is_summed_up_is_what_was_drawn(tmp_path, name):
+    """The same draws again, kept whole, with errors worked out one by one."""
+    plan = plan_at(tmp_path)
+    contender = next(c for c in contenders(plan) if c.name == name)
+    found = result_of(plan, tmp_path, contender, 30)
+    tree = build_tree(plan, base=tmp_path)
+    x = tree.roll_up(np.array(list(SMALL.values())))
+    source = cg.seeded(7)
+    _, engine = build(plan, tree, contender)
+    for _ in range(2):
+        engine.sample(x, rng=source)
+    calls = 1 if contender.method == "conditioning" else 10
+    drawn = np.concatenate([engine.sample(x, size=30 // calls, rng=source) for _ in range(calls)])
+    error = drawn - x
+    for level in found.levels:
+        here = np.abs(error[:, tree.level == plan.level_names.index(level.level)])
+        assert level.nodes == here.shape[1]
+        assert level.l1 == pytest.approx(here.mean())
+        assert level.l1_error == pytest.approx(here.mean(axis=1).std(ddof=1) / np.sqrt(30))
+        assert level.l2 == pytest.approx(np.sqrt((here.astype(float) ** 2).mean()))
+        exact = np.quantile(here, QUANTILES, method="inverted_cdf")
+        assert level.quantiles == tuple(exact.tolist())
+    for size in found.sizes:
+        depth = plan.level_names.index(size.level)
+        nodes = np.flatnonzero((tree.level == depth) & (x >= size.low) & (x <= size.high))
+        assert size.nodes == nodes.size
+        assert size.bias == pytest.approx(error[:, nodes].mean())
+    listed = [(s.level, s.low) for s in found.sizes]
+    assert len(set(listed)) == len(listed)
+    assert "root" not in {s.level for s in found.sizes}
+
+
+def test_sizes_are_powers_of_ten():
+    values = [0, 1, 9, 10, 99, 100, 10**15 - 1, 10**15]
+    assert size_class(values).tolist() == [0, 1, 1, 2, 2, 3, 15, 16]
+
+
+def test_the_same_seed_gives_the_same_files_but_for_times(tmp_path):
+    plan = plan_at(tmp_path)
+    one, two = (compare(plan, tmp_path, replicates=5, seed=3) for _ in "ab")
+    assert report.as_json(one) == report.as_json(two)
+    other = compare(plan, tmp_path, replicates=5, seed=4)
+    assert report.as_json(one) != report.as_json(other)
+    files = [report.write(c, tmp_path / n, command="c") for n, c in (("a", one), ("b", two))]
+    differ = {p.name for p, q in zip(*files, strict=True) if p.read_bytes() != q.read_bytes()}
+    assert differ <= {"comparison.md", "comparison-times.csv"}
+    assert [p.name for p in files[0]] == [
+        "comparison.md",
+        "comparison.json",
+        "comparison-methods.csv",
+        "comparison-errors.csv",
+        "comparison-bias.csv",
+        "comparison-times.csv",
+        "comparison-methods.png",
+        "comparison-methods.svg",
+    ]
+    plain = json.loads(report.as_json(one))
+    assert plain["format"] == 1
+    assert plain["plan"]["privacy"]["epsilon"] == 1.0
+    assert [r["contender"]["name"] for r in plain["results"]] == NAMES
+    assert "seconds" not in plain["results"][0]
+    page = files[0][0].read_text(encoding="utf-8")
+    assert "| zone | 6 | topdown | discrete-laplace |" in page
+    assert "## Time per release" in page
+
+
+def test_progress_never_goes_back(tmp_path):
+    said = []
+    compare(plan_at(tmp_path), tmp_path, replicates=25, notify=said.append)
+    shares = [int(m[1]) for m in (re.match(r"(\d+)% of all releases", s) for s in said) if m]
+    assert shares == sorted(shares)
+    assert (shares[0], shares[-1]) == (0, 100)
+    assert len(set(shares)) > 20
+
+
+def test_a_method_that_does_not_fit_is_left_out_and_said(tmp_path):
+    """The numerical error of a conditioned draw is above what this delta leaves for it."""
+    found = compare(plan_at(tmp_path), tmp_path, delta=1e-10, replicates=2)
+    (refused,) = found.refused
+    assert refused.contender == Contender("exact conditioning", "conditioning", "discrete-gaussian")
+    assert "delta" in refused.reason
+    text = report.as_text(found)
+    assert "Left out: exact conditioning, Gaussian. privacy.delta is 1e-10" in text
+    page = report.as_markdown(found, "c")
+    assert "not drawn" in page
+
+
+def test_where_nothing_fits_that_is_the_answer(tmp_path):
+    zones = ", ".join(f'"{borough}/{zone}"' for zone, borough in ZONES.items())
+    plan = plan_at(
+        tmp_path,
+        invariants=f"publish_exactly = [{zones}]",
+        privacy='neighbours = "substitute"\nepsilon = 1.0',
+    )
+    with pytest.raises(EmptyNeighbourhoodError):
+        compare(plan, tmp_path, replicates=2)
+
+
+def test_a_variant_keeps_the_plan_but_for_method_noise_and_ledger(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "l.sqlite"'
+    plan = plan_at(tmp_path, privacy=privacy, method='name = "conditioning"\nsampler = "exact"')
+    made = [variant(plan, c, delta=1e-6) for c in contenders(plan, delta=1e-6)]
+    assert {v.privacy.ledger for v in made} == {None}
+    assert [v.method.sampler for v in made[:2]] == ["exact", "auto"]
+    assert [v.method.norm for v in made[:3]] == ["l2", "l2", "l1"]
+    assert {v.privacy.delta for v in made} == {None, 1e-6}
+    assert all(v.hierarchy == plan.hierarchy and v.data == plan.data for v in made)
+
+
+def test_unmeasured_levels_of_noise_alone_are_sums(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'
+    plan = plan_at(tmp_path, privacy=privacy, invariants="nonnegative = true")
+    tree = build_tree(plan, base=tmp_path)
+    contender = next(c for c in contenders(plan) if c.name == "noise alone")
+    x = tree.roll_up(np.array(list(TRIPS.values())))
+    drawn = build(plan, tree, contender)[1].sample(x, 20, cg.seeded(1))
+    assert tree.is_consistent(drawn)
+    assert (drawn != x).any()
+
+
+def test_bad_numbers_are_refused(tmp_path):
+    plan = plan_at(tmp_path)
+    for given, message in (
+        ({"replicates": 1}, "replicates is 1"),
+        ({"source": Source(total=0)}, "total is 0"),
+        ({"source": Source(spread=-1.0)}, "spread is -1.0"),
+        ({"source": Source(spread=float("nan"))}, "spread is nan"),
+    ):
+        with pytest.raises(ArgumentError, match=message):
+            compare(plan, tmp_path, **given)
+    with pytest.raises(ArgumentError, match="total and public both say"):
+        Source(total=3, public=True)
+
+
+def test_the_stamp_is_everywhere(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    found = compare(plan, tmp_path, source=Source(with_truth=True), replicates=2, seed=5)
+    assert found.options.endswith("--with-truth --replicates 2 --simulate 5")
+    written = report.write(found, tmp_path / "out", command="c")
+    assert {p.name for p in written} >= {report.MARKER}
+    for path in written:
+        if path.suffix not in {".png", ".svg"}:
+            assert STAMP in path.read_text(encoding="utf-8"), path
+        if path.suffix == ".csv":
+            rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
+            assert {row["note"] for row in rows} == {STAMP}
+    assert report.as_text(found).startswith(STAMP)
+    clean = replace(found, stamp=None)
+    assert STAMP not in report.as_text(clean)
+    report.write(clean, tmp_path / "out", command="c")
+    assert not (tmp_path / "out" / report.MARKER).exists()
+
+
+def test_the_command(tmp_path, capsys):
+    path = make_city(tmp_path)
+    (tmp_path / "rows.csv").unlink()
+    out = tmp_path / "out"
+    assert run("compare", path, "--replicates", 4, "--total", 900, "--out", out) == 0
+    said = capsys.readouterr()
+    assert "900 records in all" in said.out
+    assert "topdown" in said.out
+    assert "Nothing was spent" in said.out
+    assert STAMP not in said.out
+    assert "Error" not in said.err
+    page = (out / "comparison.md").read_text(encoding="utf-8")
+    shown = re.search(r"`congenial (compare .*?)`", page)[1].split()
+    assert shown[:4] == ["compare", "plan.toml", "--total", "900"]
+    assert shown[4:] == ["--spread", "2", "--replicates", "4", "--seed", "1"]
+    assert run(*[path if a == "plan.toml" else a for a in shown]) == 0
+    again = capsys.readouterr().out
+    numbers = [s for s in said.out.splitlines() if "±" in s]
+    assert numbers
+    assert numbers == [s for s in again.splitlines() if "±" in s]
+
+
+def test_the_command_on_confidential_counts_needs_both_options(tmp_path, capsys):
+    path = make_city(tmp_path)
+    for given in (["--with-truth"], ["--simulate", 3]):
+        assert run("compare", path, *given) == 2
+        assert "only together" in capsys.readouterr().err.replace("\n", " ")
+    assert run("compare", path, "--with-truth", "--simulate", 0, "--replicates", 2) == 0
+    assert capsys.readouterr().out.startswith(STAMP)
+
+
+@pytest.mark.parametrize(
+    ("given", "message"),
+    [
+        (["--total", "5", "--public"], "--total and --public name different counts"),
+        (["--public", "--simulate", "0", "--with-truth"], "--public and --simulate"),
+        (["--simulate", "1", "--with-truth", "--seed", "2"], "leave out --seed"),
+        (["--total", "0"], "'--total'"),
+        (["--replicates", "1"], "'--replicates'"),
+        (["--spread", "nan"], "'--spread'|spread is nan"),
+        (["--delta", "0.5"], "'--delta'"),
+        (["--counts", "none.csv"], "--counts is 'none.csv', and there is no such file"),
+    ],
+)
+def test_wrong_usage_of_the_command_is_one_sentence(tmp_path, capsys, monkeypatch, given, message):
+    monkeypatch.chdir(tmp_path)
+    path = make_city(tmp_path)
+    assert run("compare", path, *given) == 2
+    said = capsys.readouterr()
+    assert re.search(message, said.err)
+    assert "Traceback" not in said.err
+    assert said.out == ""
+
+
+def test_what_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
+    path = make_city(tmp_path)
+    (tmp_path / "file").write_text("")
+    found = compare(read_plan(path), tmp_path, replicates=2)
+    with pytest.raises(ReleaseError, match="cannot be written"):
+        report.write(found, tmp_path / "file", command="c")
+    # all this is told before anything is drawn
+    monkeypatch.setattr(compare_module, "simulate", None)
+    for out in ("file", "file/new"):
+        assert run("compare", path, "--out", tmp_path / out) == 2
+        assert "cannot be written" in (said := capsys.readouterr()).err
+        assert "'file' is no directory" in said.err.replace("\n", " ")
+    monkeypatch.setattr(write_module.importlib.util, "find_spec", lambda _: None)
+    assert run("compare", path, "--out", tmp_path / "new") == 2
+    said = capsys.readouterr().err
+    assert "a figure needs matplotlib" in said
+    assert "congenial[studies]" in said
+    assert not (tmp_path / "new").exists()
+
+
+def test_an_earlier_release_may_be_what_is_compared_on(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    release(plan, tmp_path / "out", base=tmp_path)
+    found = compare(plan, tmp_path, source=Source(file=tmp_path / "out/release.csv"), replicates=2)
+    assert found.basis.startswith("public counts of level zone from release.csv;")
+    release(plan, tmp_path / "sham", base=tmp_path, simulate=1, with_truth=True)
+    for name in ("release.csv", "release.parquet"):
+        with pytest.raises(DataError, match="is stamped 'SIMULATION"):
+            compare(plan, tmp_path, source=Source(file=tmp_path / "sham" / name), replicates=2)

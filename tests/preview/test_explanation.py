@@ -1,0 +1,301 @@
+"""What is said before anything is spent."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.cli.command_line import run
+from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.errors import (
+    CongenialError,
+    NumericalError,
+    PlanError,
+    PrivacyError,
+    UnsupportedError,
+)
+from congenial.plan.plan import parse_plan, read_plan
+from congenial.preview.explanation import (
+    as_text,
+    expected_noise,
+    explain,
+    simulated_errors,
+)
+from congenial.releases.expected import NotSimulated, expected_errors
+from congenial.releases.making import release
+from congenial.releases.model import build_model
+from congenial.report.write import report
+from support.city import listing, make_city, plan_text
+
+EQUALITIES = 'publish_exactly = ["root"]'
+
+
+def test_no_row_is_needed_and_nothing_is_written(tmp_path):
+    plan = make_city(tmp_path)
+    (tmp_path / "rows.csv").unlink()
+    before = listing(tmp_path)
+    text = as_text(explain(read_plan(plan), tmp_path))
+    assert (
+        "Nothing has been spent: data.source is 'rows.csv', and there is no such file, so" in text
+    )
+    assert "was not opened" not in text
+    assert listing(tmp_path) == before
+
+
+def test_the_source_is_not_opened_and_that_is_said(tmp_path):
+    plan = make_city(tmp_path)
+    (tmp_path / "rows.csv").write_bytes(b"no table")
+    assert "rows.csv was not opened" in as_text(explain(read_plan(plan), tmp_path))
+    data = 'source = "rows.csv"'
+    levels = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
+    plan = make_city(tmp_path, data=data, hierarchy=levels)
+    (tmp_path / "rows.csv").write_text("borough,zone\nArden,1\nBrook,4\n")
+    text = as_text(explain(read_plan(plan), tmp_path))
+    assert "not opened" not in text
+    assert "the rows were read" in text
+
+
+@pytest.mark.parametrize(
+    ("neighbours", "pins", "split", "unused"),
+    [
+        ("substitute", "", "{ root = 0.2, borough = 0.3, zone = 0.5 }", ("root",)),
+        ("substitute", "", "{ borough = 0.4, zone = 0.6 }", ()),
+        ("substitute", EQUALITIES, "{ borough = 0.4, zone = 0.6 }", ()),
+        ("add-remove", "", "{ root = 0.2, borough = 0.3, zone = 0.5 }", ()),
+    ],
+)
+def test_a_share_that_buys_nothing_is_told(tmp_path, neighbours, pins, split, unused):
+    privacy = f'neighbours = "{neighbours}"\nepsilon = 1.0\nsplit = {split}'
+    plan = make_city(tmp_path, privacy=privacy, invariants=pins)
+    found = explain(read_plan(plan), tmp_path)
+    assert found.unused == unused
+    assert found.guarantee.epsilon == pytest.approx(0.8 if unused else 1.0)
+    assert ("Not used: the share 0.2 of level root" in as_text(found)) is bool(unused)
+    assert ("uses 0.8 of" in as_text(found)) is bool(unused)
+
+
+def test_the_shares_found_for_a_goal_are_told_and_make_the_same_noise(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
+    plan = read_plan(make_city(tmp_path, privacy=privacy + "goal = { borough = 3, zone = 1 }"))
+    found = explain(plan, tmp_path)
+    assert list(found.found) == ["borough", "zone"]
+    assert 0.5 < found.found["borough"] < 3**0.5 / (1 + 3**0.5)
+    text = as_text(found)
+    assert "weighted borough 3, zone 1: split = { borough = 0." in text
+    split = next(v for v in text.splitlines() if "split = {" in v).split(": ")[1].split(" gives")[0]
+    again = explain(read_plan(make_city(tmp_path, privacy=privacy + split)), tmp_path)
+    assert again.found is None
+    assert "Shares found" not in as_text(again)
+    assert [f.level.scale for f in again.forecasts] == [f.level.scale for f in found.forecasts]
+    assert again.guarantee == found.guarantee
+
+
+def test_a_goal_for_a_level_that_cannot_change_is_refused(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\ngoal = { root = 1, zone = 1 }'
+    plan = read_plan(make_city(tmp_path, privacy=privacy, invariants=""))
+    with pytest.raises(PlanError, match=r"privacy.goal gives 1 to 'root', .*; leave it out"):
+        explain(plan, tmp_path)
+
+
+def test_every_promise_is_named(tmp_path):
+    found = explain(read_plan(make_city(tmp_path)), tmp_path)
+    text = as_text(found)
+    assert found.nodes == 10
+    assert [f.level.nodes for f in found.forecasts] == [1, 3, 6]
+    assert [f.level.scale for f in found.forecasts] == [
+        None,
+        pytest.approx(2 / (0.4 * found.guarantee.base_epsilon)),
+        pytest.approx(2 / (0.6 * found.guarantee.base_epsilon)),
+    ]
+    assert "the noise takes 0.566565; bounds multiply that by 1 + gamma, gamma = 0.765" in text
+    assert "(proved bound: proofs/inequalities.md)" in text
+    assert "Exact sampler" in text
+    assert "Not protected: the exact count of City" in text
+    assert "(1, " in text
+    assert "made-up rows" in text
+
+
+def test_the_rule_is_told(tmp_path):
+    data = """
+        source = "rows.csv"
+        where = "zone < 90"
+        lookup = { source = "zones.csv", key = "zone_id", on = "zone" }
+        """
+    assert "zone < 90" in as_text(explain(read_plan(make_city(tmp_path, data=data)), tmp_path))
+
+
+@pytest.mark.parametrize("scale", [0.05, 0.3, 1.0, 6.7, 250.0])
+def test_expected_noise_is_that_of_the_law(scale):
+    noise = np.arange(-40_000, 40_001)
+    a = np.exp(-1 / scale)
+    pmf = (1 - a) / (1 + a) * np.exp(-np.abs(noise) / scale)
+    assert expected_noise(scale) == pytest.approx((np.abs(noise) * pmf).sum(), rel=1e-9)
+
+
+def test_expected_noise_of_tiny_scales_is_zero():
+    assert expected_noise(1e-4) == 0.0
+
+
+def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
+    """Simulated errors against the marginal law, and not against noise 30% larger."""
+    plan = read_plan(make_city(tmp_path, invariants=EQUALITIES))
+    found = explain(plan, tmp_path)
+    from congenial.data.counts import build_tree
+
+    model = build_model(plan, build_tree(plan, base=tmp_path))
+    zeros = np.zeros(len(model.tree), dtype=np.int64)
+
+    def mean_error(mechanism):
+        law = cg.condition(mechanism, model.invariant)
+        out = []
+        for node in range(len(model.tree)):
+            value, probability = law.marginal(node, zeros)
+            out.append((np.abs(value) * probability).sum())
+        return np.array(out)
+
+    exact = mean_error(model.mechanism)
+    larger = mean_error(cg.Additive(cg.DiscreteLaplace(1.3 * model.mechanism.scales), model.tree))
+    simulated, _ = simulated_errors(model)
+    assert simulated is not None
+    assert simulated[0] == exact[0] == 0.0
+    # 200 draws of 6 zones: the mean is within 15% unless something is wrong
+    zone = model.tree.level == 2
+    assert simulated[zone].mean() == pytest.approx(exact[zone].mean(), rel=0.15)
+    assert simulated[zone].mean() != pytest.approx(larger[zone].mean(), rel=0.15)
+    assert "the same for all rows" in found.basis
+    # adding up makes every level better than its noise alone
+    assert all(f.release_error < f.noise_error for f in found.forecasts[1:])
+
+
+def test_two_explanations_are_the_same(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    assert as_text(explain(plan, tmp_path)) == as_text(explain(plan, tmp_path))
+
+
+def test_what_a_release_refuses_is_refused_here_too(tmp_path):
+    plan = make_city(tmp_path, invariants='publish_exactly = ["Nowhere"]')
+    with pytest.raises(CongenialError, match="Nowhere"):
+        explain(read_plan(plan), tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("levels", "told"),
+    [
+        ('["zone", "borough"]', True),
+        ('["borough", "zone"]', False),
+        # attributes that cross are in no order
+        ('["zone", "sex"]', False),
+    ],
+)
+def test_levels_that_seem_reversed_are_told(tmp_path, levels, told):
+    listed = "borough,zone,sex\n" + "".join(
+        f"{'NS'[zone % 2]},z{zone},{sex}\n" for zone in range(6) for sex in "fm"
+    )
+    (tmp_path / "places.csv").write_text(listed)
+    hierarchy = f"""
+        root = "City"
+        levels = {levels}
+        domain = "places.csv"
+        names_repeat = true
+        """
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0'
+    data = 'source = "rows.csv"'
+    plan = read_plan(make_city(tmp_path, hierarchy=hierarchy, data=data, privacy=privacy))
+    assert ("Check the order: most counts of zone" in as_text(explain(plan, tmp_path))) is told
+
+
+def test_what_substitution_never_hides_is_told_beside_a_rule(tmp_path):
+    (tmp_path / "places.csv").write_text("borough,zone\nN,1\nN,2\nS,3\n")
+    data = 'source = "rows.csv"\nwhere = "zone IS NOT NULL"'
+    for relation, told in (
+        ("substitute", "Not protected: how many rows there are in all"),
+        ("add-remove", "Not protected: nothing is published outside the guarantee."),
+    ):
+        plan = make_city(
+            tmp_path,
+            data=data,
+            hierarchy='root = "City"\nlevels = ["borough", "zone"]\ndomain = "places.csv"',
+            privacy=f'neighbours = "{relation}"\nepsilon = 1.0',
+            invariants="nonnegative = false",
+        )
+        assert told in as_text(explain(read_plan(plan), tmp_path))
+
+
+def test_a_sum_that_counts_a_place_twice_is_told(tmp_path):
+    accuracy = """
+        sums = { once = ["Arden", "4"], twice = ["Arden", "2"], all = ["root", "5"] }
+        """
+    plan = make_city(tmp_path, accuracy=accuracy)
+    text = as_text(explain(read_plan(plan), tmp_path))
+    told = {line.split(":")[0]: line for line in text.splitlines() if line.startswith("The sum")}
+    twice = "It names a place and a part of it, which it counts twice."
+    assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]
+
+
+def test_made_up_rows_are_no_harder_than_the_plan(tmp_path):
+    """With 10^6 leaves, 100 rows in each are too large a total, and 3 million rows are not."""
+    shape = (50, 40, 500)
+    parents = [np.array([-1])]
+    for fan in shape:
+        start = sum(level.size for level in parents[:-1])
+        parents.append(np.repeat(start + np.arange(parents[-1].size), fan))
+    whole = np.concatenate(parents)
+    tree = cg.Tree.from_parents(whole, [str(v) for v in range(whole.size)])
+    plan = parse_plan(
+        plan_text(
+            hierarchy='root = "0"\nlevels = ["state", "county", "place"]\ndomain = "lookup"',
+            privacy='neighbours = "substitute"\nepsilon = 2.0',
+        )
+    )
+    model = build_model(plan, tree)
+    counts = tree.roll_up(np.full(tree.leaves.size, 100))
+    assert isinstance(expected_errors(model, counts, seed=1), NotSimulated)
+    errors, basis = simulated_errors(model)
+    assert errors is not None and 0 < errors[tree.level == 3].mean() < 20
+    assert "10 in every leaf, as releases of 100 cannot be simulated" in basis
+
+
+@pytest.mark.parametrize(
+    ("error", "why"),
+    [
+        (NumericalError("no bound; use less."), "no bound; use less"),
+        (UnsupportedError("3 GiB of tables; use less."), "3 GiB of tables; use less"),
+        (MemoryError(), "more memory than there is"),
+    ],
+)
+def test_where_nothing_can_be_simulated_explain_says_so_and_goes_on(
+    tmp_path, monkeypatch, error, why
+):
+    def refused(*_, **__):
+        raise error
+
+    plan = make_city(tmp_path)
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    found = explain(read_plan(plan), tmp_path)
+    assert [f.release_error for f in found.forecasts] == [None] * 3
+    text = as_text(found)
+    assert f"errors are not known: {why}" in text.replace("this takes ", "")
+    assert "may fail for the same reason" in text and "Guarantee: (1, " in text
+    assert run(["explain", str(plan), "--json"]) == 0
+
+
+def test_where_nothing_can_be_simulated_a_page_says_so(tmp_path, monkeypatch):
+    release(read_plan(make_city(tmp_path)), tmp_path / "out", base=tmp_path, simulate=1)
+
+    def refused(*_, **__):
+        raise UnsupportedError("3 GiB of tables; use less.")
+
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    text = report(tmp_path / "out").read_text(encoding="utf-8")
+    assert "Expected errors are not known, as no release could be simulated: 3 GiB" in text
+    assert "<td class=number>not known</td>" in text
+
+
+def test_a_fault_of_the_plan_is_still_told_when_it_is_simulated(tmp_path, monkeypatch):
+    def refused(*_, **__):
+        raise PrivacyError("none.")
+
+    monkeypatch.setattr(Conditioned, "sample", refused)
+    with pytest.raises(PrivacyError):
+        explain(read_plan(make_city(tmp_path)), tmp_path)

@@ -1,0 +1,258 @@
+"""Margins and intervals of releases: against laws, draws, and what the plan asks for."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError, PlanError, UnsupportedError
+from congenial.inference.noise_intervals import margin_of_noise_sum, noise_margin
+from congenial.noise.discrete_gaussian import DiscreteGaussian
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.randomness import seeded
+from congenial.releases.accuracy import (
+    UNKNOWN,
+    levels,
+    margins,
+    simulated_releases,
+    without_intervals,
+)
+from congenial.releases.expected import NotSimulated, expected_errors
+from congenial.releases.intervals import intervals
+from support.margins_of_plans import SHARE, SLACK, ends_of, made
+
+NOISES = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]
+BOTH = ("table", "measurements")
+
+
+def size_law(noise, scale, count):
+    """Return the law of the absolute value of noise, tabulated."""
+    size = np.arange(count)
+    rate = size / scale if noise.name == "discrete-laplace" else 0.5 * (size / scale) ** 2
+    weights = np.exp(-rate)
+    weights[1:] *= 2.0
+    return weights / weights.sum()
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 1.0, 3.3, 12.5, 100.0])
+@pytest.mark.parametrize("alpha", [0.1, 1e-4])
+def test_the_margin_of_noise_is_the_least_that_holds(noise, scale, alpha):
+    within = np.cumsum(size_law(noise, scale, int(60 * scale) + 60))
+    margin = noise_margin(noise, scale, alpha)
+    assert within[margin] >= 1.0 - alpha - 1e-12
+    assert margin == 0 or within[margin - 1] < 1.0 - alpha
+
+
+def test_the_normal_quantile_takes_over_without_a_jump():
+    gauss = NOISES[1]
+    below, above = noise_margin(gauss, 9_999.0, 0.1), noise_margin(gauss, 10_001.0, 0.1)
+    assert abs(above - below) <= 6
+
+
+@pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
+@pytest.mark.parametrize(
+    ("scales", "times"),
+    [([3.0, 3.0], 1), ([0.4, 2.0, 5.0], 1), ([2.0, 2.0, 1.0], [1, 3, 2]), ([4.0] * 7, 1)],
+)
+def test_the_margin_of_a_sum_is_the_least_that_holds(noise, scales, times):
+    """Against the law of the sum by plain convolution."""
+    law = np.ones(1)
+    for scale, factor in zip(scales, np.broadcast_to(times, len(scales)), strict=True):
+        half = size_law(noise, scale, 400)
+        half[1:] /= 2.0
+        spread = np.zeros(2 * 399 * factor + 1)
+        spread[::factor] = np.concatenate((half[:0:-1], half))
+        law = np.convolve(law, spread)
+    middle = law.size // 2
+    within = law[middle] + np.concatenate(([0.0], np.cumsum(2.0 * law[middle + 1 :])))
+    margin = margin_of_noise_sum(noise, scales, 0.1, times=times)
+    assert within[margin] >= 0.9 and within[margin - 1] < 0.9
+
+
+def test_a_sum_beyond_the_grid_has_a_larger_margin_and_nonsense_is_refused():
+    noise = NOISES[0]
+    wide = margin_of_noise_sum(noise, [1e6, 1e6], 0.1)
+    assert wide == 2 * noise_margin(noise, 1e6, 0.05)
+    assert margin_of_noise_sum(noise, [], 0.1) == 0
+    assert margin_of_noise_sum(noise, [0.0, 2.0], 0.1, times=[1, 0]) == 0
+    with pytest.raises(ArgumentError, match="finite"):
+        margin_of_noise_sum(noise, [np.inf], 0.1)
+
+
+@pytest.mark.parametrize("exact", [(), ("root",), ("root", "t1"), ("root", "t0", "t2/b0")])
+@pytest.mark.parametrize("fans", [(1, 2, 3), (2, 2, 1, 4), (3, 3, 3)])
+def test_under_equalities_margins_are_the_exact_intervals_of_the_nodes(fans, exact):
+    model = made(fans, exact=exact)
+    found = margins(model)
+    assert found.source == "law"
+    asked = [model.engine.interval(v, 1.0 - SHARE)[1] for v in range(len(model.tree))]
+    assert found.margin.tolist() == asked
+
+
+# Five standard deviations of a share of 4,000 releases.
+CASES = [
+    {},
+    {"method": "imaging"},
+    {"method": "topdown"},
+    {"method": "imaging", "bound": True, "publish": BOTH},
+    {"method": "topdown", "bound": True, "publish": BOTH, "split": "block = 1.0"},
+]
+
+
+@pytest.mark.parametrize("case", CASES, ids=str)
+def test_intervals_hold_as_often_as_stated_by_each_count_by_level_and_by_sum(case):
+    asked = 'simultaneous = true\nsums = { some = ["t0", "t1/b0", "t1/b3"] }'
+    model = made((2, 5, 1), accuracy=asked, **case)
+    counts = model.tree.roll_up(np.array([0, 3, 40, 0, 0, 1, 900, 7]))
+    found, releases = ends_of(model, counts, 4_000)
+    assert (found.margin != UNKNOWN).all()
+    holds = np.array([(r.lower <= counts) & (counts <= r.upper) for r in releases])
+    share = holds.mean(axis=0)
+    assert (share >= SHARE - SLACK).all() and share[0] == 1.0
+    together = np.array([(r.lower_all <= counts) & (counts <= r.upper_all) for r in releases])
+    for depth in range(3):
+        assert together[:, model.tree.level == depth].all(axis=1).mean() >= SHARE - SLACK
+    total = counts[list(found.sums[0].nodes)].sum()
+    held = np.mean([r.sums[0].lower <= total <= r.sums[0].upper for r in releases])
+    assert held >= SHARE - SLACK
+    # margins a third smaller hold too seldom, so these are not wide for nothing
+    big = int(np.flatnonzero(counts == 900)[0])
+    short = [
+        abs((r.upper[big] + r.lower[big]) / 2 - 900) <= 0.6 * found.margin[big] for r in releases
+    ]
+    assert np.mean(short) < SHARE - SLACK
+
+
+def test_under_bounds_there_are_margins_of_exact_counts_alone():
+    for method in ("conditioning", "imaging", "topdown"):
+        model = made(
+            (2, 3), bound=True, method=method, accuracy='sums = { a = ["t0"], b = ["all"] }'
+        )
+        found = margins(model)
+        if method == "conditioning":  # its intervals are worked out once it is drawn
+            assert found.source == "inversion"
+            hidden = without_intervals("nothing proves one", "nothing gives one")
+            found = replace(found, source="none", told=hidden)
+        assert found.source == "none" and found.told.startswith("Empty")
+        assert found.margin.tolist() == [0] + [UNKNOWN] * 7
+        assert [v.margin for v in found.sums] == [None, 0]
+        shown = intervals(model, found, np.zeros(8, dtype=np.int64))
+        assert shown.columns["lower"] == [0] + [None] * 7
+        assert shown.sums[0].lower is None and shown.sums[1].upper == 0
+
+
+def test_intervals_of_measurements_keep_to_bounds_and_reach_the_count():
+    model = made((2, 3), bound=True, method="imaging", publish=BOTH)
+    found, n = margins(model), len(model.tree)
+    y = np.array([50, -90, 3, 3, 70, 0, 0, 900])
+    value = np.array([50, 0, 0, 0, 50, 0, 0, 50])
+    shown = intervals(model, found, value, y)
+    assert (shown.lower >= 0).all() and (shown.lower <= value).all()
+    assert (shown.upper >= value).all()
+    assert (shown.lower[0], shown.upper[0]) == (50, 50)
+    assert (shown.lower[1], shown.upper[1]) == (0, 0)
+    assert shown.lower[7] == 50 and shown.upper[7] == 900 + found.margin[7]
+    scale = model.mechanism.scales
+    for v in range(1, n):
+        assert found.margin[v] == noise_margin(model.mechanism.noise, float(scale[v]), 0.1)
+
+
+def test_unmeasured_levels_have_the_margins_of_the_sums_below():
+    model = made((2, 3), bound=True, method="topdown", publish=BOTH, split="block = 1.0")
+    found, scale = margins(model), float(model.mechanism.scales[model.tree.leaves[0]])
+    noise = model.mechanism.noise
+    for town, fan in zip(np.flatnonzero(model.tree.level == 1), (2, 3), strict=True):
+        assert found.margin[town] == margin_of_noise_sum(noise, [scale] * fan, 0.1)
+
+
+def test_confidence_and_required_margins_are_the_plans():
+    asked = "confidence = 0.99\nrequired = { town = 1000, block = 0 }"
+    model, usual = made((2, 3), accuracy=asked), made((2, 3))
+    found = margins(model)
+    assert (found.margin[1:] > margins(usual).margin[1:]).all()
+    assert "99%" in found.told
+    assert [v.met for v in levels(model, found)] == [None, True, False]
+    assert [v.required for v in levels(model, found)] == [None, 1000.0, 0.0]
+    hidden = made((2, 3), accuracy=asked, bound=True)
+    assert [v.met for v in levels(hidden, margins(hidden))] == [None, None, None]
+
+
+def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
+    model = made((2, 3), method="imaging")
+    assert simulated_releases(model) == 9_999
+    monkeypatch.setattr("congenial.releases.accuracy.VALUES", 99 * len(model.tree))
+    monkeypatch.setattr("congenial.releases.accuracy.MOST_VALUES", 99 * len(model.tree))
+    assert simulated_releases(model) == 0
+    found = margins(model)
+    assert found.source == "none" and "too many to simulate" in found.told
+
+
+def test_margins_of_images_know_what_they_cannot_do():
+    tree = Tree.from_parents([-1, 0, 0])
+    noisy = cg.Additive(DiscreteLaplace(2.0), tree)
+    imaged = cg.image(noisy, cg.consistent(tree), integer=True)
+    with pytest.raises(ArgumentError, match="too many to put in order"):
+        cg.error_margins(imaged, size=10**9)
+    with pytest.raises(ArgumentError, match="at least 9"):
+        cg.error_margins(imaged, size=5)
+    stated = cg.image(noisy, cg.consistent(tree) & cg.linear([[1, 0, 0]], [7]))
+    with pytest.raises(UnsupportedError, match="do not have the sums"):
+        cg.error_margins(stated)
+    own = cg.error_margins(imaged, rng=seeded(1))
+    assert cg.error_margin_of_sum(imaged, [1], rng=seeded(1)) == own[1]
+    assert (cg.simultaneous_error_margins(imaged, rng=seeded(1)) >= own).all()
+
+
+@pytest.mark.parametrize(
+    ("asked", "told"),
+    [
+        ("confidence = 1.0", "accuracy.confidence is 1.0; give a number from 0.5 to 0.999"),
+        ("required = { city = 3 }", "accuracy.required.city names no level; give 'root', 'town'"),
+        ("required = { town = -1 }", "accuracy.required.town is -1.0; give the largest margin"),
+        ("sums = { a = [] }", r"accuracy.sums.a is \[\]; give a name, and at least one node"),
+        ("sums = { a = ['t0', 't0'] }", "accuracy.sums.a holds 't0' 2 times; name each node once"),
+        ("sums = { a = 't0' }", "accuracy.sums.a is 't0'; give a list of texts"),
+        ("sums = ['t0']", "accuracy.sums is .*; give a table of lists of nodes"),
+        ("simultaneous = 1", "accuracy.simultaneous is 1; give true or false"),
+    ],
+)
+def test_mistakes_in_what_is_asked_are_told(asked, told):
+    with pytest.raises(PlanError, match=told):
+        made((2, 3), accuracy=asked)
+
+
+def test_a_sum_of_a_node_that_is_not_there_is_refused():
+    model = made((2, 3), accuracy='sums = { a = ["t9"] }')
+    with pytest.raises(PlanError, match=r"accuracy.sums.a names 't9', which is neither"):
+        margins(model)
+
+
+@pytest.mark.parametrize(
+    ("method", "publish", "told"),
+    [
+        ("conditioning", BOTH, "never has any, .* a second spending; give method.name = 'imaging'"),
+        ("imaging", ("measurements",), "does not hold 'table'"),
+        ("imaging", ("table", "table"), "holds 'table' 2 times"),
+        ("imaging", ("table", "measurement"), "did you mean 'measurements'"),
+    ],
+)
+def test_mistakes_in_what_is_published_are_told(method, publish, told):
+    with pytest.raises(PlanError, match=f"release.publish .*{told}"):
+        made((2, 3), method=method, publish=publish)
+
+
+def test_expected_errors_are_those_of_the_law():
+    model = made((2, 3))
+    x = np.zeros(len(model.tree), dtype=np.int64)
+    errors = expected_errors(model, x, seed=20_230_301)
+    assert not isinstance(errors, NotSimulated)
+    for v in range(len(model.tree)):
+        values, weights = model.engine.marginal(v, x)
+        mean = float(np.abs(values) @ weights)
+        spread = float(np.sqrt(max(0.0, (values**2) @ weights - mean**2) / 200))
+        assert abs(errors[v] - mean) <= 5 * spread

@@ -1,0 +1,62 @@
+"""One limit on the numerical error of a draw: in `explain`, before the debit, and in `verify`."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+import congenial.releases.model
+from congenial.errors import PrivacyError
+from congenial.ledger.debits import read_ledger
+from congenial.plan.plan import read_plan
+from congenial.preview.explanation import explain
+from congenial.releases.making import release
+from congenial.verification.verdict import verify
+from support.city import make_city
+from support.ledgers import make_ledger
+
+# Noise of scale 4e6 at each of so many counts: an error of 3.6e-9 for each.
+ZONES = {zone: f"b{zone % 7}" for zone in range(1, 401)}
+
+
+def plan_for(place, epsilon, method):
+    if not (place / "ledger").exists():
+        make_ledger(place, delta="1e-3")
+    privacy = f'neighbours = "substitute"\nepsilon = {epsilon}\nledger = "ledger"'
+    path = make_city(
+        place, zones=ZONES, trips={1: 4, 9: 7}, privacy=privacy, method=f'name = "{method}"'
+    )
+    return read_plan(path)
+
+
+def debits(place):
+    return [
+        entry for account in read_ledger(place / "ledger").accounts for entry in account.entries
+    ]
+
+
+@pytest.mark.parametrize("method", ["imaging", "topdown"])
+def test_nothing_is_debited_or_drawn_that_verify_would_refuse(tmp_path, method, monkeypatch):
+    plan = plan_for(tmp_path, 1e-6, method)
+    with pytest.raises(PrivacyError, match="at most 1e-06 is released") as told:
+        explain(plan, tmp_path)
+    with pytest.raises(PrivacyError, match="at most 1e-06 is released"):
+        release(plan, tmp_path / "out", base=tmp_path)
+    assert not (tmp_path / "out").exists() and debits(tmp_path) == []
+
+    enough = re.search(r"an epsilon of (\S+) or more", str(told.value))
+    assert enough
+    wider = plan_for(tmp_path, enough[1], method)
+    explain(wider, tmp_path)
+    release(wider, tmp_path / "wider", base=tmp_path)
+    assert len(debits(tmp_path)) == 1
+    assert all(check.passed for check in verify(tmp_path / "wider"))
+
+    # made beyond the limit, by a congenial without it
+    with monkeypatch.context() as patch:
+        patch.setattr(congenial.releases.model, "ERROR_LIMIT", 1.0)
+        release(plan, tmp_path / "beyond", base=tmp_path)
+        assert all(check.passed for check in verify(tmp_path / "beyond"))
+    (failed,) = [check for check in verify(tmp_path / "beyond") if check.name == "guarantee"]
+    assert not failed.passed and "at most 1e-06 is released" in failed.detail

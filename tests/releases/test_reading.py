@@ -1,0 +1,224 @@
+"""A release read back from its directory: its values, its posterior, its form for ArviZ."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import sys
+from math import lgamma, log
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
+from congenial.inference.exports import labels
+from congenial.plan.plan import read_plan
+from congenial.releases import directory as files
+from congenial.releases.making import release
+from support.city import make_city
+
+EQUALITIES = 'publish_exactly = ["root"]\nnonnegative = false\n'
+
+
+@pytest.fixture(scope="module")
+def place(tmp_path_factory):
+    """Return a directory with a release under equalities alone."""
+    found = tmp_path_factory.mktemp("releases")
+    (found / "equal").mkdir()
+    plan = read_plan(make_city(found / "equal", invariants=EQUALITIES))
+    release(plan, found / "equal" / "out", base=found / "equal", simulate=4)
+    return found
+
+
+@pytest.fixture(scope="module")
+def read(place):
+    return cg.read_release(place / "equal" / "out")
+
+
+def test_it_holds_what_the_table_holds(place, read):
+    rows = files.read_tables(place / "equal" / "out")[1]
+    assert read.values.tolist() == rows.column("value")
+    assert [read.levels[v] for v in read.tree.level] == rows.column("level_name")
+    assert read.tree.is_consistent(read.values)
+    for v in range(len(read.tree)):
+        assert read.value("/".join(read.tree.path(v))) == read.values[v]
+    assert read.certificate.guarantee.epsilon == pytest.approx(1.0)
+
+
+def test_the_posterior_is_the_likelihood_of_all_counts(tmp_path):
+    """Two zones with an exact sum: every true count in turn, weighed by the release's own law."""
+    trips = {1: 3, 2: 9}
+    plan = make_city(tmp_path, zones={1: "Arden", 2: "Brook"}, trips=trips, invariants=EQUALITIES)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=8)
+    read = cg.read_release(tmp_path / "out")
+    law = cg.condition(read.model.mechanism, read.model.invariant)
+    total = read.value("City")
+    assert total == 12
+    counts = np.arange(total + 1)
+    x = read.tree.roll_up(np.stack([counts, total - counts], axis=1))
+    weights = np.exp(cg.log_likelihood(read.values, law, x))
+    values, probabilities = read.posterior().marginal("1")
+    assert values.tolist() == counts.tolist()
+    np.testing.assert_allclose(probabilities, weights / weights.sum(), atol=1e-9)
+
+
+def test_bounds_leave_the_posterior_of_a_prior_times_the_normaliser(tmp_path):
+    """Three zones, none below zero: the prior by brute force, times the law and its normaliser."""
+    zones, trips = {1: "Arden", 2: "Brook", 3: "Brook"}, {1: 3, 2: 0, 3: 2}
+    plan = make_city(tmp_path, zones=zones, trips=trips)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=8)
+    read = cg.read_release(tmp_path / "out")
+    law = cg.condition(read.model.mechanism, read.model.invariant)
+    assert not law.data_free
+    prior = cg.Prior(2.0, dispersion=0.7)
+    tree, total = read.tree, read.value("City")
+    order = [int(np.flatnonzero(tree.leaves == tree.find(k))[0]) for k in ("1", "2", "3")]
+    cells = [(i, k, total - i - k) for i in range(total + 1) for k in range(total + 1 - i)]
+    leaves = np.empty((len(cells), 3), dtype=np.int64)
+    leaves[:, order] = cells
+    x = tree.roll_up(leaves)
+    scales = read.model.mechanism.scales
+    noise = -(np.abs(x[:, None] - x[None]) / np.where(tree.parents < 0, np.inf, scales)).sum(axis=2)
+    normaliser = np.exp(noise).sum(axis=0)  # of the counts x[j], over all that may be released
+    known = [[lgamma(k + 0.7) - lgamma(k + 1.0) + k * log(2.0 / 2.7) for k in c] for c in cells]
+    weight = np.exp(np.sum(known, axis=1)) * normaliser
+    weight *= np.exp(cg.log_likelihood(read.values, law, x))
+    values, probabilities = read.posterior(prior).marginal("1")
+    np.testing.assert_allclose(probabilities, _of(weight, cells)[values], atol=1e-8)
+    # and not that of the prior alone
+    assert np.abs(probabilities - _of(weight / normaliser, cells)[values]).max() > 0.01
+
+
+def _of(weight, cells):
+    """Return the law of the first cell."""
+    found = np.bincount([c[0] for c in cells], weight)
+    return found / found.sum()
+
+
+def test_images_without_measurements_leave_no_posterior_and_say_so(tmp_path):
+    plan = make_city(tmp_path, method='name = "imaging"')
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=8)
+    with pytest.raises(UnsupportedError, match="it has no measurements; a release with publish"):
+        cg.read_release(tmp_path / "out").posterior()
+    # what a notebook shows of it
+    assert len(repr(cg.read_release(tmp_path / "out"))) < 200 + len(str(tmp_path))
+
+
+@pytest.mark.parametrize("spoil", ["table", "name", "plan", "gone", "certificate"])
+def test_a_directory_that_is_not_as_its_certificate_says_is_refused(place, tmp_path, spoil):
+    out = shutil.copytree(place / "equal" / "out", tmp_path / "out")
+    stated = json.loads((out / files.CERTIFICATE).read_text())
+    if spoil == "table":
+        (out / files.CSV).write_text((out / files.CSV).read_text() + "\n")
+    elif spoil == "name":
+        del stated["files"][files.PARQUET]
+    elif spoil == "plan":
+        stated["plan"]["privacy"]["epsilon"] = -1.0
+    elif spoil == "gone":
+        shutil.rmtree(out)
+    if spoil in ("name", "plan"):
+        (out / files.CERTIFICATE).write_text(json.dumps(stated))
+    if spoil == "certificate":
+        (out / files.CERTIFICATE).write_text("{}")
+    with pytest.raises(ReleaseError):
+        cg.read_release(out)
+
+
+def test_arviz_holds_values_draws_and_the_guarantee(read, tmp_path):
+    arviz = pytest.importorskip("arviz")
+    data = read.to_arviz(50, prior="negative-binomial", rng=cg.seeded(3))
+    path = tmp_path / "release.nc"
+    data.to_netcdf(str(path))
+    again = arviz.from_netcdf(str(path))
+    expected = read.posterior("negative-binomial").sample(50, cg.seeded(3))
+    for found in (data, again):
+        draws = found["posterior"]["count"]
+        assert draws.dims == ("chain", "draw", "node")
+        np.testing.assert_array_equal(draws.values[0], expected)
+        released = found["observed_data"]["released"]
+        assert [int(released.sel(node=name)) for name in labels(read.tree)] == read.values.tolist()
+        assert released["level"].values.tolist() == [read.levels[v] for v in read.tree.level]
+        told = found["posterior"].attrs
+        assert told["guarantee"] == read.certificate.sentence
+        assert told["epsilon"] == read.certificate.guarantee.epsilon
+        assert told["noise"] == "discrete-laplace"
+        assert told["inference_library"] == "congenial"
+        exact = found["constant_data"]["published_exactly"].values.astype(bool)
+        assert exact.tolist() == (read.tree.level == 0).tolist()
+        assert (found["constant_data"]["scale"].values[exact] == 0.0).all()
+    # Independent draws: ArviZ's own effective number is near theirs, where it can vary
+    whole = read.to_arviz(2000, rng=cg.seeded(5))["posterior"]["count"].values
+    size = arviz.ess(whole[:, :, -1])
+    assert 1200 < float(np.asarray(size)) < 3000
+
+
+def test_arviz_takes_measurements_of_anybody():
+    pytest.importorskip("arviz")
+    tree = cg.Tree.from_paths(["City/North/a", "City/North/b", "City/South/a", "City/South/d"])
+    noisy = cg.Additive(cg.DiscreteLaplace([2.0, 2.0, 1.0, 1.0, np.inf, 1.0, 1.0]), tree)
+    y = [12, 8.0, 5, 3, np.nan, 2, 2]
+    law = cg.posterior(y, noisy, cg.consistent(tree) & cg.nonnegative())
+    data = law.to_arviz(40, rng=cg.seeded(1), level_names=("city", "part", "block"))
+    draws = data["posterior"]["count"]
+    np.testing.assert_array_equal(draws.values[0], law.sample(40, cg.seeded(1)))
+    assert draws["node"].values.tolist() == [
+        *("City", "North", "City/North/a", "b", "South", "City/South/a", "d")
+    ]
+    assert draws["level"].values.tolist() == ["city", *("part", "block", "block") * 2]
+    measured = data["observed_data"]["measurement"].values
+    np.testing.assert_array_equal(measured, y)
+    for v, name in enumerate(draws["node"].values.tolist()):
+        assert tree.find(name) == v
+
+
+def test_arviz_knows_the_cells_of_a_table():
+    pytest.importorskip("arviz")
+    tree = cg.Tree.from_paths(["City/North", "City/South"])
+    table = cg.Table({"sex": ("F", "M")}, geography=tree, name="people")
+    workload = cg.Workload.of(table, {0: [()], 1: [(), "sex"]})
+    law = cg.posterior(
+        [9, 5, 4, 2, 3, 1, 3],
+        cg.Additive(cg.DiscreteLaplace(1.0), workload),
+        cg.consistent(workload) & cg.nonnegative(),
+    )
+    nodes = law.to_arviz(2, rng=cg.seeded(1))["posterior"]["node"].values
+    assert nodes[[0, 1, 6]].tolist() == [
+        *("total in people at City", "total in people at City/North"),
+        "sex=M in people at City/South",
+    ]
+
+
+def test_released_counts_alone_serve_where_there_is_no_posterior(tmp_path):
+    pytest.importorskip("arviz")
+    plan = make_city(tmp_path, method='name = "imaging"')
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=8)
+    found = cg.read_release(tmp_path / "out")
+    with pytest.raises(UnsupportedError):
+        found.to_arviz()
+    with pytest.raises(ArgumentError, match="draws is -1"):
+        found.to_arviz(-1)
+    data = found.to_arviz(0)
+    assert "posterior" not in (data.groups() if callable(data.groups) else data.children)
+    np.testing.assert_array_equal(data["observed_data"]["released"].values, found.values)
+
+
+def test_arviz_holds_published_measurements(tmp_path):
+    pytest.importorskip("arviz")
+    sections = {"release": 'publish = ["table", "measurements"]', "method": 'name = "imaging"'}
+    release(read_plan(make_city(tmp_path, **sections)), tmp_path / "out", base=tmp_path, simulate=6)
+    found = cg.read_release(tmp_path / "out")
+    data = found.to_arviz(20, rng=cg.seeded(2))
+    expected = found.posterior().sample(20, cg.seeded(2))
+    np.testing.assert_array_equal(data["posterior"]["count"].values[0], expected)
+    measured = data["observed_data"]["measurement"].values
+    np.testing.assert_array_equal(measured, found.measurements.y)
+    assert (measured != found.values).any()
+
+
+def test_a_missing_extra_is_told_with_the_command(read, monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    law = read.posterior()
+    for ask in (read.to_arviz, law.to_arviz):
+        with pytest.raises(UnsupportedError, match=r"pip install 'congenial\[inference\]'"):
+            ask()

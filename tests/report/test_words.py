@@ -1,0 +1,47 @@
+"""What a page says in words is true of the noise that it speaks of."""
+
+from __future__ import annotations
+
+import math
+import re
+from statistics import NormalDist
+
+import pytest
+
+from congenial.plan.plan import read_plan
+from congenial.releases.certificate import read_certificate
+from congenial.releases.directory import CERTIFICATE
+from congenial.releases.making import release
+from congenial.report import words
+from support.city import make_city
+
+
+@pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
+def test_how_sure_a_reader_may_become_is_true_of_gaussian_noise(tmp_path, delta):
+    """The loss of Gaussian noise of rho-zCDP is normal, of mean rho and variance 2 rho."""
+    privacy = f"""
+        neighbours = "substitute"
+        epsilon = 1.0
+        delta = {delta}
+        noise = "discrete-gaussian"
+        """
+    plan = make_city(tmp_path, privacy=privacy, method='name = "imaging"')
+    release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=1)
+    certificate = read_certificate(tmp_path / "out" / CERTIFICATE)
+    rho = certificate.specification.measure.rho
+    assert rho is not None
+    loss = NormalDist(rho, math.sqrt(2.0 * rho))
+    found = re.search(r"(\d+)% sure of the true one .* at most (\S+)\.$", words.plain(certificate))
+    assert found
+    sure, stated = int(found[1]) / 100.0, float(found[2])
+    assert 1.0 - loss.cdf(math.log(sure / (1.0 - sure))) <= stated <= 12.0 * delta
+    # delta itself is no bound on the probability that epsilon is exceeded
+    assert 1.0 - loss.cdf(1.0) > 2.0 * delta
+
+
+@pytest.mark.parametrize(
+    ("exact", "shown"), [(4.07e-8, "4.1e-08"), (1.1e-5, "1.1e-05"), (1.0, "1")]
+)
+def test_a_bound_is_rounded_up(exact, shown):
+    assert words._up(exact) == shown
+    assert float(shown) >= exact * (1.0 - 1e-9)

@@ -1,0 +1,189 @@
+"""A sum carried along a forest as a tally: laws, joint laws and draws against enumeration."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+
+import congenial as cg
+from congenial.conditioning.samplers import cutset_sampler as cutset
+from congenial.conditioning.samplers.cutset_sampler import CutConditioned
+from congenial.conditioning.samplers.gibbs import GibbsConditioned
+from congenial.kernels.network import tallies
+from congenial.sum_network.cutset.systems import on_cycles
+from support.conditioning_cases import INF, LAWS
+from support.crossed_trees import crossed_trees
+from support.enumeration import assert_same_law, enumerate_law, rows_of
+from support.goodness_of_fit import FAILS, fit
+from support.joint_laws import assert_same_joint
+from support.sum_networks import margins, networks, scaled, table_case
+
+pytestmark = pytest.mark.kernels
+
+QUICK = settings(
+    max_examples=20,
+    deadline=None,
+    derandomize=True,
+    phases=(Phase.explicit, Phase.generate),  # to make a failing example smaller takes minutes
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+SQUARE = [1, 2, 0, 0, 3, 1, 2, 2, 1]
+
+
+def carrying(made, k):
+    """The same law by another way: row k of the system is carried, whatever that costs."""
+    cost = replace(made.cost, tally=k)
+    return replace(made, cost=cost)
+
+
+def every_way(made):
+    return [carrying(made, k) for k in range(len(made.sums.rows))]
+
+
+@QUICK
+@given(networks(), st.data())
+def test_any_row_of_any_network_may_be_carried(case, data):
+    made = case.condition()
+    if not isinstance(made, CutConditioned):
+        return
+    law = case.law()
+    for way in every_way(made):
+        assert_same_law(way, law, case.x, most=100)
+    way = carrying(made, data.draw(st.integers(0, len(made.sums.rows) - 1)))
+    nodes = data.draw(st.lists(st.integers(0, case.n - 1), min_size=2, max_size=3, unique=True))
+    assert_same_joint(way, law, case.x, nodes)
+    draws = way.sample(case.x, 2000, cg.seeded(5))
+    assert (draws @ case.all_rows.T == case.all_rows @ case.x).all()
+    assert fit(draws, law, range(case.n)) > FAILS
+
+
+@QUICK
+@given(networks(unmeasured=True))
+def test_any_row_may_be_carried_where_an_entry_is_not_measured(case):
+    made = case.condition() if case.proper else None
+    if isinstance(made, CutConditioned):
+        law = case.law()
+        for way in every_way(made):
+            assert_same_law(way, law, case.x, most=100)
+
+
+@QUICK
+@given(crossed_trees())
+def test_any_row_of_a_tree_with_further_sums_may_be_carried(case):
+    tree, kind, scales, rows, x, lo = case
+    invariant = cg.consistent(tree) & cg.linear(rows, rows @ x) & cg.bounds(lo)
+    made = cg.condition(cg.Additive(LAWS[kind](scales), tree), invariant)
+    if not isinstance(made, CutConditioned):
+        return
+    law = enumerate_law(np.vstack((rows_of(tree.parents), rows)), kind, scales, x, lo=lo)
+    for way in every_way(made):
+        assert_same_law(way, law, x, most=100)
+        assert fit(way.sample(x, 200, cg.seeded(2)), law, range(x.size)) > FAILS
+
+
+TABLES = {
+    "laplace": table_case((3, 3), 0.6, SQUARE),
+    "nonnegative": table_case((3, 3), 0.8, SQUARE, lo=0),
+    "gaussian": table_case((3, 3), np.linspace(0.6, 0.9, 9), SQUARE, kind="gaussian"),
+}
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_draws_of_a_table_with_a_row_carried_follow_the_law_and_no_other(name):
+    case = TABLES[name]
+    for way in every_way(case.condition())[:2]:
+        draws = way.sample(case.x, 20_000, cg.seeded(8))
+        assert fit(draws, case.law(), range(9)) > FAILS
+        for off in (0.7, 1.3):
+            assert fit(draws, scaled(case, off), range(9)) < FAILS
+
+
+def across(families, leaves, scale, *, lo=-INF):
+    """A tree whose families each give one leaf to a further sum."""
+    inner = np.arange(1, families + 1)
+    tree = cg.Tree.from_parents([-1, *[0] * families, *np.repeat(inner, leaves)])
+    x = tree.roll_up(np.arange(families * leaves) % 5)
+    row = np.zeros(len(tree), dtype=int)
+    row[1 + families :: leaves] = 1
+    invariant = cg.consistent(tree) & cg.linear(row, row @ x) & cg.bounds(lo)
+    return tree, row, x, cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), invariant)
+
+
+@pytest.mark.parametrize("lo", [-INF, 0])
+def test_a_sum_across_eight_families_is_drawn_exactly(lo):
+    """Values held to open these seven cycles would be far too many together."""
+    tree, row, x, made = across(8, 3, 0.5, lo=lo)
+    assert isinstance(made, CutConditioned)
+    assert made.cost.tally is not None
+    assert "carried along" in made.explain()
+    assert made.error_bound <= 1e-9
+    draws = made.sample(x, 3000, cg.seeded(1))
+    assert (draws @ row == row @ x).all()
+    assert (tree.roll_up(draws[:, tree.leaves]) == draws).all()
+    assert draws.min() >= lo
+    values, p = made.marginal(9, x)
+    (first, _), table = made.joint([9, 1], x)
+    kept = np.isin(values, first)
+    np.testing.assert_allclose(table.sum(axis=1)[np.isin(first, values)], p[kept], atol=1e-11)
+    assert p[~kept].sum() < 1e-11
+    for v, q in zip(values[p > 0.02], p[p > 0.02], strict=True):
+        assert (draws[:, 9] == v).mean() == pytest.approx(q, abs=5 * np.sqrt(q / 3000))
+    # probabilities of draws are in proportion to those of the noise
+    noise = made.mechanism.log_prob(draws[:9], x)
+    np.testing.assert_allclose(made.log_prob(draws[:9], x) - noise, -made.log_normalizer(x))
+
+
+def test_without_a_tally_the_same_law_costs_more():
+    _, _, x, made = across(3, 2, 0.25)
+    held = replace(made, cost=replace(made.cost, tally=None))
+    carried = carrying(made, on_cycles(made.sums.rows, 1)[0])
+    assert carried.log_normalizer(x) == pytest.approx(held.log_normalizer(x), abs=1e-12)
+    for v in (0, 1, 4):
+        (a, p), (b, q) = carried.marginal(v, x), held.marginal(v, x)
+        table = dict(zip(a.tolist(), p, strict=True))
+        for value, mass in zip(b.tolist(), q, strict=True):
+            assert table.get(value, 0.0) == pytest.approx(mass, abs=1e-12)
+
+
+def test_what_is_still_chained():
+    for made in (
+        across(8, 3, 20.0)[3],  # tallies as wide as the noise is
+        cg.condition(
+            cg.Additive(cg.DiscreteLaplace(2.0), 36), cg.linear(margins(6, 6), np.zeros(12))
+        ),
+    ):
+        assert isinstance(made, GibbsConditioned)
+
+
+def test_the_price_is_that_of_the_tables():
+    _, _, x, made = across(6, 3, 0.5)
+    found = made._weighed(x)
+    assert found.branches.table.size == found.branches.width.sum()
+    assert 0.2 < found.branches.width.sum() / made.cost.entries < 5
+    assert cutset._priced(made.sums, found.box, made.cost.tally).tally == made.cost.tally
+
+
+@pytest.mark.parametrize("shapes", [((7, 5), (6, 4)), ((7, 1), (6, 4)), ((3, 4), (9, 2))])
+@pytest.mark.parametrize("first", [(0, 0), (2, 1)])
+def test_pairs_are_merged_as_two_dimensional_sums(shapes, first):
+    words = cg.seeded(3).bits(sum(int(np.prod(s)) for s in shapes)).astype(float)
+    split = int(np.prod(shapes[0]))
+    a, b = words[:split].reshape(shapes[0]), words[split:].reshape(shapes[1])
+    whole = np.zeros((a.shape[0] + b.shape[0] - 1, a.shape[1] + b.shape[1] - 1))
+    for i, s in np.ndindex(a.shape):
+        whole[i : i + b.shape[0], s : s + b.shape[1]] += a[i, s] * b
+    out = np.zeros((whole.shape[0] - 3, max(1, whole.shape[1] - 2)))
+    tallies.merge(a, b, *first, out)
+    want = whole[first[0] : first[0] + out.shape[0], first[1] : first[1] + out.shape[1]]
+    np.testing.assert_allclose(out[: want.shape[0], : want.shape[1]], want, rtol=1e-12)
+
+
+def test_choices_have_their_weights():
+    weights = np.array([0.0, 1.0, 5.0, 0.25, 3.0])
+    words = np.arange(9251, dtype=np.uint64) * np.uint64(2**64 // 9251)
+    picked = np.bincount([tallies.pick(weights, w) for w in words], minlength=5)
+    np.testing.assert_allclose(picked / 9251, weights / weights.sum(), atol=2e-4)

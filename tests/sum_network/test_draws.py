@@ -1,0 +1,199 @@
+"""How draws are made changes nothing: threads, rows kept, where a choice looks first, tapes."""
+
+from __future__ import annotations
+
+import _thread
+import signal
+import threading
+import time
+from dataclasses import replace
+from math import frexp
+from types import SimpleNamespace
+
+import numba
+import numpy as np
+import pytest
+from scipy.stats import chi2
+
+import congenial as cg
+from congenial.kernels.network import compositions, descend
+from congenial.sum_network import draws
+from support.kernel_entries import entry
+
+pytestmark = pytest.mark.kernels
+
+LEAST = 1e-6
+cumulate_root = entry("network.descend._cumulate_root")
+
+
+def tables_of(*, bounded=True, scale=1.5):
+    """Tables of a tree with choices of many kinds and, without bounds, compositions."""
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
+    x = tree.roll_up([3, 0, 9, 1, 4, 2, 7, 0, 1])
+    need = cg.consistent(tree)
+    need &= cg.nonnegative() if bounded else cg.exactly(0)
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), need)
+    return conditioned._prepare(x, compose=True), len(tree)
+
+
+@pytest.mark.parametrize("bounded", [True, False])
+@pytest.mark.parametrize("rows", [1, 7, 1000])
+def test_the_same_seed_gives_the_same_bits_on_any_number_of_threads(bounded, rows, monkeypatch):
+    tables, n = tables_of(bounded=bounded)
+    monkeypatch.setattr(draws, "_VALUES_AT_ONCE", 300 * tables.network.slots)
+    alone = draws.draw(tables, rows, n, cg.seeded(1), threads=1)
+    for threads in (2, 3, 64):
+        assert (draws.draw(tables, rows, n, cg.seeded(1), threads=threads) == alone).all()
+    other = draws.draw(tables, rows, n, cg.seeded(2), threads=2)
+    assert rows == 1 or not (other == alone).all()
+
+
+def meet(monkeypatch, module, name, parties):
+    """Make a kernel wait until it runs on as many threads at once; fails where it never does."""
+    barrier, kernel, seen = threading.Barrier(parties, timeout=30.0), getattr(module, name), set()
+
+    def wait(*args):
+        if threading.get_ident() not in seen:
+            seen.add(threading.get_ident())
+            barrier.wait()
+        return kernel(*args)
+
+    monkeypatch.setattr(module, name, wait)
+    return seen
+
+
+@pytest.mark.parametrize(("module", "name"), [(descend, "draw"), (compositions, "compose")])
+def test_many_draws_use_several_threads_at_once(module, name, monkeypatch):
+    tables, n = tables_of(bounded=False)
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    seen = meet(monkeypatch, module, name, 2)
+    draws.draw(tables, 40_000, n, cg.seeded(1))
+    assert len(seen) == 2
+    assert threading.get_ident() not in seen
+
+
+def test_a_few_draws_use_no_thread(monkeypatch):
+    tables, n = tables_of()
+    monkeypatch.setattr(numba.config, "NUMBA_NUM_THREADS", 2)
+    seen = meet(monkeypatch, descend, "draw", 1)
+    draws.draw(tables, 10, n, cg.seeded(1))
+    assert seen == {threading.get_ident()}
+
+
+def test_an_interrupt_is_seen_while_threads_draw(monkeypatch):
+    tables, n = tables_of()
+    kernel, calls = descend.draw, []
+    # a shell that started this in the background may have it ignored
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def interrupted(*args):
+        calls.append(1)
+        if len(calls) == 2:
+            _thread.interrupt_main()
+            time.sleep(0.05)
+        kernel(*args)
+
+    monkeypatch.setattr(descend, "draw", interrupted)
+    monkeypatch.setattr(draws, "_VALUES_AT_ONCE", 10 * tables.network.slots)
+    try:
+        with pytest.raises(KeyboardInterrupt):
+            draws.draw(tables, 1000, n, cg.seeded(1), threads=2)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert len(calls) <= 4
+
+
+@pytest.mark.parametrize("entries", [1, 40, 1 << 20])
+def test_kept_rows_change_no_bit(entries, monkeypatch):
+    tables, n = tables_of(scale=20.0)
+    monkeypatch.setattr(draws, "_OFTEN", 10**9)
+    without = draws.draw(tables, 500, n, cg.seeded(1), threads=1)
+    monkeypatch.setattr(draws, "_OFTEN", 1)
+    monkeypatch.setattr(draws, "_ENTRIES", entries * max(1, int(tables.reach.max()) // 4))
+    kept = draws._Kept(tables, 500, draws._ENTRIES)
+    assert (kept.begins >= 0).any() == (entries > 1)
+    assert (draws.draw(tables, 500, n, cg.seeded(1), threads=1) == without).all()
+
+
+def chisquare(first, second):
+    """p-value of two samples of integers having one law, by cells of about equal number."""
+    edges = np.unique(np.quantile(np.concatenate((first, second)), np.arange(1, 20) / 20))
+    a, b = (
+        np.bincount(np.searchsorted(edges, v, side="right"), minlength=edges.size + 1)
+        for v in (first, second)
+    )
+    used = a + b > 0
+    a, b = a[used], b[used]
+    return chi2.sf(((a - b) ** 2 / (a + b)).sum(), a.size - 1)
+
+
+@pytest.mark.parametrize("off", [-3.0, 0.0, 2.0, 1e6])
+def test_where_a_choice_looks_first_changes_no_law(off):
+    tables, n = tables_of()
+    rows = 40_000
+    elsewhere = replace(
+        tables, middle=tables.middle + off, reach=np.minimum(tables.reach, 1 + (off == 0.0))
+    )
+    right = draws.draw(tables, rows, n, cg.seeded(1))
+    found = draws.draw(elsewhere, rows, n, cg.seeded(2))
+    assert not (right == found).all()
+    scaled = draws.draw(tables_of(scale=1.5 * 1.3)[0], rows, n, cg.seeded(3))
+    for node in (1, 3, 11):
+        assert chisquare(right[:, node], found[:, node]) > LEAST
+        assert chisquare(right[:, node], scaled[:, node]) < LEAST
+
+
+@pytest.mark.parametrize("width", [1, 2, 7, 8, 9, 16, 17, 100])
+def test_choices_compare_integers_exactly(width):
+    numbers = np.random.default_rng(width)
+    a, b = numbers.random(width), numbers.random(width + 3) * 1e-3
+    for s in range(2 * width + 2):
+        first, last = max(0, s - b.size + 1), min(width - 1, s)
+        products = a[first : last + 1] * b[s - last : s - first + 1][::-1]
+        total = float(products.sum()) * (1.0 + 1e-9)
+        unit = 2.0 ** (62 - frexp(total)[1])
+        weights = [int(w * unit) for w in products]
+        for word in (0, 2**64 - 1, *numbers.integers(2**64, size=20, dtype=np.uint64).tolist()):
+            target = word * int(total * unit) >> 64
+            k = 0
+            while k < len(weights) and sum(weights[: k + 1]) <= target:
+                k += 1
+            # more than the weights add up to falls to the largest
+            k = k if k < len(weights) else int(np.argmax(products))
+            assert descend.choose(a, 0, b, 0, s, total, np.uint64(word)) == first + k
+
+
+@pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 300.0])
+def test_root_choices_are_off_by_no_more_than_is_charged(scale):
+    # tails far longer than the law is wide
+    t = np.exp(-np.abs(np.arange(-40 * int(scale + 1), 40 * int(scale + 1) + 1)) / scale)
+    row = np.empty(t.size, dtype=np.int64)
+    cumulate_root(t, row)
+    total = int(row[-1])
+    drawn = np.diff(row, prepend=0).tolist()
+    exact = [int(w * 2.0**200) for w in np.minimum(t, 1.0).tolist()]
+    whole = sum(exact)
+    assert total < 1 << 63
+    apart = sum(abs(w * whole - e * total) for w, e in zip(drawn, exact, strict=True))
+    # half of `apart` over both totals, and size * 2^-61
+    assert apart << 60 < t.size * whole * total
+
+
+def test_a_tape_too_short_is_made_longer_and_begun_anew(monkeypatch):
+    tables, n = tables_of(bounded=False)
+    tapes = []
+
+    def compose(*args):
+        tapes.append(args[5].copy())
+        return 200
+
+    fake = SimpleNamespace(count_words=lambda *args: 3, compose=compose)
+    monkeypatch.setattr(draws, "compositions", fake)
+    draws.draw(tables, draws._TOGETHER + 1, n, cg.seeded(1), threads=1)
+    sizes = [tape.size for tape in tapes]
+    assert sizes[:2] == [3, 3]
+    assert max(sizes) >= 200
+    for longer in tapes[2:]:
+        assert any((longer[:3] == tape).all() for tape in tapes[:2])
+    # words beyond the first are new ones
+    assert len(set(np.concatenate(tapes).tolist())) == sum(sorted(sizes)[-2:])

@@ -1,0 +1,360 @@
+"""The bound on the sampler's error: above the true loss of every window, and far from empty."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import assume, given, settings
+
+import congenial as cg
+from congenial.errors import NumericalError
+from congenial.invariants.written import requirements
+from congenial.kernels.network import certify
+from congenial.kernels.numerics import laws
+from congenial.sum_network import tables as exact
+from congenial.sum_network import truncation as losses
+from congenial.sum_network import windows
+from congenial.sum_network.forest import arrange, of_tree
+from congenial.sum_network.fourier import convolve_wide, cross_wide
+from congenial.sum_network.network import compile_network
+from congenial.sum_network.weights import SharedUnary, Unary
+from support.conditioning_cases import INF, Case, open_cases
+from support.enumeration import log_mode
+
+pytestmark = pytest.mark.kernels
+
+KINDS = {"laplace": laws.LAPLACE, "gaussian": laws.GAUSSIAN}
+# From hardly cut to cut in the bulk: (mass meant to be cut, width in proportion).
+NARROW = ((1e-6, 1.0), (1e-3, 0.7), (1e-1, 0.5), (0.3, 0.15))
+
+
+def every(unary: Unary) -> SharedUnary:
+    return SharedUnary(unary, np.arange(unary.kind.size, dtype=np.int32))
+
+
+def weights_of(one: Case) -> SharedUnary:
+    n = one.n
+    lo, hi = (np.array(np.broadcast_to(b, (n,)), dtype=float) - one.x for b in (one.lo, one.hi))
+    lo[list(one.pinned)] = hi[list(one.pinned)] = 0.0
+    measured = np.isfinite(one.scales)
+    kind = np.where(measured, KINDS[one.kind], laws.FLAT).astype(np.int64)
+    return every(Unary(kind, one.scales, np.zeros(n), lo, hi))
+
+
+def filled(forest, unary, *, cut, generous, spare=0.0):
+    """Tables whose windows were placed for a cut; the bound; what each class lost."""
+    theta = windows.tilts(forest, unary)
+    network = compile_network(forest, unary, theta, np.zeros(unary.code.size, dtype=np.int8))
+    place = windows.place_classes(network)
+    lo, hi = windows.windows(network, place, cut=cut, generous=generous)
+    kept = []
+
+    def keep(network, messages, place, small):
+        support = place.support_lo, place.support_hi
+        apart = messages.offset, messages.table.size
+        kept.append(losses.follow(network, messages, support, small, apart).lost)
+        return losses.cut_off(network, messages, place, small)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(exact, "cut_off", keep)
+        tables, bound = exact._fill(network, place, (lo, hi), cut, spare)
+    return tables, bound, kept[0]
+
+
+@given(open_cases(most=6))
+@settings(max_examples=60, derandomize=True, deadline=None)
+def test_the_bound_is_above_the_true_loss_of_any_windows(one):
+    free = [s for v, s in enumerate(one.scales) if v not in one.pinned]
+    assume(free)
+    forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
+    truth = one.law().log_total - sum(log_mode(one.kind, s) for s in one.scales)
+    for cut, generous in NARROW:
+        tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
+        loss = -np.expm1(exact.log_sum(tables) - truth)
+        assert loss > -1e-12  # windows only take away
+        assert bound >= loss - 1e-12
+
+
+def test_losses_beyond_all_numbers_are_whole():
+    one, inside = np.ones(1), np.array([0.0, 0.5, 0.0, 0.5])
+    assert certify.root_loss(one, np.array([INF]), inside) == 1.0
+    assert certify.root_loss(one, np.array([1.0]), inside) == 0.5
+
+
+def wide_star(kind, scales, *, pinned, lo=-INF):
+    tree = cg.Tree.from_parents([-1, *[0] * (len(scales) - 1)])
+    x = tree.roll_up(np.zeros(len(scales) - 1, dtype=int))
+    return tree, Case(kind, np.array(scales), x, pinned, lo, INF, tuple(tree.parents))
+
+
+WIDE = {
+    "laplace, pinned": wide_star("laplace", [30.0, 30.0, 30.0, 30.0], pinned=(0,)),
+    "laplace, nothing pinned": wide_star("laplace", [30.0, 90.0, 10.0, 30.0], pinned=()),
+    "gaussian": wide_star("gaussian", [40.0, 90.0, 20.0, 60.0, 60.0], pinned=()),
+    "gaussian, bounds": wide_star("gaussian", [40.0, 90.0, 20.0], pinned=(), lo=-25.0),
+    "laplace, bounds": wide_star("laplace", [40.0, 90.0, 20.0, 5.0], pinned=(0,), lo=-25.0),
+}
+
+
+def log_sum_by_convolution(one: Case) -> float:
+    """Log of the summed weights of a star, by numpy on a window that cuts below 1e-18."""
+    reach = int(50 * one.scales.max())
+    u = np.arange(-reach, reach + 1, dtype=float)
+
+    def weights(v):
+        w = np.exp(-np.abs(u) / one.scales[v]) if one.kind == "laplace" else 0.0
+        w = np.exp(-0.5 * (u / one.scales[v]) ** 2) if one.kind == "gaussian" else w
+        return np.where(u == 0, w, 0.0) if v in one.pinned else np.where(u >= one.lo, w, 0.0)
+
+    total = weights(1)
+    for v in range(2, one.n):
+        total = np.convolve(total, weights(v))
+    middle = total.size // 2
+    return float(np.log((total[middle - reach : middle + reach + 1] * weights(0)).sum()))
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_the_bound_of_wide_tables(name):
+    tree, one = WIDE[name]
+    forest, unary, truth = of_tree(tree), weights_of(one), log_sum_by_convolution(one)
+    seen = []
+    for cut, generous in NARROW:
+        tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
+        loss = -np.expm1(exact.log_sum(tables) - truth)
+        seen.append(loss)
+        assert loss > -1e-11
+        assert not bound < loss - 1e-11
+    assert max(seen) > 1e-3  # the windows did cut
+    tables = exact.prepare(forest, unary)
+    assert abs(exact.log_sum(tables) - truth) < tables.error + 1e-11
+    assert tables.error < 1e-10  # and the certificate says something
+
+
+@pytest.mark.parametrize("lo", [-INF, -15.0])
+@pytest.mark.parametrize("scale", [2.0, 6.0])
+def test_the_bound_is_within_ten_times_the_loss_after_many_merges(scale, lo):
+    scales = scale * (1.0 + 0.2 * np.sin(np.arange(65)))
+    tree, one = wide_star("laplace", list(scales), pinned=(0,), lo=lo)
+    forest, unary = of_tree(tree), weights_of(one)
+    wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
+    for cut in (1e-6, 1e-4):
+        tables, bound, _ = filled(forest, unary, cut=cut, generous=1.0)
+        loss = -np.expm1(exact.log_sum(tables) - exact.log_sum(wide))
+        assert loss > 1e-10
+        assert 1.0 - 1e-3 < bound / loss < 10.0
+
+
+def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
+    tree = cg.Tree.from_parents([-1, *[0] * 5, *[k for k in range(1, 6) for _ in range(6)]])
+    x = tree.roll_up(np.arange(30) % 7)
+    mechanism = cg.Additive(cg.DiscreteLaplace(3.0), tree)
+    free = cg.consistent(tree) & cg.exactly([0])
+    charged = cg.condition(mechanism, free & cg.nonnegative())
+    loose, tight = charged._prepare(x, compose=True), charged._prepare(x)
+    assert tight.error < 2e-11
+    assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.error_bound
+    weights = charged._shared_weights(x, charged.forest.orientation)
+    assert loose.table.size < 0.9 * exact.prepare(charged.forest, weights, compose=True).table.size
+    equalities = cg.condition(mechanism, free)
+    assert equalities._draw_tables.error == equalities.error_bound < 2e-11
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_what_every_message_lost_is_within_its_bound(name):
+    tree, one = WIDE[name]
+    forest, unary = of_tree(tree), weights_of(one)
+    wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
+    for cut, generous in NARROW:
+        tables, _, lost = filled(forest, unary, cut=cut, generous=generous)
+        for c in range(tables.lo.size):
+            if tables.lo[c] > tables.hi[c]:
+                continue
+            at = slice(tables.offset[c], tables.offset[c] + tables.hi[c] - tables.lo[c] + 1)
+            unit = np.exp(wide.log_scale[c] - tables.log_scale[c])
+            first = tables.lo[c] - wide.lo[c]
+            assert first >= 0
+            true = unit * wide.of_class(c)[first : first + at.stop - at.start]
+            assert (true <= (tables.table[at] + lost[at]) * (1 + 1e-10) + 1e-280).all()
+
+
+@pytest.mark.parametrize("name", WIDE)
+def test_sums_without_compensation_are_counted(name):
+    tree, one = WIDE[name]
+    forest, unary = of_tree(tree), weights_of(one)
+    careful, cut, _ = filled(forest, unary, cut=1e-12, generous=1.0)
+    plain, same, _ = filled(forest, unary, cut=1e-12, generous=1.0, spare=1.0)
+    spare = plain.error - same - (careful.error - cut)
+    assert spare > 1e-16
+    there = careful.table > 1e-250
+    off = np.abs(plain.table[there] / careful.table[there] - 1.0).max()
+    assert 0.0 < off < spare + careful.error - cut  # and not as if nothing had been done
+    # as many as fit are left plain
+    partly, again, _ = filled(forest, unary, cut=1e-12, generous=1.0, spare=0.9 * spare)
+    assert partly.error - again - (careful.error - cut) <= 0.9 * spare * (1 + 1e-9)
+
+
+def test_windows_far_too_narrow_are_not_accepted(monkeypatch):
+    tree, one = WIDE["laplace, nothing pinned"]
+    forest, unary = of_tree(tree), weights_of(one)
+    assert exact.prepare(forest, unary).error < 1e-9
+    place_windows = windows.windows
+
+    def planted(network, place, *, cut, generous):
+        return place_windows(network, place, cut=0.3, generous=0.1)
+
+    monkeypatch.setattr(exact, "windows", planted)
+    with pytest.raises(NumericalError, match="error bound"):
+        exact.prepare(forest, unary)
+
+
+def test_the_bound_of_a_mechanism_is_above_the_distance_of_its_marginals():
+    # two leaves under a pinned total: the law of one is known, so its distance is too
+    scale = 50.0
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    conditioned = cg.condition(
+        cg.Additive(cg.DiscreteLaplace(scale), tree), cg.consistent(tree) & cg.exactly(0)
+    )
+    values, probabilities = conditioned.marginal(1, np.zeros(3, dtype=int))
+    a = np.exp(-2.0 / scale)
+    true = (1 - a) / (1 + a) * a ** np.abs(values)
+    distance = 0.5 * (np.abs(probabilities - true).sum() + 1.0 - true.sum())
+    assert distance < conditioned.error_bound + 1e-13
+    assert conditioned.error_bound < 1e-9
+
+
+def test_the_bound_counts_for_the_guarantee():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    free = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree))
+    bounded = cg.condition(
+        cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree) & cg.nonnegative()
+    )
+    for conditioned in (free, bounded):
+        assert 0 < conditioned.error_bound <= 1e-9
+        assert conditioned.guarantee("add-remove").delta >= conditioned.error_bound
+
+
+def log_concave(rng_bits, size, kind):
+    """A message as they occur: peaked anywhere, with tails down to nothing, perhaps cut off."""
+    peak = rng_bits[0] % np.uint64(size)
+    u = np.arange(size) - float(peak)
+    scale = size * (0.002, 0.01, 0.05, 0.3)[int(rng_bits[1] % np.uint64(4))]
+    w = -np.abs(u) / scale if kind == "laplace" else -0.5 * (u / scale) ** 2
+    table = np.exp(w)
+    return table / table.max()
+
+
+@pytest.mark.parametrize(
+    "kinds", [("laplace", "laplace"), ("laplace", "gaussian"), ("gaussian",) * 2]
+)
+@pytest.mark.parametrize("seed", range(4))
+def test_transforms_stay_within_their_bound(kinds, seed):
+    words = cg.seeded(seed).bits(6)
+    a = log_concave(words[:2], 3000 + int(words[4] % np.uint64(500)), kinds[0])
+    b = log_concave(words[2:4], 2000 + int(words[5] % np.uint64(500)), kinds[1])
+    whole = np.convolve(a.astype(np.longdouble), b.astype(np.longdouble))
+    # as windows are: without the entries that underflow
+    found = np.flatnonzero(whole > 1e-250)
+    first, width = int(found[0]), int(found[-1] - found[0] + 1)
+    table, error, top = convolve_wide(a, b, first, width)
+    true = whole[first : first + width]
+    assert top == pytest.approx(float(true.max()), rel=1e-9)
+    assert (np.abs(table * np.longdouble(top) - true) <= error * np.longdouble(top) + 1e-300).all()
+    assert (error <= 1e-11 * table * (1 + 1e-6) + 1e-300).all()
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_losses_carried_by_transforms_are_bounded_from_above(seed):
+    words = cg.seeded(100 + seed).bits(8)
+    a, b = log_concave(words[:2], 900, "laplace"), log_concave(words[2:4], 700, "gaussian")
+    lost_a = 1e-13 * log_concave(words[4:6], 900, "laplace") + 1e-290
+    lost_b = 1e-12 * log_concave(words[6:8], 700, "laplace") + 1e-290
+    bound = cross_wide(a, b, lost_a, lost_b, 100, 1200)
+    exactly = [v.astype(np.longdouble) for v in (a, b, lost_a, lost_b)]
+    true = np.convolve(exactly[2], exactly[1] + exactly[3]) + np.convolve(exactly[0], exactly[3])
+    assert (bound >= true[100:1300]).all()
+    assert bound.sum() < 2 * float(true.sum()) + 1e-9  # not by an empty margin
+
+
+def test_sums_of_a_plain_vector_have_a_bound_too():
+    need = requirements(cg.linear([[1, 1, -1, 0], [0, 0, 1, 1]], [0, 0]), 4)
+    forest, fixed = arrange(need)
+    assert not fixed.any()
+    n = 4
+    unary = Unary(
+        np.full(n, laws.GAUSSIAN),
+        np.array([3.0, 40.0, 5.0, 7.0]),
+        np.zeros(n),
+        np.full(n, -INF),
+        np.full(n, INF),
+    )
+    assert exact.prepare(forest, every(unary)).error < 1e-11
+
+
+@given(open_cases(most=8))
+@settings(max_examples=40, derandomize=True, deadline=None)
+def test_rooms_that_are_given_again_change_no_loss(one):
+    assume(np.isfinite(one.scales).any())
+    forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
+    try:
+        network = exact.prepare(forest, unary).network
+    except cg.CongenialError:
+        assume(False)
+    width = np.random.default_rng(one.n).integers(1, 200, network.ctype.size)
+    place, extent = losses.shared_rooms(network, width)
+    # what each entry was last written by, when a class reads the rooms of its parts
+    held = np.full(extent, -1)
+    for c in range(width.size):
+        for part in (network.left[c], network.right[c]):
+            if part >= 0:
+                assert (held[place[part] : place[part] + width[part]] == part).all()
+        held[place[c] : place[c] + width[c]] = c
+    for c in (*network.roots, *network.fixed):
+        assert (held[place[c] : place[c] + width[c]] == c).all()
+
+
+def test_rooms_of_a_large_tree_take_less_than_its_tables():
+    tree = cg.Tree.from_parents([-1, *[0] * 40, *np.repeat(np.arange(1, 41), 25)])
+    x = tree.roll_up(np.random.default_rng(3).poisson(3, 1000))
+    need = cg.consistent(tree) & cg.nonnegative()
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), need)
+    tables = conditioned._prepare(x)
+    width = tables.hi - tables.lo + 1
+    _, extent = losses.shared_rooms(tables.network, width)
+    assert extent < 0.6 * width.sum()
+
+
+@pytest.mark.parametrize("scale", [2.0, 5.0, 20.0])
+@pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
+def test_the_first_windows_do(noise, scale, monkeypatch):
+    # many leaves near 0 and few far from it, in one family and in a tree of three levels
+    filled_so_far = []
+    fill = exact._fill
+
+    def counted(*args):
+        filled_so_far.append(args)
+        return fill(*args)
+
+    monkeypatch.setattr(exact, "_fill", counted)
+    leaves = np.random.default_rng(2).negative_binomial(0.3, 0.02, 400)
+    branches = np.arange(1, 21)
+    for parents in ([-1, *[0] * 400], [-1, *[0] * 20, *np.repeat(branches, 20)]):
+        tree = cg.Tree.from_parents(parents)
+        need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+        cg.condition(cg.Additive(noise(scale), tree), need).sample(tree.roll_up(leaves))
+    assert len(filled_so_far) == 2
+
+
+def test_classes_without_a_window_are_no_sums_to_choose_among():
+    # like siblings without bounds are split without tables; wide tables leave no room for others
+    many, branches, leaves = 400, 1000, 30
+    parents = [-1, 0, 0, *[1] * many, *[2] * branches]
+    first = len(parents) - branches
+    parents += np.repeat(np.arange(first, first + branches), leaves).tolist()
+    tree = cg.Tree.from_parents(parents)
+    below = np.arange(len(tree)) >= first + branches
+    lo = np.where(below, 0.0, -INF)
+    lo[2] = 0.0
+    x = tree.roll_up(np.full(len(tree.leaves), 30))
+    need = cg.consistent(tree) & cg.exactly([0, 1]) & cg.bounds(lo, INF)
+    mechanism = cg.Additive(cg.DiscreteLaplace(300.0), tree)
+    assert cg.condition(mechanism, need).sample(x, rng=cg.seeded(1))[below].min() >= 0

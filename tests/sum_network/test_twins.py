@@ -1,0 +1,101 @@
+"""Laws that are worked out once for values that are alike: the same as for each by itself."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.inference import inversion
+from congenial.sum_network import moments as module
+from congenial.sum_network.moments import one_sided, summaries
+from congenial.sum_network.tables import Tables
+from support.kernel_entries import entry
+
+pytestmark = pytest.mark.kernels
+
+
+def a_tree(rng) -> cg.Tree:
+    """Families of like leaves, and like families."""
+    parents, level = [-1], [0]
+    for _ in range(int(rng.integers(1, 4))):
+        sizes = rng.integers(1, 6, 2)
+        below = []
+        for v in level:
+            for _ in range(int(rng.choice(sizes))):
+                below.append(len(parents))
+                parents.append(v)
+        level = below
+    return cg.Tree.from_parents(parents)
+
+
+def messages_of(tree: cg.Tree, rng) -> inversion._Messages:
+    scales = rng.choice([0.7, 2.0], len(tree))
+    mechanism = cg.condition(
+        cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree) & cg.nonnegative()
+    )
+    z = np.asarray(tree.roll_up(rng.integers(0, 3, tree.leaves.size)))
+    need, _, bound = inversion._checked(mechanism)
+    weights = inversion._weights(mechanism, need, inversion._cuts(mechanism, z, bound, 0.01))
+    laws = inversion._Laws(inversion.of_tree(tree), weights)
+    return inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
+
+
+def alone(network, ends, dispersion, base):
+    return np.arange(ends.size)
+
+
+def twins_of(tables: Tables, dispersion, base):
+    return module._twins(tables.network, np.empty(tables.network.slots, bool), dispersion, base)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_twins_have_the_same_summaries_to_the_last_digit(seed, monkeypatch):
+    rng = np.random.default_rng(seed)
+    tree = a_tree(rng)
+    n, messages = len(tree), messages_of(tree, rng)
+    tables = messages.cut
+    more = [(None, None)]
+    # only some nodes of one class are alike then
+    dispersion, base = rng.choice([0.0, 0.5], n), rng.integers(0, 2, n)
+    more.append((np.where(tree.is_leaf, dispersion, 0.0), base))
+    told = messages.free.table, messages.lost, tree.is_leaf, np.array([0.2, 0.01])
+    found = [summaries(tables, n, tree.is_leaf, 0.1, *these) for these in more]
+    sides = one_sided(tables, *told)
+    monkeypatch.setattr(module, "_twins", alone)
+    for these, before in zip(more, found, strict=True):
+        assert np.array_equal(summaries(tables, n, tree.is_leaf, 0.1, *these), before)
+    for one, other in zip(sides, one_sided(tables, *told), strict=True):
+        assert np.array_equal(one, other)
+
+
+def test_there_are_twins_where_nodes_are_alike_and_none_where_they_differ():
+    tree = cg.Tree.from_parents([-1] + [0] * 8)
+    rng = np.random.default_rng(1)
+    mechanism = cg.condition(
+        cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree) & cg.nonnegative()
+    )
+    need, _, bound = inversion._checked(mechanism)
+    cuts = inversion._cuts(mechanism, np.zeros(9, dtype=np.int64), bound, 0.01)
+    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, need, cuts))
+    tables = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5)).cut
+    none, zero = np.zeros(9), np.zeros(9, dtype=np.int64)
+    assert len(set(twins_of(tables, none, zero)[1:9].tolist())) == 1
+    differing = rng.permutation(9).astype(np.int64)
+    assert len(set(twins_of(tables, none, differing)[1:9].tolist())) == 8
+    # whether nodes are alike is asked of all of a class
+    base = zero.copy()
+    base[3] = 1
+    assert np.array_equal(twins_of(tables, none, base), np.arange(tables.network.slots))
+
+
+@pytest.mark.parametrize("size", [0, 1, 3, 7, 40, 203])
+def test_the_extent_is_the_sum_and_the_least_that_is_positive(size):
+    found = entry("network.lacking.extent")
+    rng = np.random.default_rng(size)
+    for scale in (1.0, 1e-300, 5e-324):
+        p = np.where(rng.random(size) < 0.3, 0.0, rng.random(size) * scale)
+        total, least = found(p)
+        assert total == pytest.approx(p.sum(), rel=1e-14)
+        assert least == min(p[p > 0.0].min(initial=1.0), 1.0)
+    assert found(np.full(size, 3.0)) == (3.0 * size, 1.0)

@@ -1,0 +1,414 @@
+"""Whatever is changed in a release, `verify` finds it."""
+
+from __future__ import annotations
+
+import json
+import re
+import shutil
+
+import duckdb
+import pytest
+
+from congenial.data.counts import build_tree
+from congenial.errors import ReleaseError
+from congenial.plan.plan import read_plan
+from congenial.releases import directory as files
+from congenial.releases.certificate import plan_digest
+from congenial.releases.making import release
+from congenial.releases.model import build_model, claim
+from congenial.verification.verdict import verify
+from support.city import make_city
+
+
+@pytest.fixture(scope="module")
+def pristine(tmp_path_factory):
+    """Return a directory with a release and one with a simulation that shows its truth."""
+    place = tmp_path_factory.mktemp("pristine")
+    plan = read_plan(make_city(place))
+    release(plan, place / "real", base=place)
+    release(plan, place / "sham", base=place, simulate=5, with_truth=True)
+    return place
+
+
+@pytest.fixture
+def real(pristine, tmp_path):
+    """Return a release of its own to spoil."""
+    return shutil.copytree(pristine / "real", tmp_path / "real")
+
+
+@pytest.fixture
+def sham(pristine, tmp_path):
+    """Return a simulation of its own to spoil."""
+    return shutil.copytree(pristine / "sham", tmp_path / "sham")
+
+
+def failed(directory):
+    """Return the names of the checks that fail."""
+    return [check.name for check in verify(directory) if not check.passed]
+
+
+def restate(directory, change, *, rehash=True):
+    """Change the certificate; give it the digests of the files as they are now."""
+    path = directory / files.CERTIFICATE
+    stated = json.loads(path.read_text())
+    change(stated)
+    if rehash:
+        stated["files"] = {name: files.sha256(directory / name) for name in stated["files"]}
+        stated["plan_sha256"] = plan_digest(stated["plan"])
+    path.write_text(json.dumps(stated))
+
+
+def retable(directory, query):
+    """Rewrite both tables by a query on `t`, and certify their new digests."""
+    parquet, csv = directory / files.PARQUET, directory / files.CSV
+    with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+        connection.execute(f"CREATE TABLE t AS SELECT * FROM '{parquet}'")
+        connection.execute(f"COPY ({query}) TO '{parquet}' (FORMAT parquet)")
+        connection.execute(f"COPY ({query}) TO '{csv}' (FORMAT csv, HEADER)")
+    restate(directory, lambda stated: None)
+
+
+def test_an_untouched_release_passes(pristine):
+    assert failed(pristine / "real") == []
+    assert failed(pristine / "sham") == []
+    assert len(verify(pristine / "real")) >= 15
+
+
+def test_a_release_for_a_goal_passes_and_its_noise_follows_from_it(tmp_path):
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\ngoal = { borough = 3, zone = 1 }'
+    plan = read_plan(make_city(tmp_path, privacy=privacy))
+    release(plan, tmp_path / "out", base=tmp_path)
+    assert failed(tmp_path / "out") == []
+    stated = json.loads((tmp_path / "out" / files.CERTIFICATE).read_text())
+    model = build_model(plan, build_tree(plan, base=tmp_path))
+    assert [v["scale"] for v in stated["levels"]] == [v.scale for v in model.levels]
+    assert stated["guarantee"]["epsilon"] <= 1.0
+
+    def weigh(certificate):
+        certificate["plan"]["privacy"]["goal"]["borough"] = 3.1
+
+    restate(tmp_path / "out", weigh)
+    assert "noise" in failed(tmp_path / "out")
+
+
+def test_rewriting_alone_changes_nothing(real):
+    # the helper by which the tests below spoil a release does not spoil it by itself
+    retable(real, "SELECT * FROM t")
+    assert failed(real) == []
+
+
+def test_verify_needs_no_data(real):
+    assert sorted(p.name for p in real.parent.iterdir()) == ["real"]
+    assert failed(real) == []
+
+
+@pytest.mark.parametrize("name", [files.CSV, files.PARQUET, files.CERTIFICATE])
+def test_a_missing_file(real, name):
+    (real / name).unlink()
+    assert failed(real) == ["files"]
+
+
+@pytest.mark.parametrize("name", [files.CSV, files.PARQUET])
+def test_a_changed_byte(real, name):
+    path = real / name
+    content = bytearray(path.read_bytes())
+    content[len(content) // 2] ^= 1
+    path.write_bytes(content)
+    assert "hashes" in failed(real)
+
+
+@pytest.mark.parametrize("name", [files.CSV, files.PARQUET])
+def test_a_file_that_is_no_table(real, name):
+    (real / name).write_bytes(b'\xff\xfe"')
+    restate(real, lambda stated: None)
+    assert failed(real) == ["table"]
+
+
+@pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}'])
+def test_a_certificate_that_is_none(real, content):
+    (real / files.CERTIFICATE).write_text(content)
+    assert failed(real) == ["certificate"]
+
+
+@pytest.mark.parametrize(
+    ("query", "check"),
+    [
+        # one zone more
+        (
+            "SELECT * REPLACE (value + (zone = '1' AND zone IS NOT NULL)::INT AS value) FROM t",
+            "additivity",
+        ),
+        # every zone twice: boroughs no longer fit
+        (
+            "SELECT * REPLACE (CASE WHEN level = 2 THEN 2 * value ELSE value END AS value) FROM t",
+            "additivity",
+        ),
+        # a person taken from an empty zone and given to its neighbour
+        (
+            "SELECT * REPLACE (CASE zone WHEN '1' THEN value + 100000 WHEN '2' THEN value - 100000 "
+            "ELSE value END AS value) FROM t",
+            "bounds",
+        ),
+        # its count may be zero, and then everything still adds up
+        ("SELECT * FROM t WHERE zone IS DISTINCT FROM '3'", "domain"),
+        ("SELECT * FROM t WHERE borough IS DISTINCT FROM 'Combe' OR zone IS NOT NULL", "table"),
+        ("SELECT * FROM t UNION ALL SELECT * FROM t WHERE zone = '3'", "table"),
+        ("SELECT * REPLACE (value::DOUBLE AS value) FROM t", "table"),
+        ("SELECT * REPLACE (value / 2 AS value) FROM t", "table"),
+        (
+            "SELECT * REPLACE (CASE WHEN level = 1 THEN NULL ELSE value END AS value) FROM t",
+            "table",
+        ),
+        ("SELECT * EXCLUDE (level_name) FROM t", "table"),
+        ("SELECT *, value AS truth FROM t", "table"),
+        ("SELECT * REPLACE (0::BIGINT AS level) FROM t", "table"),
+        ("SELECT * REPLACE ('zone' AS level_name) FROM t", "table"),
+        ("SELECT * REPLACE ('Town' AS root) FROM t", "table"),
+        (
+            "SELECT * REPLACE (CASE WHEN zone = '4' THEN NULL ELSE borough END AS borough) FROM t",
+            "table",
+        ),
+        ("SELECT * FROM t WHERE zone IS NULL", "levels"),
+        ("SELECT * FROM t WHERE false", "table"),
+    ],
+)
+def test_a_changed_table_whose_hashes_were_made_anew(real, query, check):
+    retable(real, query)
+    assert check in failed(real)
+
+
+def test_csv_and_parquet_that_differ(real):
+    path = real / files.CSV
+    lines = path.read_text().splitlines()
+    at = next(i for i, line in enumerate(lines) if line.startswith("2,"))
+    head, value, lower, upper = lines[at].rsplit(",", 3)
+    lines[at] = f"{head},{int(value) + 1},{lower},{upper}"
+    path.write_text("\n".join(lines) + "\n")
+    restate(real, lambda stated: None)
+    assert failed(real) == ["CSV and Parquet"]
+    lines[at] = f"{head},{value}.0,{lower},{upper}"
+    path.write_text("\n".join(lines) + "\n")
+    restate(real, lambda stated: None)
+    assert failed(real) == ["CSV and Parquet", "integers"]
+
+
+def put(*path, value):
+    """Return a change of the certificate at a path of keys."""
+
+    def change(stated):
+        for key in path[:-1]:
+            stated = stated[key]
+        assert stated[path[-1]] != value
+        stated[path[-1]] = value
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("change", "check"),
+    [
+        (put("guarantee", "epsilon", value=0.5), "guarantee"),
+        (put("guarantee", "epsilon", value=1.0 + 1e-9), "guarantee"),
+        (put("guarantee", "delta", value=0.0), "guarantee"),
+        (put("guarantee", "gamma", value=0.0), "guarantee"),
+        (put("guarantee", "gamma_source", value="proved elsewhere"), "guarantee"),
+        (put("guarantee", "base_epsilon", value=1.0), "guarantee"),
+        (put("guarantee", "neighbours", value="add-remove"), "guarantee"),
+        (put("guarantee", "covered", value="all datasets"), "guarantee"),
+        (put("guarantee", "sampler_error", value=0.0), "numerical error"),
+        (put("guarantee", "unprotected", value=[]), "unprotected"),
+        (put("levels", 1, "scale", value=20.0), "noise"),
+        (put("levels", 0, "published_exactly", value=0), "noise"),
+        (put("levels", 2, "nodes", value=7), "noise"),
+        (put("levels", 2, "noise", value="none"), "noise"),
+        (put("drawn", "numerical_error", value=1e-30), "numerical error"),
+        (put("drawn", "method", value="imaging"), "numerical error"),
+        (put("drawn", "route", value="by hand"), "route"),
+        (put("drawn", "randomness", value="seeded"), "simulation"),
+        (put("stamp", value="SIMULATION: NOT PRIVATE"), "simulation"),
+        (put("sentence", value="(0.1, 0)-differentially private."), "sentence"),
+        (put("left_out", "rule", value="zone < 3"), "rule"),
+        (put("left_out", "rows", value="12"), "rule"),
+        (put("format", value=2), "certificate"),
+        (put("plan", "privacy", "epsilon", value=0.1), "guarantee"),
+        (put("plan", "privacy", "epsilon", value=-1.0), "plan"),
+        (put("plan", "privacy", "split", value={"borough": 0.6, "zone": 0.4}), "noise"),
+        (put("plan", "privacy", "split", value={"borough": 0.6, "zone": 0.3}), "plan"),
+        (put("plan", "privacy", "neighbours", value="add-remove"), "plan"),
+        (put("plan", "invariants", "nonnegative", value=False), "guarantee"),
+        (put("plan", "invariants", "publish_exactly", value=[]), "unprotected"),
+        (put("plan", "invariants", "publish_exactly", value=["Nowhere"]), "guarantee"),
+        (put("plan", "hierarchy", "domain", value="data"), "unprotected"),
+        (put("plan", "hierarchy", "root", value="Town"), "table"),
+        (put("plan", "hierarchy", "levels", value=["borough", "block"]), "plan"),
+        (put("plan", "method", "name", value="imaging"), "guarantee"),
+        (put("plan", "data", "where", value="zone > 3"), "rule"),
+        (put("plan", "data", "source", value=3), "plan"),
+    ],
+)
+def test_a_changed_claim(real, change, check):
+    restate(real, change)
+    assert check in failed(real)
+
+
+def test_a_route_whose_estimates_differ(real):
+    def told(factor):
+        def change(stated):
+            route = stated["drawn"]["route"]
+            number = re.search(r"within their bounds: ([0-9.]+)", route)[1]
+            stated["drawn"]["route"] = route.replace(number, f"{float(number) * factor:.4g}")
+
+        return change
+
+    # another machine may round an estimate otherwise, and no more
+    restate(real, told(1.002))
+    assert failed(real) == []
+    restate(real, told(1.2))
+    assert failed(real) == ["route"]
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        ("specification", "measure", "told_at"),
+        ("specification", "measure", "rho"),
+        ("specification", "budget", "levels", 1, "rho"),
+        ("specification", "budget", "levels", 1, "scale"),
+        ("ledger",),
+        ("simulation",),
+        ("stamp",),
+        ("left_out", "rule"),
+        ("drawn", "route"),
+        ("made",),
+        ("versions",),
+    ],
+)
+def test_a_part_that_is_left_out(real, path):
+    def change(stated):
+        for key in path[:-1]:
+            stated = stated[key]
+        del stated[path[-1]]
+
+    restate(real, change)
+    assert failed(real) == ["certificate"]
+
+
+def test_a_changed_plan_without_its_hash(real):
+    restate(real, put("plan", "data", "source", value="other.csv"), rehash=False)
+    assert failed(real) == ["plan hash"]
+
+
+def test_a_file_that_is_not_certified(real):
+    restate(real, lambda stated: stated["files"].pop(files.PARQUET))
+    assert failed(real) == ["hashes"]
+
+
+def test_a_field_that_no_certificate_has(real):
+    restate(real, lambda stated: stated.update(audited=True))
+    assert failed(real) == ["certificate"]
+
+
+def test_a_budget_larger_than_the_plan_allows(real):
+    # scales, claim and sentence all agree with each other, and not with the plan
+    def halve(stated):
+        for level in stated["levels"][1:]:
+            level["scale"] /= 2
+        stated["guarantee"]["epsilon"] *= 2
+        stated["guarantee"]["base_epsilon"] *= 2
+
+    restate(real, halve)
+    assert {"noise", "guarantee"} <= set(failed(real))
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        put("stamp", value=None),
+        put("drawn", "randomness", value="operating system"),
+        put("sentence", value="private"),
+    ],
+)
+def test_a_simulation_that_hides_its_stamp(sham, change):
+    restate(sham, change)
+    assert {"simulation", "sentence"} & set(failed(sham))
+
+
+def test_a_simulation_without_its_marker_or_notes(sham):
+    (sham / files.MARKER).unlink()
+    assert {"hashes", "simulation"} <= set(failed(sham))
+
+
+def test_a_simulation_with_a_clean_note(sham):
+    retable(sham, "SELECT * REPLACE ('' AS note) FROM t")
+    assert "simulation" in failed(sham)
+
+
+def test_a_simulation_that_claims_to_be_real(sham):
+    restate(sham, put("simulation", value=None))
+    assert failed(sham)
+
+
+def test_a_pinned_count_that_is_not_the_truth(sham):
+    retable(sham, "SELECT * REPLACE (truth + 1 AS truth) FROM t")
+    assert failed(sham) == ["simulation"]
+
+
+def test_a_place_without_a_release(tmp_path):
+    assert failed(tmp_path) == ["files"]
+    with pytest.raises(ReleaseError, match=r"there is no directory '.*nowhere'"):
+        verify(tmp_path / "nowhere")
+    (tmp_path / "a file").touch()
+    with pytest.raises(ReleaseError, match="a file' is not a directory"):
+        verify(tmp_path / "a file")
+
+
+@pytest.mark.parametrize("name", ["notes.txt", ".hidden", "truth.csv"])
+def test_a_file_that_no_release_has(real, name):
+    (real / name).write_text("x")
+    checks = verify(real)
+    assert [(c.name, name in c.detail) for c in checks if not c.passed] == [("files", True)]
+
+
+@pytest.mark.parametrize("text", ["", "private", "SIMULATION: NOT PRIVATE"])
+def test_a_marker_that_says_something_else(sham, text):
+    (sham / files.MARKER).write_text(text)
+    restate(sham, lambda stated: None)
+    assert failed(sham) == ["simulation"]
+
+
+# name of the method: the plan's invariants
+WAYS = [
+    ("conditioning", 'publish_exactly = ["root"]\nnonnegative = true'),
+    ("conditioning", 'publish_exactly = ["root"]'),
+    ("imaging", 'publish_exactly = ["root"]\nnonnegative = true'),
+]
+
+
+@pytest.mark.parametrize(("method", "invariants"), WAYS)
+def test_errors_that_are_left_out_everywhere(tmp_path, method, invariants):
+    plan = make_city(tmp_path, method=f'name = "{method}"', invariants=invariants)
+    release(read_plan(plan), tmp_path / "out", base=tmp_path)
+    assert failed(tmp_path / "out") == []
+
+    def forget(stated):
+        assert stated["guarantee"]["sampler_error"] > 0
+        delta = f"{stated['guarantee']['delta']:.2g}"
+        assert f", {delta})" in stated["sentence"]
+        stated["sentence"] = forgotten
+        for part in (stated["guarantee"], stated["specification"]["measure"]):
+            part["sampler_error"] = part["delta"] = 0.0
+        stated["drawn"]["numerical_error"] = 0.0
+
+    model = build_model(read_plan(plan), build_tree(read_plan(plan), base=tmp_path))
+    forgotten = claim(model, 0.0).sentence
+    restate(tmp_path / "out", forget)
+    assert failed(tmp_path / "out") == ["numerical error"]
+
+
+def test_an_error_made_smaller_than_the_engine_s_is_noticed(real):
+    file = real / files.CERTIFICATE
+    text = json.loads(file.read_text(encoding="utf-8"))
+    assert text["guarantee"]["sampler_error"] > 0
+    text["guarantee"]["sampler_error"] = text["drawn"]["numerical_error"] = 0.0
+    file.write_text(json.dumps(text), encoding="utf-8")
+    assert "numerical error" in {check.name for check in verify(real) if not check.passed}
