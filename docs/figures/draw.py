@@ -1,7 +1,8 @@
-"""Draw the pictures of docs/algebra.md: `make figures`. Laws are enumerated, not simulated."""
+"""Draw the pictures of the pages: `make figures`. Laws are enumerated, not simulated."""
 
 from __future__ import annotations
 
+import re
 import sys
 from itertools import permutations
 from pathlib import Path
@@ -34,6 +35,10 @@ STYLE = {
     "axes.edgecolor": INK,
     "text.color": INK,
 }
+# Rows of the table of layers.
+LAYERS = (
+    "base", "kernels", "what", "privacy", "methods", "readers", "releases", "faces"
+)  # fmt: skip
 # The counts of the pictures of two bins and of three cells, and the scale of their noise.
 TWO, THREE, SCALE = (4, 5), (1, 3, 8), 2.0
 
@@ -317,11 +322,44 @@ def guide() -> Figure:
     return figure
 
 
+def layers() -> Figure:
+    """The folders of the package by layer, as the table of docs/architecture.md has them."""
+    text = (Path(__file__).parents[1] / "architecture.md").read_text(encoding="utf-8")
+    rows = [
+        (name, re.findall(r"`([^`]+)`", folders))
+        for name, folders in re.findall(r"^\| (\w+) \| (`[^|]*) \|", text, re.MULTILINE)
+        if name in LAYERS
+    ]
+    figure, axis = plt.subplots(figsize=(9.2, 5.6), layout="constrained")
+    axis.set(xlim=(0, 10), ylim=(-0.1, len(rows) + 0.1))
+    axis.axis("off")
+    colours = plt.get_cmap("Blues")(np.linspace(0.75, 0.25, len(rows)))
+    for height, (name, folders) in enumerate(rows):
+        axis.text(0.0, height + 0.5, name, va="center", fontsize=10, fontweight="bold")
+        width = 8.9 / len(folders)
+        for place, folder in enumerate(folders):
+            left = 1.1 + place * width
+            axis.add_patch(
+                FancyBboxPatch((left + 0.05, height + 0.14), width - 0.1, 0.72,
+                               color=colours[height], boxstyle="round,pad=0.02")
+            )  # fmt: skip
+            shown = "errors · randomness · types · version" if folder == "." else folder
+            axis.text(
+                left + width / 2, height + 0.5, shown.replace("/", "/\n"), ha="center",
+                va="center", fontsize=7.5, color="white" if height < len(rows) / 2 else INK,
+            )  # fmt: skip
+    axis.annotate(
+        "", (0.93, len(rows) - 0.1), (0.93, 0.1), arrowprops={"arrowstyle": "<|-", "color": INK}
+    )
+    return figure
+
+
 FIGURES: dict[str, Callable[[], Figure]] = {
     "box": box,
     "compositions": compositions,
     "guide": guide,
     "hierarchy": hierarchy,
+    "layers": layers,
     "regions": regions,
     "three-cells": three_cells,
     "two-bins": two_bins,

@@ -8,6 +8,7 @@ planted fault, which it must find.
 from __future__ import annotations
 
 import ast
+import re
 from collections import Counter, defaultdict
 from collections.abc import Iterator
 from functools import cache
@@ -246,6 +247,15 @@ def test_every_folder_of_the_map_exists_and_says_what_it_is_for():
     for folder in ORDER:
         about = ast.get_docstring(ast.parse((SOURCE / folder / "__init__.py").read_text("utf-8")))
         assert about, folder
+
+
+def test_the_page_has_the_same_map():
+    page = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| (\w+) \| (`[^|]*) \|", page, re.MULTILINE))
+    drawn = {layer: tuple(re.findall(r"`([^`]+)`", rows.get(layer, ""))) for layer in LAYERS}
+    assert drawn == LAYERS
+    for path in re.findall(r"^\| \d \| `([^`]+)`", page, re.MULTILINE):
+        assert (SOURCE / path).is_file(), path
 
 
 def test_the_package_knows_nothing_of_research_beside_it():
