@@ -102,8 +102,10 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
         measured = files.read_measurement_tables(place)
         columns = files.measurement_columns(plan.level_names, stamped=stamped)
         _check_columns(measured, columns, files.MEASUREMENTS)
-        place_of = slice(0, 2 + len(plan.level_names))
-        if [row[place_of] for row in measured[1].rows] != [row[place_of] for row in parquet.rows]:
+        rows, wide = measured[1].rows, 2 + len(plan.level_names)
+        if len(rows) != len(parquet.rows) or any(
+            own[:wide] != row[:wide] for own, row in zip(rows, parquet.rows, strict=True)
+        ):
             raise ReleaseError(
                 f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
                 "order."

@@ -5,9 +5,11 @@ from __future__ import annotations
 import csv
 import hashlib
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from itertools import chain
 from pathlib import Path
+from typing import TypeVar
 
 import duckdb
 import numpy as np
@@ -16,6 +18,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
 from congenial.types import IntArray
 
+T = TypeVar("T")
 Columns = tuple[tuple[str, str], ...]
 
 CSV = "release.csv"
@@ -34,6 +37,8 @@ ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
 # away; Python and DuckDB read both patterns alike.
 _FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
 _NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
+# Rows read at a time.
+_BATCH = 100_000
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
 
@@ -291,18 +296,16 @@ def _lines(
     level_names: Sequence[str], tree: Tree, own: Sequence[Sequence[object]], stamped: bool
 ) -> Iterator[str]:
     """Yield a line a node: its path, and its entry of each column of its own, empty for None."""
-    depth = len(level_names)
-    prefix: dict[int, str] = {}
+    depth, parents, level = len(level_names), tree.parents.tolist(), tree.level.tolist()
     labels = [_cell(name) for name in level_names]
+    prefix: dict[int, str] = {-1: ""}
     rank = np.argsort(tree.level, kind="stable")
-    for v in map(int, rank):  # parents come before their children
-        parent = int(tree.parents[v])
-        name = _cell(tree.names[v])
-        prefix[v] = name if parent < 0 else f"{prefix[parent]},{name}"
-    for v in range(len(tree)):
-        level = int(tree.level[v])
-        cells = ",".join("" if column[v] is None else str(column[v]) for column in own)
-        line = f"{level},{labels[level]},{prefix[v]}{',' * (depth - 1 - level)},{cells}"
+    for v in rank[~tree.is_leaf[rank]].tolist():  # parents come before their children
+        prefix[v] = f"{prefix[parents[v]]}{_cell(tree.names[v])},"
+    for v, (parent, at) in enumerate(zip(parents, level, strict=True)):
+        path = f"{prefix[parent]}{_cell(tree.names[v])}{',' * (depth - 1 - at)}"
+        cells = ",".join(["" if column[v] is None else str(column[v]) for column in own])
+        line = f"{at},{labels[at]},{path},{cells}"
         yield f"{line},{STAMP}\n" if stamped else f"{line}\n"
 
 
@@ -332,10 +335,30 @@ def _quoted(text: str) -> str:
     return text
 
 
+def same_rows(csv: FileRows, parquet: FileRows) -> bool:
+    """Whether two tables hold the same rows, that of the CSV as text."""
+    return len(csv.rows) == len(parquet.rows) and all(
+        line == tuple("" if value is None else str(value) for value in row)
+        for line, row in zip(csv.rows, parquet.rows, strict=True)
+    )
+
+
+def _sharing(rows: Iterable[Sequence[T]]) -> Iterator[tuple[T, ...]]:
+    """Yield rows with the objects of the row before where these are equal: most of a path is."""
+    last: tuple[T, ...] = ()
+    for row in rows:
+        if len(row) == len(last):
+            last = tuple([b if a == b else a for a, b in zip(row, last, strict=True)])
+        else:
+            last = tuple(row)
+        yield last
+
+
 def _read_csv(path: Path) -> FileRows:
     try:
         with path.open(encoding="utf-8", newline="") as file:
-            lines = [tuple(map(without_apostrophe, line)) for line in csv.reader(file, strict=True)]
+            read = csv.reader(file, strict=True)
+            lines = list(_sharing(tuple(map(without_apostrophe, line)) for line in read))
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise ReleaseError(
             f"{path.name} cannot be read as a table; get the release anew."
@@ -352,7 +375,8 @@ def _read_parquet(path: Path) -> FileRows:
         with _connect() as connection:
             found = connection.execute(f"SELECT * FROM read_parquet({_path(path)})")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
-            return FileRows(columns, found.fetchall())
+            batches = iter(lambda: found.fetchmany(_BATCH), [])
+            return FileRows(columns, list(_sharing(chain.from_iterable(batches))))
     except duckdb.Error as error:
         raise ReleaseError(
             f"{path.name} cannot be read as a table; get the release anew."

@@ -64,8 +64,7 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
         return
     name = "measurements"
     csv, parquet = contents.measurements
-    as_text = [tuple("" if v is None else str(v) for v in row) for row in parquet.rows]
-    if as_text != csv.rows:
+    if not files.same_rows(csv, parquet):
         yield Check(name, False, "the CSV and the Parquet file hold different rows")
         return
     try:

@@ -153,10 +153,7 @@ def _plan_hash(certificate: Certificate) -> Check:
 
 
 def _same(contents: Contents) -> Check:
-    as_text = [
-        tuple("" if value is None else str(value) for value in row) for row in contents.parquet.rows
-    ]
-    same = as_text == contents.csv.rows
+    same = files.same_rows(contents.csv, contents.parquet)
     return Check(
         "CSV and Parquet",
         same,

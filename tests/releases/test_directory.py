@@ -1,0 +1,40 @@
+"""Tables of a release: the names of a path are held once, and lines of any length are seen."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.domain.tree import Tree
+from congenial.errors import ReleaseError
+from congenial.releases.directory import (
+    CSV,
+    FileRows,
+    read_tables,
+    same_rows,
+    write_tables,
+)
+
+
+def test_tables_of_many_rows_hold_each_name_of_a_path_once(tmp_path):
+    tree = Tree.from_paths(("all", f"borough {b}", f"{b}.{z}") for b in range(3) for z in range(50))
+    levels = ("root", "borough", "zone")
+    write_tables(tmp_path, levels, tree, np.arange(len(tree)))
+    csv, parquet = read_tables(tmp_path)
+    assert same_rows(csv, parquet) and not same_rows(
+        csv, FileRows(parquet.columns, parquet.rows[1:])
+    )
+    other = [*parquet.rows[:-1], (*parquet.rows[-1][:-1], -1)]
+    assert not same_rows(csv, FileRows(parquet.columns, other))
+    for table in (csv, parquet):
+        assert len({id(row[2]) for row in table.rows}) == 1
+        assert len({id(row[3]) for row in table.rows if row[4]}) == 3
+
+
+def test_lines_of_different_lengths_are_still_seen(tmp_path):
+    tree = Tree.from_paths([("all", "a"), ("all", "b")])
+    write_tables(tmp_path, ("root", "zone"), tree, np.array([3, 1, 2]))
+    with (tmp_path / CSV).open("a") as file:
+        file.write("1,zone\n")
+    with pytest.raises(ReleaseError, match="different lengths"):
+        read_tables(tmp_path)
