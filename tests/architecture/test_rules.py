@@ -163,9 +163,9 @@ def plant(tmp_path):
             "kernels/numerics/laws.py": "import numpy as np\n",
             "kernels/messages.py": "from congenial.kernels.laws import np\n",
             "tree.py": "from congenial import errors, __version__\n",
-            "invariants.py": "from congenial.tree import errors\n",
+            "invariants.py": "from congenial import errors\n",
             "conditioning.py": "",
-            "cli.py": "try:\n    import congenial.tree\nexcept (OSError, ValueError):\n    pass\n",
+            "cli.py": "try:\n    import congenial.errors\nexcept (OSError, KeyError):\n    pass\n",
         }
         for name, content in (sound | {file: text}).items():
             (root / name).parent.mkdir(parents=True, exist_ok=True)
