@@ -23,6 +23,8 @@ NORMS = ("l2", "l1")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
+# Every count has a column for each level, so that the size of a release grows with their square.
+MOST_LEVELS = 200
 SAMPLERS = ("auto", "exact")
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
@@ -143,6 +145,12 @@ class Hierarchy(msgspec.Struct, frozen=True):
             refuse("hierarchy.root", "is empty", "name the root, such as root = 'New York City'")
         if not levels:
             refuse("hierarchy.levels", "is empty", "list at least one column below the root")
+        if len(levels) > MOST_LEVELS:
+            refuse(
+                "hierarchy.levels",
+                f"lists {len(levels):,} columns, more than {MOST_LEVELS}",
+                "leave out levels whose counts are those of the level below",
+            )
         for level in levels:
             if not level.strip():
                 refuse("hierarchy.levels", f"holds {show(level)}", "give the name of a column")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import hashlib
+import os
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -79,7 +80,20 @@ def release_directory(directory: str | Path) -> Path:
             f"{shown} is not a directory" if place.exists() else f"there is no directory {shown}"
         )
         raise ReleaseError(f"{wrong}; give one that holds a release.")
+    if not is_text(place):
+        raise ReleaseError(
+            f"the path of {str(place)!r} is not in UTF-8; rename or move the directory."
+        )
     return place
+
+
+def is_text(path: Path) -> bool:
+    """Whether a path can be written in UTF-8, which DuckDB needs; bytes of a name need not be."""
+    try:
+        os.fspath(path.absolute()).encode()
+    except UnicodeEncodeError:
+        return False
+    return True
 
 
 def table_columns(
@@ -202,7 +216,7 @@ def _write_both(
             f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
             f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
-            f"TO {_literal(str(directory / names[1]))} (FORMAT parquet)"
+            f"TO {_literal(_whole(directory / names[1]))} (FORMAT parquet)"
         )
 
 
@@ -398,4 +412,9 @@ def _literal(text: str) -> str:
 
 def _path(path: Path) -> str:
     """SQL text that names one file, wildcards in its name taken literally."""
-    return _literal("".join(f"[{c}]" if c in "*?[" else c for c in str(path)))
+    return _literal("".join(f"[{c}]" if c in "*?[" else c for c in _whole(path)))
+
+
+def _whole(path: Path) -> str:
+    """The path from the root: DuckDB would take a first ~ for the home directory."""
+    return str(path.absolute())

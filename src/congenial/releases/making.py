@@ -310,6 +310,15 @@ def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
 
 
 def _check_target(out: Path, overwrite: bool) -> None:
+    if out.name in ("", ".."):
+        raise ReleaseError(
+            f"--out is {str(out)!r}, which is no new name; give one, such as "
+            f"{str(out / 'release')!r}."
+        )
+    if not files.is_text(out):
+        raise ReleaseError(
+            f"--out is {str(out)!r}, and its path is not in UTF-8; give another --out."
+        )
     try:
         if out.is_symlink() or (out.exists() and not out.is_dir()):
             raise ReleaseError(
@@ -317,8 +326,10 @@ def _check_target(out: Path, overwrite: bool) -> None:
                 "--out."
             )
         if not out.parent.is_dir():
+            told = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
             raise ReleaseError(
-                f"the directory {out.parent} does not exist; make it first, or give another --out."
+                f"{out.parent} {told}, and the release would go into it; make it first, or give "
+                "another --out."
             )
         found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
     except OSError as error:
@@ -344,7 +355,8 @@ def _make_beside(out: Path) -> Path:
     # the name need not be secret: what is written into it is already private
     attempt = 0
     while True:
-        place = out.parent / f".{out.name}.{os.getpid()}.{attempt}.partial"
+        # a name may have 255 bytes, and a sign four
+        place = out.parent / f".{out.name[:50]}.{os.getpid()}.{attempt}.partial"
         try:
             place.mkdir()
         except FileExistsError:
