@@ -77,7 +77,7 @@ SHARES = (
         ("network.differences.place_blocks", "i8 i8 f8"),
         ("network.differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
         ("network.marginals.rooms_needed", "i1* i4* i4* i4* i8* i4* b1* i8*"),
-        ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8* f8*"),
+        ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8** f8* f8*"),
         (
             "network.messages.fill",
             "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* b1*",

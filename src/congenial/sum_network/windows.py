@@ -21,8 +21,9 @@ IMPROPER = (
     "does not exist; measure more queries or publish some exactly."
 )
 
-# Newton steps for the multipliers; a handful do, unless bounds hold hard.
-_ROUNDS = 100
+# Newton steps for the multipliers; a handful do, unless bounds hold hard, or measurements lie
+# hundreds of deviations apart, of which each step goes one.
+_ROUNDS = 1000
 
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
@@ -202,7 +203,9 @@ def windows(
     if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
         raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
-    messages.cover(*shape, place.support_lo, place.support_hi, lo, hi)
+    needed = np.full((count, 2), (np.inf, -np.inf))
+    needed[network.roots] = needed[fixed] = -np.inf, np.inf
+    messages.cover(*shape, place.support_lo, place.support_hi, needed, lo, hi)
     # windows without an end are refused for their size, which must be a number
     lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
     return (

@@ -45,7 +45,7 @@ def _tail(table, at, lost, place, n, step):
     back = 1
     while back < n:
         inner = table[at + end - step * back]
-        if inner <= 0.0:
+        if inner <= 0.0 or (edge <= TINY and inner <= edge):  # says nothing of what underflows
             back *= 2
             continue
         slope = math.log(inner / edge) / back

@@ -27,6 +27,8 @@ MERGE = 1
 PRODUCT = 2
 
 
+# Entries kept at either end of a window beside those that are used: they tell how tails fall.
+_SPARE = 32.0
 # Unsigned indices are never counted from the end, so that the compiler uses vectors.
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 _U3, _U4 = np.uint64(3), np.uint64(4)
@@ -242,16 +244,31 @@ def surround(
 
 
 @njit()
-def cover(ctype, left, right, sign, support_lo, support_hi, lo, hi):
-    """Make every window reachable: parts of a product cover it, merges fit within their parts."""
+def cover(ctype, left, right, sign, support_lo, support_hi, needed, lo, hi):
+    """Make every window reachable, and hardly larger than what is made of it can use.
+
+    Parts of a product cover it, merges fit within their parts. Beyond a product's window nothing is
+    read of its parts, nor of a part of a merge where the other one's support leaves no sum in the
+    window. `needed` (c, 2) holds the ends of what is read of each class: all of it, -inf and inf,
+    where a class is a top one, and inf and -inf elsewhere.
+    """
     for c in range(ctype.size - 1, -1, -1):
+        if needed[c, 0] <= needed[c, 1]:
+            lo[c] = max(lo[c], needed[c, 0] - _SPARE)
+            hi[c] = min(hi[c], needed[c, 1] + _SPARE)
         if ctype[c] == PRODUCT:
             a, b = left[c], right[c]
             lo[a], hi[a] = min(lo[a], lo[c]), max(hi[a], hi[c])
             low, high = (lo[c], hi[c]) if sign[c] > 0 else (-hi[c], -lo[c])
             lo[b], hi[b] = min(lo[b], low), max(hi[b], high)
+            needed[a, 0], needed[a, 1] = min(needed[a, 0], lo[c]), max(needed[a, 1], hi[c])
+            needed[b, 0], needed[b, 1] = min(needed[b, 0], low), max(needed[b, 1], high)
         elif ctype[c] == MERGE:
             a, b = left[c], right[c]
+            for side in range(2):
+                i, j = (a, b) if side == 0 else (b, a)
+                needed[i, 0] = min(needed[i, 0], lo[c] - support_hi[j])
+                needed[i, 1] = max(needed[i, 1], hi[c] - support_lo[j])
             # each part takes half of what is missing, or what the other's support leaves
             short = lo[a] + lo[b] - lo[c]
             if short > 0.0:
