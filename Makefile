@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras test test-processors test-browser lint format docs figures studies comparison analysts benchmark lock clean
+.PHONY: help demo extras test test-processors test-browser lint format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
@@ -97,6 +97,10 @@ analysts:  ## Fit models to private releases, with the noise and without, and wr
 	@echo "Fitting models to releases of counts simulated many times, some ten minutes."
 	@$(BIN)/python examples/inference/yellow_zones.py --replicates 200 --draws 300 --out docs/analysts
 	@$(BIN)/python examples/inference/normaliser.py --replicates 1000 --out docs/analysts
+
+faults:  ## Plant faults, audit them, and write the table of docs/how-to/audit-and-verify.md.
+	@requirements/environment.sh dev
+	@$(BIN)/python examples/audit/faults.py --write
 
 benchmark:  ## Measure speed and memory beside their peers, and write docs/benchmarks.md.
 	@requirements/environment.sh benchmark
