@@ -10,6 +10,9 @@ MAKEFLAGS += --no-print-directory
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
 TAXI := examples/taxi
+# Test processes that begin at once would each compile most of them.
+COMPILE := from congenial.cli import compiled as c; \
+	[c.compile_kernels(m) for m in ('conditioning', 'imaging') if c.is_missing(m)]
 # One with fused products and vectors of four, one with neither; the first is of x86 alone.
 PROCESSORS := $(if $(filter x86_64,$(shell uname -m)),haswell) generic
 
@@ -31,7 +34,8 @@ extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
 
 test: lint  ## Check the style and the types, then run every test.
-	@echo "Running the tests."
+	@echo "Compiling the kernels that are missing, each once, and running the tests."
+	@$(BIN)/python -c "$(COMPILE)"
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
 test-processors:  ## Run the tests of kernels as compiled for other processors, and uncompiled.
@@ -39,8 +43,10 @@ test-processors:  ## Run the tests of kernels as compiled for other processors, 
 	@for name in $(PROCESSORS); do \
 		echo "Running the tests of kernels as compiled for a processor called $$name."; \
 		rm -rf out/processors/$$name; \
-		NUMBA_CPU_NAME=$$name NUMBA_CPU_FEATURES= NUMBA_CACHE_DIR=$(CURDIR)/out/processors/$$name \
-			$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m kernels; \
+		( export NUMBA_CPU_NAME=$$name NUMBA_CPU_FEATURES=; \
+		export NUMBA_CACHE_DIR=$(CURDIR)/out/processors/$$name; \
+		$(BIN)/python -c "$(COMPILE)"; \
+		$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m kernels ); \
 	done
 	@echo "Running those that are quick enough without compiling."
 	@NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest --quiet -m uncompiled
