@@ -90,7 +90,9 @@ def exact_sums(a, b):
     return out
 
 
-CONVOLVE = {name: entry(f"convolution.{name}") for name in ("convolve_plainly", "convolve_closely")}
+CONVOLVE = {
+    name: entry(f"numerics.convolution.{name}") for name in ("convolve_plainly", "convolve_closely")
+}
 
 
 @pytest.mark.parametrize("name", CONVOLVE)
