@@ -29,9 +29,9 @@ def end(*command, **options):
 def break_in(error):
     """Return a program that runs the command line with something broken in it."""
     return (
-        "import sys\nfrom congenial.cli import command_line as cli\n"
+        "import sys\nfrom congenial.cli import command_line, main\n"
         f"def fail(*a, **k): raise {error}\n"
-        "cli.cli.main = fail\nsys.argv = ['congenial', 'verify', 'x']\ncli.main()"
+        "command_line.cli.main = fail\nsys.argv = ['congenial', 'verify', 'x']\nmain()"
     )
 
 

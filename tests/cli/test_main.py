@@ -7,7 +7,6 @@ import os
 import pty
 import resource
 import shlex
-import signal
 import subprocess
 import sys
 import textwrap
@@ -290,57 +289,6 @@ def test_help_is_quick_and_loads_nothing_heavy():
         after = resource.getrusage(resource.RUSAGE_CHILDREN)
         spent.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
     assert min(spent) < 0.3
-
-
-@pytest.fixture
-def handlers():
-    """Put back the handlers of signals that a test changes."""
-    numbers = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    before = {number: signal.getsignal(number) for number in numbers}
-    yield
-    for number, handler in before.items():
-        signal.signal(number, handler)
-
-
-@pytest.mark.usefixtures("handlers")
-def test_an_interrupt_waits_for_imports():
-    signal.signal(signal.SIGINT, signal.default_int_handler)
-    done = []
-    with pytest.raises(KeyboardInterrupt), loading.undisturbed():
-        signal.raise_signal(signal.SIGINT)
-        done.append("imported")
-    assert done == ["imported"]
-    with pytest.raises(KeyboardInterrupt):
-        signal.raise_signal(signal.SIGINT)
-
-
-@pytest.mark.usefixtures("handlers")
-def test_an_interrupt_that_the_shell_ignores_is_ignored():
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    with loading.undisturbed():
-        signal.raise_signal(signal.SIGINT)
-    assert signal.getsignal(signal.SIGINT) == signal.SIG_IGN
-
-
-@pytest.mark.usefixtures("handlers")
-@pytest.mark.parametrize("before", [signal.SIG_IGN, signal.SIG_DFL])
-def test_nohup_is_heeded(monkeypatch, before):
-    monkeypatch.setattr(sys, "argv", ["congenial", "--version"])
-    signal.signal(signal.SIGHUP, before)
-    with pytest.raises(SystemExit):
-        cli.main()
-    now = signal.getsignal(signal.SIGHUP)
-    assert now == (signal.SIG_IGN if before == signal.SIG_IGN else cli._terminate)
-
-
-@pytest.mark.usefixtures("handlers")
-def test_a_second_signal_does_not_stop_the_tidying():
-    signal.signal(signal.SIGTERM, cli._terminate)
-    with pytest.raises(SystemExit) as ended:
-        signal.raise_signal(signal.SIGTERM)
-    assert ended.value.code == 143
-    signal.raise_signal(signal.SIGTERM)
-    signal.raise_signal(signal.SIGINT)
 
 
 def test_no_progress_where_stderr_is_no_terminal(capsys):

@@ -362,14 +362,14 @@ def test_released_noise_has_the_planned_size(tmp_path):
 HOLD = """
 import sys, time
 import congenial.releases.making as r
-from congenial.cli import command_line as cli
+from congenial.cli import main
 def hold(*a, **k):
     print("holding", flush=True)
     time.sleep(30)
 owner, attribute = (r.files, {stage!r}[6:]) if {stage!r}.startswith("files.") else (r, {stage!r})
 setattr(owner, attribute, hold)
 sys.argv = ["congenial", "release", *{arguments!r}]
-cli.main()
+main()
 """
 
 

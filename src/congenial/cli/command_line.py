@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import signal
 import sys
 from collections.abc import Sequence
 from contextlib import suppress
@@ -16,16 +15,17 @@ from congenial._version import __version__
 from congenial.cli.answer import (
     DONE,
     FAILED,
+    INTERRUPTED,
     MISTAKE,
     UNPRINTED,
     show_failure,
     wants_json,
 )
-from congenial.cli.loading import undisturbed
 from congenial.errors import CongenialError, UnsupportedError
+from congenial.plan.signals import Ended, Ender, held
 
 if TYPE_CHECKING:
-    from types import FrameType, TracebackType
+    from types import TracebackType
 
 HELP = """Release counts with differential privacy that add up and obey mandates exactly.
 
@@ -74,7 +74,7 @@ class Commands(click.Group):
         """Import a command; None where there is none of the name."""
         if cmd_name not in COMMANDS:
             return None
-        with undisturbed():
+        with held():
             module = import_module(f"congenial.cli.commands.{cmd_name}")
         found: click.Command = module.command
         return found
@@ -96,14 +96,17 @@ def cli() -> None:
     """Put the commands together; `HELP` is what is shown."""
 
 
-def main() -> NoReturn:
-    """Run the command line; the entry point of the `congenial` script."""
+def main(ender: Ender) -> NoReturn:
+    """Run the command line; `ender` listens for signals already."""
     sys.excepthook = _mistake
-    signal.signal(signal.SIGTERM, _terminate)
-    # a terminal that goes away, unless nohup asked us not to mind
-    if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) != signal.SIG_IGN:
-        signal.signal(signal.SIGHUP, _terminate)
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+    finally:
+        # nothing but a signal's own code tells of it, whatever a library made of the exception
+        ender.deafen()
+        if ender.number is not None:
+            raise SystemExit(128 + ender.number) from None
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -129,6 +132,11 @@ def _run(arguments: list[str]) -> int:
         outcome = cli.main(args=arguments, prog_name="congenial", standalone_mode=False)
     except (CongenialError, click.ClickException) as error:
         return show_failure(error, _name(arguments), as_json=wants_json(arguments))
+    except Ended as ended:
+        code = int(str(ended.code))
+        if code == INTERRUPTED:
+            show_failure(None, _name(arguments), as_json=wants_json(arguments))
+        return code
     except SystemExit as end:
         if end.code != FAILED:
             raise
@@ -173,11 +181,3 @@ def _mistake(
     sys.__excepthook__(kind, error, trace)
     _complain("This is a mistake of congenial; please report it.")
     raise SystemExit(MISTAKE)
-
-
-def _terminate(number: int, _frame: FrameType | None) -> NoReturn:
-    # unwinding the stack takes away what was written aside; a second signal must not stop that
-    for name in ("SIGHUP", "SIGINT", "SIGTERM"):
-        if hasattr(signal, name):
-            signal.signal(getattr(signal, name), signal.SIG_IGN)
-    raise SystemExit(128 + number)

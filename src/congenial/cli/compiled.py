@@ -32,6 +32,7 @@ from congenial.kernels.numerics.trees import add_up
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.plan.signals import held
 from congenial.randomness import seeded
 
 Method = Literal["conditioning", "imaging"]
@@ -157,12 +158,14 @@ def compile_share(share: int) -> None:
         for name, takes in SHARES[share]:
             module, _, kernel = name.rpartition(".")
             found = getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)
-            found.compile(tuple(numba.typeof(_example(code)) for code in takes.split()))
+            with held():  # until the next kernel
+                found.compile(tuple(numba.typeof(_example(code)) for code in takes.split()))
 
 
 def _compile_in_two() -> int:
     """Compile all shares; return the exit code of the process that compiles the second."""
-    code = "from congenial.cli.compiled import compile_share; compile_share(1)"
+    listening = "from congenial.plan.signals import Ender; Ender().listen()"
+    code = f"{listening}; from congenial.cli.compiled import compile_share; compile_share(1)"
     away = subprocess.DEVNULL
     command = [sys.executable, "-c", code]
     with subprocess.Popen(command, stdin=away, stdout=away, stderr=away) as other:
@@ -170,7 +173,7 @@ def _compile_in_two() -> int:
             compile_share(0)
             return other.wait()
         finally:
-            other.kill()
+            other.terminate()  # killed, it would leave half a file in the cache
 
 
 def _example(code: str) -> object:

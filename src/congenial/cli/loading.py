@@ -1,14 +1,12 @@
-"""What commands do before their work: imports that Ctrl-C cannot break, and compiled kernels."""
+"""What commands do before their work: they compile kernels, where that is still to be done."""
 
 from __future__ import annotations
 
-import signal
-import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import Literal
 
 import click
+
+from congenial.plan.signals import held
 
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
@@ -18,29 +16,12 @@ _EVERY_TIME = (
 )
 
 
-@contextmanager
-def undisturbed() -> Iterator[None]:
-    """Let Ctrl-C wait for imports, which extension modules do not survive half-way."""
-    aside = threading.current_thread() is not threading.main_thread()
-    if aside or signal.getsignal(signal.SIGINT) in (signal.SIG_IGN, None):
-        yield
-        return
-    waiting: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, _: waiting.append(number))
-    try:
-        yield
-    finally:
-        signal.signal(signal.SIGINT, before)
-    if waiting:
-        raise KeyboardInterrupt
-
-
 def compile_once(method: str, *, quiet: bool) -> None:
     """Compile all kernels where this machine has not done so yet, and say so: it takes a while.
 
     Where they cannot be kept, each is compiled when it is first called.
     """
-    with undisturbed():
+    with held():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing
     own: Literal["conditioning", "imaging"] = (
         "conditioning" if method == "conditioning" else "imaging"

@@ -23,8 +23,8 @@ from congenial.cli.asking import (
     split,
     yes_or_no,
 )
-from congenial.cli.loading import undisturbed
 from congenial.errors import DataError, PlanError, StructureError
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.plan.draft import Draft, DraftLookup
@@ -56,7 +56,7 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
     DataError, click.UsageError
         If the rows have no columns, or an answer given is none.
     """
-    with undisturbed():
+    with held():
         from congenial.data.columns import look_up_columns
         from congenial.plan.draft import Draft
         from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON
@@ -375,7 +375,7 @@ def try_plan(plan: Plan, base: Path) -> None:
     """Refuse a plan whose public list of nodes does not fit it; the rows are left alone."""
     if plan.hierarchy.domain == "data":
         return
-    with undisturbed():
+    with held():
         from congenial.data.counts import build_tree
         from congenial.plan.plan import exact_nodes
     exact_nodes(plan, build_tree(plan, base=base))

@@ -16,6 +16,7 @@ from congenial.data.sources import (
 from congenial.errors import DataError
 from congenial.plan.fields import nearest, show
 from congenial.plan.sections import DATABASES
+from congenial.plan.signals import held
 
 
 def is_database(source: str) -> bool:
@@ -23,6 +24,7 @@ def is_database(source: str) -> bool:
     return source.casefold().endswith(DATABASES)
 
 
+@held()
 def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str, str]]:
     """Open a DuckDB file read-only, and list the schema and name of each of its tables.
 

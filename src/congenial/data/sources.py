@@ -25,6 +25,7 @@ from congenial.data.headers import (
 from congenial.data.memory import allowance
 from congenial.errors import CongenialError, DataError
 from congenial.plan.fields import nearest, show
+from congenial.plan.signals import held
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
@@ -112,11 +113,13 @@ def name_of(column: str, kind: str, table: str = "") -> str:
 @contextmanager
 def connect() -> Iterator[Connection]:
     """Open an embedded DuckDB that keeps everything in memory and writes nothing."""
-    with closing(duckdb.connect(":memory:")) as connection:
+    with held():
+        connection = duckdb.connect(":memory:")
         for setting in _SETTINGS:
             connection.execute(f"SET {setting}")
         if (most := allowance()) is not None:
             connection.execute(f"SET memory_limit = '{most // 1024} KiB'")
+    with closing(connection):
         yield connection
 
 
@@ -125,9 +128,10 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
     # a name with pattern characters is asked for in the other spelling, and judged in both
     spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
-    connection.execute(f"SET allowed_paths = [{listed}]")
-    connection.execute("SET enable_external_access = false")
-    connection.execute("SET lock_configuration = true")
+    with held():
+        connection.execute(f"SET allowed_paths = [{listed}]")
+        connection.execute("SET enable_external_access = false")
+        connection.execute("SET lock_configuration = true")
 
 
 def attempt(connection: Connection, sql: str) -> Rows | None:
@@ -142,7 +146,8 @@ def attempt(connection: Connection, sql: str) -> Rows | None:
     """
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
-        return connection.execute(sql).fetchall()
+        with held(connection.interrupt):
+            return connection.execute(sql).fetchall()
     except duckdb.OutOfMemoryException:
         failure = DataError(
             "the counts do not fit in memory, of which half of what is free is taken; use fewer "

@@ -23,6 +23,7 @@ from congenial.ledger.seals import (
     seal,
     upgrade,
 )
+from congenial.plan.signals import held
 from congenial.randomness import secure
 
 # Seconds that one process waits for another.
@@ -67,14 +68,15 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
     try:
         if os.path.lexists(path):
             raise taken
-        os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
-        try:
-            _fill(aside, path, budget, neighbours)
-            # a link, unlike a rename, never replaces what another process has put there
-            os.link(aside, path)
-        finally:
-            aside.unlink()
-        _force(path.parent)
+        with held():
+            os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+            try:
+                _fill(aside, path, budget, neighbours)
+                # a link, unlike a rename, never replaces what another process has put there
+                os.link(aside, path)
+            finally:
+                aside.unlink()
+            _force(path.parent)
     except FileExistsError:
         raise taken from None
     except (OSError, ValueError) as error:

@@ -13,6 +13,7 @@ import duckdb
 
 from congenial.errors import DataError
 from congenial.plan.fields import refuse, show
+from congenial.plan.signals import held
 
 # What a condition may be made of. A row must pass or fail by itself alone: were it judged by a
 # subquery, a window or a clock, one record could move many others in or out of the counts.
@@ -137,6 +138,7 @@ class Condition:
                 )
 
 
+@held()
 def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Condition:
     """Understand a `where`.
 

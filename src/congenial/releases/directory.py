@@ -17,6 +17,7 @@ import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
+from congenial.plan.signals import held
 from congenial.types import IntArray
 
 T = TypeVar("T")
@@ -211,7 +212,7 @@ def _write_both(
         for c in texts
     )
     written = _path(directory / names[0])
-    with _connect() as connection:
+    with _connect() as connection, held(connection.interrupt):
         connection.execute(
             f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
@@ -386,7 +387,7 @@ def _read_csv(path: Path) -> FileRows:
 
 def _read_parquet(path: Path) -> FileRows:
     try:
-        with _connect() as connection:
+        with _connect() as connection, held(connection.interrupt):
             found = connection.execute(f"SELECT * FROM read_parquet({_path(path)})")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
             batches = iter(lambda: found.fetchmany(_BATCH), [])
@@ -399,7 +400,8 @@ def _read_parquet(path: Path) -> FileRows:
 
 def _connect() -> duckdb.DuckDBPyConnection:
     # one thread keeps the rows in order and the file the same from run to run
-    return duckdb.connect(":memory:", config={"threads": 1})
+    with held():
+        return duckdb.connect(":memory:", config={"threads": 1})
 
 
 def _identifier(name: str) -> str:

@@ -30,6 +30,7 @@ from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
 from congenial.plan.plan import Plan
+from congenial.plan.signals import held
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
@@ -293,7 +294,8 @@ def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
     _check_target(out, overwrite)
     place: Path | None = None
     try:
-        place = _make_beside(out)
+        with held():
+            place = _make_beside(out)
         yield place
         _settle(place)
         _put(place, out)
@@ -306,7 +308,8 @@ def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
         ) from error
     finally:
         if place is not None:
-            shutil.rmtree(place, ignore_errors=True)
+            with held():
+                shutil.rmtree(place, ignore_errors=True)
 
 
 def _check_target(out: Path, overwrite: bool) -> None:

@@ -15,7 +15,8 @@ from congenial.cli.answer import (
     Command,
 )
 from congenial.cli.arguments import PLAN
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.auditing.finding import Finding
@@ -76,14 +77,14 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
     claim for what was enumerated or computed alone, and draws never prove one.
     """
-    with undisturbed():
+    with held():
         from congenial.cli.progress import progress
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
     read = read_plan(plan)
     find_files(read, plan.parent, rows=False)
     compile_once(read.method.name, quiet=False)
-    with undisturbed():
+    with held():
         from congenial.preview.plan_audit import as_text, audit_plan
         from congenial.releases.certificate import as_claim
     with progress() as notify:

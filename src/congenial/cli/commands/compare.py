@@ -11,8 +11,9 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import OUT_DIRECTORY, PLAN
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
 from congenial.errors import ReleaseError
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.preview.comparison.outcome import Comparison
@@ -85,7 +86,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     them. Nothing is spent.
     """
     _check_compare(options)
-    with undisturbed():
+    with held():
         from congenial.cli.progress import progress
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan

@@ -10,7 +10,8 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import PLAN
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.preview.explanation import LevelForecast
@@ -49,13 +50,13 @@ def command(plan: Path) -> Answer:
     How much noise each level has, which errors to expect, what is protected and what is not. Rows
     are not opened, unless the plan takes the names of its nodes from them.
     """
-    with undisturbed():
+    with held():
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
     read = read_plan(plan)
     find_files(read, plan.parent, rows=False)
     compile_once(read.method.name, quiet=False)
-    with undisturbed():
+    with held():
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain
         from congenial.releases.certificate import as_claim, plain_plan

@@ -13,7 +13,6 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.asking import Asker
-from congenial.cli.loading import undisturbed
 from congenial.cli.wizard import (
     DOMAIN_IS_DATA,
     METHODS,
@@ -22,6 +21,7 @@ from congenial.cli.wizard import (
     try_plan,
 )
 from congenial.errors import PlanError
+from congenial.plan.signals import held
 
 
 @dataclass(frozen=True)
@@ -94,7 +94,7 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     Names and types of its columns are read, and not one value. Each option answers a question
     beforehand.
     """
-    with undisturbed():
+    with held():
         from congenial.plan.draft import as_toml
         from congenial.plan.plan import parse_plan
         from congenial.releases.certificate import plain_plan

@@ -10,7 +10,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import LEDGER
-from congenial.cli.loading import undisturbed
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.ledger.records import Account, Ledger
@@ -81,7 +81,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
 
     LEDGER is a file that does not exist yet; a plan names it as privacy.ledger.
     """
-    with undisturbed():
+    with held():
         from congenial.accounting.amounts import budget
         from congenial.ledger.ledger_file import init_ledger
     total = budget(epsilon, delta)
@@ -97,7 +97,7 @@ def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Ans
 @LEDGER
 def show_command(ledger: Path) -> Answer:
     """Say what is spent and what remains; a ledger holds no count."""
-    with undisturbed():
+    with held():
         from congenial.ledger.debits import read_ledger
         from congenial.ledger.records import as_text
     found = read_ledger(ledger)

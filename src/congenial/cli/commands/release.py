@@ -12,7 +12,8 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import OUT_DIRECTORY, PLAN
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.ledger.records import Debit
@@ -75,14 +76,14 @@ def command(
             "--with-truth writes confidential counts, which only a simulation may do; give "
             "--simulate SEED as well, or leave --with-truth out."
         )
-    with undisturbed():
+    with held():
         from congenial.cli.progress import progress
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
     read = read_plan(plan)
     find_files(read, plan.parent, rows=True)
     compile_once(read.method.name, quiet=quiet)
-    with undisturbed():
+    with held():
         from congenial.releases.making import release
     with progress(quiet=quiet) as notify:
         made = release(

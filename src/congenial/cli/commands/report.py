@@ -9,7 +9,8 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import RELEASE
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
+from congenial.plan.signals import held
 
 
 @dataclass(frozen=True)
@@ -32,7 +33,7 @@ def command(directory: Path, out: Path | None) -> Answer:
     One HTML file that needs no network: what is protected and what is not, the guarantee, and every
     count with its margin of error. The release is checked first; nothing is spent.
     """
-    with undisturbed():
+    with held():
         from congenial.cli.progress import progress
         from congenial.releases.certificate import method_of
         from congenial.report.write import report

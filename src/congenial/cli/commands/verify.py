@@ -16,7 +16,8 @@ from congenial.cli.answer import (
     Command,
 )
 from congenial.cli.arguments import RELEASE
-from congenial.cli.loading import compile_once, undisturbed
+from congenial.cli.loading import compile_once
+from congenial.plan.signals import held
 
 if TYPE_CHECKING:
     from congenial.verification.checks import Check
@@ -49,7 +50,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     confidential rows were counted rightly. Nothing is signed. Of a release by another version the
     numbers are checked, and its words are not compared.
     """
-    with undisturbed():
+    with held():
         from congenial.errors import ReleaseError
         from congenial.releases.certificate import method_of
         from congenial.verification.verdict import verify
