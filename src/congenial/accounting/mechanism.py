@@ -1,4 +1,4 @@
-"""What draws a release, whatever obeys the mandates."""
+"""A mechanism draws releases and states what one costs: conditioned, imaged or mixed noise."""
 
 from __future__ import annotations
 
@@ -10,14 +10,15 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.randomness import Randomness
+from congenial.types import Values
 
 
-class Engine(Protocol):
-    """What draws a release: a conditioned or an imaged mechanism."""
+class Mechanism(Protocol):
+    """Draws releases, and states the privacy guarantee of one."""
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> npt.NDArray[np.int64]:
+    ) -> Values:
         """Draw releases of shape (n,) or (size, n) at confidential counts `x`, shape (n,)."""
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
@@ -27,8 +28,8 @@ class Engine(Protocol):
         """Say how a release is drawn, and why so."""
 
 
-class Measuring(Protocol):
-    """What makes a release of noisy measurements: an image."""
+class Measuring(Mechanism, Protocol):
+    """Draws a release in two steps, noisy measurements first: an image."""
 
     def measure(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

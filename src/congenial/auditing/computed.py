@@ -17,8 +17,9 @@ from collections.abc import Callable, Sequence
 import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.enumerated import ROUNDING
-from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.space import Space
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
@@ -36,14 +37,14 @@ ORDERS = (2, 3, 8)
 _ROUNDINGS = 2.0**-46
 
 
-def may_compute(mechanism: Auditable, space: Space, guarantee: Guarantee) -> bool:
+def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> bool:
     """Whether a law is stated and a formula covers it: one law of noise, and its own claim."""
     pure = space.mechanism.noise.measure == "pure"
     covered = pure == (guarantee.rho is None) and (pure or not isinstance(mechanism, Mixture))
     return covered and _law(mechanism) is not None
 
 
-def _law(mechanism: Auditable) -> Law | None:
+def _law(mechanism: Mechanism) -> Law | None:
     """Return the law that a mechanism states, or that of the measurements which an image is of."""
     if isinstance(mechanism, Imaged | TopDown):
         return mechanism.mechanism.log_prob
@@ -51,13 +52,13 @@ def _law(mechanism: Auditable) -> Law | None:
 
 
 def computed(
-    mechanism: Auditable, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
+    mechanism: Mechanism, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
 ) -> tuple[Finding, ...]:
     """Compare the losses of pairs with a claim; nothing where no formula covers it.
 
     Parameters
     ----------
-    mechanism : Auditable
+    mechanism : Mechanism
     space : Space
     guarantee : Guarantee
     pairs : sequence of Pair

@@ -14,8 +14,9 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.binomial import probability_bounds
-from congenial.auditing.finding import Auditable, Pair
+from congenial.auditing.finding import Pair
 from congenial.auditing.space import Space
 from congenial.errors import UnsupportedError
 from congenial.types import FloatArray, IntArray, Values
@@ -52,7 +53,7 @@ def shared_out(draws: Values) -> Shares:
 
 
 def epsilon_bound(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     space: Space | None,
     pair: Pair,
     draws: tuple[Shares, Shares],
@@ -95,7 +96,7 @@ def entry_bounds(pair: Pair, entries: IntArray, draws: tuple[Shares, Shares]) ->
 
 
 def law_distance(
-    mechanism: Auditable, x: Values, entries: IntArray, draws: Shares, error: float
+    mechanism: Mechanism, x: Values, entries: IntArray, draws: Shares, error: float
 ) -> float:
     """Lower bound on the total variation of draws from the stated marginal laws; 0 if unknown."""
     marginal: Callable[..., tuple[Values, FloatArray]] | None = getattr(mechanism, "marginal", None)
@@ -137,7 +138,7 @@ def _inside(drawn: Values, values: Values, chosen: npt.NDArray[np.bool_]) -> npt
 
 
 def _scores(
-    mechanism: Auditable, space: Space | None, pair: Pair, draws: tuple[Shares, Shares]
+    mechanism: Mechanism, space: Space | None, pair: Pair, draws: tuple[Shares, Shares]
 ) -> list[Score]:
     """Orders of the releases by which events are formed."""
     x, other = pair

@@ -14,7 +14,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.accounting.mechanism import Mechanism
+from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.space import Space, moved_at_once
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import ArgumentError, UnsupportedError
@@ -36,7 +37,7 @@ _MOST_OUTSIDE = 0.02
 _TAPES = 2
 
 
-def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
+def can_enumerate(mechanism: Mechanism, space: Space, x: Values) -> bool:
     """Whether laws such as that at a dataset can be enumerated."""
     if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
         return False
@@ -53,7 +54,7 @@ def can_enumerate(mechanism: Auditable, space: Space, x: Values) -> bool:
 
 
 def enumerated(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     space: Space,
     guarantee: Guarantee,
     neighbours: Neighbours,
@@ -65,7 +66,7 @@ def enumerated(
 
     Parameters
     ----------
-    mechanism : Auditable
+    mechanism : Mechanism
         With a law that is known, or imaged.
     space : Space
     guarantee : Guarantee
@@ -184,7 +185,7 @@ def _largest(p: FloatArray, q: FloatArray, missing: float) -> float:
 
 
 def _laws(
-    mechanism: Auditable, space: Space, datasets: Values
+    mechanism: Mechanism, space: Space, datasets: Values
 ) -> list[tuple[FloatArray, FloatArray]]:
     """Log probabilities, (datasets, outputs), and the mass that may be missing, (datasets,)."""
     if isinstance(mechanism, Imaged | TopDown):

@@ -3,12 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol
 
-import numpy.typing as npt
-
-from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.randomness import Randomness
+from congenial.accounting.guarantee import Guarantee
 from congenial.types import Values
 
 # A dataset as the values of all queries, and another: neighbours.
@@ -19,22 +15,6 @@ LIMITS = (
     "computing prove the claim for the pairs that they name and for no others, and draws can "
     "refute a claim and never prove one."
 )
-
-
-class Auditable(Protocol):
-    """Anything that draws releases under a stated guarantee.
-
-    Where it has `log_prob`, its law is enumerated; where it has `marginal`, draws are compared with
-    it; where it has `mechanism` and `requirements`, neighbours are found from them.
-    """
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> Values:
-        """Draw releases of shape (n,) or (size, n)."""
-
-    def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw."""
 
 
 @dataclass(frozen=True)

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 import numpy as np
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.binomial import probability_bounds
 from congenial.auditing.drawn import (
     MOST_ALONE,
@@ -19,7 +20,7 @@ from congenial.auditing.drawn import (
     law_distance,
     shared_out,
 )
-from congenial.auditing.finding import Auditable, Finding, Pair
+from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.pairs import everyone_moves, pairs_at
 from congenial.auditing.space import Space
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
@@ -63,7 +64,7 @@ class Screen:
 
 
 def screened(
-    mechanism: Auditable, space: Space, neighbours: Neighbours, draws: int, rng: Randomness
+    mechanism: Mechanism, space: Space, neighbours: Neighbours, draws: int, rng: Randomness
 ) -> Screen | None:
     """Look for the entries that give away most, anywhere; None where nothing can be drawn.
 
@@ -87,7 +88,7 @@ def screened(
 
 
 def simulated(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     space: Space | None,
     guarantee: Guarantee,
     pairs: Sequence[Pair],
@@ -100,7 +101,7 @@ def simulated(
 
     Parameters
     ----------
-    mechanism : Auditable
+    mechanism : Mechanism
     space : Space or None
     guarantee : Guarantee
     pairs : sequence of Pair
@@ -150,7 +151,7 @@ def simulated(
 
 
 def _drawn(
-    mechanism: Auditable, pair: Pair, draws: int, rng: Randomness, seen: _Seen
+    mechanism: Mechanism, pair: Pair, draws: int, rng: Randomness, seen: _Seen
 ) -> list[Values] | None:
     """Draw at both datasets; None, noted down, where one of them is refused or both are."""
     drawn = []

@@ -12,10 +12,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.mechanism import Mechanism
 from congenial.accounting.neighbours.counting import Counted, Counting, counting
 from congenial.accounting.neighbours.joint_moves import forced_moves
 from congenial.accounting.neighbours.single_moves import worst_move
-from congenial.auditing.finding import Auditable, Pair
+from congenial.auditing.finding import Pair
 from congenial.conditioning.grid import OnGrid
 from congenial.conditioning.mixtures import Mixture
 from congenial.conditioning.unions import ConditionedMixture
@@ -202,7 +203,7 @@ def moved_at_once(guarantee: Guarantee) -> int:
     return guarantee.records if guarantee.at_once else 1
 
 
-def space_of(mechanism: Auditable) -> Space | None:
+def space_of(mechanism: Mechanism) -> Space | None:
     """Find the space of a mechanism; None where it does not tell."""
     if isinstance(mechanism, OnGrid):
         inner = space_of(mechanism.inner)
@@ -213,7 +214,7 @@ def space_of(mechanism: Auditable) -> Space | None:
         first = mechanism.parts[0]
         if isinstance(first, Additive):
             return Space(first, (requirements(Invariant(()), first.n, first.domain),))
-        return space_of(first)  # type: ignore[arg-type]
+        return space_of(first)
     queries, need = getattr(mechanism, "mechanism", None), getattr(mechanism, "requirements", None)
     if isinstance(queries, Additive) and isinstance(need, Requirements):
         return Space(queries, (need,))

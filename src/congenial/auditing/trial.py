@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
+from congenial.accounting.mechanism import Mechanism
 from congenial.auditing.computed import computed, may_compute
 from congenial.auditing.enumerated import (
     DATASETS,
@@ -17,7 +18,7 @@ from congenial.auditing.enumerated import (
     can_enumerate,
     enumerated,
 )
-from congenial.auditing.finding import Audit, Auditable, Finding, Pair
+from congenial.auditing.finding import Audit, Finding, Pair
 from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
 from congenial.auditing.simulation import screened, simulated
 from congenial.auditing.space import Space, moved_at_once, space_of
@@ -43,7 +44,7 @@ _TRIES = 8
 
 
 def audit(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     *,
     neighbours: Neighbours,
     method: Method = "auto",
@@ -60,9 +61,9 @@ def audit(
 
     Parameters
     ----------
-    mechanism : Auditable
+    mechanism : Mechanism
         What `congenial.condition`, `image` and `mixture` make, or anything with `sample` and
-        `guarantee`; see `congenial.auditing.finding.Auditable`.
+        `guarantee`; see `congenial.accounting.mechanism.Mechanism`.
     neighbours : {"substitute", "add-remove"}
     method : {"auto", "exact", "statistical"}
         "exact" enumerates the laws at all small datasets and computes losses from the law at pairs
@@ -145,7 +146,7 @@ def audit(
 
 
 def hold(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     space: Space | None,
     guarantee: Guarantee,
     neighbours: Neighbours,
@@ -215,7 +216,7 @@ def hold(
 
 
 def _affordable(
-    mechanism: Auditable,
+    mechanism: Mechanism,
     space: Space | None,
     total: int,
     pairs: list[Pair] | None,
@@ -236,7 +237,7 @@ def _affordable(
     return size if can_enumerate(mechanism, space, x) else None
 
 
-def checked_draws(draws: int | None, mechanism: Auditable, space: Space | None) -> int:
+def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) -> int:
     """Return how many draws of each dataset are made, fewer by default where releases are long.
 
     Raises

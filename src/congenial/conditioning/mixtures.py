@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Protocol
 
 import numpy as np
 import numpy.typing as npt
@@ -15,6 +14,7 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     mixed_guarantee,
 )
+from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PrivacyError
@@ -30,15 +30,7 @@ from congenial.types import FloatArray, Values
 
 # A part is chosen by a whole number out of this many, so each weight is met to within 2^-62.
 _CHOICES = 1 << 62
-
-
-class Samples(Protocol):
-    """Anything that draws releases of confidential values."""
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> Values:
-        """Draw releases."""
+Part = Additive | Mechanism
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,7 +45,7 @@ class Mixture:
         Public, adding up to 1.
     """
 
-    parts: tuple[Samples, ...]
+    parts: tuple[Part, ...]
     weights: tuple[float, ...]
 
     def sample(
@@ -122,8 +114,7 @@ class Mixture:
                 error = part.noise.sampling_error(part.scales)
                 stated.append(imaged_guarantee(part, free, neighbours, sampler_error=error))
             else:
-                state: Callable[[Neighbours], Guarantee] = part.guarantee  # type: ignore[attr-defined]
-                stated.append(state(neighbours))
+                stated.append(part.guarantee(neighbours))
         return mixed_guarantee(stated, self.weights)
 
     def explain(self) -> str:
@@ -134,7 +125,7 @@ class Mixture:
         return f"mixture: one part is chosen at random for each draw, with weights {listed}."
 
 
-def mixture(parts: Sequence[Samples], weights: Sequence[float]) -> Mixture:
+def mixture(parts: Sequence[Part], weights: Sequence[float]) -> Mixture:
     """Mix mechanisms with public weights.
 
     Parameters
@@ -171,7 +162,7 @@ def mixture(parts: Sequence[Samples], weights: Sequence[float]) -> Mixture:
 
 
 def draw_mixed(
-    parts: Sequence[Samples],
+    parts: Sequence[Part],
     weights: FloatArray,
     x: npt.ArrayLike,
     size: int | None,
@@ -274,7 +265,7 @@ def _same(one: Tree | Workload | None, other: Tree | Workload | None) -> bool:
     return one is None and other is None
 
 
-def _described(part: Samples) -> str:
+def _described(part: Part) -> str:
     if isinstance(part, Additive):
         return f"{part.noise.name} noise"
     return type(part).__name__.lower()

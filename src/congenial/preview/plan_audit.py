@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import cast
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.neighbours.single_moves import worst_move
-from congenial.auditing.finding import Audit, Auditable, Pair
+from congenial.auditing.finding import Audit, Pair
 from congenial.auditing.space import Space
 from congenial.auditing.trial import (
     CONFIDENCE,
@@ -124,7 +123,7 @@ def audit_model(
     """Audit a model; see `audit_plan`."""
     source = seeded(seed)
     space = Space(model.mechanism, (model.need,))
-    engine = cast(Auditable, model.engine)
+    engine = model.engine
     size = checked_draws(draws, engine, space)
     check_confidence(confidence)
     drawn = hold(
@@ -141,7 +140,7 @@ def audit_model(
     small = part_of(model)
     try:
         exact = hold(
-            cast(Auditable, small.engine),
+            small.engine,
             Space(small.mechanism, (small.need,)),
             model.guarantee,
             small.neighbours,

@@ -152,7 +152,7 @@ def release(
         say("drawing")
         measured = None if model.measuring is None else model.measuring.measure(counts, rng=source)
         if model.measuring is None or measured is None:
-            drawn = engine.sample(counts, rng=source)
+            drawn = np.asarray(engine.sample(counts, rng=source), dtype=np.int64)
         else:
             drawn = model.measuring.apply(measured, source)
         checked_draws(model.need, drawn, counts)

@@ -23,7 +23,7 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     with_sampler_error,
 )
-from congenial.accounting.mechanism import Engine, Measuring
+from congenial.accounting.mechanism import Measuring, Mechanism
 from congenial.accounting.neighbours.scope import all_records, on_levels
 from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, changed_entries
 from congenial.domain.tree import Tree
@@ -122,21 +122,21 @@ class Model:
         return self.neighbours == "substitute" and self.plan.data.where is not None
 
     @cached_property
-    def engine(self) -> Engine:
+    def engine(self) -> Mechanism:
         """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
         method = self.plan.method
         if method.name == "imaging":
             from congenial.imaging.update import image
 
             norm: Norm = "l1" if method.norm == "l1" else "l2"
-            return cast(Engine, image(self.mechanism, self.invariant, norm, integer=True))
+            return cast(Mechanism, image(self.mechanism, self.invariant, norm, integer=True))
         if method.name == "topdown":
             from congenial.imaging.top_down import topdown_image
 
             return topdown_image(self.mechanism, self.invariant)
         from congenial.conditioning.choice import condition
 
-        return cast(Engine, condition(self.mechanism, self.invariant, method.sampler))
+        return cast(Mechanism, condition(self.mechanism, self.invariant, method.sampler))
 
     @property
     def measuring(self) -> Measuring | None:

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.accounting.mechanism import Engine
+from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.noise.additive import checked_size
 from congenial.plan.outputs import Publication
@@ -74,7 +74,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 
 def build(
     plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
-) -> tuple[Model, Engine]:
+) -> tuple[Model, Mechanism]:
     """Build what draws a contender's releases, calibrated to the plan's budget.
 
     Raises
