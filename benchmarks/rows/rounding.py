@@ -45,11 +45,11 @@ def _run(leaves: int) -> Iterator[Seen]:
     z = np.asarray(cg.project(y, invariant), dtype=np.float64)
     projector = Projector(requirements(invariant, n, tree), np.ones(n), "l2", integer=True)
     ours, best = projector.apply(z), integers.rounded(tree, z)
-    cg.round_unbiased(z, tree)
+    cg.imaging.round_unbiased(z, tree)
     steps = {
         "ours": lambda: [projector.apply(z) for _ in range(AGAIN)],
         "highs": lambda: integers.rounded(tree, z),
-        "unbiased": lambda: [cg.round_unbiased(z, tree) for _ in range(AGAIN)],
+        "unbiased": lambda: [cg.imaging.round_unbiased(z, tree) for _ in range(AGAIN)],
     }
     times = rounds(steps, repeats=5, budget=60.0)
     yield faster(OVER, times["ours"] / AGAIN, times["highs"])

@@ -49,7 +49,7 @@ def _run(margins: list[str], states: int | None) -> Iterator[Seen]:
     noise = cg.DiscreteLaplace(workload.scales({("sex", "age"): SCALE}))
     mechanism = cg.Additive(noise, workload)
     need = cg.consistent(workload) & cg.nonnegative()
-    need &= cg.exactly_margins(margins, level="state")
+    need &= cg.exactly(margins=margins, level="state")
     steps = {
         LAY: lay,
         "noise": geometric.noise(int(workload.cells.size), SCALE),

@@ -49,7 +49,7 @@ table, counts = census(given.states)
 # %% The mandate: everyone's sex by state as enumerated, no negative count. Noise goes to the cells
 # of counties, and to the groups below and above 18.
 workload = cg.Workload.of(table, {"state": ["sex"], "county": [("sex", "voting_age")]})
-mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(["sex"], level="state")
+mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=["sex"], level="state")
 shares = {("sex", "voting_age"): 0.4, ("sex", "age"): 0.6}
 x = workload.answers(counts)
 print(f"{len(workload):,} counts in {table.areas:,} counties")
@@ -84,7 +84,7 @@ crossing = cg.Workload.of(table, {"state": ["sex", "voting_age"]})
 mandate = (
     cg.consistent(crossing)
     & cg.nonnegative()
-    & cg.exactly_margins(["sex", "voting_age"], level="state")
+    & cg.exactly(margins=["sex", "voting_age"], level="state")
 )
 scales = cg.calibrate(crossing, mandate, epsilon=1.0, neighbours="substitute")
 joined = cg.condition(cg.Additive(scales, crossing), mandate)

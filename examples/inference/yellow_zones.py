@@ -92,7 +92,7 @@ def likelihood(read: Release) -> Callable[..., Any]:
     def engine(mean: Any, dispersion: Any, z: Any) -> tuple[Any, ...]:
         both = np.array([mean, dispersion])
         if ((both > 1e-6) & (both < 1e7)).all():
-            law = cg.posterior(np.asarray(z), mechanism, known, cg.Prior(*both))
+            law = cg.posterior(np.asarray(z), mechanism, known, cg.inference.Prior(*both))
             try:
                 return np.float64(law.log_evidence()), *law.log_evidence_gradient()
             except NumericalError:  # the release is too unlikely there to be weighed

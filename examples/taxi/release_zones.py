@@ -68,16 +68,16 @@ print(f"\n{z[0]:,} trips in {zones.size} zones; {(z[zones] < 0).sum()} zones hav
 # %% Margins of error: 90% of all releases have the true count within, at every node by itself ...
 noise = found.model.engine
 assert isinstance(noise, Conditioned)  # on the mandates, whatever the counts are
-margins = cg.error_margins(noise, alpha=0.1)
+margins = cg.inference.error_margins(noise, alpha=0.1)
 busiest = zones[np.argsort(z[zones])[::-1][:5]]
 print("\nThe busiest zones, with 90% margins of error:")
 for v in busiest:
     print(f"  {called[v]:30} {z[v]:9,} ± {margins[v]}")
 
 # ... and wider ones for all zones at once, and for a sum of one's own
-together = cg.simultaneous_error_margins(noise, zones.tolist(), alpha=0.1, rng=source)
+together = cg.inference.simultaneous_error_margins(noise, zones.tolist(), alpha=0.1, rng=source)
 airports = [tree.find(name) for name in ("1", "132", "138")]
-margin = cg.error_margin_of_sum(noise, airports, alpha=0.1, rng=source)
+margin = cg.inference.error_margin_of_sum(noise, airports, alpha=0.1, rng=source)
 print(f"All zones at once: ± {together.max()} at most.")
 print(f"The three airports: {z[airports].sum():,} ± {margin}")
 

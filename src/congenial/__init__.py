@@ -1,51 +1,41 @@
-"""Differentially private counts that obey mandates exactly.
+"""Differentially private counts that obey invariants exactly.
 
-The names below are the public interface; each is loaded when first used, so that importing the
-package costs nothing.
+The names below are the public interface, and so are those that the namespaces `accounting`,
+`belief`, `conditioning`, `imaging` and `inference` list, and the kinds of errors in `errors`. Each
+is loaded when first used, so that importing the package costs nothing.
 """
 
 from __future__ import annotations
 
+import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
 from congenial._version import __version__ as __version__
 
 if TYPE_CHECKING:
+    from congenial import accounting as accounting
+    from congenial import belief as belief
+    from congenial import conditioning as conditioning
+    from congenial import errors as errors
+    from congenial import imaging as imaging
+    from congenial import inference as inference
     from congenial.accounting.calibration.scales import calibrate
-    from congenial.accounting.composition import compose, compose_parallel, group_privacy
     from congenial.accounting.guarantee import Guarantee
-    from congenial.accounting.loss.discrete_gaussian_loss import discrete_gaussian_delta
-    from congenial.accounting.loss.gaussian_loss import (
-        gaussian_delta,
-        gaussian_epsilon,
-        gaussian_sigma,
-    )
-    from congenial.accounting.sensitivities import Sensitivity, sensitivity
     from congenial.auditing.trial import audit
     from congenial.conditioning.choice import condition
     from congenial.conditioning.mixtures import mixture
-    from congenial.conditioning.samplers.proposal import Proposal
     from congenial.domain.table import Table
     from congenial.domain.tree import Tree
     from congenial.domain.workload import Workload
     from congenial.errors import CongenialError
     from congenial.imaging.closest import project
-    from congenial.imaging.top_down import topdown, topdown_image
-    from congenial.imaging.unbiased import round_unbiased
+    from congenial.imaging.top_down import topdown
     from congenial.imaging.update import image
-    from congenial.inference.error_law import (
-        error_margin_of_sum,
-        error_margins,
-        simultaneous_error_margins,
-    )
-    from congenial.inference.inversion import inverted_intervals
-    from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
     from congenial.inference.posteriors import posterior
-    from congenial.inference.priors import Prior
-    from congenial.invariants.of_margins import at_least_as_many, bounds_margins, exactly_margins
     from congenial.invariants.written import (
         at_least,
+        at_least_as_many,
         bounds,
         consistent,
         exactly,
@@ -57,10 +47,15 @@ if TYPE_CHECKING:
     from congenial.noise.discrete_laplace import DiscreteLaplace
     from congenial.noise.gaussian import Gaussian
     from congenial.noise.laplace import Laplace
+    from congenial.plan.plan import parse_plan, read_plan
+    from congenial.preview.comparison.comparing import compare
+    from congenial.preview.explanation import explain
     from congenial.randomness import secure, seeded
-    from congenial.releases.measurements import read_measurements
+    from congenial.releases.making import release
     from congenial.releases.reading import read_release
+    from congenial.verification.verdict import verify
 
+_NAMESPACES = ("accounting", "belief", "conditioning", "errors", "imaging", "inference")
 _HOME = {
     "Additive": "noise.additive",
     "CongenialError": "errors",
@@ -69,49 +64,63 @@ _HOME = {
     "Gaussian": "noise.gaussian",
     "Guarantee": "accounting.guarantee",
     "Laplace": "noise.laplace",
-    "Prior": "inference.priors",
-    "Proposal": "conditioning.samplers.proposal",
-    "Sensitivity": "accounting.sensitivities",
     "Table": "domain.table",
     "Tree": "domain.tree",
     "Workload": "domain.workload",
     "at_least": "invariants.written",
-    "at_least_as_many": "invariants.of_margins",
+    "at_least_as_many": "invariants.written",
     "audit": "auditing.trial",
     "bounds": "invariants.written",
-    "bounds_margins": "invariants.of_margins",
     "calibrate": "accounting.calibration.scales",
-    "compose": "accounting.composition",
-    "compose_parallel": "accounting.composition",
+    "compare": "preview.comparison.comparing",
     "condition": "conditioning.choice",
     "consistent": "invariants.written",
-    "discrete_gaussian_delta": "accounting.loss.discrete_gaussian_loss",
-    "error_margin_of_sum": "inference.error_law",
-    "error_margins": "inference.error_law",
     "exactly": "invariants.written",
-    "exactly_margins": "invariants.of_margins",
-    "gaussian_delta": "accounting.loss.gaussian_loss",
-    "gaussian_epsilon": "accounting.loss.gaussian_loss",
-    "gaussian_sigma": "accounting.loss.gaussian_loss",
-    "group_privacy": "accounting.composition",
+    "explain": "preview.explanation",
     "image": "imaging.update",
-    "inverted_intervals": "inference.inversion",
     "linear": "invariants.written",
-    "log_likelihood": "inference.likelihood",
-    "log_likelihood_gradient": "inference.likelihood",
     "mixture": "conditioning.mixtures",
     "nonnegative": "invariants.written",
+    "parse_plan": "plan.plan",
     "posterior": "inference.posteriors",
     "project": "imaging.closest",
-    "read_measurements": "releases.measurements",
+    "read_plan": "plan.plan",
     "read_release": "releases.reading",
-    "round_unbiased": "imaging.unbiased",
+    "release": "releases.making",
     "secure": "randomness",
     "seeded": "randomness",
-    "sensitivity": "accounting.sensitivities",
-    "simultaneous_error_margins": "inference.error_law",
     "topdown": "imaging.top_down",
-    "topdown_image": "imaging.top_down",
+    "verify": "verification.verdict",
+}
+
+# Moved names, by the namespace that offers them now; they go with version 0.2.
+_MOVED = {
+    "Prior": "inference",
+    "Proposal": "conditioning",
+    "Sensitivity": "accounting",
+    "compose": "accounting",
+    "compose_parallel": "accounting",
+    "discrete_gaussian_delta": "accounting",
+    "error_margin_of_sum": "inference",
+    "error_margins": "inference",
+    "gaussian_delta": "accounting",
+    "gaussian_epsilon": "accounting",
+    "gaussian_sigma": "accounting",
+    "group_privacy": "accounting",
+    "inverted_intervals": "inference",
+    "log_likelihood": "inference",
+    "log_likelihood_gradient": "inference",
+    "read_measurements": "inference",
+    "round_unbiased": "imaging",
+    "sensitivity": "accounting",
+    "simultaneous_error_margins": "inference",
+    "topdown_image": "imaging",
+}
+
+# Names that another call has taken the place of; they go with version 0.2.
+_FOLDED = {
+    "bounds_margins": "bounds(lo, hi, margin=...)",
+    "exactly_margins": "exactly(margins=...)",
 }
 
 __all__ = [
@@ -122,9 +131,6 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Laplace",
-    "Prior",
-    "Proposal",
-    "Sensitivity",
     "Table",
     "Tree",
     "Workload",
@@ -132,43 +138,38 @@ __all__ = [
     "at_least_as_many",
     "audit",
     "bounds",
-    "bounds_margins",
     "calibrate",
-    "compose",
-    "compose_parallel",
+    "compare",
     "condition",
     "consistent",
-    "discrete_gaussian_delta",
-    "error_margin_of_sum",
-    "error_margins",
     "exactly",
-    "exactly_margins",
-    "gaussian_delta",
-    "gaussian_epsilon",
-    "gaussian_sigma",
-    "group_privacy",
+    "explain",
     "image",
-    "inverted_intervals",
     "linear",
-    "log_likelihood",
-    "log_likelihood_gradient",
     "mixture",
     "nonnegative",
+    "parse_plan",
     "posterior",
     "project",
-    "read_measurements",
+    "read_plan",
     "read_release",
-    "round_unbiased",
+    "release",
     "secure",
     "seeded",
-    "sensitivity",
-    "simultaneous_error_margins",
     "topdown",
-    "topdown_image",
+    "verify",
 ]
 
 
 def __getattr__(name: str) -> object:
+    if name in _NAMESPACES:
+        return import_module(f"congenial.{name}")
+    if name in _MOVED:
+        _warn(name, f"{_MOVED[name]}.{name}")
+        return getattr(import_module(f"congenial.{_MOVED[name]}"), name)
+    if name in _FOLDED:
+        _warn(name, _FOLDED[name])
+        return getattr(import_module("congenial.invariants.written"), name)
     if name not in _HOME:
         raise AttributeError(f"module 'congenial' has no attribute {name!r}")
     value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
@@ -176,5 +177,14 @@ def __getattr__(name: str) -> object:
     return value
 
 
+def _warn(old: str, new: str) -> None:
+    """Say where a name is now, as a warning of the line that used it."""
+    warnings.warn(
+        f"congenial.{old} is now congenial.{new}; the old name goes with version 0.2.",
+        DeprecationWarning,
+        stacklevel=3,
+    )
+
+
 def __dir__() -> list[str]:
-    return [*__all__, "__version__"]
+    return [*__all__, *_NAMESPACES, "__version__"]

@@ -37,7 +37,9 @@ def test_zcdp_is_as_tight_as_the_best_order(rho, delta):
     if ours > 0.0:
         assert zcdp_delta(rho, ours) == pytest.approx(delta, rel=1e-6)
     # a claim a tenth smaller is not met by the Gaussian law that has this rho exactly
-    exact = cg.gaussian_delta(epsilon=ours, sigma=1.0 / math.sqrt(2.0 * rho), sensitivity=1.0)
+    exact = cg.accounting.gaussian_delta(
+        epsilon=ours, sigma=1.0 / math.sqrt(2.0 * rho), sensitivity=1.0
+    )
     assert exact <= delta * (1.0 + 1e-9)
 
 

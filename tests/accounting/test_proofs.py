@@ -75,7 +75,7 @@ def test_a_guarantee_names_its_proofs():
     assert "proofs/equalities.md" in proofs_of(equal)
     assert "proofs/inequalities.md" in proofs_of(bounded)
     assert "proofs/imaging.md" in proofs_of(imaged)
-    joint = cg.compose([equal, bounded])
+    joint = cg.accounting.compose([equal, bounded])
     assert {"proofs/equalities.md", "proofs/inequalities.md", "proofs/composition.md"} <= set(
         proofs_of(joint)
     )

@@ -53,12 +53,12 @@ def attained(matrix, found):
 @pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
 @pytest.mark.parametrize("norm", [1, 2])
 def test_trees(tree, neighbours, norm):
-    found = cg.sensitivity(tree, neighbours=neighbours, norm=norm)
+    found = cg.accounting.sensitivity(tree, neighbours=neighbours, norm=norm)
     assert found.value == pytest.approx(brute_force(incidence(tree), neighbours, norm))
     whole = np.zeros((len(tree), len(tree)))
     whole[:, tree.leaves] = incidence(tree)
     assert attained(whole, found) == pytest.approx(found.value)
-    as_matrix = cg.sensitivity(incidence(tree), neighbours=neighbours, norm=norm)
+    as_matrix = cg.accounting.sensitivity(incidence(tree), neighbours=neighbours, norm=norm)
     assert as_matrix.value == pytest.approx(found.value)
 
 
@@ -66,7 +66,7 @@ def test_trees(tree, neighbours, norm):
 @pytest.mark.parametrize("norm", [1, 2])
 def test_pinned_nodes_leave_fewer_pairs(pins, norm):
     fixed = np.eye(len(DEEP))[list(pins)]
-    found = cg.sensitivity(
+    found = cg.accounting.sensitivity(
         DEEP,
         neighbours="substitute",
         norm=norm,
@@ -78,15 +78,17 @@ def test_pinned_nodes_leave_fewer_pairs(pins, norm):
 
 def test_disjoint_cells():
     for norm, value in ((1, 2.0), (2, math.sqrt(2.0))):
-        assert float(cg.sensitivity(5, neighbours="substitute", norm=norm)) == value
-        assert float(cg.sensitivity(5, neighbours="add-remove", norm=norm)) == 1.0
+        assert float(cg.accounting.sensitivity(5, neighbours="substitute", norm=norm)) == value
+        assert float(cg.accounting.sensitivity(5, neighbours="add-remove", norm=norm)) == 1.0
 
 
 def test_the_papers_two_bins():
     # Gong and Meng, Example 4.1: scale 2 / epsilon spends epsilon when a record changes bin,
     # and changing a record keeps the total, so it is no farther than one step
-    free = cg.sensitivity(2, neighbours="substitute")
-    kept = cg.sensitivity(2, neighbours="substitute", invariant=cg.linear([[1, 1]], [10]))
+    free = cg.accounting.sensitivity(2, neighbours="substitute")
+    kept = cg.accounting.sensitivity(
+        2, neighbours="substitute", invariant=cg.linear([[1, 1]], [10])
+    )
     assert free.value == kept.value == 2.0
 
 
@@ -96,7 +98,7 @@ def test_random_query_matrices(neighbours, norm):
     rng = np.random.default_rng(4)
     for _ in range(30):
         matrix = rng.integers(-3, 4, size=(rng.integers(1, 5), rng.integers(2, 6)))
-        found = cg.sensitivity(matrix, neighbours=neighbours, norm=norm)
+        found = cg.accounting.sensitivity(matrix, neighbours=neighbours, norm=norm)
         assert found.value == pytest.approx(brute_force(matrix, neighbours, norm))
         assert attained(matrix, found) == pytest.approx(found.value)
 
@@ -115,9 +117,13 @@ def test_random_query_matrices_with_invariants():
         if wanted is None:
             empty += 1
             with pytest.raises(EmptyNeighbourhoodError):
-                cg.sensitivity(matrix, neighbours="substitute", norm=2, invariant=invariant)
+                cg.accounting.sensitivity(
+                    matrix, neighbours="substitute", norm=2, invariant=invariant
+                )
             continue
-        found = cg.sensitivity(matrix, neighbours="substitute", norm=2, invariant=invariant)
+        found = cg.accounting.sensitivity(
+            matrix, neighbours="substitute", norm=2, invariant=invariant
+        )
         assert found.value == pytest.approx(wanted)
         assert attained(matrix, found) == pytest.approx(wanted)
     assert 0 < empty < 60
@@ -127,7 +133,7 @@ def test_many_cells_are_searched_in_blocks(monkeypatch):
     matrix = np.random.default_rng(6).integers(0, 50, size=(3, 40))
     apart = np.abs(matrix[:, :, None] - matrix[:, None, :]).sum(axis=0)
     monkeypatch.setattr("congenial.accounting.sensitivities._BLOCK", 300)
-    found = cg.sensitivity(matrix, neighbours="substitute")
+    found = cg.accounting.sensitivity(matrix, neighbours="substitute")
     assert found.value == apart.max()
     assert apart[found.origin, found.destination] == apart.max()
 
@@ -135,33 +141,35 @@ def test_many_cells_are_searched_in_blocks(monkeypatch):
 def test_mandated_sums_of_fractions_hide_no_pair():
     # 0.1 + 0.2 is not 0.3 in doubles
     matrix = np.array([[1, 0], [1, 0], [0, 1]])
-    found = cg.sensitivity(
+    found = cg.accounting.sensitivity(
         matrix, neighbours="substitute", invariant=cg.linear([[0.1, 0.2, 0.3]], [1.0])
     )
     assert found.value == 3.0
 
 
 def test_cells_that_no_query_tells_apart_change_nothing():
-    found = cg.sensitivity([[1, 1]], neighbours="substitute")
+    found = cg.accounting.sensitivity([[1, 1]], neighbours="substitute")
     assert (found.value, found.origin, found.destination) == (0.0, 0, 1)
 
 
 def test_what_leaves_no_neighbours_is_refused():
     pinned = cg.consistent(PAIR) & cg.exactly([1])
     with pytest.raises(EmptyNeighbourhoodError):
-        cg.sensitivity(PAIR, neighbours="substitute", invariant=pinned & cg.exactly([0]))
+        cg.accounting.sensitivity(PAIR, neighbours="substitute", invariant=pinned & cg.exactly([0]))
     with pytest.raises(EmptyNeighbourhoodError):
-        cg.sensitivity(PAIR, neighbours="add-remove", invariant=pinned)
+        cg.accounting.sensitivity(PAIR, neighbours="add-remove", invariant=pinned)
     with pytest.raises(EmptyNeighbourhoodError):
-        cg.sensitivity([[1, 1]], neighbours="add-remove", invariant=cg.exactly([0]))
+        cg.accounting.sensitivity([[1, 1]], neighbours="add-remove", invariant=cg.exactly([0]))
     with pytest.raises(EmptyNeighbourhoodError):
-        cg.sensitivity([[2]], neighbours="substitute")
+        cg.accounting.sensitivity([[2]], neighbours="substitute")
     with pytest.raises(PrivacyError):
-        cg.sensitivity(3, neighbours="substitute", invariant=cg.linear([[1, -1, 0]], [0]))
+        cg.accounting.sensitivity(
+            3, neighbours="substitute", invariant=cg.linear([[1, -1, 0]], [0])
+        )
 
 
 def test_a_query_that_no_record_touches_may_be_pinned_under_add_remove():
-    found = cg.sensitivity(
+    found = cg.accounting.sensitivity(
         [[1, 2], [0, 0]], neighbours="add-remove", norm=2, invariant=cg.exactly([1])
     )
     assert (found.value, found.origin, found.destination) == (2.0, 1, None)
@@ -185,9 +193,9 @@ def test_a_query_that_no_record_touches_may_be_pinned_under_add_remove():
 def test_wrong_arguments_are_refused(wrong):
     good = {"workload": [[1, 0]], "neighbours": "substitute"} | wrong
     with pytest.raises(ArgumentError):
-        cg.sensitivity(good.pop("workload"), **good)
+        cg.accounting.sensitivity(good.pop("workload"), **good)
 
 
 def test_the_sentence_names_the_pair():
-    assert "cell 1 to cell 2" in cg.sensitivity(PAIR, neighbours="substitute").sentence
-    assert "removing" in cg.sensitivity(PAIR, neighbours="add-remove").sentence
+    assert "cell 1 to cell 2" in cg.accounting.sensitivity(PAIR, neighbours="substitute").sentence
+    assert "removing" in cg.accounting.sensitivity(PAIR, neighbours="add-remove").sentence

@@ -51,7 +51,7 @@ def test_epsilon_at_a_delta_is_that_of_discrete_gaussian_noise(epsilon):
     u = np.arange(-80, 81)
     law = -0.5 * (u / 2.0) ** 2
     law -= np.logaddexp.reduce(law)
-    delta = cg.discrete_gaussian_delta(sigma=2.0, epsilon=epsilon)
+    delta = cg.accounting.discrete_gaussian_delta(sigma=2.0, epsilon=epsilon)
     assert at_delta(law[1:], law[:-1], delta) == pytest.approx(epsilon, abs=1e-9)
     assert at_delta(law[1:], law[:-1], 1.0) == 0.0
 

@@ -278,7 +278,7 @@ def test_a_proposal_weight_left_out_is_found_in_the_law():
 
 def test_a_proposal_weight_left_out_is_found_in_the_loss():
     """Candidates narrower than the noise give away more than the weighted draws would."""
-    narrow = unweighted(cg.Proposal([1], 0.5))
+    narrow = unweighted(cg.conditioning.Proposal([1], 0.5))
     found = audit(ToldLaw(cg.condition(noisy(), TOTAL), narrow))
     assert {"loss, from draws", "law, from draws"} == failed(found)
 

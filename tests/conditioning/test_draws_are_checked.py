@@ -55,7 +55,7 @@ MADE = {
     "image": lambda: cg.image(M, BOUNDED),
     "image of integers": lambda: cg.image(M, BOUNDED, integer=True),
     "image in L1": lambda: cg.image(M, BOUNDED, "l1", integer=True),
-    "topdown": lambda: cg.topdown_image(M, BOUNDED),
+    "topdown": lambda: cg.imaging.topdown_image(M, BOUNDED),
 }
 
 
@@ -82,7 +82,7 @@ def test_a_draw_that_breaks_an_invariant_is_not_given_out(name, size, monkeypatc
         made.sample(data(made), size, cg.seeded(1))
 
 
-@pytest.mark.parametrize("prior", ["flat", cg.Prior(4.0, 2.0)])
+@pytest.mark.parametrize("prior", ["flat", cg.inference.Prior(4.0, 2.0)])
 @pytest.mark.parametrize("ask", ["sample", "point l1", "point l2"])
 def test_counts_of_a_posterior_are_checked(prior, ask, monkeypatch):
     found = cg.posterior(X, M, BOUNDED, prior)

@@ -51,7 +51,7 @@ def wrongly(domain, at):
     if tree.is_leaf[at]:
         scales = np.where(leaf, np.inf, 2.0)
         unmeasured = cg.Additive(cg.DiscreteLaplace(scales), domain)
-        yield lambda: cg.topdown_image(unmeasured, imposed)
+        yield lambda: cg.imaging.topdown_image(unmeasured, imposed)
     yield lambda: cg.project(np.full(n, 0.5), imposed & cg.exactly(at), integer=True)
 
 
@@ -69,9 +69,9 @@ def test_entries_have_their_names(world):
 @pytest.mark.parametrize("domain", [TREE, NESTED, CROSSING], ids=["tree", "nested", "crossing"])
 def test_a_pin_that_is_no_integer_is_named(domain):
     imposed = cg.consistent(domain)
-    total = cg.exactly(0) if domain is TREE else cg.exactly_margins([()])
+    total = cg.exactly(0) if domain is TREE else cg.exactly(margins=[()])
     if domain is NESTED:
-        total = cg.exactly_margins([()], level=0)
+        total = cg.exactly(margins=[()], level=0)
     values = np.full(len(domain), 0.5)
     # under crossing conditions as on a forest
     for more in (imposed, imposed & cg.at_least(np.ones(len(domain)), 0)):
@@ -84,12 +84,12 @@ def test_a_sum_that_does_not_hold_is_named():
     values[1] = 1.0
     values[0] = 1.0
     with pytest.raises(ArgumentError, match="at entry 'total in people at town/a'; give values"):
-        cg.round_unbiased(values, NESTED)
+        cg.imaging.round_unbiased(values, NESTED)
 
 
 @pytest.mark.parametrize("wrong", [{"lo": np.inf}, {"hi": -np.inf}, {"hi": [1, np.nan]}])
 def test_bounds_that_no_number_satisfies_are_refused(wrong):
-    for bound in (cg.bounds, lambda **b: cg.bounds_margins("sex", **b)):
+    for bound in (cg.bounds, lambda **b: cg.bounds(margin="sex", **b)):
         with pytest.raises(ArgumentError, match=r"was given (lo=inf|hi=-inf|hi=nan); give numbers"):
             bound(**wrong)
 

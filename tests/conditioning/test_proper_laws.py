@@ -76,7 +76,7 @@ def test_every_sampler_refuses_it(kind, bounded):
     for sampler in ("auto", "exact", "gibbs", "tree-mh"):
         with pytest.raises(UnsupportedError):
             cg.condition(mechanism, part, sampler)
-    wide = cg.Proposal(scale=np.where(np.isfinite(OPEN), OPEN, 1.0))
+    wide = cg.conditioning.Proposal(scale=np.where(np.isfinite(OPEN), OPEN, 1.0))
     # under bounds, for studies alone
     with pytest.raises(PrivacyError if bounded else UnsupportedError):
         cg.condition(mechanism, part, "independence", proposal=wide).guarantee("add-remove")

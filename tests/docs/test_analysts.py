@@ -55,7 +55,10 @@ def test_the_engine_has_exact_derivatives_under_jax(example, read):
     law = cg.condition(read.model.mechanism, read.model.invariant)
     priors = [(np.where(kind == 1, ratio, 1.0), np.full(kind.size, 0.4)) for ratio in (8.0, 40.0)]
     ours = [float(value(*prior, z)) for prior in priors]
-    theirs = [cg.log_likelihood(read.values, law, cg.Prior(*prior)) for prior in priors]
+    theirs = [
+        cg.inference.log_likelihood(read.values, law, cg.inference.Prior(*prior))
+        for prior in priors
+    ]
     assert ours[1] - ours[0] == pytest.approx(theirs[1] - theirs[0], rel=1e-7)
 
 
@@ -107,7 +110,7 @@ def test_its_laws_are_those_of_releases():
         cg.nonnegative(),
     )
     for x, z in ((0, 0), (0, 7), (3, 1), (20, 26)):
-        assert whole[x, z] == pytest.approx(cg.log_likelihood([z], law, [x]))
+        assert whole[x, z] == pytest.approx(cg.inference.log_likelihood([z], law, [x]))
 
 
 def test_the_page_shows_the_numbers_of_the_commands():

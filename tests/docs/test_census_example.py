@@ -48,7 +48,7 @@ def test_every_county_obeys_by_every_method(example, exact):
     table, counts = example(1)["census"]()
     workload = cg.Workload.of(table, {"state": exact})
     x = workload.answers(counts)
-    mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(exact, level="state")
+    mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=exact, level="state")
     mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales({("sex", "age"): 2.0})), workload)
     for made in (
         cg.condition(mechanism, mandate, "exact"),

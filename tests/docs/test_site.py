@@ -12,7 +12,6 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial import belief
 from support.locks import PROJECT, lock_faults, needed, pins
 
 ROOT = Path(__file__).parents[2]
@@ -41,15 +40,20 @@ def test_the_site_has_a_lock_that_holds_the_run():
     assert needed(PROJECT["optional-dependencies"]["docs"]) <= {package for package, _ in locked}
 
 
-@pytest.mark.parametrize("module", [cg, belief])
+NAMESPACES = (cg, cg.accounting, cg.belief, cg.conditioning, cg.imaging, cg.inference)
+
+
+@pytest.mark.parametrize("module", NAMESPACES, ids=lambda module: module.__name__)
 def test_every_public_name_is_in_the_reference(module):
     named = []
     for path in (DOCS / "reference").glob("*.md"):
-        text = path.read_text(encoding="utf-8")
-        if (path.stem == "belief") is (module is belief):
-            named += re.findall(
-                r"^\.\. auto(?:class|function|exception):: (\w+)$", text, re.MULTILINE
-            )
+        of = ""
+        for line in path.read_text(encoding="utf-8").splitlines():
+            if found := re.fullmatch(r"\.\. currentmodule:: ([\w.]+)", line):
+                of = found[1]
+            found = re.fullmatch(r"\.\. auto(?:class|function|exception):: (\w+)", line)
+            if found and of == module.__name__:
+                named.append(found[1])
     assert sorted(named) == sorted(module.__all__)
 
 

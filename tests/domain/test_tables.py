@@ -205,8 +205,8 @@ def test_counties_compile_in_less_than_a_second():
         (lambda: WORKLOADS["groups"].scales(None), "None was given for margins"),
         (lambda: WORKLOADS["groups"].scales({"grown": "2x"}), "scale of grown in people is '2x'"),
         (lambda: WORKLOADS["groups"].scales({"grown": [1.0, 2.0, 3.0]}), "as many as it has"),
-        (lambda: cg.bounds_margins("sex", lo="a"), "lo='a'; give a number"),
-        (lambda: cg.bounds_margins("sex", hi=[[1], [2, 3]]), "or an array of them"),
+        (lambda: cg.bounds(margin="sex", lo="a"), "lo='a'; give a number"),
+        (lambda: cg.bounds(margin="sex", hi=[[1], [2, 3]]), "or an array of them"),
         (lambda: people().tally(["F"]), "no mapping; give one column"),
     ],
 )
@@ -217,14 +217,14 @@ def test_mistakes_are_told(make, told):
 
 def test_invariants_on_margins_need_a_workload_that_counts_them():
     noise = cg.DiscreteLaplace(1.0)
-    exact = cg.exactly_margins([("sex",)])
+    exact = cg.exactly(margins=[("sex",)])
     with pytest.raises(InvariantError, match="has a workload"):
         cg.condition(cg.Additive(noise, 6), exact & cg.nonnegative())
     workload = cg.Workload.of(people(), {1: ["sex"]})
     with pytest.raises(ArgumentError, match=r"does not count margin \('sex',\).*level 'level 0'"):
         cg.condition(cg.Additive(noise, workload), cg.consistent(workload) & exact)
     with pytest.raises(ArgumentError, match="no list of margins"):
-        cg.exactly_margins("sex")
+        cg.exactly(margins="sex")
 
 
 @pytest.mark.parametrize("method", ["conditioning", "imaging"])
@@ -239,7 +239,7 @@ def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
 
     table = people(levels=("region", "place"))
     workload = cg.Workload.of(table, {"region": [("sex",)], "place": [("sex", "grown")]})
-    exact = cg.exactly_margins(["sex"], level="region")
+    exact = cg.exactly(margins=["sex"], level="region")
     shares = {("sex", "grown"): 0.25, ("sex", "age"): 0.75}
     for invariant in (cg.consistent(workload) & exact, cg.consistent(workload) & cg.nonnegative()):
         found, scales = reached(workload, invariant, shares)
@@ -259,7 +259,7 @@ def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
 
 def test_shares_that_cannot_be_given_are_told():
     workload = WORKLOADS["levels"]
-    invariant = cg.consistent(workload) & cg.exactly_margins(["sex"])
+    invariant = cg.consistent(workload) & cg.exactly(margins=["sex"])
     asked = {"epsilon": 1.0, "neighbours": "substitute"}
     for error, split, told in (
         (PrivacyError, {"sex": 0.5, ("sex", "age"): 0.5}, "sex in people at level .* exactly"),
@@ -305,7 +305,7 @@ def test_the_total_of_a_table_without_a_geography_is_a_number():
     assert workload.array(x, ()) == 8
     np.testing.assert_array_equal(workload.array([x, 2 * x], ()), [8, 16])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), workload)
-    most = cg.bounds_margins((), hi=8)
+    most = cg.bounds(margin=(), hi=8)
     assert most.parts[0].limits(workload)[1].tolist() == [8.0] + [np.inf] * 6
     made = cg.condition(mechanism, cg.consistent(workload) & most)
     assert made.sample(x, 100, cg.seeded(1))[:, 0].max() == 8

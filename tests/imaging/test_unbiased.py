@@ -39,7 +39,7 @@ def worst_p(draws, z):
 def test_sums_and_neighbours(problem, seed):
     tree, y, invariant, weight, _ = problem
     z = cg.project(y, invariant, np.maximum(weight, 1e-3))
-    r = cg.round_unbiased(z, tree, seeded(seed))
+    r = cg.imaging.round_unbiased(z, tree, seeded(seed))
     assert r.dtype == np.int64 and tree.is_consistent(r)
     assert np.abs(r - z).max() < 1.0 + 1e-6
     near = np.abs(z - np.rint(z)) < 1e-9
@@ -53,7 +53,7 @@ def test_large_trees_keep_sums_pins_and_bounds(seed):
     pins = np.unique(np.concatenate((tree.roots, rng.integers(0, len(tree), 30))))
     y[pins] = x[pins]
     z = cg.project(y, cg.consistent(tree) & cg.exactly(pins) & cg.nonnegative())
-    r = cg.round_unbiased(z, tree, seeded(seed))
+    r = cg.imaging.round_unbiased(z, tree, seeded(seed))
     assert tree.is_consistent(r) and (r >= 0).all()
     assert (r[pins] == x[pins]).all()
     assert np.abs(r - z).max() < 1.0 + 1e-6
@@ -72,7 +72,7 @@ def made(seed):
 def test_the_mean_is_kept_at_every_node(seed):
     tree, z = made(seed)
     source = seeded(seed)
-    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(DRAWS)])
+    draws = np.array([cg.imaging.round_unbiased(z, tree, source) for _ in range(DRAWS)])
     assert worst_p(draws, z) > 1e-6
     # the same test sees what largest remainders do, and a slight preference for the first child
     nearest = np.array(
@@ -90,7 +90,9 @@ def test_each_sum_of_two_units_falls_on_any_pair():
     # four halves: without a random order only opposite pairs would come
     tree = Tree.from_parents([-1, 0, 0, 0, 0])
     source = seeded(4)
-    draws = [cg.round_unbiased([2, 0.5, 0.5, 0.5, 0.5], tree, source)[1:] for _ in range(600)]
+    draws = [
+        cg.imaging.round_unbiased([2, 0.5, 0.5, 0.5, 0.5], tree, source)[1:] for _ in range(600)
+    ]
     pairs = {tuple(draw.tolist()) for draw in draws}
     assert len(pairs) == 6
 
@@ -99,7 +101,7 @@ def test_families_are_rounded_apart_given_their_parents():
     tree = Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
     z = np.array([2.0, 1.0, 1.0, 0.5, 0.5, 0.5, 0.5])
     source = seeded(5)
-    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(DRAWS)])
+    draws = np.array([cg.imaging.round_unbiased(z, tree, source) for _ in range(DRAWS)])
     assert (draws[:, :3] == [2, 1, 1]).all()
     agree = (draws[:, 3] == draws[:, 5]).mean()
     assert abs(agree - 0.5) < 5.0 * np.sqrt(0.25 / DRAWS)
@@ -110,10 +112,12 @@ def test_rounding_errors_do_not_move_what_is_whole():
     z = np.array([1.0, *[0.1] * 10])
     assert sum([0.1] * 10) != 1.0
     source = seeded(6)
-    draws = np.array([cg.round_unbiased(z, tree, source) for _ in range(2000)])
+    draws = np.array([cg.imaging.round_unbiased(z, tree, source) for _ in range(2000)])
     assert (draws[:, 0] == 1).all()
     assert worst_p(draws[:, 1:], z[1:]) > 1e-6
-    assert cg.round_unbiased([1e-12, 1e-12], Tree.from_parents([-1, 0]), source).tolist() == [0, 0]
+    assert cg.imaging.round_unbiased(
+        [1e-12, 1e-12], Tree.from_parents([-1, 0]), source
+    ).tolist() == [0, 0]
 
 
 def grid_parts(z, tree):
@@ -143,7 +147,7 @@ def test_families_of_any_size_add_up(leaves, root):
     steps = grid_parts(z, tree)
     assert tree.is_consistent(steps)
     assert np.abs(steps - z * STEPS).max() <= max(2.0, (root * STEPS) * (root < 2.0**-28))
-    out = cg.round_unbiased(z, tree, seeded(1))
+    out = cg.imaging.round_unbiased(z, tree, seeded(1))
     assert tree.is_consistent(out) and abs(out[0] - root) < 1.0
 
 
@@ -153,7 +157,7 @@ def test_a_free_root_over_many_thirds():
     z[0] = math.fsum(z[1:])
     steps = grid_parts(z, tree)
     assert tree.is_consistent(steps) and np.abs(steps - z * STEPS).max() <= 2.0
-    assert tree.is_consistent(cg.round_unbiased(z, tree, seeded(2)))
+    assert tree.is_consistent(cg.imaging.round_unbiased(z, tree, seeded(2)))
 
 
 @pytest.mark.parametrize("seed", range(60))
@@ -180,20 +184,23 @@ def test_a_family_makes_up_for_what_its_parent_misses():
     assert tree.is_consistent(steps) and steps[0] == 1000 * STEPS and steps[1] == 999 * STEPS
     np.testing.assert_allclose(steps[2:] / STEPS, [0.5 + 2e-7, 0.5 - 2e-7], atol=1e-9)
     with pytest.raises(ArgumentError, match="does not add up"):
-        cg.round_unbiased([1000.5, 1000.0, 0.5 + 2e-3, 0.0], tree)
+        cg.imaging.round_unbiased([1000.5, 1000.0, 0.5 + 2e-3, 0.0], tree)
 
 
 @pytest.mark.parametrize(
     ("call", "words"),
     [
-        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.4], tree), "'0' *; give|does not add up"),
-        (lambda tree: cg.round_unbiased([3.0, 1.5], tree), "^z has shape"),
         (
-            lambda tree: cg.round_unbiased([np.nan, 1.5, 1.5], tree),
+            lambda tree: cg.imaging.round_unbiased([3.0, 1.5, 1.4], tree),
+            "'0' *; give|does not add up",
+        ),
+        (lambda tree: cg.imaging.round_unbiased([3.0, 1.5], tree), "^z has shape"),
+        (
+            lambda tree: cg.imaging.round_unbiased([np.nan, 1.5, 1.5], tree),
             "z is not finite .* at node '0'",
         ),
-        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], 3), "int"),
-        (lambda tree: cg.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
+        (lambda tree: cg.imaging.round_unbiased([3.0, 1.5, 1.5], 3), "int"),
+        (lambda tree: cg.imaging.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
     ],
 )
 def test_what_is_wrong_is_said(call, words):
@@ -204,6 +211,6 @@ def test_what_is_wrong_is_said(call, words):
 def test_rows_of_different_lengths_are_told():
     tree = cg.Tree.from_parents([-1, 0, 0])
     with pytest.raises(ArgumentError, match="rows of different lengths"):
-        cg.round_unbiased([[1], [2, 3]], tree)
+        cg.imaging.round_unbiased([[1], [2, 3]], tree)
     with pytest.raises(ArgumentError, match="rows of different lengths"):
         cg.project([[1], [2, 3]], cg.nonnegative())

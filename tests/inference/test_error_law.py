@@ -45,7 +45,7 @@ def test_margins_are_those_of_each_node(kind, make, pins):
         known = known & cg.exactly(pins)
     given = cg.condition(cg.Additive(LAWS[kind](scales), tree), known)
     for alpha in (0.1, 0.5):
-        found = cg.error_margins(given, alpha)
+        found = cg.inference.error_margins(given, alpha)
         assert found.tolist() == [given.interval(v, alpha)[1] for v in range(len(tree))]
 
 
@@ -53,14 +53,14 @@ def test_margins_where_every_node_has_a_law_of_its_own():
     tree = grown(6, 20)
     scales = 1.0 + 0.01 * np.arange(len(tree))
     given = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree))
-    found = cg.error_margins(given)
+    found = cg.inference.error_margins(given)
     assert found.tolist() == [given.interval(v)[1] for v in range(len(tree))]
 
 
 def test_margins_of_a_million_leaves_take_no_longer_than_a_few_laws():
     tree = grown(100, 100, 100)
     given = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree))
-    found = cg.error_margins(given)
+    found = cg.inference.error_margins(given)
     for level in range(4):
         here = np.unique(found[tree.level == level])
         assert here.size == 1
@@ -80,13 +80,14 @@ def covered(assumed, truth, ask, replicates, seed):
 
 def of_sum(given, noise, source):
     return bool(
-        abs(noise[[2, 5, 9]].sum()) <= cg.error_margin_of_sum(given, [2, 5, 9], size=99, rng=source)
+        abs(noise[[2, 5, 9]].sum())
+        <= cg.inference.error_margin_of_sum(given, [2, 5, 9], size=99, rng=source)
     )
 
 
 def of_level(given, noise, source):
     at = np.flatnonzero(given.mechanism.tree.level == 2)
-    reach = cg.simultaneous_error_margins(given, at, size=99, rng=source)
+    reach = cg.inference.simultaneous_error_margins(given, at, size=99, rng=source)
     return bool((np.abs(noise[at]) <= reach).all())
 
 
@@ -108,9 +109,11 @@ def test_margins_of_what_is_published_exactly_are_zero():
     tree = grown(3, 2)
     known = cg.consistent(tree) & cg.exactly([0, 1])
     given = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), known)
-    assert cg.error_margins(given)[[0, 1]].tolist() == [0, 0]
-    assert cg.error_margin_of_sum(given, [1], rng=cg.seeded(1)) == 0
-    assert cg.simultaneous_error_margins(given, [0, 1, 2], rng=cg.seeded(1))[:2].tolist() == [0, 0]
+    assert cg.inference.error_margins(given)[[0, 1]].tolist() == [0, 0]
+    assert cg.inference.error_margin_of_sum(given, [1], rng=cg.seeded(1)) == 0
+    assert cg.inference.simultaneous_error_margins(given, [0, 1, 2], rng=cg.seeded(1))[
+        :2
+    ].tolist() == [0, 0]
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
@@ -135,15 +138,15 @@ def test_margins_of_images_want_every_count_told_by_measurements(norm):
     two_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, INF, INF]), tree)
     engine = cg.image(two_open, cg.consistent(tree), norm, integer=True)
     for margins in (
-        lambda: cg.error_margins(engine),
-        lambda: cg.error_margin_of_sum(engine, ["b"]),
-        lambda: cg.simultaneous_error_margins(engine, ["b"]),
+        lambda: cg.inference.error_margins(engine),
+        lambda: cg.inference.error_margin_of_sum(engine, ["b"]),
+        lambda: cg.inference.simultaneous_error_margins(engine, ["b"]),
     ):
         with pytest.raises(UnsupportedError, match=r"a/d. is neither measured nor told"):
             margins()
     one_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, 2.0, INF]), tree)
     engine = cg.image(one_open, cg.consistent(tree), norm, integer=True)
-    margin = cg.error_margins(engine, rng=cg.seeded(1))
+    margin = cg.inference.error_margins(engine, rng=cg.seeded(1))
     counts = np.array([10_100, 0, 100, 10_000])
     off = np.abs(engine.sample(counts, 2_000, cg.seeded(2)) - counts)
     assert ((off <= margin).mean(axis=0) > 0.87).all()
@@ -154,22 +157,22 @@ def test_margins_under_inequalities_are_refused():
     noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     given = cg.condition(noisy, cg.consistent(tree) & cg.nonnegative())
     for ask in (
-        cg.error_margins,
-        lambda k: cg.error_margin_of_sum(k, [1]),
-        cg.simultaneous_error_margins,
+        cg.inference.error_margins,
+        lambda k: cg.inference.error_margin_of_sum(k, [1]),
+        cg.inference.simultaneous_error_margins,
     ):
         with pytest.raises(UnsupportedError, match="inverted_intervals"):
             ask(given)
     imaged = cg.image(noisy, cg.consistent(tree) & cg.nonnegative())
     with pytest.raises(UnsupportedError, match="posterior"):
-        cg.error_margins(imaged)
+        cg.inference.error_margins(imaged)
     free = cg.condition(noisy, cg.consistent(tree))
     with pytest.raises(ArgumentError, match="size"):
-        cg.error_margin_of_sum(free, [1], 0.01, size=50)
+        cg.inference.error_margin_of_sum(free, [1], 0.01, size=50)
     with pytest.raises(ArgumentError, match="alpha"):
-        cg.error_margins(free, 1.0)
+        cg.inference.error_margins(free, 1.0)
     with pytest.raises(ArgumentError, match="no node"):
-        cg.simultaneous_error_margins(free, [])
+        cg.inference.simultaneous_error_margins(free, [])
 
 
 @pytest.mark.parametrize("kind", sorted(LAWS))
@@ -190,32 +193,34 @@ def test_likelihood_of_a_model_against_enumeration(kind, dispersion, pins):
             if (x[list(pins)] == z[list(pins)]).all():
                 prior = log_count(i, mean[0], dispersion) + log_count(j, mean[1], dispersion)
                 total += math.exp(prior + given.log_prob(z, x))
-    found = cg.log_likelihood(z, given, cg.Prior(mean, dispersion))
+    found = cg.inference.log_likelihood(z, given, cg.inference.Prior(mean, dispersion))
     assert found == pytest.approx(math.log(total), abs=1e-9)
-    assert cg.log_likelihood([8, 2, 5], given, cg.Prior(mean, dispersion)) == -INF
+    assert (
+        cg.inference.log_likelihood([8, 2, 5], given, cg.inference.Prior(mean, dispersion)) == -INF
+    )
 
 
 def test_a_release_whose_exact_counts_cannot_be_has_no_likelihood():
     tree = cg.Tree.from_parents([-1, 0, 0])
-    noisy, model = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.Prior([2.0, 4.0], 0.7)
+    noisy, model = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.inference.Prior([2.0, 4.0], 0.7)
     for pinned, z in ((0, [7, 2, 5]), (1, [7, 2, 5])):
         free = cg.consistent(tree) & cg.exactly([pinned])
         high, low = np.full(3, INF), np.full(3, -INF)
         high[pinned] = z[pinned]
         held = cg.condition(noisy, free & cg.bounds(low, high))
         assert held.data_free
-        plain = cg.log_likelihood(z, cg.condition(noisy, free), model)
-        assert np.isfinite(plain) and cg.log_likelihood(z, held, model) == plain
+        plain = cg.inference.log_likelihood(z, cg.condition(noisy, free), model)
+        assert np.isfinite(plain) and cg.inference.log_likelihood(z, held, model) == plain
         high[pinned] -= 1
         low[pinned] = -1.0
         law = cg.condition(noisy, free & cg.bounds(low, high))
-        assert cg.log_likelihood(z, law, model) == -INF
+        assert cg.inference.log_likelihood(z, law, model) == -INF
         with pytest.raises(ArgumentError, match="an exact count that cannot be"):
-            cg.log_likelihood_gradient(z, law, model)
+            cg.inference.log_likelihood_gradient(z, law, model)
     # a model counts from 0 on
     for pins, z in (([0], [-1, 2, -3]), ([1], [3, -1, 4]), ([0, 1], [3, 5, -2])):
         law = cg.condition(noisy, cg.consistent(tree) & cg.exactly(pins))
-        assert cg.log_likelihood(z, law, model) == -INF
+        assert cg.inference.log_likelihood(z, law, model) == -INF
 
 
 @pytest.mark.parametrize("row", [[0, 1, -1], [1, 0, 0], [0, 1, 1]])
@@ -224,30 +229,30 @@ def test_a_model_is_refused_where_its_counts_may_break_a_linear_condition(row):
     noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     z = np.array([6, 3, 3])
     given = cg.condition(noisy, cg.consistent(tree) & cg.linear([row], [int(np.dot(row, z))]))
-    assert cg.log_likelihood(z, given, z) == float(given.log_prob(z, z))
+    assert cg.inference.log_likelihood(z, given, z) == float(given.log_prob(z, z))
     with pytest.raises(UnsupportedError, match="linear"):
-        cg.log_likelihood(z, given, cg.Prior(3.0))
+        cg.inference.log_likelihood(z, given, cg.inference.Prior(3.0))
     with pytest.raises(UnsupportedError, match="linear"):
-        cg.log_likelihood_gradient(z, given, cg.Prior(3.0))
+        cg.inference.log_likelihood_gradient(z, given, cg.inference.Prior(3.0))
 
 
 def test_likelihoods_of_releases_sum_to_one():
     tree = cg.Tree.from_parents([-1, 0, 0])
     noisy = cg.Additive(cg.DiscreteLaplace(0.4), tree)
     given = cg.condition(noisy, cg.consistent(tree))
-    model = cg.Prior([0.5, 0.7], 2.0)
+    model = cg.inference.Prior([0.5, 0.7], 2.0)
     total = sum(
-        math.exp(cg.log_likelihood([i + j, i, j], given, model))
+        math.exp(cg.inference.log_likelihood([i + j, i, j], given, model))
         for i in range(-5, 14)
         for j in range(-5, 14)
     )
     assert total == pytest.approx(1.0, abs=1e-4)
     bounded = cg.condition(noisy, cg.consistent(tree) & cg.nonnegative())
     x = np.array([[3, 1, 2], [4, 2, 2]])
-    both = cg.log_likelihood([3, 1, 2], bounded, x)
+    both = cg.inference.log_likelihood([3, 1, 2], bounded, x)
     assert both.tolist() == [float(bounded.log_prob([3, 1, 2], row)) for row in x]
     with pytest.raises(UnsupportedError, match="evidence"):
-        cg.log_likelihood([3, 1, 2], bounded, model)
+        cg.inference.log_likelihood([3, 1, 2], bounded, model)
 
 
 def test_evidence_against_enumeration():
@@ -255,7 +260,7 @@ def test_evidence_against_enumeration():
     scales = np.array([1.0, INF, 0.7, 0.5])
     noisy = cg.Additive(cg.DiscreteLaplace(scales), tree)
     known = cg.consistent(tree) & cg.bounds(hi=[INF, 9, INF, INF])
-    law = cg.posterior([9, np.nan, -1, 4], noisy, known, cg.Prior([1.0, 2.0, 3.0], 0.7))
+    law = cg.posterior([9, np.nan, -1, 4], noisy, known, cg.inference.Prior([1.0, 2.0, 3.0], 0.7))
     total = 0.0
     for i in range(10):
         for j in range(30):

@@ -50,7 +50,7 @@ def test_the_gradient_of_the_evidence(noise, pins, parents):
     zeros = rng.choice([0.0, 0.2, 0.7], tree.leaves.size)
 
     def law(mean, dispersion):
-        return cg.posterior(y, noisy, known, cg.Prior(mean, dispersion, zeros))
+        return cg.posterior(y, noisy, known, cg.inference.Prior(mean, dispersion, zeros))
 
     def evidence(mean, dispersion):
         return law(mean, dispersion).log_evidence()
@@ -68,7 +68,7 @@ def test_large_counts_far_above_their_window():
     mean, dispersion = np.array([30_000.0, 40.0]), np.array([0.7, 2.0])
 
     def law(mean, dispersion):
-        return cg.posterior(y, noisy, known, cg.Prior(mean, dispersion))
+        return cg.posterior(y, noisy, known, cg.inference.Prior(mean, dispersion))
 
     found = law(mean, dispersion).log_evidence_gradient()
     expected = differences(lambda *at: law(*at).log_evidence(), mean, dispersion)
@@ -82,12 +82,16 @@ def test_the_gradient_of_the_likelihood_of_a_release():
     )
     z = law.sample(tree.roll_up([4, 0, 11]), rng=cg.seeded(5))
     mean, dispersion = np.array([3.0, 2.0, 6.0]), np.array([0.5, 1.5, INF])
-    found = cg.log_likelihood_gradient(z, law, cg.Prior(mean, dispersion))
-    expected = differences(lambda *at: cg.log_likelihood(z, law, cg.Prior(*at)), mean, dispersion)
+    found = cg.inference.log_likelihood_gradient(z, law, cg.inference.Prior(mean, dispersion))
+    expected = differences(
+        lambda *at: cg.inference.log_likelihood(z, law, cg.inference.Prior(*at)), mean, dispersion
+    )
     np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
     # one number that all leaves share: the derivatives of the leaves add up
-    whole = cg.log_likelihood_gradient(z, law, cg.Prior(4.0, 0.8))
-    step = [cg.log_likelihood(z, law, cg.Prior(4.0 + h, 0.8)) for h in (1e-4, -1e-4)]
+    whole = cg.inference.log_likelihood_gradient(z, law, cg.inference.Prior(4.0, 0.8))
+    step = [
+        cg.inference.log_likelihood(z, law, cg.inference.Prior(4.0 + h, 0.8)) for h in (1e-4, -1e-4)
+    ]
     assert whole.mean.sum() == pytest.approx((step[0] - step[1]) / 2e-4, rel=1e-6)
 
 
@@ -98,10 +102,12 @@ def test_mistakes_are_told():
     with pytest.raises(UnsupportedError, match="flat prior gives no evidence"):
         cg.posterior([5, 2, 3], noisy, known).log_evidence_gradient()
     with pytest.raises(ArgumentError, match="does not add up"):
-        cg.log_likelihood_gradient([6, 2, 3], cg.condition(noisy, known), cg.Prior(2.0))
+        cg.inference.log_likelihood_gradient(
+            [6, 2, 3], cg.condition(noisy, known), cg.inference.Prior(2.0)
+        )
     bounded = cg.condition(noisy, known & cg.nonnegative())
     with pytest.raises(UnsupportedError, match="normaliser depends on the counts"):
-        cg.log_likelihood_gradient([5, 2, 3], bounded, cg.Prior(2.0))
+        cg.inference.log_likelihood_gradient([5, 2, 3], bounded, cg.inference.Prior(2.0))
 
 
 def test_rises_against_digamma():

@@ -125,7 +125,7 @@ def test_large_counts_have_posteriors(size, alike):
         assert law.error_bound < 1e-7
 
 
-@pytest.mark.parametrize("prior", [cg.Prior(5.0, 0.5), "poisson"])
+@pytest.mark.parametrize("prior", [cg.inference.Prior(5.0, 0.5), "poisson"])
 def test_what_would_take_too_long_is_refused_at_once(prior):
     tree = cg.Tree.from_parents([-1, *[0] * 12])
     x = tree.roll_up(np.random.default_rng(1).gamma(1.0, 1e9, 12).astype(np.int64))
@@ -140,7 +140,9 @@ def test_what_many_windows_cost_is_added_up(monkeypatch):
     monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
-    law = cg.posterior([200, 150, 60], mechanism, cg.consistent(tree), cg.Prior(90.0, 2.0))
+    law = cg.posterior(
+        [200, 150, 60], mechanism, cg.consistent(tree), cg.inference.Prior(90.0, 2.0)
+    )
     with pytest.raises(UnsupportedError, match="products"):
         law.summary()
 
@@ -151,7 +153,9 @@ def test_a_fourth_filling_of_large_tables_is_not_in_vain(monkeypatch):
     monkeypatch.setattr(tables._Filled, "lost", lambda *_: next(lost))
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
-    law = cg.posterior([200, 150, 60], mechanism, cg.consistent(tree), cg.Prior(90.0, 2.0))
+    law = cg.posterior(
+        [200, 150, 60], mechanism, cg.consistent(tree), cg.inference.Prior(90.0, 2.0)
+    )
     assert law.summary().lower[0] > 150
 
 
@@ -159,6 +163,6 @@ def test_empty_leaves_far_from_all_others_are_refused():
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(40.0), tree)
     given = [3100, 3000, 20], mechanism, cg.consistent(tree)
-    assert cg.posterior(*given, cg.Prior(3000.0, 2.0, 0.5)).summary().lower[2] == 0
+    assert cg.posterior(*given, cg.inference.Prior(3000.0, 2.0, 0.5)).summary().lower[2] == 0
     with pytest.raises(UnsupportedError, match="973 nats for its zeros, beyond 20; give smaller"):
-        cg.posterior(*given, cg.Prior(3000.0, 500.0, 0.5)).summary()
+        cg.posterior(*given, cg.inference.Prior(3000.0, 500.0, 0.5)).summary()

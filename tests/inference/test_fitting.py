@@ -194,16 +194,16 @@ def test_leaves_that_are_exact_leave_nothing_to_fit():
 def test_shares_of_zeros_are_checked():
     for wrong in (-0.1, 1.0, np.nan, [0.2, 2.0]):
         with pytest.raises(ArgumentError, match="zeros has an entry outside 0 to 1"):
-            cg.Prior(3.0, 1.0, wrong)
+            cg.inference.Prior(3.0, 1.0, wrong)
     tree = cg.Tree.from_parents([-1, 0, 0])
     given = measured(tree, tree.roll_up([3, 0]), 1.0, 1)
     with pytest.raises(ArgumentError, match="3 zeros"):
-        cg.posterior(*given, cg.Prior(3.0, 1.0, [0.1, 0.2, 0.3]))
+        cg.posterior(*given, cg.inference.Prior(3.0, 1.0, [0.1, 0.2, 0.3]))
     # all counts of 0 come from the share that is empty besides where the mean is large
     law = cg.posterior(
         [0, 0, 0],
         cg.Additive(cg.DiscreteLaplace(1.0), tree),
         cg.consistent(tree),
-        cg.Prior(20.0, 40.0, 0.5),
+        cg.inference.Prior(20.0, 40.0, 0.5),
     )
     assert law.summary().mean[0] < 1e-5

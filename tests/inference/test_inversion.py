@@ -113,7 +113,7 @@ def test_ends_are_quantiles_of_the_extreme_laws(seed):
     rng = np.random.default_rng(seed)
     mechanism, z, lo = random_case(rng)
     alpha, together = float(rng.choice([0.02, 0.1, 0.3])), int(rng.integers(1, 4))
-    found = cg.inverted_intervals(mechanism, z, alpha, together=together)
+    found = cg.inference.inverted_intervals(mechanism, z, alpha, together=together)
     assert np.array_equal(found, expected(mechanism, z, lo, alpha, together))
 
 
@@ -122,7 +122,7 @@ def test_intervals_hold_the_release_and_grow_with_what_they_are_to_hold(seed):
     mechanism, z, lo = random_case(np.random.default_rng(1000 + seed))
     before = z, z
     for alpha, together in ((0.5, 1), (0.2, 1), (0.2, 3), (0.05, 3), (0.05, 10)):
-        lower, upper = cg.inverted_intervals(mechanism, z, alpha, together=together)
+        lower, upper = cg.inference.inverted_intervals(mechanism, z, alpha, together=together)
         assert (lower <= before[0]).all()
         assert (upper >= before[1]).all()
         before = lower, upper
@@ -175,7 +175,7 @@ def least_coverage(parents, kind, scale, most, wide, *, pinned=(), lo=0, togethe
         total, holds, together_holds = weights.sum(), np.zeros(len(parents)), 0.0
         for i in inside[weights[inside] > 1e-7 * total]:
             if i not in cache:
-                cache[i] = cg.inverted_intervals(mechanism, z[i], 0.1, together=together)
+                cache[i] = cg.inference.inverted_intervals(mechanism, z[i], 0.1, together=together)
             lower, upper = cache[i]
             good = (lower <= x) & (x <= upper)
             holds += weights[i] * good
@@ -288,7 +288,7 @@ def test_extreme_cases(kind, case):
     scales = np.broadcast_to(np.asarray(scale, dtype=float), (len(parents),))
     mechanism, z = released_by(parents, kind, scales, pinned=pinned), np.array(z)
     lo = np.where(mechanism.mechanism.tree.is_leaf, 0.0, -INF)
-    found = cg.inverted_intervals(mechanism, z, 0.1)
+    found = cg.inference.inverted_intervals(mechanism, z, 0.1)
     assert np.array_equal(found, expected(mechanism, z, lo, 0.1, reach=150))
 
 
@@ -297,7 +297,7 @@ def test_a_family_of_many_zeros_is_held_below_by_all_of_them():
     parents = [-1] + [0] * 25
     mechanism = released_by(parents, "laplace", np.full(26, 3.0))
     z = np.zeros(26, dtype=np.int64)
-    lower, upper = cg.inverted_intervals(mechanism, z, 0.1)
+    lower, upper = cg.inference.inverted_intervals(mechanism, z, 0.1)
     ends = expected(mechanism, z, np.where(np.arange(26) > 0, 0.0, -INF), 0.1, reach=90)
     assert np.array_equal((lower, upper), ends)
     assert (lower == 0).all()
@@ -307,7 +307,7 @@ def test_laws_too_far_apart_for_numbers_are_refused():
     # the others' sum, cut, has no weight to speak of where a single leaf can make up for it
     mechanism = released_by([-1] + [0] * 800, "gaussian", np.full(801, 10.0))
     with pytest.raises(NumericalError, match="too far apart"):
-        cg.inverted_intervals(mechanism, np.zeros(801, dtype=np.int64), 0.1)
+        cg.inference.inverted_intervals(mechanism, np.zeros(801, dtype=np.int64), 0.1)
 
 
 # refusals
@@ -346,7 +346,7 @@ def image():
 )
 def test_what_is_not_covered_is_refused(mechanism, says):
     with pytest.raises(UnsupportedError, match=says):
-        cg.inverted_intervals(mechanism(), [2, 1, 1])
+        cg.inference.inverted_intervals(mechanism(), [2, 1, 1])
 
 
 @pytest.mark.parametrize(
@@ -368,14 +368,14 @@ def test_what_is_not_covered_is_refused(mechanism, says):
 )
 def test_arguments_are_checked(z, alpha, together, says):
     with pytest.raises(ArgumentError, match=says):
-        cg.inverted_intervals(refused(cg.nonnegative()), z, alpha, together=together)
+        cg.inference.inverted_intervals(refused(cg.nonnegative()), z, alpha, together=together)
 
 
 @pytest.mark.parametrize("alpha", [4e-9, 1e-12, 1e-300, 5e-324])
 def test_levels_that_are_lost_in_rounding_are_refused(alpha):
     with pytest.raises(NumericalError, match="give a larger alpha"):
-        cg.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], alpha)
-    cg.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], 1e-8)
+        cg.inference.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], alpha)
+    cg.inference.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], 1e-8)
 
 
 @pytest.mark.parametrize("roots", [1, 2])
@@ -384,4 +384,6 @@ def test_leaves_that_nothing_measures_are_refused(roots):
     parents = [-1, 0, 0] if roots == 1 else [-1, -1, 1]
     noise = cg.DiscreteLaplace([1.0, INF, INF] if roots == 1 else [INF, 1.0, 1.0])
     with pytest.raises(UnsupportedError, match="measure"):
-        cg.inverted_intervals(refused(cg.nonnegative(), noise=noise, parents=parents), [0, 0, 0])
+        cg.inference.inverted_intervals(
+            refused(cg.nonnegative(), noise=noise, parents=parents), [0, 0, 0]
+        )

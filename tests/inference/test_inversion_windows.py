@@ -23,19 +23,19 @@ def small_beside_a_family(*, size, scale):
 @pytest.mark.parametrize("first", [0.05, 0.2])
 def test_windows_that_are_far_too_narrow_are_widened_until_they_do(size, scale, first, monkeypatch):
     mechanism, z = small_beside_a_family(size=size, scale=scale)
-    right = cg.inverted_intervals(mechanism, z)
+    right = cg.inference.inverted_intervals(mechanism, z)
     monkeypatch.setattr(inversion, "_FIRST", first)
-    assert np.array_equal(cg.inverted_intervals(mechanism, z), right)
+    assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
 def test_windows_that_ends_alone_would_take_for_wide_enough_are_not(monkeypatch):
     mechanism, z = small_beside_a_family(size=25, scale=3.0)
-    right = cg.inverted_intervals(mechanism, z)
+    right = cg.inference.inverted_intervals(mechanism, z)
     monkeypatch.setattr(inversion, "_FIRST", 0.1)
-    assert np.array_equal(cg.inverted_intervals(mechanism, z), right)
+    assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
     monkeypatch.setattr(inversion, "_STILL", np.inf)
     monkeypatch.setattr(inversion, "_EDGE", np.inf)
-    assert not np.array_equal(cg.inverted_intervals(mechanism, z), right)
+    assert not np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
 def test_what_is_widened_is_around_the_nodes_that_moved():
@@ -64,7 +64,7 @@ def test_more_work_than_is_taken_on_is_refused(monkeypatch):
     monkeypatch.setattr(inversion, "_FIRST", 0.1)
     monkeypatch.setattr(inversion, "_TIMES", 2)
     with pytest.raises(NumericalError, match="wider tables"):
-        cg.inverted_intervals(mechanism, z)
+        cg.inference.inverted_intervals(mechanism, z)
 
 
 def test_what_would_be_too_much_is_widened_less(monkeypatch):
@@ -81,18 +81,18 @@ def test_what_would_be_too_much_is_widened_less(monkeypatch):
             work.append(self.work)
 
     monkeypatch.setattr(inversion, "_Messages", Spied)
-    right = cg.inverted_intervals(mechanism, z)
+    right = cg.inference.inverted_intervals(mechanism, z)
     doubled = work[1]
     assert doubled > 1.5 * 1.2**2 * work[0]
     monkeypatch.setattr(inversion, "_WORK_LIMIT", int(doubled) - 1)
     work.clear()
-    assert np.array_equal(cg.inverted_intervals(mechanism, z), right)
+    assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
     assert len(work) == 2
     assert work[1] < doubled
     # where the first windows are too much already, nothing helps
     monkeypatch.setattr(inversion, "_WORK_LIMIT", int(work[0]) - 1)
     with pytest.raises(UnsupportedError, match="products"):
-        cg.inverted_intervals(mechanism, z)
+        cg.inference.inverted_intervals(mechanism, z)
 
 
 def test_laws_that_moved_after_they_had_hardly_moved_are_not_settled(monkeypatch):
@@ -107,11 +107,11 @@ def test_laws_that_moved_after_they_had_hardly_moved_are_not_settled(monkeypatch
     monkeypatch.setattr(inversion, "_moved", moved)
     monkeypatch.setattr(inversion._Laws, "around", lambda *_: np.zeros(1, dtype=np.int64))
     monkeypatch.setattr(inversion, "_TIMES", 2)
-    cg.inverted_intervals(mechanism, z)
+    cg.inference.inverted_intervals(mechanism, z)
     answers.clear()
     monkeypatch.setattr(inversion, "_TIMES", 3)
     with pytest.raises(NumericalError, match="wider tables"):
-        cg.inverted_intervals(mechanism, z)
+        cg.inference.inverted_intervals(mechanism, z)
 
 
 def test_all_blocks_of_a_state_are_refused_under_much_noise():
@@ -122,7 +122,7 @@ def test_all_blocks_of_a_state_are_refused_under_much_noise():
     )
     z = np.asarray(mechanism.sample(x, rng=cg.seeded(1)))
     with pytest.raises(NumericalError, match="too far apart"):
-        cg.inverted_intervals(mechanism, z)
+        cg.inference.inverted_intervals(mechanism, z)
 
 
 def test_a_county_that_needs_wider_windows_in_few_places_is_answered():
@@ -131,6 +131,6 @@ def test_a_county_that_needs_wider_windows_in_few_places_is_answered():
         cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree) & cg.nonnegative()
     )
     z = np.asarray(mechanism.sample(x, rng=cg.seeded(1)))
-    lower, upper = cg.inverted_intervals(mechanism, z)
+    lower, upper = cg.inference.inverted_intervals(mechanism, z)
     assert ((lower <= z) & (z <= upper)).all()
     assert ((lower <= x) & (x <= upper)).mean() > 0.9

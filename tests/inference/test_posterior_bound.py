@@ -91,7 +91,7 @@ def posterior(parents, gaussian, scales, y, prior):
     noise = (cg.DiscreteGaussian if gaussian else cg.DiscreteLaplace)(scales)
     known = cg.consistent(tree) & cg.nonnegative()
     shown = np.where(np.isinf(scales), np.nan, y)
-    return cg.posterior(shown, cg.Additive(noise, tree), known, cg.Prior(*prior))
+    return cg.posterior(shown, cg.Additive(noise, tree), known, cg.inference.Prior(*prior))
 
 
 def lost(case):

@@ -71,7 +71,9 @@ def found(tree, kind, scales, y, pinned, lo, hi, prior):
         known = known & cg.exactly(np.flatnonzero(pinned).tolist())
     shown = np.where(np.isfinite(scales) | pinned, y, np.nan)
     mechanism = cg.Additive(LAWS[kind](scales), tree)
-    return cg.posterior(shown, mechanism, known, "flat" if prior is None else cg.Prior(*prior))
+    return cg.posterior(
+        shown, mechanism, known, "flat" if prior is None else cg.inference.Prior(*prior)
+    )
 
 
 @given(cases())
@@ -177,7 +179,7 @@ def test_counts_drawn_from_the_prior_are_uniform_under_the_posterior():
     replicates = 400
     generator = np.random.default_rng(1)
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    prior = cg.Prior(30.0, 0.8)
+    prior = cg.inference.Prior(30.0, 0.8)
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
     known = cg.consistent(tree) & cg.nonnegative()
     assumed = {f: cg.Additive(cg.DiscreteLaplace(2.0 * f), tree) for f in (1.0, 0.7, 1.3)}
@@ -291,9 +293,9 @@ def test_mistakes_are_told():
     with pytest.raises(InfeasibleError):
         cg.posterior([-3, 0, 0], mechanism, known & cg.exactly(1) & cg.bounds(hi=[-1, INF, INF]))
     with pytest.raises(ArgumentError, match="positive"):
-        cg.Prior(0.0)
+        cg.inference.Prior(0.0)
     with pytest.raises(ArgumentError, match="means"):
-        cg.posterior([1, 0, 0], mechanism, known, cg.Prior([1.0, 2.0, 3.0]))
+        cg.posterior([1, 0, 0], mechanism, known, cg.inference.Prior([1.0, 2.0, 3.0]))
     law = cg.posterior([1, 0, 0], mechanism, known)
     with pytest.raises(ArgumentError, match="alpha"):
         law.interval(0, 2.0)

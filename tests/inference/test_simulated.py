@@ -44,9 +44,9 @@ def test_the_largest_values_of_parts_are_those_of_the_whole(batch, kept):
 
 def test_parts_change_no_margin(monkeypatch):
     model = made((2, 3), method="imaging")
-    whole = cg.error_margins(model.engine, size=999, rng=seeded(3))
+    whole = cg.inference.error_margins(model.engine, size=999, rng=seeded(3))
     monkeypatch.setattr(simulated, "_VALUES", 50)
-    assert (cg.error_margins(model.engine, size=999, rng=seeded(3)) == whole).all()
+    assert (cg.inference.error_margins(model.engine, size=999, rng=seeded(3)) == whole).all()
     assert (whole[1:] > 0).all() and whole[0] == 0
 
 

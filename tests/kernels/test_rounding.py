@@ -75,7 +75,7 @@ def test_what_is_projected_is_rounded_whatever_the_size_of_the_noise():
     for seed in range(2000):
         tree, y, need, _ = family(seed)
         z = project(y, need)
-        rounded = cg.round_unbiased(z, tree, cg.seeded(seed))
+        rounded = cg.imaging.round_unbiased(z, tree, cg.seeded(seed))
         assert tree.is_consistent(rounded)
         assert (np.abs(rounded - z) < 1.0 + 1e-6).all()
 

@@ -154,7 +154,7 @@ def test_guarantees_of_small_tables_worked_out_by_hand(margins, exact, records, 
     mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales(given)), workload)
     invariant = cg.consistent(workload)
     if exact:
-        invariant = invariant & cg.exactly_margins(exact)
+        invariant = invariant & cg.exactly(margins=exact)
     claim = cg.image(mechanism, invariant).guarantee("substitute")
     assert claim.records == records
     assert claim.epsilon == pytest.approx(base)
@@ -167,7 +167,7 @@ def test_guarantees_name_levels_and_records_that_cannot_move_alone():
     table = cg.Table(SMALL, GROUPS, TWO, levels=("region", "place"))
     workload = cg.Workload.of(table, {"region": [("sex",), ("age",)]})
     mechanism = cg.Additive(cg.DiscreteLaplace(workload.scales({("sex", "age"): 2.0})), workload)
-    exact = cg.exactly_margins([("sex",), ("age",)], level="region")
+    exact = cg.exactly(margins=[("sex",), ("age",)], level="region")
     claim = cg.image(mechanism, cg.consistent(workload) & exact).guarantee("substitute")
     # north has two places between which records move; south has one, whose cells are told
     assert claim.records == 1
@@ -184,8 +184,8 @@ def test_sensitivity_of_a_workload_is_that_of_its_query_matrix():
         matrix = masks(workload).astype(int)
         for neighbours in ("substitute", "add-remove"):
             for norm in (1, 2):
-                ours = cg.sensitivity(workload, neighbours=neighbours, norm=norm)
-                theirs = cg.sensitivity(matrix, neighbours=neighbours, norm=norm)
+                ours = cg.accounting.sensitivity(workload, neighbours=neighbours, norm=norm)
+                theirs = cg.accounting.sensitivity(matrix, neighbours=neighbours, norm=norm)
                 assert float(ours) == pytest.approx(float(theirs))
 
 
@@ -254,7 +254,7 @@ def block():
 def test_nobody_lives_in_fewer_than_the_homes_in_use(kind):
     workload, x, mechanism, invariant = block()
     mechanism = cg.Additive(LAWS[kind](mechanism.scales), workload)
-    exact = cg.exactly_margins(["used"], level="s", table="homes")
+    exact = cg.exactly(margins=["used"], level="s", table="homes")
     made = cg.condition(mechanism, invariant & exact)
     assert isinstance(made, Conditioned)
     need = made.requirements
@@ -276,7 +276,7 @@ def test_nobody_lives_in_fewer_than_the_homes_in_use(kind):
 
 def test_images_keep_bounds_that_follow_from_exact_counts_and_claims_charge_them():
     workload, x, mechanism, invariant = block()
-    exact = cg.exactly_margins(["used"], level="s", table="homes")
+    exact = cg.exactly(margins=["used"], level="s", table="homes")
     for made in (
         cg.image(mechanism, invariant & exact, integer=True),
         cg.condition(mechanism, invariant & exact),

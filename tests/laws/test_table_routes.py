@@ -23,7 +23,7 @@ def measured(workload, exact, scale, kind="laplace"):
     """Return noise on all that is not exact, and the invariant."""
     scales = np.full(len(workload), scale)
     mechanism = cg.Additive(LAWS[kind](scales), workload)
-    return mechanism, cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(exact)
+    return mechanism, cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=exact)
 
 
 @pytest.mark.parametrize("kind", LAWS)
@@ -58,7 +58,7 @@ def test_a_total_that_follows_from_an_exact_margin_closes_no_cycle(sizes, exact,
 @pytest.mark.parametrize("bounded", [True, False])
 def test_two_rows_of_a_table_are_a_forest_at_any_scale(sizes, bounded):
     workload = crossing(*sizes)
-    invariant = cg.consistent(workload) & cg.exactly_margins(["axis1"])
+    invariant = cg.consistent(workload) & cg.exactly(margins=["axis1"])
     if bounded:
         invariant = invariant & cg.nonnegative()
     noise = cg.calibrate(workload, invariant, epsilon=0.1, neighbours="substitute")
@@ -88,7 +88,7 @@ def test_entries_that_no_single_sum_tells_are_fixed():
 def test_bounds_that_leave_one_value_fix_nothing_of_a_sum():
     # the data of a union need not be in all its alternatives
     workload = crossing(2, 2)
-    invariant = cg.consistent(workload) & cg.bounds_margins("axis0", 3, 3)
+    invariant = cg.consistent(workload) & cg.bounds(3, 3, margin="axis0")
     mechanism = cg.Additive(cg.DiscreteLaplace(0.3), workload)
     assert not cg.condition(mechanism, invariant).fixed.any()
 
@@ -105,7 +105,7 @@ def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact)
     workload = crossing(*sizes)
     invariant = cg.consistent(workload) & cg.nonnegative()
     if exact:
-        invariant = invariant & cg.exactly_margins(exact)
+        invariant = invariant & cg.exactly(margins=exact)
     mechanism = cg.Additive(cg.DiscreteLaplace(np.full(len(workload), 20.0)), workload)
     made = cg.condition(mechanism, invariant)
     assert type(made) is GibbsConditioned
@@ -165,7 +165,7 @@ def test_sums_of_a_margin_that_a_crossing_one_fixes_open_cycles():
 
 
 def _need(workload, exact):
-    invariant = cg.consistent(workload) & cg.exactly_margins(exact)
+    invariant = cg.consistent(workload) & cg.exactly(margins=exact)
     return requirements(invariant, len(workload), workload)
 
 

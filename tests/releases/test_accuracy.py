@@ -197,15 +197,15 @@ def test_margins_of_images_know_what_they_cannot_do():
     noisy = cg.Additive(DiscreteLaplace(2.0), tree)
     imaged = cg.image(noisy, cg.consistent(tree), integer=True)
     with pytest.raises(ArgumentError, match="too many to put in order"):
-        cg.error_margins(imaged, size=10**9)
+        cg.inference.error_margins(imaged, size=10**9)
     with pytest.raises(ArgumentError, match="at least 9"):
-        cg.error_margins(imaged, size=5)
+        cg.inference.error_margins(imaged, size=5)
     stated = cg.image(noisy, cg.consistent(tree) & cg.linear([[1, 0, 0]], [7]))
     with pytest.raises(UnsupportedError, match="do not have the sums"):
-        cg.error_margins(stated)
-    own = cg.error_margins(imaged, rng=seeded(1))
-    assert cg.error_margin_of_sum(imaged, [1], rng=seeded(1)) == own[1]
-    assert (cg.simultaneous_error_margins(imaged, rng=seeded(1)) >= own).all()
+        cg.inference.error_margins(stated)
+    own = cg.inference.error_margins(imaged, rng=seeded(1))
+    assert cg.inference.error_margin_of_sum(imaged, [1], rng=seeded(1)) == own[1]
+    assert (cg.inference.simultaneous_error_margins(imaged, rng=seeded(1)) >= own).all()
 
 
 @pytest.mark.parametrize(

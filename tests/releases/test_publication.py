@@ -69,8 +69,8 @@ def test_a_release_of_both_passes_every_check(pristine, name):
 
 @pytest.mark.parametrize("name", sorted(PLANS))
 def test_the_file_gives_back_what_was_measured(pristine, name):
-    found = cg.read_measurements(pristine / name)
-    again = cg.read_measurements(pristine / name / files.MEASUREMENTS_PARQUET)
+    found = cg.inference.read_measurements(pristine / name)
+    again = cg.inference.read_measurements(pristine / name / files.MEASUREMENTS_PARQUET)
     np.testing.assert_array_equal(found.y, again.y)
     with (pristine / name / files.MEASUREMENTS_CSV).open(newline="") as file:
         rows = list(csv.DictReader(file))
@@ -86,7 +86,7 @@ def test_the_file_gives_back_what_was_measured(pristine, name):
 
 
 def test_a_posterior_can_be_taken_of_the_file(pristine):
-    found = cg.read_measurements(pristine / "free")
+    found = cg.inference.read_measurements(pristine / "free")
     law = cg.posterior(found.y, found.mechanism, found.invariant & cg.nonnegative())
     draws = law.sample(50, seeded(1))
     assert (draws[:, 0] == sum(TRIPS.values())).all() and (draws >= 0).all()
@@ -95,7 +95,7 @@ def test_a_posterior_can_be_taken_of_the_file(pristine):
 
 def test_the_joint_claim_is_that_of_the_noise_at_all_that_is_not_exact(pristine):
     stated = json.loads((pristine / "l2" / files.CERTIFICATE).read_text())
-    found = cg.read_measurements(pristine / "l2")
+    found = cg.inference.read_measurements(pristine / "l2")
     imaged = cg.image(found.mechanism, found.invariant, integer=True)
     alone = imaged_guarantee(found.mechanism, imaged.requirements, "substitute", sampler_error=0.0)
     assert stated["guarantee"]["epsilon"] == pytest.approx(alone.epsilon)
@@ -154,13 +154,13 @@ def test_conditioning_refuses_measurements_before_anything_is_read(tmp_path, cap
 @pytest.mark.parametrize("name", sorted(PLANS))
 def test_another_table_does_not_follow_from_the_measurements(pristine, name):
     """Three units moved between two zones of a borough, wherever that is not as close."""
-    found = cg.read_measurements(pristine / name)
+    found = cg.inference.read_measurements(pristine / name)
     value = np.array(files.read_tables(pristine / name)[1].column("value"))
     tree, plan = found.tree, PLANS[name]
     known = found.invariant if name == "free" else found.invariant & cg.nonnegative()
     norm = "l1" if name == "l1" else "l2"
     engine = (
-        cg.topdown_image(found.mechanism, known)
+        cg.imaging.topdown_image(found.mechanism, known)
         if "topdown" in plan["method"]
         else cg.image(found.mechanism, known, norm, integer=True)
     )
@@ -281,7 +281,7 @@ def test_a_simulation_is_stamped_in_every_row(tmp_path):
     release(city_plan(tmp_path, "l2"), tmp_path / "out", base=tmp_path, simulate=1)
     _, table = files.read_measurement_tables(tmp_path / "out")
     assert set(table.column("note")) == {files.STAMP}
-    assert cg.read_measurements(tmp_path / "out").y[0] == sum(TRIPS.values())
+    assert cg.inference.read_measurements(tmp_path / "out").y[0] == sum(TRIPS.values())
     assert failed(tmp_path / "out") == []
 
 
@@ -303,15 +303,15 @@ def test_the_truth_of_a_simulation_adds_up(tmp_path):
 
 def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
     with pytest.raises(ReleaseError, match=r"does not exist; give the directory .* publish = "):
-        cg.read_measurements(tmp_path)
+        cg.inference.read_measurements(tmp_path)
     with pytest.raises(ReleaseError, match=r"give the measurements\.parquet of a"):
-        cg.read_measurements(pristine / "l2" / files.PARQUET)
+        cg.inference.read_measurements(pristine / "l2" / files.PARQUET)
     with pytest.raises(ReleaseError, match="cannot be read as a table"):
-        cg.read_measurements(pristine / "l2" / files.CERTIFICATE)
+        cg.inference.read_measurements(pristine / "l2" / files.CERTIFICATE)
     broken = shutil.copytree(pristine / "l2", tmp_path / "broken")
     rewrite(broken, "SELECT * REPLACE (-scale AS scale) FROM t", files.MEASUREMENTS)
     with pytest.raises(ReleaseError, match="a measurement without a number, a law or a scale"):
-        cg.read_measurements(broken)
+        cg.inference.read_measurements(broken)
 
 
 def test_a_level_may_not_be_called_like_a_column_of_ours(tmp_path):

@@ -57,7 +57,7 @@ def test_the_posterior_is_the_likelihood_of_all_counts(tmp_path):
     assert total == 12
     counts = np.arange(total + 1)
     x = read.tree.roll_up(np.stack([counts, total - counts], axis=1))
-    weights = np.exp(cg.log_likelihood(read.values, law, x))
+    weights = np.exp(cg.inference.log_likelihood(read.values, law, x))
     values, probabilities = read.posterior().marginal("1")
     assert values.tolist() == counts.tolist()
     np.testing.assert_allclose(probabilities, weights / weights.sum(), atol=1e-9)
@@ -71,7 +71,7 @@ def test_bounds_leave_the_posterior_of_a_prior_times_the_normaliser(tmp_path):
     read = cg.read_release(tmp_path / "out")
     law = cg.condition(read.model.mechanism, read.model.invariant)
     assert not law.data_free
-    prior = cg.Prior(2.0, dispersion=0.7)
+    prior = cg.inference.Prior(2.0, dispersion=0.7)
     tree, total = read.tree, read.value("City")
     order = [int(np.flatnonzero(tree.leaves == tree.find(k))[0]) for k in ("1", "2", "3")]
     cells = [(i, k, total - i - k) for i in range(total + 1) for k in range(total + 1 - i)]
@@ -83,7 +83,7 @@ def test_bounds_leave_the_posterior_of_a_prior_times_the_normaliser(tmp_path):
     normaliser = np.exp(noise).sum(axis=0)  # of the counts x[j], over all that may be released
     known = [[lgamma(k + 0.7) - lgamma(k + 1.0) + k * log(2.0 / 2.7) for k in c] for c in cells]
     weight = np.exp(np.sum(known, axis=1)) * normaliser
-    weight *= np.exp(cg.log_likelihood(read.values, law, x))
+    weight *= np.exp(cg.inference.log_likelihood(read.values, law, x))
     values, probabilities = read.posterior(prior).marginal("1")
     np.testing.assert_allclose(probabilities, _of(weight, cells)[values], atol=1e-8)
     # and not that of the prior alone

@@ -35,7 +35,7 @@ def spoilt(pristine, tmp_path):
 
 def ends_of(read, alpha, together=1):
     engine = read.model.engine
-    return cg.inverted_intervals(engine, read.values, alpha, together=together)
+    return cg.inference.inverted_intervals(engine, read.values, alpha, together=together)
 
 
 def test_the_columns_are_what_anybody_works_out_from_the_table(pristine):

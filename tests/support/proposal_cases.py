@@ -54,5 +54,5 @@ def invariant_of(case: Case):
 
 
 def made(case: Case, sampler: str, **proposal):
-    given = cg.Proposal(**proposal) if proposal else None
+    given = cg.conditioning.Proposal(**proposal) if proposal else None
     return cg.condition(mechanism_of(case), invariant_of(case), sampler, proposal=given)

@@ -183,7 +183,7 @@ def cut_set(kind, low, step):
 def crossing_table(kind, margin):
     workload, x = crossing(2, 3)
     need = cg.consistent(workload) & cg.nonnegative()
-    need = need & cg.exactly_margins([() if margin == "total" else margin])
+    need = need & cg.exactly(margins=[() if margin == "total" else margin])
     made = cg.condition(cg.Additive(LAWS[kind](np.full(len(workload), 0.7)), workload), need)
     return law_of(made, x, rows=40)
 
@@ -230,8 +230,8 @@ def union(kind):
 
 PROPOSALS = {
     "chosen": None,
-    "given": cg.Proposal([1, 2]),
-    "scaled": cg.Proposal([1, 2], 2.5),
+    "given": cg.conditioning.Proposal([1, 2]),
+    "scaled": cg.conditioning.Proposal([1, 2], 2.5),
 }
 ONE_SUM = cg.linear([[1, 1, 1]], [12])
 THREE = np.array([5, 4, 3])
@@ -276,7 +276,10 @@ def tree_mh(kind, real):
     made = cg.condition(mechanism_of(kind, real, tree), cg.consistent(tree), "tree-mh")
     bounded = cg.consistent(tree) & cg.nonnegative()
     low = cg.condition(
-        mechanism_of(kind, real, tree), bounded, "tree-mh", proposal=cg.Proposal(scale=1.0)
+        mechanism_of(kind, real, tree),
+        bounded,
+        "tree-mh",
+        proposal=cg.conditioning.Proposal(scale=1.0),
     )
     draw, info = made.run(x, 40, 3, source(2))
     return {
@@ -298,7 +301,7 @@ def gibbs_on_a_tree(kind, which):
 @case(*((kind, scale, bounded) for kind in LAWS for scale in (1.0, 8.0) for bounded in (0, 1)))
 def lattice_moves(kind, scale, bounded):
     workload, x = crossing(2, 3)
-    need = cg.consistent(workload) & cg.exactly_margins(["axis0"])
+    need = cg.consistent(workload) & cg.exactly(margins=["axis0"])
     need = need & cg.nonnegative() if bounded else need
     made = cg.condition(
         cg.Additive(LAWS[kind](np.full(len(workload), scale)), workload), need, "gibbs"

@@ -108,7 +108,7 @@ def image_by_general_solvers(which, integer):
 @case(*((exact, integer) for exact in ("axis0", "axis1") for integer in (False, True)))
 def image_of_a_crossing_table(exact, integer):
     workload, x = crossing(3, 4)
-    need = cg.consistent(workload) & cg.exactly_margins([exact]) & cg.nonnegative()
+    need = cg.consistent(workload) & cg.exactly(margins=[exact]) & cg.nonnegative()
     mechanism = cg.Additive(cg.DiscreteLaplace(np.full(len(workload), 2.0)), workload)
     return {"draws": cg.image(mechanism, need, "l2", integer).sample(x, 4, source(1))}
 
@@ -140,7 +140,7 @@ def topdown(which, integer):
 @case(*((kind, which) for kind in LAWS for which in ("tree", "table", "many nodes")))
 def topdown_image(kind, which):
     domain, x = nested(which)
-    made = cg.topdown_image(cg.Additive(LAWS[kind](3.0), domain), cg.nonnegative())
+    made = cg.imaging.topdown_image(cg.Additive(LAWS[kind](3.0), domain), cg.nonnegative())
     return {"draws": made.sample(x, 3, source(1))}
 
 
@@ -148,7 +148,10 @@ def topdown_image(kind, which):
 def round_unbiased(which):
     domain, x = nested(which)
     z = cg.project(x + 0.37 * numbers(x.size, 11), cg.consistent(domain))
-    return {"real": z, "rounded": [cg.round_unbiased(z, domain, source(k)) for k in range(4)]}
+    return {
+        "real": z,
+        "rounded": [cg.imaging.round_unbiased(z, domain, source(k)) for k in range(4)],
+    }
 
 
 # inference
@@ -157,7 +160,7 @@ PRIORS = {
     "flat": "flat",
     "poisson": "poisson",
     "negative-binomial": "negative-binomial",
-    "given": cg.Prior(8.0, 2.0, 0.1),
+    "given": cg.inference.Prior(8.0, 2.0, 0.1),
 }
 
 
@@ -210,8 +213,8 @@ def inverted_intervals(kind, which):
     made, _, z = conditioned_for_readers(kind, which)
     return {
         "released": z,
-        "alone": cg.inverted_intervals(made, z),
-        "together": cg.inverted_intervals(made, z, 0.2, together=7),
+        "alone": cg.inference.inverted_intervals(made, z),
+        "together": cg.inference.inverted_intervals(made, z, 0.2, together=7),
     }
 
 
@@ -220,7 +223,7 @@ def inverted_intervals_of_many():
     tree, x = wide_tree(12, 12, 5)
     need = cg.consistent(tree) & cg.nonnegative()
     made = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), need)
-    return {"ends": cg.inverted_intervals(made, made.sample(x, rng=source(1)))}
+    return {"ends": cg.inference.inverted_intervals(made, made.sample(x, rng=source(1)))}
 
 
 @case(*((kind, which) for kind in LAWS for which in ("conditioned", "l2", "l1", "topdown")))
@@ -231,26 +234,26 @@ def error_margins(kind, which):
     if which == "conditioned":
         made = cg.condition(mechanism, need)
     elif which == "topdown":
-        made = cg.topdown_image(mechanism, need)
+        made = cg.imaging.topdown_image(mechanism, need)
     else:
         made = cg.image(mechanism, need, which, True)
     return {
-        "each": cg.error_margins(made, size=499, rng=source(1)),
-        "sum": cg.error_margin_of_sum(made, [3, 8], size=499, rng=source(2)),
-        "together": cg.simultaneous_error_margins(made, size=499, rng=source(3)),
+        "each": cg.inference.error_margins(made, size=499, rng=source(1)),
+        "sum": cg.inference.error_margin_of_sum(made, [3, 8], size=499, rng=source(2)),
+        "together": cg.inference.simultaneous_error_margins(made, size=499, rng=source(3)),
     }
 
 
 @case(*((kind, which) for kind in LAWS for which in ("equalities", "bounds")))
 def log_likelihood(kind, which):
     made, x, z = conditioned_for_readers(kind, which)
-    told = {"of counts": cg.log_likelihood(z, made, x)}
+    told = {"of counts": cg.inference.log_likelihood(z, made, x)}
     if which == "bounds":
         return told
-    prior = cg.Prior(8.0, 2.0)
-    gradient = cg.log_likelihood_gradient(z, made, prior)
+    prior = cg.inference.Prior(8.0, 2.0)
+    gradient = cg.inference.log_likelihood_gradient(z, made, prior)
     return told | {
-        "of a model": cg.log_likelihood(z, made, prior),
+        "of a model": cg.inference.log_likelihood(z, made, prior),
         "by means": gradient.mean,
         "by dispersions": gradient.dispersion,
     }

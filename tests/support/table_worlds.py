@@ -33,29 +33,29 @@ CASES = {
         small(),
         [("sex", "grown"), ("sex",)],
         {("sex", "age"): 0.4, ("sex", "grown"): 0.25},
-        cg.exactly_margins([("sex",)]) & cg.nonnegative(),
+        cg.exactly(margins=[("sex",)]) & cg.nonnegative(),
         Conditioned,
     ),
     "two rows, both margins exact": (
         small(),
         [("sex",), ("age",)],
         {("sex", "age"): 0.4},
-        cg.exactly_margins([("sex",), ("age",)]),
+        cg.exactly(margins=[("sex",), ("age",)]),
         Conditioned,
     ),
     "total, women and adults exact": (
         small(),
         [(), ("sex",), ("grown",)],
         {("sex", "age"): 0.4},
-        cg.exactly_margins([(), ("sex",), ("grown",)]) & cg.nonnegative(),
+        cg.exactly(margins=[(), ("sex",), ("grown",)]) & cg.nonnegative(),
         Conditioned,
     ),
     "exact at different levels": (
         SQUARE,
         {"t": [("sex",)], "s": [("home",)]},
         {("sex", "home"): 0.4},
-        cg.exactly_margins([("sex",)], level="t")
-        & cg.exactly_margins([("home",)], level="s")
+        cg.exactly(margins=[("sex",)], level="t")
+        & cg.exactly(margins=[("home",)], level="s")
         & cg.nonnegative(),
         Conditioned,
     ),
@@ -63,7 +63,7 @@ CASES = {
         cg.Table({**SQUARE.axes, "age": ("0", "1")}, geography=PAIR, impossible={"age": "0"}),
         {0: [("sex",), ("home",)], 1: [("sex", "home")]},
         {("sex", "home"): 0.3, ("sex", "home", "age"): 0.4},
-        cg.exactly_margins([("sex",), ("home",)]),
+        cg.exactly(margins=[("sex",), ("home",)]),
         Conditioned,
     ),
     "measured margins that cross": (
@@ -77,21 +77,21 @@ CASES = {
         small(),
         [("sex",), ("grown",)],
         {("sex", "age"): 0.3, ("grown",): 0.3},
-        cg.exactly_margins([("sex",)]),
+        cg.exactly(margins=[("sex",)]),
         Conditioned,
     ),
     "impossible cells": (
         small(impossible=CHILDLESS),
         [("sex",), ("grown",)],
         {("sex", "age"): 0.4},
-        cg.exactly_margins([("sex",), ("grown",)]) & cg.nonnegative(),
+        cg.exactly(margins=[("sex",), ("grown",)]) & cg.nonnegative(),
         Conditioned,
     ),
     "bounds on a margin": (
         small(),
         [("sex",), ()],
         {("sex", "age"): 0.4, (): 0.3},
-        cg.bounds_margins("sex", 3, [5, 9]) & cg.nonnegative(),
+        cg.bounds(3, [5, 9], margin="sex") & cg.nonnegative(),
         Conditioned,
     ),
 }

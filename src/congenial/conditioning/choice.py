@@ -185,7 +185,8 @@ def _condition(mechanism: Additive, invariant: Invariant, sampler: str) -> Condi
 def _check_takes(sampler: str, proposal: object) -> None:
     if not isinstance(proposal, Proposal):
         raise ArgumentError(
-            f"the proposal is a {type(proposal).__name__}; give congenial.Proposal(index, scale)."
+            f"the proposal is a {type(proposal).__name__}; give "
+            "congenial.conditioning.Proposal(index, scale)."
         )
     if sampler not in _BY_PROPOSALS:
         raise ArgumentError(

@@ -77,7 +77,7 @@ def round_unbiased(
     --------
     >>> import congenial as cg
     >>> tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    >>> cg.round_unbiased([2.0, 0.5, 0.5, 1.0], tree, cg.seeded(1)).tolist()
+    >>> cg.imaging.round_unbiased([2.0, 0.5, 0.5, 1.0], tree, cg.seeded(1)).tolist()
     [2, 0, 1, 1]
     """
     found = tree.tree if isinstance(tree, Workload) else tree

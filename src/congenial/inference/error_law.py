@@ -267,7 +267,7 @@ def _check_data_free(mechanism: Mechanism) -> None:
     if need.has_inequalities:
         remedy = "publish measurements and take congenial.posterior() of them"
         if isinstance(mechanism, Conditioned):
-            remedy = "take congenial.inverted_intervals() of the release"
+            remedy = "take congenial.inference.inverted_intervals() of the release"
         raise UnsupportedError(
             f"margins that are the same for every dataset exist under equalities only; {remedy}, "
             "or drop the bounds."

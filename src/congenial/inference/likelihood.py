@@ -59,7 +59,7 @@ def log_likelihood(
     >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
     >>> round(float(log_likelihood([5, 2, 3], K, [4, 1, 3])), 4)
     -2.7353
-    >>> round(float(log_likelihood([5, 2, 3], K, cg.Prior([1.5, 3.0]))), 4)
+    >>> round(float(log_likelihood([5, 2, 3], K, cg.inference.Prior([1.5, 3.0]))), 4)
     -3.0197
     """
     released = _checked(z, conditioned)
@@ -110,7 +110,7 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
     >>> import congenial as cg
     >>> tree = cg.Tree.from_parents([-1, 0, 0])
     >>> K = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree))
-    >>> log_likelihood_gradient([5, 2, 3], K, cg.Prior([1.5, 3.0])).mean.round(4).tolist()
+    >>> log_likelihood_gradient([5, 2, 3], K, cg.inference.Prior([1.5, 3.0])).mean.round(4).tolist()
     [0.2369, 0.0062]
     """
     law = _counts_given(_checked(z, conditioned), conditioned, prior)

@@ -106,7 +106,7 @@ def posterior(
     flat = isinstance(prior, str) and prior == "flat"
     if not flat and not isinstance(prior, Prior) and prior not in PRIORS:
         raise ArgumentError(
-            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a congenial.Prior."
+            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a congenial.inference.Prior."
         )
     problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
     if isinstance(prior, Prior):

@@ -1,9 +1,9 @@
 """What every release must satisfy: the form of an invariant, kept apart from its value.
 
 An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
-`linear` and `at_least`, joined with ``&``. ``C1 | C2`` is a disjoint union. Those on the margins
-of a table are made in `of_margins`. `requirements` resolves one against a vector length; the
-confidential values that `exactly` refers to come in only when a release is drawn.
+`linear`, `at_least` and `at_least_as_many`, joined with ``&``. ``C1 | C2`` is a disjoint union.
+`requirements` resolves one against a vector length; the confidential values that `exactly` refers
+to come in only when a release is drawn.
 """
 
 from __future__ import annotations
@@ -15,10 +15,20 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.given import limits
+from congenial.domain.table import Table, margin_names
 from congenial.domain.tree import Tree
-from congenial.domain.workload import Workload
+from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError
-from congenial.invariants.margins import OnMargins, difference_rows, resolved
+from congenial.invariants.margins import (
+    AtLeastAsMany,
+    ExactMargins,
+    Level,
+    MarginBounds,
+    OnMargins,
+    Side,
+    difference_rows,
+    resolved,
+)
 from congenial.invariants.resolved import Requirements, determined, named
 from congenial.types import FloatArray
 
@@ -36,10 +46,13 @@ __all__ = [
     "Requirements",
     "Union",
     "at_least",
+    "at_least_as_many",
     "bounds",
+    "bounds_margins",
     "consistent",
     "determined",
     "exactly",
+    "exactly_margins",
     "linear",
     "nonnegative",
     "requirements",
@@ -148,22 +161,72 @@ def nonnegative() -> Invariant:
     return Invariant((Nonnegative(),))
 
 
-def exactly(nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer]) -> Invariant:
-    """The named entries are published as enumerated.
+def exactly(
+    nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer] | None = None,
+    *,
+    margins: Sequence[MarginLike] | None = None,
+    level: Level = None,
+    table: str | Table | None = None,
+) -> Invariant:
+    """The named entries, or every count of the named margins, are published as enumerated.
 
     Parameters
     ----------
-    nodes : int, str, or a sequence of these
+    nodes : int, str, or a sequence of these, optional
         Indices, names that occur once, or "a/b/c" paths; "root" stands for every root.
+    margins : sequence of margins, optional
+        Instead of nodes: tuples of axes or groups, each counted by the workload at `level`; ``()``
+        is the total. They need no noise of their own.
+    level : str or int, optional
+        The level of the margins, by name or by depth; the coarsest by default.
+    table : str or Table, optional
+        The table of the margins; needed where the workload has several.
+
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If both nodes and margins are given, or neither, or a level or table without margins.
 
     Notes
     -----
-    The value of such an invariant is a confidential count, so it is *unprotected*: a guarantee
-    compares only datasets that agree on it.
+    The values are confidential counts, so they are *unprotected*: a guarantee compares only
+    datasets that agree on them, and names them.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> table = cg.Table({"sex": ("F", "M"), "age": ("0-17", "18-64", "65+")})
+    >>> workload = cg.Workload.of(table, [("sex",)])
+    >>> noise = cg.DiscreteLaplace(workload.scales({("sex", "age"): 2.0}))
+    >>> invariant = cg.consistent(workload) & cg.exactly(margins=[("sex",)])
+    >>> release = cg.condition(cg.Additive(noise, workload), invariant)
+    >>> z = release.sample(workload.answers([[1, 5, 2], [3, 4, 0]]), rng=cg.seeded(1))
+    >>> workload.array(z, ("sex",)).tolist()
+    [8, 7]
     """
+    if margins is None:
+        _no_margin("exactly", "margins", level, table)
+        return Invariant((Exactly(_listed(nodes)),))
+    if nodes is not None:
+        raise ArgumentError(
+            "exactly() was given nodes and margins; give one of them, and join two with &."
+        )
+    if isinstance(margins, str) or not isinstance(margins, Sequence) or not len(margins):
+        raise ArgumentError(
+            "exactly() was given no list of margins; give at least one, such as [('sex',)], or "
+            "[()] for the total."
+        )
+    return Invariant((ExactMargins(tuple(map(margin_names, margins)), level, _name(table)),))
+
+
+def _listed(nodes: object) -> tuple[NodeLike, ...]:
     given: list[object]
     if isinstance(nodes, str | bool) or not isinstance(nodes, Iterable):
-        given = [nodes]
+        given = [] if nodes is None else [nodes]
     else:
         given = list(nodes)
     listed: list[NodeLike] = []
@@ -175,12 +238,113 @@ def exactly(nodes: NodeLike | Sequence[NodeLike] | npt.NDArray[np.integer]) -> I
         listed.append(int(node) if isinstance(node, int | np.integer) else node)
     if not listed:
         raise ArgumentError("exactly() was given no node; name at least one, or leave it out.")
-    return Invariant((Exactly(tuple(listed)),))
+    return tuple(listed)
 
 
-def bounds(lo: npt.ArrayLike = -np.inf, hi: npt.ArrayLike = np.inf) -> Invariant:
-    """Entries lie in ``[lo, hi]``; scalars or one value an entry; the bounds are public."""
-    return Invariant((Bounds(*limits("bounds", lo, hi)),))
+def bounds(
+    lo: npt.ArrayLike = -np.inf,
+    hi: npt.ArrayLike = np.inf,
+    *,
+    margin: MarginLike | None = None,
+    level: Level = None,
+    table: str | Table | None = None,
+) -> Invariant:
+    """Entries, or all counts of a margin, lie in ``[lo, hi]``; the bounds are public.
+
+    Parameters
+    ----------
+    lo, hi : float, or array_like of float
+        One number, or one an entry, shape (n,). With `margin`: one number, or an array of the shape
+        that ``workload.array`` gives the margin.
+    margin : tuple of str, optional
+        The margin that is bounded, in every area of `level`; all entries where not given.
+    level, table : optional
+        As for `exactly`; with `margin` only.
+
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If a bound is not a number, or a level or table is given without a margin.
+    """
+    low, high = limits("bounds", lo, hi)
+    if margin is None:
+        _no_margin("bounds", "margin", level, table)
+        return Invariant((Bounds(low, high),))
+    return Invariant((MarginBounds(margin_names(margin), low, high, level, _name(table)),))
+
+
+def _no_margin(name: str, missing: str, level: Level, table: str | Table | None) -> None:
+    given = "level" if level is not None else "table"
+    if level is not None or table is not None:
+        raise ArgumentError(
+            f"{name}() was given a {given} without {missing}; give {missing} too, or leave the "
+            f"{given} out."
+        )
+
+
+def exactly_margins(
+    margins: Sequence[MarginLike], *, level: Level = None, table: str | Table | None = None
+) -> Invariant:
+    """Call `exactly` with margins; the old name, which goes with version 0.2."""
+    return exactly(margins=margins, level=level, table=table)
+
+
+def bounds_margins(
+    margin: MarginLike,
+    lo: npt.ArrayLike = -np.inf,
+    hi: npt.ArrayLike = np.inf,
+    *,
+    level: Level = None,
+    table: str | Table | None = None,
+) -> Invariant:
+    """Call `bounds` with a margin; the old name, which goes with version 0.2."""
+    return bounds(lo, hi, margin=margin, level=level, table=table)
+
+
+def at_least_as_many(
+    more: tuple[str | Table | None, Side],
+    fewer: tuple[str | Table | None, Side],
+    *,
+    level: Level = None,
+) -> Invariant:
+    """One margin is nowhere below another, count by count, in every area of a level.
+
+    Parameters
+    ----------
+    more, fewer : tuple of (table, margin) or (table, mapping)
+        A margin stands for all its counts. A mapping gives a value for some of the margin's axes
+        or groups and None for the others, whose values are all meant. Both sides need the same
+        number of counts in an area, which are compared in the order of the axes named.
+    level : str or int, optional
+        As for `exactly`.
+
+    Examples
+    --------
+    Where a home is occupied, somebody lives:
+
+    >>> import congenial as cg
+    >>> streets = cg.Tree.from_paths([("town", "a"), ("town", "b")])
+    >>> people = cg.Table({"age": ("0-17", "18+")}, geography=streets, name="people")
+    >>> homes = cg.Table({"occupied": ("yes", "no")}, geography=streets, name="homes")
+    >>> settled = cg.at_least_as_many((people, ()), (homes, {"occupied": "yes"}), level=1)
+    """
+    sides = []
+    for side in (more, fewer):
+        if not isinstance(side, tuple) or len(side) != 2:
+            raise ArgumentError(
+                f"at_least_as_many() was given {side!r}; give a pair of a table and a margin, or "
+                "of a table and a mapping from axes to values."
+            )
+        sides.append((_name(side[0]), side[1]))
+    return Invariant((AtLeastAsMany(sides[0], sides[1], level),))
+
+
+def _name(table: str | Table | None) -> str | None:
+    return table.name if isinstance(table, Table) else table
 
 
 def _numbers(name: str, given: npt.ArrayLike) -> FloatArray:

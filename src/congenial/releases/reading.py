@@ -109,7 +109,8 @@ class Release:
         zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
         as how far the noise of many small counts shifts their sums is not undone. How often those
         of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``congenial study
-        coverage``. Intervals that are proved for every count are `congenial.inverted_intervals`.
+        coverage``. Intervals that are proved for every count are
+        `congenial.inference.inverted_intervals`.
         """
         if self.measurements is not None:
             found = self.measurements

@@ -160,7 +160,7 @@ def largest(change, norm):
 def test_sensitivity_is_that_of_all_joint_moves(norm):
     for tree, invariant in CASES.values():
         asked = {"neighbours": "substitute", "norm": norm, "invariant": invariant}
-        found = cg.sensitivity(tree, **asked)
+        found = cg.accounting.sensitivity(tree, **asked)
         assert found.records >= 2
         assert found.value == pytest.approx(largest(moves(tree, invariant, found.records), norm))
         change = np.zeros(len(tree))
@@ -176,13 +176,15 @@ def test_sensitivity_is_that_of_all_joint_moves(norm):
         mandate = cg.linear(*need.equalities)
         if need.pinned.any():
             mandate &= cg.exactly(np.flatnonzero(need.pinned).tolist())
-        other = cg.sensitivity(counted, neighbours="substitute", norm=norm, invariant=mandate)
+        other = cg.accounting.sensitivity(
+            counted, neighbours="substitute", norm=norm, invariant=mandate
+        )
         assert (other.value, other.records) == (found.value, found.records)
 
 
 def test_sensitivity_of_a_vector():
     table = cg.linear(margins(2, 3), np.ones(5))
-    found = cg.sensitivity(6, neighbours="substitute", invariant=table)
+    found = cg.accounting.sensitivity(6, neighbours="substitute", invariant=table)
     assert (found.value, found.records, found.norm) == (4.0, 2, 1)
     gains = dict(found.move)
     assert sorted(gains.values()) == [-1, -1, 1, 1]
@@ -190,10 +192,10 @@ def test_sensitivity_of_a_vector():
     assert gains[found.origin] < 0 < gains[found.destination]
     text = found.sentence
     assert text.startswith("L1 sensitivity 4, attained by moving 2 records at once, from cells ")
-    alone = cg.sensitivity(6, neighbours="substitute")
+    alone = cg.accounting.sensitivity(6, neighbours="substitute")
     assert (alone.records, alone.move) == (1, ())
-    sigma = cg.gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=found)
-    assert sigma == cg.gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=4.0)
+    sigma = cg.accounting.gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=found)
+    assert sigma == cg.accounting.gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=4.0)
 
 
 def test_what_cannot_be_searched_is_still_refused():
@@ -211,5 +213,5 @@ def test_what_cannot_be_searched_is_still_refused():
 def test_margins_published_exactly_leave_joint_moves_too():
     counted = np.vstack((np.eye(6, dtype=int), margins(2, 3)))
     exact = cg.exactly(list(range(6, 11)))
-    found = cg.sensitivity(counted, neighbours="substitute", norm=2, invariant=exact)
+    found = cg.accounting.sensitivity(counted, neighbours="substitute", norm=2, invariant=exact)
     assert (found.value, found.records) == (2.0, 2)

@@ -299,13 +299,13 @@ def test_whole_orders_stay_with_what_is_composed():
     free = cg.condition(noisy(2.0, PAIR), cg.consistent(PAIR))
     one, other = bounded.guarantee("add-remove"), free.guarantee("add-remove")
     assert (other.gamma_source, other.whole_orders) == (NONE, False)
-    both = cg.compose([one, other])
+    both = cg.accounting.compose([one, other])
     assert both.whole_orders
     assert both.epsilon == zcdp_epsilon(2 * one.rho, ZCDP_DELTA, whole_orders=True)
-    assert not cg.compose([other, other]).whole_orders
-    group = cg.group_privacy(one, 3)
+    assert not cg.accounting.compose([other, other]).whole_orders
+    group = cg.accounting.group_privacy(one, 3)
     assert group.whole_orders
     assert group.epsilon <= zcdp_epsilon(9 * one.rho, ZCDP_DELTA, whole_orders=True)
-    parts = cg.compose_parallel([one, other])
+    parts = cg.accounting.compose_parallel([one, other])
     assert parts.whole_orders
     assert parts.epsilon == one.epsilon

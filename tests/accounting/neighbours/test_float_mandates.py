@@ -34,7 +34,7 @@ def test_guarantee_does_not_depend_on_the_unit_of_a_mandate() -> None:
 
 def test_sensitivity_does_not_depend_on_the_unit_of_a_mandate() -> None:
     tree, row = _case()
-    found = cg.sensitivity(
+    found = cg.accounting.sensitivity(
         tree, neighbours="substitute", invariant=cg.consistent(tree) & cg.linear(row, [0.9])
     )
     assert found.value == 4.0
@@ -71,16 +71,18 @@ def test_doubt_is_refused(row: list[float]) -> None:
     with pytest.raises(PrivacyError, match="in doubt"):
         _claim(row)
     with pytest.raises(PrivacyError, match="in doubt"):
-        cg.sensitivity(3, neighbours="substitute", invariant=cg.linear([row], [1.0]))
+        cg.accounting.sensitivity(3, neighbours="substitute", invariant=cg.linear([row], [1.0]))
     with pytest.raises(PrivacyError, match="in doubt"):
-        cg.sensitivity(np.eye(3), neighbours="substitute", invariant=cg.linear([row], [1.0]))
+        cg.accounting.sensitivity(
+            np.eye(3), neighbours="substitute", invariant=cg.linear([row], [1.0])
+        )
 
 
 def test_sums_along_a_tree_that_only_nearly_agree_are_refused() -> None:
     tree, row = _case()
     row[tree.find("r/B/b")] = 0.1 + 0.2
     with pytest.raises(PrivacyError, match="in doubt"):
-        cg.sensitivity(
+        cg.accounting.sensitivity(
             tree, neighbours="substitute", invariant=cg.consistent(tree) & cg.linear(row, [0.9])
         )
 

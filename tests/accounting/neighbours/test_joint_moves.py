@@ -229,14 +229,14 @@ def test_the_sentence_tells_moves_at_once_from_groups():
     assert "one after another" not in claim.sentence
     assert "proofs/composition.md" not in proofs_of(claim)
     with pytest.raises(PrivacyError, match="2 records already"):
-        cg.group_privacy(claim, 2)
-    twice = cg.compose([claim, claim])
+        cg.accounting.group_privacy(claim, 2)
+    twice = cg.accounting.compose([claim, claim])
     assert (twice.epsilon, twice.records, twice.at_once) == (2 * claim.epsilon, 2, True)
     single = conditioned(np.ones((1, 9)), 1.0).guarantee("substitute")
     assert not single.at_once
-    for other in (single, cg.group_privacy(single, 2)):
+    for other in (single, cg.accounting.group_privacy(single, 2)):
         with pytest.raises(PrivacyError):
-            cg.compose([claim, other])
+            cg.accounting.compose([claim, other])
 
 
 def test_records_that_can_move_alone_do_as_before():
@@ -289,13 +289,13 @@ def test_claims_under_different_sums_do_not_compose():
     ]
     assert [claim.records for claim in claims] == [2, 2]
     with pytest.raises(PrivacyError, match="different mandated sums"):
-        cg.compose(claims)
+        cg.accounting.compose(claims)
     singles = [
         conditioned(np.array([row]), 1.0).guarantee("substitute") for row in ([1, 1, 0], [0, 1, 1])
     ]
     with pytest.raises(PrivacyError, match="different mandated sums"):
-        cg.compose(singles)
-    assert cg.compose([singles[0], singles[0]]).epsilon == 2 * singles[0].epsilon
+        cg.accounting.compose(singles)
+    assert cg.accounting.compose([singles[0], singles[0]]).epsilon == 2 * singles[0].epsilon
 
 
 def test_entries_that_no_single_record_changes_are_said_to_be_unprotected():

@@ -29,7 +29,7 @@ def placed_for(rows, scales, noise=cg.DiscreteLaplace, **proposal):
     n = rows.shape[1]
     mechanism = cg.Additive(noise(scales), n)
     need = requirements(cg.linear(rows, np.zeros(len(rows))), n)
-    return place(mechanism, need, cg.Proposal(**proposal) if proposal else None)
+    return place(mechanism, need, cg.conditioning.Proposal(**proposal) if proposal else None)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -71,7 +71,7 @@ def test_the_automatic_choice_accepts_most():
     for index in itertools.combinations(range(6), 3):
         try:
             made = cg.condition(
-                mechanism, invariant, "rejection", proposal=cg.Proposal(index=index)
+                mechanism, invariant, "rejection", proposal=cg.conditioning.Proposal(index=index)
             )
         except ArgumentError:
             continue
@@ -83,7 +83,9 @@ def test_the_automatic_choice_accepts_most():
     # with one scale for all entries, it does not matter
     alike = cg.Additive(cg.DiscreteLaplace(0.8), 6)
     same = [
-        cg.condition(alike, invariant, "rejection", proposal=cg.Proposal(index=i)).acceptance(x)
+        cg.condition(
+            alike, invariant, "rejection", proposal=cg.conditioning.Proposal(index=i)
+        ).acceptance(x)
         for i in chances
     ]
     assert np.ptp(same) < 1e-9
@@ -143,7 +145,7 @@ def test_a_proposal_that_does_not_fit_is_told(proposal, told):
 )
 def test_a_proposal_that_is_none_is_told(proposal, told):
     with pytest.raises(ArgumentError, match=told):
-        cg.Proposal(**proposal)
+        cg.conditioning.Proposal(**proposal)
 
 
 def test_what_is_too_large_or_impossible_is_told(monkeypatch):
@@ -153,7 +155,7 @@ def test_what_is_too_large_or_impossible_is_told(monkeypatch):
     flat = cg.Additive(cg.Laplace(1.0), 3)
     total = cg.linear([[1, 1, 1]], 6)
     with pytest.raises(UnsupportedError, match="with probability 0"):
-        cg.condition(flat, total, "rejection", proposal=cg.Proposal(index=range(3)))
+        cg.condition(flat, total, "rejection", proposal=cg.conditioning.Proposal(index=range(3)))
     wide = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0**45), 3), total, "rejection")
     many = cg.linear(np.ones((1, 3)) * [1, 2**10, 2**10], 6)
     wider = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0**45), 3), many, "rejection")
@@ -170,12 +172,12 @@ def test_pins_are_not_proposed_and_noise_must_exist():
     need = cg.consistent(tree) & cg.exactly([0])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     with pytest.raises(ArgumentError, match="published exactly"):
-        cg.condition(mechanism, need, "rejection", proposal=cg.Proposal(index=[0, 1]))
+        cg.condition(mechanism, need, "rejection", proposal=cg.conditioning.Proposal(index=[0, 1]))
     part = cg.Additive(cg.DiscreteLaplace([1.0, np.inf, np.inf, 1.0]), tree)
     with pytest.raises(UnsupportedError, match="node '0/2' is not measured"):
         cg.condition(part, need, "rejection")
     wide = cg.condition(
-        part, need & cg.bounds(0, 9), "independence", proposal=cg.Proposal(scale=3.0)
+        part, need & cg.bounds(0, 9), "independence", proposal=cg.conditioning.Proposal(scale=3.0)
     )
     x = tree.roll_up([3, 4, 2])
     draws = wide.run(x, 4000, 4, cg.seeded(2), thin=10)[0].values[:, :, 1].ravel()
@@ -189,7 +191,7 @@ def test_proposals_are_for_their_samplers():
     total = cg.linear([[1, 1]], 3)
     for sampler in ("auto", "exact", "gibbs"):
         with pytest.raises(ArgumentError, match=f"sampler '{sampler}' takes no proposal"):
-            cg.condition(mechanism, total, sampler, proposal=cg.Proposal())
+            cg.condition(mechanism, total, sampler, proposal=cg.conditioning.Proposal())
     with pytest.raises(ArgumentError, match="the proposal is a list"):
         cg.condition(mechanism, total, "rejection", proposal=[0])
     with pytest.raises(UnsupportedError, match="neither mixtures nor unions"):
@@ -208,7 +210,10 @@ def test_the_table_of_the_paper():
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 46)
     index = [i - 1 for i in (*range(2, 23), *range(24, 46))]
     made = cg.condition(
-        mechanism, invariant, "independence", proposal=cg.Proposal(index=index, scale=1 / 0.6)
+        mechanism,
+        invariant,
+        "independence",
+        proposal=cg.conditioning.Proposal(index=index, scale=1 / 0.6),
     )
     assert made.placed.rest.tolist() == [0, 22, 45]
     draw, info = made.run(x, 5000, 4, cg.seeded(1))

@@ -185,7 +185,7 @@ def test_the_acceptance_is_that_of_chains_in_the_long_run():
 @given(networks(), st.sampled_from((0.8, 1.0, 1.7)))
 def test_the_ratio_bounds_every_state_of_any_network(case, factor):
     mechanism = mechanism_of(case)
-    given_scale = cg.Proposal(scale=case.scales * factor)
+    given_scale = cg.conditioning.Proposal(scale=case.scales * factor)
     try:
         conditioned = cg.condition(
             mechanism, invariant_of(case), "independence", proposal=given_scale
@@ -221,7 +221,10 @@ def test_chains_on_a_grid_take_the_options_of_the_chain(sampler):
     step = 0.5
     on_grid, whole = (
         cg.condition(
-            cg.Additive(noise, tree), kept, sampler, proposal=cg.Proposal(scale=2.0 / unit)
+            cg.Additive(noise, tree),
+            kept,
+            sampler,
+            proposal=cg.conditioning.Proposal(scale=2.0 / unit),
         )
         for noise, kept, unit in (
             (cg.DiscreteLaplace(1.5, granularity=step), need, 1.0),
@@ -247,7 +250,7 @@ def test_a_chain_that_never_moved_is_told():
         mechanism,
         cg.linear([[1, 1]], [5]),
         "independence",
-        proposal=cg.Proposal(scale=mechanism.scales * 0.74),
+        proposal=cg.conditioning.Proposal(scale=mechanism.scales * 0.74),
     )
     draw, info = narrow.run([3, 2], 1000, 4, cg.seeded(1))
     still = ~np.ptp(draw.values, axis=1).any(axis=1)

@@ -270,7 +270,7 @@ def test_a_grid_has_chains_and_proposals_too():
     mechanism = cg.Additive(cg.DiscreteLaplace(0.8, granularity=0.25), 3)
     invariant = cg.linear([[1, 1, 1]], 2.5)
     x = np.array([1.0, 0.75, 0.75])
-    given = cg.Proposal(index=[0, 2], scale=1.0)
+    given = cg.conditioning.Proposal(index=[0, 2], scale=1.0)
     conditioned = cg.condition(mechanism, invariant, "independence", proposal=given)
     assert conditioned.inner.placed.scales.tolist() == [4.0, 4.0]
     draw, info = conditioned.run(x, 50, 2, cg.seeded(1))

@@ -104,7 +104,7 @@ def test_the_step_is_tuned_in_the_warm_up_alone():
     _, info = conditioned.run(COUNTS, 2000, 3, cg.seeded(1))
     assert np.abs(info.acceptance - WANTED).max() < 0.05
     given = cg.condition(
-        mechanism, cg.consistent(LARGE), "tree-mh", proposal=cg.Proposal(scale=0.01)
+        mechanism, cg.consistent(LARGE), "tree-mh", proposal=cg.conditioning.Proposal(scale=0.01)
     )
     _, small = given.run(COUNTS, 2000, 3, cg.seeded(1))
     assert small.acceptance.min() > 0.9
@@ -128,7 +128,7 @@ def test_starts_are_feasible_and_may_be_given():
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), LARGE)
     need = cg.consistent(LARGE) & cg.nonnegative()
     conditioned = cg.condition(
-        mechanism, need, "tree-mh", proposal=cg.Proposal(scale=1e-9)
+        mechanism, need, "tree-mh", proposal=cg.conditioning.Proposal(scale=1e-9)
     )  # which stays
     draw, info = conditioned.run(COUNTS, 3, 4, cg.seeded(4), warmup=0)
     assert draw.values.min() >= 0
@@ -179,9 +179,11 @@ def test_what_is_not_covered_is_told():
         with pytest.raises(UnsupportedError, match=told):
             cg.condition(mechanism, invariant, "tree-mh")
     with pytest.raises(ArgumentError, match="takes no index"):
-        cg.condition(mechanism, adds_up, "tree-mh", proposal=cg.Proposal(index=[0]))
+        cg.condition(mechanism, adds_up, "tree-mh", proposal=cg.conditioning.Proposal(index=[0]))
     with pytest.raises(ArgumentError, match="has 2 scales"):
-        cg.condition(mechanism, adds_up, "tree-mh", proposal=cg.Proposal(scale=[1.0, 2.0]))
+        cg.condition(
+            mechanism, adds_up, "tree-mh", proposal=cg.conditioning.Proposal(scale=[1.0, 2.0])
+        )
     for unmeasured, proper in (((3,), True), ((3, 4), False), ((0, 3), True), ((0, 1, 3), False)):
         scales = np.ones(5)
         scales[list(unmeasured)] = np.inf

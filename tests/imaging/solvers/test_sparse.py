@@ -127,7 +127,7 @@ def test_long_tables_with_crossing_margins_are_imaged():
     x = workload.answers(counts(table, np.random.default_rng(0)))
     scales = workload.scales({("sex", "age"): 1.0, 1: {"sex": 2.0}})
     invariant = (
-        cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(["sex", "age"], level=0)
+        cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=["sex", "age"], level=0)
     )
     for whole in (False, True):
         made = cg.image(cg.Additive(cg.DiscreteLaplace(scales), workload), invariant, integer=whole)

@@ -309,13 +309,13 @@ PEOPLE = cg.Table({"sex": ("F", "M"), "age": ("0-17", "18+")}, name="people")
 CROSSING = cg.Workload.of(PEOPLE, [(), ("sex",), ("age",)])
 TABLES = [
     (
-        cg.bounds_margins(("sex",), [3, 4]) & cg.bounds_margins(("age",), hi=[2, 4]),
+        cg.bounds([3, 4], margin=("sex",)) & cg.bounds(hi=[2, 4], margin=("age",)),
         "bounds() of 'age=0-17 in people' and 'age=18+ in people' (at most 6 together), "
         "bounds() of 'sex=F in people' and 'sex=M in people' (at least 7 together)",
     ),
     (
-        cg.bounds_margins(("age",), [3, 0])
-        & cg.bounds_margins(("sex",), hi=[2, 3])
+        cg.bounds([3, 0], margin=("age",))
+        & cg.bounds(hi=[2, 3], margin=("sex",))
         & cg.at_least_as_many(("people", {"age": "18+"}), ("people", {"age": "0-17"})),
         "at_least_as_many() of 'age=18+ in people' as 'age=0-17 in people' and the sum",
     ),
@@ -346,8 +346,8 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
         cg.consistent(workload)
         & cg.nonnegative()
         & cg.at_least_as_many((people, ()), (homes, {"occupied": "yes"}), level=1)
-        & cg.exactly_margins([("occupied",)], level=1, table=homes)
-        & cg.bounds_margins((), hi=20, level=0, table=people)
+        & cg.exactly(margins=[("occupied",)], level=1, table=homes)
+        & cg.bounds(hi=20, margin=(), level=0, table=people)
     )
     need = requirements(whole, len(workload), workload)
     assert find_clash(need, whole, whole=True) is None
@@ -363,7 +363,7 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
 
 
 def test_tables_without_bounds_above_hold_at_once(monkeypatch):
-    whole = cg.consistent(CROSSING) & cg.nonnegative() & cg.exactly_margins([("sex",)])
+    whole = cg.consistent(CROSSING) & cg.nonnegative() & cg.exactly(margins=[("sex",)])
     need = requirements(whole, len(CROSSING), CROSSING)
     x = CROSSING.answers([[1, 2], [3, 4]])
     check_pinned(need, x, whole, whole=True)

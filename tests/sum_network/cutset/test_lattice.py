@@ -161,7 +161,7 @@ class Table:
         hi[workload.cells] = self.highest
         pins = [int(v) for v in workload.cells[: self.pinned]]
         if self.exact:
-            invariant = invariant & cg.exactly_margins(list(self.exact))
+            invariant = invariant & cg.exactly(margins=list(self.exact))
             for margin in self.exact:
                 pins += every[workload.block(margin).entries].tolist()
         else:
@@ -289,7 +289,7 @@ def test_sums_of_vectors_cross_where_single_ones_are_stopped():
     pairs = list(itertools.combinations(names, 2))
     workload = cg.Workload.of(plain, pairs)
     mechanism = cg.Additive(cg.DiscreteLaplace(12.0), workload)
-    invariant = cg.consistent(workload) & cg.nonnegative() & cg.exactly_margins(pairs)
+    invariant = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=pairs)
     made = cg.condition(mechanism, invariant, "gibbs")
     cells = dense(made.lattice, made.sums.size)[:, workload.cells]
     both = (cells[:, None] + cells).reshape(-1, 27)

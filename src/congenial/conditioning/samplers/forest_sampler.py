@@ -267,8 +267,8 @@ class Conditioned:
         if not self.data_free:
             raise UnsupportedError(
                 "an interval that is the same for every dataset exists under equalities only; "
-                "take congenial.inverted_intervals() of the release, use marginal() at a value of "
-                "x, or drop the bounds."
+                "take congenial.inference.inverted_intervals() of the release, use marginal() at a "
+                "value of x, or drop the bounds."
             )
         nothing = np.zeros(self.mechanism.n, dtype=np.int64)
         values, probabilities = self._noise_law(self._node(node), nothing)
