@@ -18,7 +18,6 @@ from congenial.data.counts import (
     CountedTree,
     build_tree,
     count,
-    count_frame,
 )
 from support.rows import (
     BOROUGH,
@@ -177,13 +176,13 @@ def test_keys_keep_their_leading_zeros(place: Path) -> None:
 def test_whole_numbers_are_one_name_in_every_type(place: Path) -> None:
     plan = make_plan("rows.csv", where="zone IS NOT NULL")
     floats = pd.DataFrame({"zone": [2.0, None, 7.0]})
-    assert count_frame(floats, plan, base=place).counts[0] == 2
+    assert count(plan, frame=floats, base=place).counts[0] == 2
     decimals = pa.table({"zone": pa.array([2, 7, 7]).cast(pa.decimal128(25, 3))})
-    assert count_frame(decimals, plan, base=place).counts[0] == 3
+    assert count(plan, frame=decimals, base=place).counts[0] == 3
     texts = pl.DataFrame({"zone": ["2", "7", None]})
-    assert count_frame(texts, plan, base=place).counts[0] == 2
+    assert count(plan, frame=texts, base=place).counts[0] == 2
     groups = pd.DataFrame({"zone": pd.Categorical([2, 7, 2, None])})
-    assert count_frame(groups, plan, base=place).counts[0] == 3
+    assert count(plan, frame=groups, base=place).counts[0] == 3
 
 
 def test_sqlite_is_read_in_batches(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -14,7 +14,7 @@ import pytest
 
 from congenial.data import memory, sources
 from congenial.data import public_domain as domain
-from congenial.data.counts import count, count_frame
+from congenial.data.counts import count
 from congenial.errors import ArgumentError
 from support.rows import make_plan, refusal
 
@@ -80,16 +80,16 @@ def test_names_within_columns_may_repeat(tmp_path):
 def test_frames_with_one_name_in_two_spellings_are_refused(tmp_path):
     two = {"k": ["a"], "K": ["b"]}
     for frame in (pd.DataFrame(two), pl.DataFrame(two), pa.table(two)):
-        said = refusal(lambda f=frame: count_frame(f, plan(), base=tmp_path), ArgumentError)
+        said = refusal(lambda f=frame: count(plan(), frame=f, base=tmp_path), ArgumentError)
         assert "one name to two columns" in said
     spare = pd.DataFrame({"k": ["a"], "other": ["b"], "OTHER": ["c"]})
-    assert count_frame(spare, plan(), base=tmp_path).counts.tolist() == [1, 1]
+    assert count(plan(), frame=spare, base=tmp_path).counts.tolist() == [1, 1]
 
 
 def test_objects_that_polars_cannot_give_away_are_refused(tmp_path):
     # the names would be addresses in memory
     frame = pl.DataFrame({"k": [object(), object()]}, schema={"k": pl.Object})
-    said = refusal(lambda: count_frame(frame, plan(), base=tmp_path), ArgumentError)
+    said = refusal(lambda: count(plan(), frame=frame, base=tmp_path), ArgumentError)
     assert "Python objects" in said
 
 
@@ -119,8 +119,8 @@ def test_nan_is_a_missing_value(tmp_path, kind):
     ids=["pandas", "objects", "polars", "lazy", "arrow", "dictionary"],
 )
 def test_nan_is_a_missing_value_in_frames(tmp_path, frame):
-    assert "without a value" in refusal(lambda: count_frame(frame, plan(), base=tmp_path))
-    kept = count_frame(frame, plan(where='"k" IS NOT NULL'), base=tmp_path)
+    assert "without a value" in refusal(lambda: count(plan(), frame=frame, base=tmp_path))
+    kept = count(plan(where='"k" IS NOT NULL'), frame=frame, base=tmp_path)
     assert (kept.counts.tolist(), kept.tree.names[1]) == ([1, 1], "1")
 
 

@@ -11,7 +11,7 @@ import pandas as pd
 import pytest
 
 from congenial.data import sources
-from congenial.data.counts import count, count_frame
+from congenial.data.counts import count
 from congenial.errors import ArgumentError, PlanError
 from support.rows import (
     FILES,
@@ -101,7 +101,7 @@ def test_an_empty_frame(place: Path) -> None:
     plan = make_plan("rows.csv")
     for make in FRAMES.values():
         assert "holds no rows" in refusal(
-            lambda m=make: count_frame(m(arrow([])), plan, base=place)
+            lambda m=make: count(plan, frame=m(arrow([])), base=place)
         )
 
 
@@ -150,10 +150,10 @@ def test_a_domain_that_where_empties(place: Path) -> None:
 
 def test_a_column_in_both_tables_is_ambiguous(place: Path) -> None:
     frame = pd.DataFrame({"zone": [2], "Borough": ["Bronx"]})
-    message = refusal(lambda: count_frame(frame, make_plan("rows.csv"), base=place))
+    message = refusal(lambda: count(make_plan("rows.csv"), frame=frame, base=place))
     assert "'Borough' is both in the frame and in the lookup" in message
     frame = pd.DataFrame({"zone": [2], "LocationID": [3]})
-    assert count_frame(frame, make_plan("rows.csv"), base=place).counts[0] == 1
+    assert count(make_plan("rows.csv"), frame=frame, base=place).counts[0] == 1
 
 
 @pytest.mark.parametrize(
@@ -161,7 +161,7 @@ def test_a_column_in_both_tables_is_ambiguous(place: Path) -> None:
 )
 def test_what_is_no_frame_is_refused(place: Path, frame: object) -> None:
     plan = make_plan("rows.csv")
-    message = refusal(lambda: count_frame(frame, plan, base=place), ArgumentError)
+    message = refusal(lambda: count(plan, frame=frame, base=place), ArgumentError)
     assert type(frame).__name__ in message
 
 

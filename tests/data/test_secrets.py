@@ -15,7 +15,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from congenial.data.counts import count, count_frame
+from congenial.data.counts import count
 from congenial.errors import CongenialError, DataError
 from support.rows import (
     FILES,
@@ -84,7 +84,7 @@ def test_a_key_that_the_lookup_lacks_is_not_shown(place: Path) -> None:
     plan = make_plan("rows.csv", where="kind <> 'x'")
     for make in FRAMES.values():
         frame = make(arrow(STRAY))
-        assert_secret(lambda f=frame: count_frame(f, plan, base=place), "'zone' the lookup lacks")
+        assert_secret(lambda f=frame: count(plan, frame=f, base=place), "'zone' the lookup lacks")
 
 
 def test_a_node_that_the_domain_lacks_is_not_shown(place: Path) -> None:
@@ -125,16 +125,16 @@ def test_a_value_of_another_type_is_not_shown(place: Path) -> None:
 def test_a_mixed_column_of_a_frame_is_not_shown(place: Path) -> None:
     frame = pd.DataFrame({"zone": np.array([2, WORD, KEY, b"x", object], dtype=object)})
     plan = make_plan("rows.csv", where=None)
-    assert_secret(lambda: count_frame(frame, plan, base=place), "'zone' the lookup lacks")
+    assert_secret(lambda: count(plan, frame=frame, base=place), "'zone' the lookup lacks")
     frame = pd.DataFrame({"zone": pd.Series([2, WORD], dtype="category")})
-    assert_secret(lambda: count_frame(frame, plan, base=place), "'zone' the lookup lacks")
+    assert_secret(lambda: count(plan, frame=frame, base=place), "'zone' the lookup lacks")
 
 
 def test_a_relation_that_fails_is_not_shown(place: Path) -> None:
     plan = make_plan("rows.csv")
     with closing(duckdb.connect()) as connection:
         rows = connection.sql(f"SELECT CAST(v AS BIGINT) AS zone FROM (VALUES ('{WORD}')) AS t(v)")
-        assert_secret(lambda: count_frame(rows, plan, base=place), "the frame")
+        assert_secret(lambda: count(plan, frame=rows, base=place), "the frame")
 
 
 def test_sqlite_text_that_is_none_is_not_shown(place: Path) -> None:

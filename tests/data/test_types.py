@@ -16,7 +16,6 @@ from congenial.data.counts import (
     CountedTree,
     build_tree,
     count,
-    count_frame,
 )
 from congenial.errors import PlanError
 from congenial.plan.plan import Plan, parse_plan
@@ -58,13 +57,13 @@ def sqlite_of(declared: str) -> Callable[..., CountedTree]:
 def from_objects(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
     zones = pd.Series(range(1, len(values) + 1), dtype=object)
     frame = pd.DataFrame({"zone": zones, "x": pd.Series(values, dtype=object)})
-    return count_frame(frame, plan_of("rows.csv", where, types), base=place)
+    return count(plan_of("rows.csv", where, types), frame=frame, base=place)
 
 
 def from_categories(place: Path, values: Values, where: str, types: str = "") -> CountedTree:
     x = pd.Series(values, dtype=object).astype("category")
     frame = pd.DataFrame({"zone": range(1, len(values) + 1), "x": x})
-    return count_frame(frame, plan_of("rows.csv", where, types), base=place)
+    return count(plan_of("rows.csv", where, types), frame=frame, base=place)
 
 
 SOURCES = {
@@ -189,7 +188,7 @@ def test_declared_types_hold_in_typed_sources_and_public_files(place: Path) -> N
     plan = plan_of("rows.csv", "zone <= 3 AND x < 10", '{ zone = "DOUBLE", x = "INTEGER" }')
     frame = pd.DataFrame({"zone": ["1.0", "2", "x"], "x": ["7", "no", "3"]})
     assert build_tree(plan, base=place).leaves.size == 3
-    assert count_frame(frame, plan, base=place).counts.tolist() == [1, 1, 0, 0]
+    assert count(plan, frame=frame, base=place).counts.tolist() == [1, 1, 0, 0]
 
 
 def test_a_lookup_s_keys_have_the_type_of_the_rows(place: Path) -> None:

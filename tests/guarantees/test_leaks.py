@@ -244,12 +244,15 @@ def test_a_release_that_fails_shows_nothing_either(observe, sections):
     assert not (seen.place / "run" / "out").exists()
 
 
-@pytest.mark.parametrize("stage", ["build_model", "_recheck", "certify", "_settle"])
+@pytest.mark.parametrize(
+    "stage",
+    ["making.build_model", "making.checked_draws", "making.certify", "atomic_directory._settle"],
+)
 def test_a_mistake_of_ours_shows_nothing_either(observe, monkeypatch, stage):
     def fail(*_, **__):
         raise congenial.errors.NumericalError("the draw failed; report this.")
 
-    monkeypatch.setattr(congenial.releases.making, stage, fail)
+    monkeypatch.setattr(f"congenial.releases.{stage}", fail)
     seen = observe(privacy=QUICK)
     assert seen.code == 2
     assert seen.leaks(secrets()) == {}
@@ -272,13 +275,13 @@ PLANTED = 7351
 
 def planting(monkeypatch, leak):
     """Let a release leak just before it draws."""
-    settled = congenial.releases.making._recheck
+    settled = congenial.releases.making.checked_draws
 
-    def leaky(model, drawn, counts):
+    def leaky(need, drawn, counts):
         leak(int(counts.flat[np.flatnonzero(counts == PLANTED)[0]]))
-        settled(model, drawn, counts)
+        return settled(need, drawn, counts)
 
-    monkeypatch.setattr(congenial.releases.making, "_recheck", leaky)
+    monkeypatch.setattr(congenial.releases.making, "checked_draws", leaky)
 
 
 @pytest.mark.parametrize(
@@ -320,23 +323,24 @@ def test_a_release_without_noise_is_found(observe, monkeypatch):
     written = files.write_tables
     held = {}
 
-    def remember(model, drawn, counts):
+    def remember(need, drawn, counts):
         held["counts"] = counts
+        return drawn
 
     def bare(place, names, tree, value, **options):
         written(place, names, tree, held["counts"], **options)
 
-    monkeypatch.setattr(congenial.releases.making, "_recheck", remember)
+    monkeypatch.setattr(congenial.releases.making, "checked_draws", remember)
     monkeypatch.setattr(files, "write_tables", bare)
     values = observe().values()
     assert len(kept(values)) == 10
 
 
 def test_a_leak_in_an_error_is_found(observe, monkeypatch):
-    def fail(model, drawn, counts):
+    def fail(need, drawn, counts):
         raise congenial.errors.NumericalError(f"the total {counts[0]} cannot be kept.")
 
-    monkeypatch.setattr(congenial.releases.making, "_recheck", fail)
+    monkeypatch.setattr(congenial.releases.making, "checked_draws", fail)
     assert observe(privacy=QUICK).leaks(secrets()) == {"stderr": {TOTAL}}
 
 

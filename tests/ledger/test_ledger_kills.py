@@ -51,7 +51,7 @@ def test_a_release_is_killed_at_every_step(tmp_path):
         "COMMIT",
         "Conditioned.sample",
         "os.rename",
-        "congenial.releases.making._exchange",
+        "congenial.releases.atomic_directory._exchange",
         "congenial.releases.making.settle",
     ):
         assert {f"before {step}", f"after {step}"} <= set(killed)

@@ -165,20 +165,25 @@ def test_a_simulation_debits_nothing_and_says_so(tmp_path, capsys):
     assert read_certificate(tmp_path / "out" / files.CERTIFICATE).ledger is None
 
 
-@pytest.mark.parametrize("stage", ["build_model", "count", "_check_target"])
+@pytest.mark.parametrize(
+    "stage", ["making.build_model", "making._counted", "atomic_directory._check_target"]
+)
 def test_what_fails_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage):
     city(tmp_path)
-    monkeypatch.setattr(congenial.releases.making, stage, fail)
+    monkeypatch.setattr(f"congenial.releases.{stage}", fail)
     with pytest.raises(ReleaseError, match="planted"):
         make(tmp_path)
     assert entries(tmp_path) == []
 
 
-@pytest.mark.parametrize("stage", ["_recheck", "certify", "_settle", "_put"])
+@pytest.mark.parametrize(
+    "stage",
+    ["making.checked_draws", "making.certify", "atomic_directory._settle", "atomic_directory._put"],
+)
 def test_what_fails_after_the_debit_stays_debited(tmp_path, monkeypatch, stage):
     city(tmp_path)
     with monkeypatch.context() as patch:
-        patch.setattr(congenial.releases.making, stage, fail)
+        patch.setattr(f"congenial.releases.{stage}", fail)
         with pytest.raises(ReleaseError, match="planted"):
             make(tmp_path)
     with monkeypatch.context() as patch:
@@ -227,7 +232,9 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
 def test_a_ledger_that_is_missing_is_told_before_counting(tmp_path, monkeypatch):
     make_city(tmp_path, privacy=PRIVACY)
     before = listing(tmp_path)
-    monkeypatch.setattr(congenial.releases.making, "count", lambda *_, **__: pytest.fail("counted"))
+    monkeypatch.setattr(
+        congenial.releases.making, "open_source", lambda *_, **__: pytest.fail("counted")
+    )
     told = refusal(lambda: make(tmp_path), LedgerError)
     assert "congenial ledger init" in told
     assert listing(tmp_path) == before

@@ -219,7 +219,7 @@ def test_an_older_release_is_replaced_only_when_told(tmp_path):
 def test_overwriting_without_an_atomic_exchange(tmp_path, monkeypatch):
     plan = make_city(tmp_path)
     make(tmp_path, plan=plan)
-    monkeypatch.setattr("congenial.releases.making._exchange", lambda one, other: False)
+    monkeypatch.setattr("congenial.releases.atomic_directory._exchange", lambda one, other: False)
     make(tmp_path, plan=plan, simulate=1, overwrite=True)
     assert (tmp_path / "out" / files.MARKER).exists()
     assert not [name for name in listing(tmp_path) if "partial" in name or "old" in name]
@@ -229,7 +229,7 @@ def test_a_failed_replacement_leaves_the_older_release(tmp_path, monkeypatch):
     plan = make_city(tmp_path)
     make(tmp_path, plan=plan)
     before = (tmp_path / "out" / files.CSV).read_text()
-    monkeypatch.setattr("congenial.releases.making._exchange", lambda one, other: False)
+    monkeypatch.setattr("congenial.releases.atomic_directory._exchange", lambda one, other: False)
     rename = os.rename
 
     def refuse(one, other):
@@ -273,7 +273,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_counting(tmp_path, mon
         }[kind]
     )
     monkeypatch.setattr(
-        "congenial.releases.making.count", lambda *a, **k: pytest.fail("rows were counted")
+        "congenial.releases.making.open_source", lambda *a, **k: pytest.fail("rows were counted")
     )
     before = listing(tmp_path)
     with pytest.raises(ReleaseError, match="another --out"):
@@ -295,7 +295,16 @@ def test_a_file_system_that_refuses_is_one_sentence(tmp_path, monkeypatch, code)
     assert listing(tmp_path) == before
 
 
-@pytest.mark.parametrize("stage", ["count", "files.write_tables", "certify", "_settle", "_put"])
+@pytest.mark.parametrize(
+    "stage",
+    [
+        "making._counted",
+        "making.files.write_tables",
+        "making.certify",
+        "atomic_directory._settle",
+        "atomic_directory._put",
+    ],
+)
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, CongenialError])
 def test_whatever_breaks_nothing_is_left(tmp_path, monkeypatch, stage, error):
     plan = make_city(tmp_path)
@@ -304,7 +313,7 @@ def test_whatever_breaks_nothing_is_left(tmp_path, monkeypatch, stage, error):
     def fail(*_, **__):
         raise error
 
-    monkeypatch.setattr(f"congenial.releases.making.{stage}", fail)
+    monkeypatch.setattr(f"congenial.releases.{stage}", fail)
     with pytest.raises(error):
         make(tmp_path, plan=plan)
     assert listing(tmp_path) == before
@@ -361,13 +370,13 @@ def test_released_noise_has_the_planned_size(tmp_path):
 # The release waits where the test asks it to, so that the signal comes in the middle of it.
 HOLD = """
 import sys, time
-import congenial.releases.making as r
+import importlib
 from congenial.cli import main
 def hold(*a, **k):
     print("holding", flush=True)
     time.sleep(30)
-owner, attribute = (r.files, {stage!r}[6:]) if {stage!r}.startswith("files.") else (r, {stage!r})
-setattr(owner, attribute, hold)
+module, attribute = {stage!r}.split(".")
+setattr(importlib.import_module("congenial.releases." + module), attribute, hold)
 sys.argv = ["congenial", "release", *{arguments!r}]
 main()
 """
@@ -395,7 +404,9 @@ def interrupt(place, stage, sent, *arguments):
     return process.returncode, out, err
 
 
-@pytest.mark.parametrize("stage", ["count", "files.write_tables", "_settle"])
+@pytest.mark.parametrize(
+    "stage", ["making._counted", "directory.write_tables", "atomic_directory._settle"]
+)
 @pytest.mark.parametrize(
     ("sent", "code"), [(signal.SIGINT, 130), (signal.SIGTERM, 143), (signal.SIGHUP, 129)]
 )
@@ -415,7 +426,9 @@ def test_an_interrupted_replacement_keeps_the_older_release(tmp_path):
     plan, out = make_city(tmp_path), tmp_path / "out"
     release(read_plan(plan), out, base=tmp_path)
     before = (out / files.CSV).read_bytes()
-    ended, _, _ = interrupt(tmp_path, "_settle", signal.SIGINT, plan, "--out", out, "--overwrite")
+    ended, _, _ = interrupt(
+        tmp_path, "atomic_directory._settle", signal.SIGINT, plan, "--out", out, "--overwrite"
+    )
     assert ended == 130
     assert (out / files.CSV).read_bytes() == before
     assert not [name for name in listing(tmp_path) if "partial" in name]

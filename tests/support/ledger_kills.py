@@ -37,6 +37,7 @@ from congenial.ledger.records import (
 )
 from congenial.ledger.seals import seal
 from congenial.plan.plan import read_plan
+from congenial.releases import atomic_directory
 from congenial.releases import directory as files
 from support.city import SECTIONS, make_city
 from support.ledgers import in_first_form
@@ -48,7 +49,8 @@ STEPS = (
     (os, ("fsync", "rename", "mkdir")),
     (Conditioned, ("sample",)),
     (files, ("write_tables",)),
-    (releases, ("certify", "write_certificate", "_put", "_exchange", "settle", "reserve")),
+    (releases, ("certify", "write_certificate", "settle", "reserve")),
+    (atomic_directory, ("_put", "_exchange")),
 )
 # After these the world has changed; after others it is as it is before the next step.
 CHANGING = (
@@ -255,7 +257,7 @@ def kill_at_every_step(place: Path) -> list[str]:
     later = kill_steps(watch, "later", known)
     whole = kill_steps(watch, "out", 10**9, same=True)
     require(not whole and (place / "out").exists(), "a release was not made")
-    put = known + later.index("before congenial.releases.making._put")
+    put = known + later.index("before congenial.releases.atomic_directory._put")
     return first + later + kill_steps(watch, "out", put, same=True)
 
 

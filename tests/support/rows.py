@@ -16,7 +16,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from congenial.data.counts import CountedTree, count, count_frame
+from congenial.data.counts import CountedTree, count
 from congenial.errors import CongenialError, DataError
 from congenial.plan.plan import Plan, parse_plan
 
@@ -133,10 +133,10 @@ def everywhere(place: Path, rows: Sequence[Row], **keys: Any) -> Iterator[tuple[
         yield write.__name__, count(make_plan(source, **keys, **named), base=place)
     plan = make_plan("rows.csv", **keys)
     for name, make in FRAMES.items():
-        yield name, count_frame(make(arrow(rows)), plan, base=place)
+        yield name, count(plan, frame=make(arrow(rows)), base=place)
     with closing(duckdb.connect()) as connection:
         table = arrow(rows)
-        yield "relation", count_frame(connection.from_arrow(table), plan, base=place)
+        yield "relation", count(plan, frame=connection.from_arrow(table), base=place)
 
 
 def refusal(act: Callable[[], object], kind: type[CongenialError] = DataError) -> str:

@@ -6,8 +6,10 @@ holds, and of the rows only the names of their columns.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
@@ -98,35 +100,81 @@ def build_tree(plan: Plan, *, base: Path) -> Tree:
         return tree_of(plan, domain_paths(connection, plan, public))
 
 
-def count(plan: Plan, *, base: Path) -> CountedTree:
-    """Count the rows of a plan's source.
+@dataclass(eq=False)
+class RowSource:
+    """The rows of a plan and its public domain over one connection; made by `open_source`.
+
+    Attributes
+    ----------
+    connection : Connection
+    plan : Plan
+    public : Public
+        The lookup and the condition.
+    known : list of str
+        Columns of the rows.
+    shown : str
+        The rows, as messages name them.
+    batches : iterable of Relation
+        The rows, read once.
+    """
+
+    connection: Connection
+    plan: Plan
+    public: Public
+    known: Sequence[str]
+    shown: str
+    batches: Iterable[Relation]
+
+    @cached_property
+    def needed(self) -> list[str]:
+        """Columns that counting reads; a mistake in the plan's names is refused here."""
+        return _needed(self.plan, self.public, self.known, self.shown)
+
+    @cached_property
+    def domain(self) -> Tree | None:
+        """The tree of a public domain, read once; None where the rows are the domain."""
+        if self.plan.hierarchy.domain == "data":
+            return None
+        return tree_of(self.plan, domain_paths(self.connection, self.plan, self.public))
+
+    @cached_property
+    def counted(self) -> CountedTree:
+        """The tree and its confidential counts; the rows are read when first asked for."""
+        return _count(self)
+
+
+@contextmanager
+def open_source(plan: Plan, *, base: Path, frame: object | None = None) -> Iterator[RowSource]:
+    """Open the rows of a plan and its public files over one connection.
 
     Parameters
     ----------
     plan : Plan
     base : Path
         The directory that paths in the plan start from.
+    frame : any dataframe that narwhals knows, optional
+        Rows in place of the plan's source: pandas, polars (lazy too), Arrow, a DuckDB relation.
 
     Raises
     ------
+    ArgumentError
+        If `frame` is no dataframe with named columns.
     DataError
-        If a file, table or column is missing or unreadable, there is no row, or a counted row has
-        no node.
+        If a file, table or column is missing or unreadable.
     PlanError
         If `where` is not a condition.
-
-    Notes
-    -----
-    Nodes come in the order of their names, those that are numbers first and by value; a node
-    stands before its children.
     """
-    data = plan.data
-    files = locate(base, data.source, "data.source")
     with connect() as connection:
+        if frame is not None:
+            yield _source_of_frame(connection, plan, base, frame)
+            return
+        data = plan.data
+        files = locate(base, data.source, "data.source")
         if not is_database(data.source):
             public = open_public(connection, plan, base, others=files)
             rows = open_files(connection, files, data.source, "data.source")
-            return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
+            yield RowSource(connection, plan, public, list(rows.columns), rows.shown, [rows])
+            return
         if len(files) > 1:
             raise DataError(
                 f"data.source is {show(data.source)}, which {len(files)} databases match; name one."
@@ -135,32 +183,16 @@ def count(plan: Plan, *, base: Path) -> CountedTree:
         if not is_sqlite(files[0]):
             rows = attach(connection, files[0], data.source, name)
             public = open_public(connection, plan, base, others=files)
-            return _count(connection, plan, public, list(rows.columns), rows.shown, [rows])
+            yield RowSource(connection, plan, public, list(rows.columns), rows.shown, [rows])
+            return
         public = open_public(connection, plan, base)
         table = SqliteTable(files[0], data.source, name)
         known, shown = table.columns(), f"the table {show(name)}"
         batches = table.batches(connection, _needed(plan, public, known, shown))
-        return _count(connection, plan, public, known, shown, batches)
+        yield RowSource(connection, plan, public, known, shown, batches)
 
 
-def count_frame(frame: Any, plan: Plan, *, base: Path) -> CountedTree:
-    """Count the rows of a dataframe in place of the plan's source.
-
-    Parameters
-    ----------
-    frame : any dataframe that narwhals knows
-        pandas, polars (lazy too), an Arrow table, a DuckDB relation and others.
-    plan : Plan
-    base : Path
-        The directory that paths of the lookup and the domain start from.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe with named columns.
-    DataError, PlanError
-        As `count`.
-    """
+def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any) -> RowSource:
     try:
         wide = nw.from_native(frame)
         known = wide.collect_schema().names()
@@ -172,15 +204,31 @@ def count_frame(frame: Any, plan: Plan, *, base: Path) -> CountedTree:
             "one of pandas, polars, pyarrow or DuckDB, whose columns have text for names."
         )
     shown = "the frame"
-    with connect() as connection:
-        public = open_public(connection, plan, base)
-        needed = _needed(plan, public, known, shown)
-        if len({name.casefold() for name in needed}) < len(needed):
-            raise ArgumentError(
-                f"{shown} gives one name to two columns that the plan needs; rename one."
-            )
-        table = _register(connection, wide.select(needed), needed, shown)
-        return _count(connection, plan, public, known, shown, [table])
+    public = open_public(connection, plan, base)
+    needed = _needed(plan, public, known, shown)
+    if len({name.casefold() for name in needed}) < len(needed):
+        raise ArgumentError(
+            f"{shown} gives one name to two columns that the plan needs; rename one."
+        )
+    table = _register(connection, wide.select(needed), needed, shown)
+    return RowSource(connection, plan, public, known, shown, [table])
+
+
+def count(plan: Plan, *, base: Path, frame: object | None = None) -> CountedTree:
+    """Count the rows of a plan's source, or of a dataframe; takes and raises as `open_source`.
+
+    Raises
+    ------
+    DataError
+        If there is no row, or a counted row has no node.
+
+    Notes
+    -----
+    Nodes come in the order of their names, those that are numbers first and by value; a node
+    stands before its children.
+    """
+    with open_source(plan, base=base, frame=frame) as source:
+        return source.counted
 
 
 def _register(
@@ -275,35 +323,28 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
     return [c for c in known if c.casefold() in used]
 
 
-def _count(
-    connection: Connection,
-    plan: Plan,
-    public: Public,
-    known: Sequence[str],
-    shown: str,
-    batches: Iterable[Relation],
-) -> CountedTree:
+def _count(source: RowSource) -> CountedTree:
     """Count batches of rows, one after the other, and set the counts on the domain's tree."""
-    needed = _needed(plan, public, known, shown)
-    paths = None if plan.hierarchy.domain == "data" else domain_paths(connection, plan, public)
+    connection, plan, shown = source.connection, source.plan, source.shown
+    needed, tree = source.needed, source.domain
     columns = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
     names = ", ".join(columns)
     typed = ", ".join(f"{c} VARCHAR" for c in columns)
     shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records BIGINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
-    for batch in batches:
+    for batch in source.batches:
         if is_empty(connection, batch, unreadable(batch)):
             continue
         used = replace(batch, columns={c: batch.columns[c] for c in needed})
-        _tally(connection, plan, public, with_types(used, plan.data.types or {}))
+        _tally(connection, plan, source.public, with_types(used, plan.data.types or {}))
     _check_tally(connection, plan, shown)
-    if paths is None:
+    if tree is None:
         ask(
             connection,
             f"CREATE TEMP TABLE domain AS SELECT DISTINCT fate, {names} FROM tally WHERE kept",
             BROKEN,
         )
-        paths = order_nodes(connection, plan, shown, public=False)
+        tree = tree_of(plan, order_nodes(connection, plan, shown, public=False))
     same = " AND ".join(f"ordered.{c} = counted.{c}" for c in columns)
     leaves = ask(
         connection,
@@ -318,7 +359,6 @@ def _count(
             "domain lacks; add every node to the domain, or leave such rows out with data.where."
         )
     left_out = ask(connection, "SELECT coalesce(sum(records), 0) FROM tally WHERE NOT kept", BROKEN)
-    tree = tree_of(plan, paths)
     counts = tree.roll_up(np.array([n for _, n in leaves], dtype=np.int64)).astype(np.int64)
     counts.flags.writeable = False
     return CountedTree(tree, counts, int(left_out[0][0]))

@@ -2,38 +2,26 @@
 
 from __future__ import annotations
 
-import ctypes
 import logging
-import os
-import shutil
-import sys
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import duckdb
 import numpy as np
 
 from congenial.accounting.amounts import amount_of
-from congenial.data.counts import (
-    CountedTree,
-    build_tree,
-    count,
-    count_frame,
-)
+from congenial.data.counts import RowSource, open_source
 from congenial.data.spelling import odd_names
-from congenial.domain.tree import Tree
 from congenial.errors import LedgerError, ReleaseError
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
 from congenial.plan.plan import Plan
-from congenial.plan.signals import held
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
+from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import (
     Certificate,
     Simulation,
@@ -49,10 +37,6 @@ from congenial.types import IntArray
 Notify = Callable[[str], None]
 
 log = logging.getLogger("congenial.releases.making")
-
-# Linux: two directories change names in one step.
-_AT_FDCWD = -100
-_RENAME_EXCHANGE = 2
 
 
 @dataclass(frozen=True)
@@ -139,38 +123,37 @@ def release(
     Other counts that break an invariant are noticed only after it: that refusal is an answer about
     confidential data, and no count or node is named.
     """
-    source = _randomness(simulate, with_truth)
-    say = notify or _silent
+    randomness = _randomness(simulate, with_truth)
+    notify = notify or _silent
     ledger = _ledger(plan, Path(base)) if simulate is None else None
-    with _aside(Path(out), overwrite) as place:
-        model, counts = _counted(plan, Path(base), frame, say)
-        say("preparing the sampler")
-        engine, _ = model.engine, model.guarantee  # all that can be refused is, before any noise
-        check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
-        reach = margins(model)
+    with write_aside(Path(out), overwrite) as place:
+        with open_source(plan, base=Path(base), frame=frame) as source:
+            model, counts = _counted(source, notify)
+        reach = _refuse_before_noise(model, counts, notify)
         debit = _debit(ledger, model, Path(base), Path(out))
-        say("drawing")
-        measured = None if model.measuring is None else model.measuring.measure(counts, rng=source)
-        if model.measuring is None or measured is None:
-            drawn = np.asarray(engine.sample(counts, rng=source), dtype=np.int64)
-        else:
-            drawn = model.measuring.apply(measured, source)
-        checked_draws(model.need, drawn, counts)
-        say("writing")
+        drawn = _draw(model, counts, randomness, notify)
+        truth = counts if with_truth else None
         simulation = None if simulate is None else Simulation(int(simulate), with_truth)
-        certificate = _write(
-            place,
-            model,
-            reach,
-            drawn,
-            measured,
-            counts if with_truth else None,
-            simulation=simulation,
-            debit=debit,
-        )
+        notify("writing")
+        certificate = _write(place, model, reach, drawn, truth, simulation=simulation, debit=debit)
     log.info("released %d counts", len(model.tree))
     settled, odd = _settled(ledger, debit), odd_names(model.tree)
     return Released(Path(out), len(model.tree), certificate, debit, settled=settled, odd_names=odd)
+
+
+@dataclass(frozen=True, eq=False)
+class DrawnCounts:
+    """One draw: the released counts, and the measurements that they follow from.
+
+    Attributes
+    ----------
+    counts : ndarray of int64, shape (n,)
+    measurements : ndarray of int64, shape (n,), or None
+        None where the counts were drawn whole.
+    """
+
+    counts: IntArray
+    measurements: IntArray | None
 
 
 def _ledger(plan: Plan, base: Path) -> Path | None:
@@ -224,37 +207,46 @@ def _silent(_: str) -> None:
     pass
 
 
-def _counted(plan: Plan, base: Path, frame: object | None, say: Notify) -> tuple[Model, IntArray]:
+def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
     """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
     model: Model | None = None
-    if plan.hierarchy.domain != "data":
-        say("reading the domain")
-        model = build_model(plan, build_tree(plan, base=base))
-    say("counting rows")
-    counted = count(plan, base=base) if frame is None else count_frame(frame, plan, base=base)
-    if plan.data.where is not None:
-        log.info("rows excluded by rule (%s): number not shown", plan.data.where)
-    if model is None:
-        model = build_model(plan, counted.tree)
-    return model, _in_order(counted, model.tree)
+    if source.plan.hierarchy.domain != "data":
+        notify("reading the domain")
+    if source.domain is not None:
+        model = build_model(source.plan, source.domain)
+    notify("counting rows")
+    counted = source.counted
+    if source.plan.data.where is not None:
+        log.info("rows excluded by rule (%s): number not shown", source.plan.data.where)
+    return model or build_model(source.plan, counted.tree), counted.counts
 
 
-def _in_order(counted: CountedTree, tree: Tree) -> IntArray:
-    same = np.array_equal(counted.tree.parents, tree.parents) and counted.tree.names == tree.names
-    if not same:
-        raise ReleaseError(
-            "the domain changed while the rows were counted; make the release anew once its file "
-            "is still."
-        )
-    return np.asarray(counted.counts, dtype=np.int64)
+def _refuse_before_noise(model: Model, counts: IntArray, notify: Notify) -> Margins:
+    """Refuse all that can be refused before anything is spent; return the margins of error."""
+    notify("preparing the sampler")
+    _ = model.engine, model.guarantee
+    check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
+    return margins(model)
+
+
+def _draw(model: Model, counts: IntArray, randomness: Randomness, notify: Notify) -> DrawnCounts:
+    """DrawnCounts a release, and hold it back if it breaks an invariant."""
+    notify("drawing")
+    if model.measuring is None:
+        values = np.asarray(model.engine.sample(counts, rng=randomness), dtype=np.int64)
+        drawn = DrawnCounts(values, None)
+    else:
+        measured = model.measuring.measure(counts, rng=randomness)
+        drawn = DrawnCounts(model.measuring.apply(measured, randomness), measured)
+    checked_draws(model.need, drawn.counts, counts)
+    return drawn
 
 
 def _write(
     place: Path,
     model: Model,
     reach: Margins,
-    drawn: IntArray,
-    measured: IntArray | None,
+    drawn: DrawnCounts,
     truth: IntArray | None,
     *,
     simulation: Simulation | None,
@@ -262,10 +254,16 @@ def _write(
 ) -> Certificate:
     stamped, names = simulation is not None, model.plan.level_names
     # what is not published has no part in the intervals
-    shown = measured if model.plan.release.measurements else None
-    found = intervals(model, reach, drawn, shown)
+    shown = drawn.measurements if model.plan.release.measurements else None
+    found = intervals(model, reach, drawn.counts, shown)
     files.write_tables(
-        place, names, model.tree, drawn, intervals=found.columns, truth=truth, stamped=stamped
+        place,
+        names,
+        model.tree,
+        drawn.counts,
+        intervals=found.columns,
+        truth=truth,
+        stamped=stamped,
     )
     written = [files.CSV, files.PARQUET]
     if shown is not None:
@@ -280,134 +278,3 @@ def _write(
     certificate = certify(model, digests, accuracy, simulation=simulation, debit=debit)
     write_certificate(place / files.CERTIFICATE, certificate)
     return certificate
-
-
-@contextmanager
-def _aside(out: Path, overwrite: bool) -> Iterator[Path]:
-    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure.
-
-    Raises
-    ------
-    ReleaseError
-        If `out` may not be written, cannot be, or a file in it could not be.
-    """
-    _check_target(out, overwrite)
-    place: Path | None = None
-    try:
-        with held():
-            place = _make_beside(out)
-        yield place
-        _settle(place)
-        _put(place, out)
-        _force(out.absolute().parent)  # an entry is called spent only once the name is on disk
-    except (OSError, duckdb.IOException) as error:
-        reason = getattr(error, "strerror", None) or "input or output failed"
-        raise ReleaseError(
-            f"the release cannot be written to {out} ({reason.lower()}); give a directory that can "
-            "be written, with room for it."
-        ) from error
-    finally:
-        if place is not None:
-            with held():
-                shutil.rmtree(place, ignore_errors=True)
-
-
-def _check_target(out: Path, overwrite: bool) -> None:
-    if out.name in ("", ".."):
-        raise ReleaseError(
-            f"--out is {str(out)!r}, which is no new name; give one, such as "
-            f"{str(out / 'release')!r}."
-        )
-    if not files.is_text(out):
-        raise ReleaseError(
-            f"--out is {str(out)!r}, and its path is not in UTF-8; give another --out."
-        )
-    try:
-        if out.is_symlink() or (out.exists() and not out.is_dir()):
-            raise ReleaseError(
-                f"{out} is not a directory and stands where the release would go; give another "
-                "--out."
-            )
-        if not out.parent.is_dir():
-            told = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
-            raise ReleaseError(
-                f"{out.parent} {told}, and the release would go into it; make it first, or give "
-                "another --out."
-            )
-        found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
-    except OSError as error:
-        raise ReleaseError(
-            f"{out} cannot be looked into ({(error.strerror or 'unreadable').lower()}); give "
-            "another --out."
-        ) from error
-    if not found:
-        return
-    strange = [name for name in found if name not in files.ALL]
-    if strange:
-        raise ReleaseError(
-            f"{str(out)!r} holds {strange[0]!r}, which is no part of a release; give a directory "
-            "that does not exist yet."
-        )
-    if not overwrite:
-        raise ReleaseError(
-            f"{str(out)!r} holds a release; give --overwrite to replace it, or another --out."
-        )
-
-
-def _make_beside(out: Path) -> Path:
-    # the name need not be secret: what is written into it is already private
-    attempt = 0
-    while True:
-        # a name may have 255 bytes, and a sign four
-        place = out.parent / f".{out.name[:50]}.{os.getpid()}.{attempt}.partial"
-        try:
-            place.mkdir()
-        except FileExistsError:
-            attempt += 1
-        else:
-            return place
-
-
-def _settle(place: Path) -> None:
-    """Force a directory and its files to the disk, so that the rename never shows empty files."""
-    for path in (*place.iterdir(), place):
-        _force(path)
-
-
-def _force(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
-
-
-def _put(place: Path, out: Path) -> None:
-    """Let `place` take the name `out`; an older release there ends up under the name `place`."""
-    if not out.exists() or not any(out.iterdir()):
-        os.rename(place, out)
-        return
-    if _exchange(place, out):
-        return
-    old = place.with_suffix(".old")
-    os.rename(out, old)
-    moved = False
-    try:
-        os.rename(place, out)
-        moved = True
-    finally:
-        if moved:
-            shutil.rmtree(old, ignore_errors=True)
-        else:
-            os.rename(old, out)
-
-
-def _exchange(one: Path, other: Path) -> bool:
-    """Swap two names in one step where the system can; False where it cannot."""
-    if not sys.platform.startswith("linux"):
-        return False
-    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
-    if rename is None:
-        return False
-    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
-    return done == 0

@@ -1,0 +1,152 @@
+"""A directory that appears whole or not at all."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import duckdb
+
+from congenial.errors import ReleaseError
+from congenial.plan.signals import held
+from congenial.releases import directory as files
+
+# Linux: two directories change names in one step.
+_AT_FDCWD = -100
+_RENAME_EXCHANGE = 2
+
+
+@contextmanager
+def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
+    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure.
+
+    Raises
+    ------
+    ReleaseError
+        If `out` may not be written, cannot be, or a file in it could not be.
+    """
+    _check_target(out, overwrite)
+    place: Path | None = None
+    try:
+        with held():
+            place = _make_beside(out)
+        yield place
+        _settle(place)
+        _put(place, out)
+        _force(out.absolute().parent)  # an entry is called spent only once the name is on disk
+    except (OSError, duckdb.IOException) as error:
+        reason = getattr(error, "strerror", None) or "input or output failed"
+        raise ReleaseError(
+            f"the release cannot be written to {out} ({reason.lower()}); give a directory that can "
+            "be written, with room for it."
+        ) from error
+    finally:
+        if place is not None:
+            with held():
+                shutil.rmtree(place, ignore_errors=True)
+
+
+def _check_target(out: Path, overwrite: bool) -> None:
+    if out.name in ("", ".."):
+        raise ReleaseError(
+            f"--out is {str(out)!r}, which is no new name; give one, such as "
+            f"{str(out / 'release')!r}."
+        )
+    if not files.is_text(out):
+        raise ReleaseError(
+            f"--out is {str(out)!r}, and its path is not in UTF-8; give another --out."
+        )
+    try:
+        if out.is_symlink() or (out.exists() and not out.is_dir()):
+            raise ReleaseError(
+                f"{out} is not a directory and stands where the release would go; give another "
+                "--out."
+            )
+        if not out.parent.is_dir():
+            told = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
+            raise ReleaseError(
+                f"{out.parent} {told}, and the release would go into it; make it first, or give "
+                "another --out."
+            )
+        found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
+    except OSError as error:
+        raise ReleaseError(
+            f"{out} cannot be looked into ({(error.strerror or 'unreadable').lower()}); give "
+            "another --out."
+        ) from error
+    if not found:
+        return
+    strange = [name for name in found if name not in files.ALL]
+    if strange:
+        raise ReleaseError(
+            f"{str(out)!r} holds {strange[0]!r}, which is no part of a release; give a directory "
+            "that does not exist yet."
+        )
+    if not overwrite:
+        raise ReleaseError(
+            f"{str(out)!r} holds a release; give --overwrite to replace it, or another --out."
+        )
+
+
+def _make_beside(out: Path) -> Path:
+    # the name need not be secret: what is written into it is already private
+    attempt = 0
+    while True:
+        # a name may have 255 bytes, and a sign four
+        place = out.parent / f".{out.name[:50]}.{os.getpid()}.{attempt}.partial"
+        try:
+            place.mkdir()
+        except FileExistsError:
+            attempt += 1
+        else:
+            return place
+
+
+def _settle(place: Path) -> None:
+    """Force a directory and its files to the disk, so that the rename never shows empty files."""
+    for path in (*place.iterdir(), place):
+        _force(path)
+
+
+def _force(path: Path) -> None:
+    handle = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
+def _put(place: Path, out: Path) -> None:
+    """Let `place` take the name `out`; an older release there ends up under the name `place`."""
+    if not out.exists() or not any(out.iterdir()):
+        os.rename(place, out)
+        return
+    if _exchange(place, out):
+        return
+    old = place.with_suffix(".old")
+    os.rename(out, old)
+    moved = False
+    try:
+        os.rename(place, out)
+        moved = True
+    finally:
+        if moved:
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            os.rename(old, out)
+
+
+def _exchange(one: Path, other: Path) -> bool:
+    """Swap two names in one step where the system can; False where it cannot."""
+    if not sys.platform.startswith("linux"):
+        return False
+    rename = getattr(ctypes.CDLL(None, use_errno=True), "renameat2", None)
+    if rename is None:
+        return False
+    done: int = rename(_AT_FDCWD, os.fsencode(one), _AT_FDCWD, os.fsencode(other), _RENAME_EXCHANGE)
+    return done == 0
