@@ -19,7 +19,7 @@ import numpy as np
 import pytest
 
 import congenial.cli.compiled
-import congenial.releases.atomic_directory as releases
+import congenial.releases.making as releases
 from congenial.cli import command_line as cli
 from congenial.data.sources import ask, connect
 from congenial.errors import DataError
@@ -31,6 +31,7 @@ from congenial.plan.signals import (
     Ender,
     held,
 )
+from congenial.releases import atomic_directory
 from congenial.releases import directory as files
 from support.city import SECTIONS, listing, make_city
 from support.ledgers import make_ledger
@@ -200,7 +201,7 @@ def test_duckdb_is_set_up_whole_before_a_signal_is_heard(monkeypatch):
 def test_a_signal_between_two_steps_leaves_nothing(step, tmp_path, monkeypatch):
     plan = read_plan(make_city(tmp_path))
     before = listing(tmp_path)
-    owner = releases if step.startswith("_") else getattr(releases, step.split(".")[0])
+    owner = atomic_directory if step.startswith("_") else atomic_directory.os
     name = step.split(".")[-1]
     act = getattr(owner, name)
 
@@ -231,8 +232,8 @@ def test_a_signal_while_a_failed_release_is_tidied_away_leaves_nothing(tmp_path,
         signal.raise_signal(signal.SIGTERM)
         tidy(*arguments, **options)
 
-    monkeypatch.setattr(releases, "_put", refuse)
-    monkeypatch.setattr(releases.shutil, "rmtree", struck)
+    monkeypatch.setattr(atomic_directory, "_put", refuse)
+    monkeypatch.setattr(atomic_directory.shutil, "rmtree", struck)
     with pytest.raises(Ended):
         releases.release(plan, tmp_path / "out", base=tmp_path, simulate=1)
     assert listing(tmp_path) == before
@@ -295,7 +296,7 @@ def test_signals_at_random_instants_end_releases_with_their_codes(tmp_path):
         "main()\n"
     )
     chance, ended = np.random.default_rng(7), 0
-    for number in EACH * 2:
+    for attempt, number in enumerate(EACH * 2):
         with subprocess.Popen(
             [sys.executable, "-c", program],
             cwd=tmp_path,
@@ -310,7 +311,7 @@ def test_signals_at_random_instants_end_releases_with_their_codes(tmp_path):
             out, err = process.communicate(timeout=60)
         told = [line for line in err.splitlines() if line and not line.startswith("Compiling")]
         if process.returncode == 0:  # it had ended before
-            (tmp_path / "out").rename(tmp_path / "done")
+            (tmp_path / "out").rename(tmp_path / f"done {attempt}")
             before = listing(tmp_path)
             continue
         ended += 1
