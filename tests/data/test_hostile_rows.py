@@ -39,7 +39,9 @@ def damaged(at):
 
 
 @pytest.mark.parametrize(
-    "content", [damaged(-8), damaged(-1), damaged(-8) + gzip.compress(b"a\n"), damaged(-12)]
+    "content",
+    [damaged(-8), damaged(-1), damaged(-8) + gzip.compress(b"a\n"), damaged(-12)],
+    ids=["check sum", "length", "first part", "data"],  # the bytes hold the time
 )
 def test_a_gzip_file_with_a_wrong_check_sum_is_refused(tmp_path, content):
     (tmp_path / "x.csv.gz").write_bytes(content)
