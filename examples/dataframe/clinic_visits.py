@@ -15,10 +15,6 @@ import numpy as np
 import polars as pl
 
 import congenial as cg
-from congenial.plan.plan import parse_plan
-from congenial.preview.explanation import as_text, explain
-from congenial.releases.making import release
-from congenial.verification.verdict import verify
 
 HERE = Path(__file__).resolve().parent
 
@@ -41,7 +37,7 @@ print(visits.head(3))
 
 # %% The plan. The list of clinics is public, also of those without a visit; ages are not released,
 # and still may say which visits count. The city's total is published as it is.
-plan = parse_plan(
+plan = cg.parse_plan(
     """
     [data]
     source = "visits.parquet"          # what the frame stands for; there is no such file
@@ -61,13 +57,13 @@ plan = parse_plan(
     publish_exactly = ["root"]
     """
 )
-print(as_text(explain(plan, HERE)))
+print(cg.explain(plan, HERE))
 
 # %% The release: the frame is counted in place of the plan's source. pandas, Arrow, a DuckDB
 # relation or a lazy frame would do as well.
-made = release(plan, given.out, base=HERE, frame=visits, simulate=given.simulate, overwrite=True)
+made = cg.release(plan, given.out, base=HERE, frame=visits, simulate=given.simulate, overwrite=True)
 print(f"\n{made.certificate.sentence}")
-assert all(check.passed for check in verify(given.out))
+assert all(check.passed for check in cg.verify(given.out))
 
 # %% Back into a dataframe: each count with the interval that holds the true one in 90% of releases
 found = cg.read_release(given.out)

@@ -36,10 +36,6 @@ from numpyro.infer.util import log_density
 from scipy import optimize
 
 import congenial as cg
-from congenial.errors import NumericalError
-from congenial.plan.plan import read_plan
-from congenial.releases.making import release
-from congenial.releases.reading import Release
 
 HERE = Path(__file__).parent
 TAXI = HERE.parent / "taxi"
@@ -58,11 +54,11 @@ Model = Callable[[FloatArray], None]
 # --- the release, as its reader has it ---
 
 
-def publish(out: Path, seed: int) -> Release:
+def publish(out: Path, seed: int) -> cg.Release:
     """Release the trips; from a seed, so that the numbers come again, as the counts are public."""
     if not (TAXI / "trips.parquet").is_file():
         runpy.run_path(str(TAXI / "build_trips.py"))["build"]()
-    release(read_plan(HERE / "plan.toml"), out, base=HERE, simulate=seed, with_truth=True)
+    cg.release(cg.read_plan(HERE / "plan.toml"), out, base=HERE, simulate=seed, with_truth=True)
     return cg.read_release(out)
 
 
@@ -77,7 +73,7 @@ def kinds(tree: cg.Tree) -> IntArray:
 # --- the engine as a function that JAX can differentiate ---
 
 
-def likelihood(read: Release) -> Callable[..., Any]:
+def likelihood(read: cg.Release) -> Callable[..., Any]:
     """Log likelihood of a release, up to a constant, by means and dispersions of the zones.
 
     The derivatives are exact: posterior means of those of the model, by one more pass down the
@@ -95,7 +91,7 @@ def likelihood(read: Release) -> Callable[..., Any]:
             law = cg.posterior(np.asarray(z), mechanism, known, cg.inference.Prior(*both))
             try:
                 return np.float64(law.log_evidence()), *law.log_evidence_gradient()
-            except NumericalError:  # the release is too unlikely there to be weighed
+            except cg.errors.NumericalError:  # the release is too unlikely there to be weighed
                 pass
         # a leap of the sampler that it turns back from
         return np.float64(-np.inf), *np.zeros_like(both)
@@ -243,7 +239,7 @@ def interval(drawn: FloatArray) -> Fit:
 
 
 def replicates(
-    read: Release,
+    read: cg.Release,
     finders: dict[str, Any],
     truth: dict[str, float],
     kind: IntArray,

@@ -12,17 +12,9 @@ import csv
 import runpy
 from pathlib import Path
 
-import msgspec
 import numpy as np
 
 import congenial as cg
-from congenial.conditioning.samplers.forest_sampler import Conditioned
-from congenial.plan.outputs import Publication
-from congenial.plan.plan import read_plan
-from congenial.plan.sections import Invariants, Method
-from congenial.preview.explanation import as_text, explain
-from congenial.releases.making import release
-from congenial.verification.verdict import verify
 
 HERE = Path(__file__).resolve().parent
 
@@ -39,18 +31,36 @@ if not (HERE / "trips.parquet").exists():
 
 # %% The plan: that of the demo, but counts may be negative, and by conditioning. Then the noise has
 # one law whatever the counts are, so that all that follows is exact.
-plan = msgspec.structs.replace(
-    read_plan(HERE / "plan.toml"),
-    invariants=Invariants(publish_exactly=("root",)),
-    method=Method(name="conditioning"),
-    release=Publication(),
+plan = cg.parse_plan(
+    """
+    [data]
+    source = "trips.parquet"
+    where = "PULocationID <= 263"
+    lookup = { source = "taxi_zone_lookup.csv", key = "LocationID", on = "PULocationID" }
+
+    [hierarchy]
+    root = "New York City"
+    levels = ["Borough", "PULocationID"]
+    domain = "lookup"
+
+    [privacy]
+    neighbours = "substitute"
+    epsilon = 1.0
+    split = { Borough = 0.4, PULocationID = 0.6 }
+
+    [invariants]
+    publish_exactly = ["root"]
+
+    [method]
+    name = "conditioning"
+    """
 )
-print(as_text(explain(plan, HERE)))
+print(cg.explain(plan, HERE))
 
 # %% The release, checked as anybody can check it
-made = release(plan, given.out, base=HERE, simulate=given.simulate, overwrite=True)
+made = cg.release(plan, given.out, base=HERE, simulate=given.simulate, overwrite=True)
 print(f"\n{made.certificate.sentence}")
-checks = verify(given.out)
+checks = cg.verify(given.out)
 assert all(check.passed for check in checks)
 print(f"All {len(checks)} checks passed.")
 
@@ -67,7 +77,7 @@ print(f"\n{z[0]:,} trips in {zones.size} zones; {(z[zones] < 0).sum()} zones hav
 
 # %% Margins of error: 90% of all releases have the true count within, at every node by itself ...
 noise = found.model.engine
-assert isinstance(noise, Conditioned)  # on the mandates, whatever the counts are
+assert isinstance(noise, cg.conditioning.Conditioned)  # on the mandates, whatever the counts are
 margins = cg.inference.error_margins(noise, alpha=0.1)
 busiest = zones[np.argsort(z[zones])[::-1][:5]]
 print("\nThe busiest zones, with 90% margins of error:")
@@ -120,9 +130,9 @@ print(f"Manhattan's share: {share.mean():.4%} ± {1.645 * share.std():.4%} (90%)
 # beside it, from the same spending, the measurements that it was made of. What the counts may be is
 # read off these. (A second release of the same rows: the two cost epsilon 2 together, which a
 # ledger would add up.)
-plan = read_plan(HERE / "plan.toml")
+plan = cg.read_plan(HERE / "plan.toml")
 beside = given.out.with_name(f"{given.out.name}-nonnegative")
-release(plan, beside, base=HERE, simulate=given.simulate, overwrite=True)
+cg.release(plan, beside, base=HERE, simulate=given.simulate, overwrite=True)
 imaged = cg.read_release(beside)
 law = imaged.posterior("negative-binomial")
 low, high = law.intervals(0.1)

@@ -50,9 +50,10 @@ if TYPE_CHECKING:
     from congenial.plan.plan import parse_plan, read_plan
     from congenial.preview.comparison.comparing import compare
     from congenial.preview.explanation import explain
+    from congenial.preview.plan_audit import audit_plan
     from congenial.randomness import secure, seeded
     from congenial.releases.making import release
-    from congenial.releases.reading import read_release
+    from congenial.releases.reading import Release, read_release
     from congenial.verification.verdict import verify
 
 _NAMESPACES = ("accounting", "belief", "conditioning", "errors", "imaging", "inference")
@@ -64,12 +65,14 @@ _HOME = {
     "Gaussian": "noise.gaussian",
     "Guarantee": "accounting.guarantee",
     "Laplace": "noise.laplace",
+    "Release": "releases.reading",
     "Table": "domain.table",
     "Tree": "domain.tree",
     "Workload": "domain.workload",
     "at_least": "invariants.written",
     "at_least_as_many": "invariants.written",
     "audit": "auditing.trial",
+    "audit_plan": "preview.plan_audit",
     "bounds": "invariants.written",
     "calibrate": "accounting.calibration.scales",
     "compare": "preview.comparison.comparing",
@@ -131,12 +134,14 @@ __all__ = [
     "Gaussian",
     "Guarantee",
     "Laplace",
+    "Release",
     "Table",
     "Tree",
     "Workload",
     "at_least",
     "at_least_as_many",
     "audit",
+    "audit_plan",
     "bounds",
     "calibrate",
     "compare",

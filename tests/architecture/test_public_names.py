@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import ast
 import importlib
+import importlib.util
+import re
 import subprocess
 import sys
+from pathlib import Path
 from types import ModuleType
 
 import pytest
 
 import congenial as cg
+from support.pages import all_pages, blocks_of
 
 NAMESPACES = ("accounting", "belief", "conditioning", "imaging", "inference")
 PACKAGES = ("", *(f".{name}" for name in NAMESPACES))
+ROOT = Path(__file__).parents[2]
 
 # A module of a package's own, once imported anywhere, becomes an attribute of the package.
 HIDDEN = """
@@ -102,6 +108,24 @@ def test_a_moved_name_is_reached_and_warns_with_its_new_name(name):
     assert name not in dir(cg)
 
 
+def test_the_page_on_what_moved_names_what_is_there():
+    text = (ROOT / "docs" / "moved.md").read_text(encoding="utf-8")
+    names, modules = (
+        [line.split("|")[1:3] for line in part.splitlines() if line.startswith("| `")]
+        for part in text.split("## Modules")
+    )
+    rows = {new: re.findall(r"`(\w+)`", old) for old, new in names}
+    for space in set(cg._MOVED.values()):
+        told = rows.pop(f" the same names in `cg.{space}` ")
+        assert sorted(told) == sorted(n for n, at in cg._MOVED.items() if at == space)
+    assert {name for told in rows.values() for name in told} == set(cg._FOLDED)
+    assert len(modules) > 30
+    for folder, cells in modules:
+        for cell in cells.split(", "):
+            new = re.findall(r"`([\w.]+)`", cell)[-1].rpartition(".")[2]
+            assert importlib.util.find_spec(f"{folder.strip(' `')}.{new}"), cell
+
+
 def test_the_margins_of_old_names_are_those_of_the_new():
     table = cg.Table({"sex": ("F", "M")}, name="people")
     with pytest.warns(DeprecationWarning, match="exactly_margins is now congenial.exactly"):
@@ -116,3 +140,45 @@ def test_the_margins_of_old_names_are_those_of_the_new():
         1.0,
         5.0,
     )
+
+
+def strange_names(program: str) -> list[str]:
+    """Return what a program takes of the package that is not public."""
+    found = []
+    for node in ast.walk(ast.parse(program)):
+        if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "congenial":
+            found.append(f"from {node.module}")
+        elif isinstance(node, ast.Import):
+            found += [a.name for a in node.names if a.name.startswith("congenial.")]
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cg":
+            if node.attr not in (*cg.__all__, *NAMESPACES, "errors", "__version__"):
+                found.append(ast.unparse(node))
+        elif isinstance(node, ast.Attribute) and ast.unparse(node.value).startswith("cg."):
+            package = getattr(cg, ast.unparse(node.value).split(".")[1], None)
+            if isinstance(package, ModuleType) and not hasattr(package, node.attr):
+                found.append(ast.unparse(node))
+    return found
+
+
+def test_examples_and_pages_use_public_names_alone():
+    programs = {p.name: p.read_text(encoding="utf-8") for p in ROOT.glob("examples/*/*.py")}
+    for page in all_pages():
+        blocks = blocks_of(page.read_text(encoding="utf-8"))
+        parts = [block.text for block in blocks if block.language == "python"]
+        programs |= {f"{page.name}, block {at}": part for at, part in enumerate(parts)}
+    assert len(programs) > 20
+    strange = {name: names for name, text in programs.items() if (names := strange_names(text))}
+    assert strange == {}
+
+
+@pytest.mark.parametrize(
+    "program",
+    [
+        "from congenial.plan.plan import read_plan",
+        "import congenial.errors",
+        "import congenial as cg\ncg.Prior(1)",
+        "import congenial as cg\ncg.inference.Tree",
+    ],
+)
+def test_a_name_that_is_not_public_is_found(program):
+    assert len(strange_names(program)) == 1

@@ -11,7 +11,7 @@ import pytest
 
 from congenial.accounting.guarantee import with_sampler_error
 from congenial.plan.plan import read_plan
-from congenial.preview.comparison.comparing import Source, compare
+from congenial.preview.comparison.comparing import compare
 from papers.studies import sources
 
 ROOT = Path(__file__).parents[2]
@@ -38,7 +38,7 @@ def test_the_tables_come_again(shown, tmp_path):
     file.write_text("Borough,PULocationID,count\n" + "".join(lines), encoding="utf-8")
     example = ROOT / "examples" / "taxi"
     plan = read_plan(example / "plan.toml")
-    again = compare(plan, example, source=Source(file=file), delta=1e-7, replicates=60)
+    again = compare(plan, example, counts=file, delta=1e-7, replicates=60)
     pages = results(shown)
     assert list(pages) == [(r.contender.name, r.contender.noise) for r in again.results]
     assert shown["refused"] == []

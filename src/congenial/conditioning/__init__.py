@@ -1,6 +1,6 @@
 """The law of the noise given the invariants (belief revision): choose how to draw from it.
 
-Offered: the proposal of the samplers that need one.
+Offered: the proposal of the samplers that need one, and the exact law's type.
 """
 
 from __future__ import annotations
@@ -9,13 +9,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from congenial.conditioning.samplers.forest_sampler import Conditioned
     from congenial.conditioning.samplers.proposal import Proposal
 
 _HOME = {
+    "Conditioned": "conditioning.samplers.forest_sampler",
     "Proposal": "conditioning.samplers.proposal",
 }
 
 __all__ = [
+    "Conditioned",
     "Proposal",
 ]
 

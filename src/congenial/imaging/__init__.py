@@ -1,6 +1,6 @@
 """Noisy counts moved to the closest point that obeys the invariants (belief update).
 
-Offered: unbiased rounding, and TopDown as a mechanism.
+Offered: unbiased rounding, TopDown as a mechanism, and the types of images.
 """
 
 from __future__ import annotations
@@ -9,15 +9,20 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from congenial.imaging.top_down import topdown_image
+    from congenial.imaging.top_down import TopDown, topdown_image
     from congenial.imaging.unbiased import round_unbiased
+    from congenial.imaging.update import Imaged
 
 _HOME = {
+    "Imaged": "imaging.update",
+    "TopDown": "imaging.top_down",
     "round_unbiased": "imaging.unbiased",
     "topdown_image": "imaging.top_down",
 }
 
 __all__ = [
+    "Imaged",
+    "TopDown",
     "round_unbiased",
     "topdown_image",
 ]

@@ -1,6 +1,6 @@
 """What a release says about the counts behind it: posteriors, intervals, likelihoods.
 
-Offered: priors, likelihoods, error margins, intervals by inversion, published measurements.
+Offered: priors, likelihoods, posteriors, error margins, intervals by inversion, measurements.
 """
 
 from __future__ import annotations
@@ -16,10 +16,14 @@ if TYPE_CHECKING:
     )
     from congenial.inference.inversion import inverted_intervals
     from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
+    from congenial.inference.posteriors import Estimate, Posterior
     from congenial.inference.priors import Prior
-    from congenial.releases.measurements import read_measurements
+    from congenial.releases.measurements import Measurements, read_measurements
 
 _HOME = {
+    "Estimate": "inference.posteriors",
+    "Measurements": "releases.measurements",
+    "Posterior": "inference.posteriors",
     "Prior": "inference.priors",
     "error_margin_of_sum": "inference.error_law",
     "error_margins": "inference.error_law",
@@ -31,6 +35,9 @@ _HOME = {
 }
 
 __all__ = [
+    "Estimate",
+    "Measurements",
+    "Posterior",
     "Prior",
     "error_margin_of_sum",
     "error_margins",

@@ -136,6 +136,10 @@ def read_plan(path: str | Path) -> Plan:
     ----------
     path : path of a TOML file
 
+    Returns
+    -------
+    Plan
+
     Raises
     ------
     PlanError
@@ -166,8 +170,13 @@ def parse_plan(text: str, shown: str = "") -> Plan:
     Parameters
     ----------
     text : str
+        TOML, as in a plan file.
     shown : str
         What messages call its file.
+
+    Returns
+    -------
+    Plan
 
     Raises
     ------

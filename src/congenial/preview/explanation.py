@@ -109,19 +109,28 @@ class Explanation:
     nested: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
 
+    def __str__(self) -> str:
+        """Write the explanation as lines of plain text."""
+        return as_text(self)
+
 
 def explain(plan: Plan, base: str | Path = ".") -> Explanation:
-    """Work out what a plan will do, without counting a row.
+    """Say what a release of a plan will do, before anything is spent.
+
+    The explanation has the noise of each level, the errors to expect, the guarantee, and what is
+    not protected. No row is counted and nothing is written.
 
     Parameters
     ----------
     plan : Plan
+        From `congenial.read_plan` or `congenial.parse_plan`.
     base : path
         Directory from which the plan's relative paths start.
 
     Returns
     -------
     Explanation
+        ``print`` shows it as text.
 
     Raises
     ------
@@ -132,6 +141,13 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     -----
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
     declares unprotected.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> found = cg.explain(cg.read_plan("plan.toml"))
+    >>> print(str(found).splitlines()[0])
+    10 counts will be released, of 3 levels:
     """
     model = build_model(plan, build_tree(plan, base=Path(base)))
     reach, guarantee = margins(model), model.guarantee

@@ -65,6 +65,10 @@ class PlanAudit:
         """Whether no check failed."""
         return self.drawn.passed and (self.exact is None or self.exact.passed)
 
+    def __str__(self) -> str:
+        """Write the audit as lines of plain text."""
+        return as_text(self)
+
 
 def audit_plan(
     plan: Plan,
@@ -74,7 +78,9 @@ def audit_plan(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PlanAudit:
-    """Audit a plan without counting a row.
+    """Hold a plan to its guarantee on made-up counts, as `congenial.audit` holds a mechanism.
+
+    No row is counted and nothing is spent.
 
     Parameters
     ----------
@@ -92,6 +98,7 @@ def audit_plan(
     Returns
     -------
     PlanAudit
+        ``print`` shows it as text.
 
     Raises
     ------

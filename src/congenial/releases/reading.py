@@ -183,7 +183,7 @@ def read_release(directory: str | Path) -> Release:
     Parameters
     ----------
     directory : path
-        As `congenial.releases.making.release` or ``congenial release`` wrote it.
+        As `congenial.release` or ``congenial release`` wrote it.
 
     Returns
     -------
@@ -196,7 +196,14 @@ def read_release(directory: str | Path) -> Release:
 
     Notes
     -----
-    The certificate's claims are taken as they stand; `congenial verify` works them out anew.
+    The certificate's claims are taken as they stand; `congenial.verify` works them out anew.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> found = cg.read_release("release")
+    >>> found.levels
+    ('root', 'borough', 'zone')
     """
     place = files.release_directory(directory)
     certificate = read_certificate(place / files.CERTIFICATE)

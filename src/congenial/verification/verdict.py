@@ -43,12 +43,12 @@ from congenial.verification.published import check_intervals, check_measurements
 
 
 def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[Check, ...]:
-    """Check a release without the data that it was made from.
+    """Check the files, the numbers and the claims of a release, without its confidential rows.
 
     Parameters
     ----------
     directory : path
-        As `congenial.releases.making.release` wrote it.
+        As `congenial.release` or ``congenial release`` wrote it.
     ledger : path, optional
         The ledger of the release; else the one that its plan names, where that is beside it.
 
@@ -69,6 +69,12 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     confidential rows were counted rightly, nor check when and by which versions a release was drawn
     (`made`, `versions`), or a simulation's seed. The words of another version are not compared,
     only the numbers behind them and in them.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> all(check.passed for check in cg.verify("release"))
+    True
     """
     place = files.release_directory(directory)
     try:

@@ -23,7 +23,7 @@ from congenial.exhibits import files as write_module
 from congenial.plan.plan import read_plan
 from congenial.preview.comparison import comparing as compare_module
 from congenial.preview.comparison import pages as report
-from congenial.preview.comparison.comparing import Source, compare
+from congenial.preview.comparison.comparing import compare
 from congenial.preview.comparison.methods import (
     WAYS,
     build,
@@ -76,9 +76,9 @@ def test_no_row_is_read_by_default(tmp_path):
     assert "no row was read" in found.basis
     # nothing is written, and no ledger is opened or made
     assert listing(tmp_path) == before
-    for source in (Source(public=True), Source(with_truth=True)):
+    for rows in ("public", "confidential"):
         with pytest.raises(DataError, match="no such file"):
-            compare(plan, tmp_path, source=source, replicates=4)
+            compare(plan, tmp_path, rows=rows, replicates=4)
 
 
 def test_names_of_nodes_that_come_from_the_rows_are_told(tmp_path):
@@ -98,13 +98,13 @@ def test_confidential_counts_come_in_on_demand_alone(tmp_path, monkeypatch, meth
         "congenial.preview.comparison.trial_counts.count",
         lambda *a, **k: read.append(1) or count(*a, **k),
     )
-    source = {
-        "total": Source(total=50),
-        "counts": Source(file=public_counts(tmp_path)),
-        "public": Source(public=True),
-        "truth": Source(with_truth=True),
+    given = {
+        "total": {"total": 50},
+        "counts": {"counts": public_counts(tmp_path)},
+        "public": {"rows": "public"},
+        "truth": {"rows": "confidential"},
     }[method]
-    found = compare(plan, tmp_path, source=source, replicates=2)
+    found = compare(plan, tmp_path, **given, replicates=2)
     assert bool(read) is (method in ("public", "truth"))
     assert found.stamp == (STAMP if method == "truth" else None)
 
@@ -127,7 +127,7 @@ def test_every_method_has_the_same_final_epsilon(tmp_path):
 def test_without_bounds_no_method_is_biased(tmp_path):
     plan = plan_at(tmp_path, invariants=EQUALITIES)
     file = public_counts(tmp_path)
-    found = compare(plan, tmp_path, source=Source(file=file), replicates=600)
+    found = compare(plan, tmp_path, counts=file, replicates=600)
     for name, result in by_name(found).items():
         for size in result.sizes:
             # L1 images are not unbiased where several are as close
@@ -139,7 +139,7 @@ def test_without_bounds_no_method_is_biased(tmp_path):
 def test_bounds_bias_empty_zones_upwards(tmp_path, name):
     plan = plan_at(tmp_path)
     file = public_counts(tmp_path)
-    results = by_name(compare(plan, tmp_path, source=Source(file=file), replicates=400))
+    results = by_name(compare(plan, tmp_path, counts=file, replicates=400))
     empty = {key: r.sizes[-3] for key, r in results.items()}
     assert {(s.level, s.low, s.high, s.nodes) for s in empty.values()} == {("zone", 0, 0, 3)}
     assert empty[name].bias > 8.0 * empty[name].standard_error
@@ -251,7 +251,7 @@ def test_a_method_that_does_not_fit_is_left_out_and_said(tmp_path):
     (refused,) = found.refused
     assert refused.contender == Contender("exact conditioning", "conditioning", "discrete-gaussian")
     assert "delta" in refused.reason
-    text = report.as_text(found)
+    text = str(found)
     assert "Left out: exact conditioning, Gaussian. privacy.delta is 1e-10" in text
     page = report.as_markdown(found, "c")
     assert "not drawn" in page
@@ -294,19 +294,19 @@ def test_bad_numbers_are_refused(tmp_path):
     plan = plan_at(tmp_path)
     for given, message in (
         ({"replicates": 1}, "replicates is 1"),
-        ({"source": Source(total=0)}, "total is 0"),
-        ({"source": Source(spread=-1.0)}, "spread is -1.0"),
-        ({"source": Source(spread=float("nan"))}, "spread is nan"),
+        ({"total": 0}, "total is 0"),
+        ({"spread": -1.0}, "spread is -1.0"),
+        ({"spread": float("nan")}, "spread is nan"),
+        ({"rows": "mine"}, "rows is 'mine'; give 'public' or 'confidential'"),
+        ({"total": 3, "rows": "public"}, "total and rows both say"),
     ):
         with pytest.raises(ArgumentError, match=message):
             compare(plan, tmp_path, **given)
-    with pytest.raises(ArgumentError, match="total and public both say"):
-        Source(total=3, public=True)
 
 
 def test_the_stamp_is_everywhere(tmp_path):
     plan = read_plan(make_city(tmp_path))
-    found = compare(plan, tmp_path, source=Source(with_truth=True), replicates=2, seed=5)
+    found = compare(plan, tmp_path, rows="confidential", replicates=2, seed=5)
     assert found.options.endswith("--with-truth --replicates 2 --simulate 5")
     written = report.write(found, tmp_path / "out", command="c")
     assert {p.name for p in written} >= {report.MARKER}
@@ -316,9 +316,9 @@ def test_the_stamp_is_everywhere(tmp_path):
         if path.suffix == ".csv":
             rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
             assert {row["note"] for row in rows} == {STAMP}
-    assert report.as_text(found).startswith(STAMP)
+    assert str(found).startswith(STAMP)
     clean = replace(found, stamp=None)
-    assert STAMP not in report.as_text(clean)
+    assert STAMP not in str(clean)
     report.write(clean, tmp_path / "out", command="c")
     assert not (tmp_path / "out" / report.MARKER).exists()
 
@@ -400,9 +400,9 @@ def test_what_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
 def test_an_earlier_release_may_be_what_is_compared_on(tmp_path):
     plan = read_plan(make_city(tmp_path))
     release(plan, tmp_path / "out", base=tmp_path)
-    found = compare(plan, tmp_path, source=Source(file=tmp_path / "out/release.csv"), replicates=2)
+    found = compare(plan, tmp_path, counts=tmp_path / "out/release.csv", replicates=2)
     assert found.basis.startswith("public counts of level zone from release.csv;")
     release(plan, tmp_path / "sham", base=tmp_path, simulate=1, with_truth=True)
     for name in ("release.csv", "release.parquet"):
         with pytest.raises(DataError, match="is stamped 'SIMULATION"):
-            compare(plan, tmp_path, source=Source(file=tmp_path / "sham" / name), replicates=2)
+            compare(plan, tmp_path, counts=tmp_path / "sham" / name, replicates=2)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import click
 
@@ -16,7 +16,7 @@ from congenial.errors import ReleaseError
 from congenial.plan.signals import held
 
 if TYPE_CHECKING:
-    from congenial.preview.comparison.outcome import Comparison
+    from congenial.preview.comparison.outcome_tables import Comparison
 
 
 @dataclass(frozen=True)
@@ -90,9 +90,9 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         from congenial.cli.progress import progress
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
-        from congenial.preview.comparison.comparing import Source, compare
+        from congenial.preview.comparison.comparing import compare
+        from congenial.preview.comparison.outcome_tables import as_text
         from congenial.preview.comparison.pages import (
-            as_text,
             check_can_write,
             terminal_width,
             write,
@@ -110,13 +110,10 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         found = compare(
             read,
             plan.parent,
-            source=Source(
-                total=options["total"],
-                file=options["counts"],
-                public=options["public"],
-                with_truth=options["with_truth"],
-                spread=options["spread"],
-            ),
+            total=options["total"],
+            counts=options["counts"],
+            rows=_rows(options),
+            spread=options["spread"],
             delta=options["delta"],
             replicates=options["replicates"],
             seed=next(s for s in (options["simulate"], options["seed"], 1) if s is not None),
@@ -132,6 +129,12 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
             raise
         text += f"\nWrote {written[0]} and {len(written) - 1} files beside it."
     return Answer(Result(found, tuple(written)), text)
+
+
+def _rows(options: dict[str, Any]) -> Literal["public", "confidential"] | None:
+    if options["public"]:
+        return "public"
+    return "confidential" if options["with_truth"] else None
 
 
 def _check_compare(options: dict[str, Any]) -> None:

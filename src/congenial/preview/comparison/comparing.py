@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
 from pathlib import Path
+from typing import Literal
 
 from congenial.data.counts import build_tree
-from congenial.domain.tree import Tree
 from congenial.errors import (
     ArgumentError,
     CongenialError,
@@ -18,16 +17,11 @@ from congenial.errors import (
 )
 from congenial.plan.plan import Plan
 from congenial.preview.comparison.methods import contenders
-from congenial.preview.comparison.outcome import (
-    Comparison,
-    Contender,
-    Refused,
-    Result,
-)
+from congenial.preview.comparison.outcome import Contender, Refused, Result
+from congenial.preview.comparison.outcome_tables import Comparison
 from congenial.preview.comparison.simulate import simulate
 from congenial.preview.comparison.trial_counts import (
     SPREAD,
-    Basis,
     from_file,
     from_rows,
     made_up,
@@ -41,72 +35,39 @@ REPLICATES = 200
 _NOISE = 2**40
 
 
-@dataclass(frozen=True)
-class Source:
-    """Which counts to compare on; the first four exclude one another.
-
-    Attributes
-    ----------
-    total : int, optional
-        Make counts up with this total; 100 a leaf where nothing is given.
-    file : Path, optional
-        Public counts; see `congenial.preview.comparison.trial_counts.from_file`.
-    public : bool
-        The plan's own rows, which the user declares public.
-    with_truth : bool
-        The plan's own confidential rows, for a simulation that is stamped not private.
-    spread : float
-        Of made-up counts.
-    """
-
-    total: int | None = None
-    file: Path | None = None
-    public: bool = False
-    with_truth: bool = False
-    spread: float = SPREAD
-
-    def __post_init__(self) -> None:
-        """Check that one source is given at most.
-
-        Raises
-        ------
-        ArgumentError
-        """
-        given = [
-            name
-            for name, there in (
-                ("total", self.total is not None),
-                ("file", self.file is not None),
-                ("public", self.public),
-                ("with_truth", self.with_truth),
-            )
-            if there
-        ]
-        if len(given) > 1:
-            raise ArgumentError(
-                f"{given[0]} and {given[1]} both say which counts to compare on; give one of them."
-            )
-
-
 def compare(
     plan: Plan,
     base: str | Path = ".",
     *,
-    source: Source | None = None,
+    total: int | None = None,
+    counts: str | Path | None = None,
+    rows: Literal["public", "confidential"] | None = None,
+    spread: float = SPREAD,
     delta: float | None = None,
     replicates: int = REPLICATES,
     seed: int = 1,
     notify: Notify | None = None,
 ) -> Comparison:
-    """Draw releases by every method that fits a plan, and sum up their errors.
+    """Simulate releases by every method that fits a plan, and sum up their errors.
+
+    Each method has the plan's final epsilon. Releases are of made-up counts unless `counts` or
+    `rows` are given; then no confidential row is read. Nothing is spent and nothing is written.
 
     Parameters
     ----------
     plan : Plan
     base : path
         Directory from which the plan's relative paths start.
-    source : Source, optional
-        Made-up counts where not given.
+    total : int, optional
+        Make counts up with this total; 100 a leaf where nothing is given.
+    counts : path, optional
+        Public counts to compare on instead: a CSV or Parquet file with the levels' columns and
+        "count" or "value", such as an earlier release.
+    rows : {"public", "confidential"}, optional
+        Compare on the plan's own rows, which you declare public, or which are confidential; then
+        the comparison protects nobody and is stamped so.
+    spread : float
+        Standard deviation of the log of siblings' shares, from 0 to 10, of made-up counts.
     delta : float, optional
         Lets Gaussian noise take part where the plan itself asks for none.
     replicates : int
@@ -114,16 +75,17 @@ def compare(
     seed : int
         The same seed gives the same errors.
     notify : callable, optional
-        Called with the share of the work that is done, and what is at work.
+        Called with the share of the work that is done, and the method at work.
 
     Returns
     -------
     Comparison
+        ``print`` shows it as tables.
 
     Raises
     ------
     ArgumentError
-        If a number is out of range.
+        If a number is out of range, or two of `total`, `counts` and `rows` are given.
     PlanError, DataError, StructureError
         If the plan, its domain and the counts do not fit.
     PrivacyError, InvariantError, UnsupportedError
@@ -131,17 +93,27 @@ def compare(
 
     Notes
     -----
-    Nothing is spent and nothing is written. Only the domain is read, and `source` where it names
-    rows. A plan whose domain is "data" takes the nodes from the rows, which it declares
-    unprotected.
+    A plan whose domain is "data" takes the nodes from the rows, which it declares unprotected.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> found = cg.compare(cg.read_plan("plan.toml"), total=1000, replicates=2)
+    >>> [result.contender.name for result in found.results if result.obeys]
+    ['exact conditioning', 'imaging L2', 'imaging L1', 'topdown']
     """
     if replicates < 2:
         raise ArgumentError(f"replicates is {replicates}; give at least 2.")
-    source = source or Source()
+    _check_source(total=total, counts=counts, rows=rows)
     say = notify or (lambda _: None)
     say("reading the domain")
     tree = build_tree(plan, base=Path(base))
-    basis = _basis(plan, tree, Path(base), source, seed)
+    if rows is not None:
+        basis = from_rows(plan, tree, Path(base), public=rows == "public")
+    elif counts is not None:
+        basis = from_file(plan, tree, Path(counts), Path(base), seed=seed, spread=spread)
+    else:
+        basis = made_up(tree, seed=seed, total=total, spread=spread)
     ways = list(contenders(plan, delta=delta))
     results: list[Result] = []
     refused: list[Refused] = []
@@ -168,11 +140,11 @@ def compare(
     if not results:
         raise failures[0]
     options = f"{basis.options} --replicates {replicates}"
-    options += f" --simulate {seed}" if source.with_truth else f" --seed {seed}"
+    options += f" --simulate {seed}" if rows == "confidential" else f" --seed {seed}"
     if delta is not None:
         options = f"--delta {delta:g} {options}"
     told = basis.told
-    if plan.hierarchy.domain == "data" and not (source.public or source.with_truth):
+    if plan.hierarchy.domain == "data" and rows is None:
         told += ", but for the names of the nodes, which the plan leaves unprotected"
     return Comparison(
         plain_plan(plan),
@@ -186,6 +158,17 @@ def compare(
     )
 
 
+def _check_source(**given: object) -> None:
+    """Refuse two sources of counts, and rows that are neither public nor confidential."""
+    there = [name for name, value in given.items() if value is not None]
+    if len(there) > 1:
+        raise ArgumentError(
+            f"{there[0]} and {there[1]} both say which counts to compare on; give one of them."
+        )
+    if given["rows"] not in (None, "public", "confidential"):
+        raise ArgumentError(f"rows is {given['rows']!r}; give 'public' or 'confidential'.")
+
+
 class _Bar:
     """Says how far the work has come, never less than before."""
 
@@ -197,11 +180,3 @@ class _Bar:
         self.done += more
         name = f"{self.contender.name}, {self.contender.noise}"
         self.say(f"{100 * self.done // self.whole}% of all releases drawn; {name}")
-
-
-def _basis(plan: Plan, tree: Tree, base: Path, source: Source, seed: int) -> Basis:
-    if source.public or source.with_truth:
-        return from_rows(plan, tree, base, public=source.public)
-    if source.file is not None:
-        return from_file(plan, tree, source.file, base, seed=seed, spread=source.spread)
-    return made_up(tree, seed=seed, total=source.total, spread=source.spread)

@@ -1,9 +1,8 @@
-"""What a comparison is made of, and what it found."""
+"""Methods that compete, and the errors of their releases."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
 
 # Quantiles of the absolute error that are told.
 QUANTILES = (0.5, 0.9, 0.99)
@@ -135,32 +134,3 @@ class Refused:
 
     contender: Contender
     reason: str
-
-
-@dataclass(frozen=True)
-class Comparison:
-    """All contenders on the same counts.
-
-    Attributes
-    ----------
-    plan : dict
-        The plan as plain data.
-    basis : str
-        Which counts the releases were made of.
-    options : str
-        Options of the command that gives the same.
-    stamp : str or None
-        What is stamped on every part where the counts were confidential.
-    replicates, seed : int
-    results : tuple of Result
-    refused : tuple of Refused
-    """
-
-    plan: dict[str, Any]
-    basis: str
-    options: str
-    stamp: str | None
-    replicates: int
-    seed: int
-    results: tuple[Result, ...]
-    refused: tuple[Refused, ...]

@@ -1,22 +1,67 @@
-"""A comparison as tables and a figure."""
+"""A comparison: its results, and these as tables, as text and as a figure."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import io
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from rich.box import SIMPLE_HEAD
+from rich.console import Console
+from rich.table import Table as Grid
 
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.plan.sections import LAPLACE
 from congenial.preview.comparison.methods import WAYS
 from congenial.preview.comparison.outcome import (
     QUANTILES,
-    Comparison,
     Contender,
+    Refused,
+    Result,
     SizeBias,
 )
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure as Canvas
+
+
+# Columns of a terminal, where its width is not known.
+WIDTH = 132
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """All contenders on the same counts.
+
+    Attributes
+    ----------
+    plan : dict
+        The plan as plain data.
+    basis : str
+        Which counts the releases were made of.
+    options : str
+        Options of the command that gives the same.
+    stamp : str or None
+        What is stamped on every part where the counts were confidential.
+    replicates, seed : int
+    results : tuple of Result
+    refused : tuple of Refused
+    """
+
+    plan: dict[str, Any]
+    basis: str
+    options: str
+    stamp: str | None
+    replicates: int
+    seed: int
+    results: tuple[Result, ...]
+    refused: tuple[Refused, ...]
+
+    def __str__(self) -> str:
+        """Lay the comparison out as text, for a terminal."""
+        return as_text(self)
 
 
 def label(contender: Contender, found: Comparison) -> str:
@@ -148,6 +193,97 @@ def times_table(found: Comparison) -> Exhibit:
             "preparation of the sampler; these numbers change from run to run.",
         ),
     )
+
+
+def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
+    """Lay a comparison out for a terminal.
+
+    Parameters
+    ----------
+    found : Comparison
+    width : int
+        Of the terminal, in columns.
+    colour : bool
+        Whether the terminal takes colours.
+    """
+    file = io.StringIO()
+    out = Console(file=file, width=width, force_terminal=colour, highlight=False, markup=False)
+    if found.stamp is not None:
+        out.print(found.stamp, style="bold red")
+    for line in head(found):
+        out.print(line)
+    for grid in (_methods(found), _errors(found), _bias(found)):
+        out.print()
+        out.print(grid)
+    for refused in found.refused:
+        out.print(f"Left out: {label(refused.contender, found)}. {refused.reason}")
+    out.print("Nothing was spent: these are simulations, and nobody may rely on them as releases.")
+    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+
+
+def head(found: Comparison) -> Iterator[str]:
+    """Yield the sentences that come before the tables."""
+    privacy = found.plan["privacy"]
+    yield (
+        f"{found.replicates:,} releases by each method at epsilon {privacy['epsilon']:g}, "
+        f"neighbours {privacy['neighbours']}, seed {found.seed}."
+    )
+    yield f"Compared on {found.basis}."
+
+
+def _methods(found: Comparison) -> Grid:
+    grid = Grid(
+        "method", "guarantee", "obeys", title="Methods", title_justify="left", box=SIMPLE_HEAD
+    )
+    for name in ("first release", "each further"):
+        grid.add_column(name, justify="right")
+    for r in found.results:
+        grid.add_row(
+            label(r.contender, found),
+            f"({r.epsilon:.6g}, {r.delta:.2g})",
+            "always" if r.obeys else "no",
+            f"{r.seconds.first:.3g} s",
+            f"{r.seconds.further:.3g} s",
+        )
+    return grid
+
+
+def _errors(found: Comparison) -> Grid:
+    grid = Grid(
+        "level", "method", title="Error by level, in counts", title_justify="left", box=SIMPLE_HEAD
+    )
+    for name in ("noise scale", "L1 (mean)", "L2 (root mean square)", "50%", "90%", "99%"):
+        grid.add_column(name, justify="right")
+    for at, level in enumerate(found.results[0].levels):
+        if all(r.levels[at].l1 == 0.0 for r in found.results):
+            grid.add_row(level.level, "all", "-", "0", "0", "0", "0", "0", end_section=True)
+            continue
+        for r in found.results:
+            e = r.levels[at]
+            grid.add_row(
+                f"{level.level} ({level.nodes:,})" if r is found.results[0] else "",
+                label(r.contender, found),
+                "-" if e.scale is None else f"{e.scale:.4g}",
+                f"{e.l1:.4g} ± {e.l1_error:.1g}",
+                f"{e.l2:.4g}",
+                *(f"{q:g}" for q in e.quantiles),
+                end_section=r is found.results[-1],
+            )
+    return grid
+
+
+def _bias(found: Comparison) -> Grid:
+    level = found.results[0].levels[-1].level
+    title = f"Bias by size of the true count, level {level}"
+    grid = Grid("method", title=title, title_justify="left", box=SIMPLE_HEAD)
+    sizes = [s for s in found.results[0].sizes if s.level == level]
+    for size in sizes:
+        grid.add_column(f"{short_size_label(size)}\n({size.nodes:,})", justify="right")
+    for r in found.results:
+        own = [s for s in r.sizes if s.level == level]
+        cells = (f"{s.bias:+.2f}±{s.standard_error:.1g}" for s in own)
+        grid.add_row(label(r.contender, found), *cells)
+    return grid
 
 
 def figure(found: Comparison) -> Figure:

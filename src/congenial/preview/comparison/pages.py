@@ -1,8 +1,7 @@
-"""A comparison on the terminal, and as files: JSON, CSV, a page in Markdown and a figure."""
+"""A comparison as files: JSON, CSV, a page in Markdown and a figure."""
 
 from __future__ import annotations
 
-import io
 import os
 import shutil
 import sys
@@ -11,9 +10,6 @@ from dataclasses import asdict, replace
 from pathlib import Path
 
 import msgspec
-from rich.box import SIMPLE_HEAD
-from rich.console import Console
-from rich.table import Table as Grid
 
 from congenial.errors import ReleaseError
 from congenial.exhibits.exhibit import Exhibit
@@ -24,14 +20,14 @@ from congenial.exhibits.files import (
     check_installed,
     replace_file,
 )
-from congenial.preview.comparison.outcome import Comparison
 from congenial.preview.comparison.outcome_tables import (
+    WIDTH,
+    Comparison,
     bias_table,
     errors_table,
     figure,
-    label,
+    head,
     methods_table,
-    short_size_label,
     times_table,
 )
 from congenial.releases.directory import MARKER_TEXT
@@ -40,8 +36,6 @@ FORMAT = 1
 NAME = "comparison"
 # Beside files about confidential counts.
 MARKER = f"{NAME}-NOT-PRIVATE.txt"
-# Columns of a terminal, where its width is not known.
-WIDTH = 132
 
 
 def check_can_write(out: Path) -> None:
@@ -67,32 +61,6 @@ def _cannot(out: Path, why: str | None) -> ReleaseError:
         f"the comparison cannot be written to {str(out)!r} ({why}); name a directory that can be "
         "written."
     )
-
-
-def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
-    """Lay a comparison out for a terminal.
-
-    Parameters
-    ----------
-    found : Comparison
-    width : int
-        Of the terminal, in columns.
-    colour : bool
-        Whether the terminal takes colours.
-    """
-    file = io.StringIO()
-    out = Console(file=file, width=width, force_terminal=colour, highlight=False, markup=False)
-    if found.stamp is not None:
-        out.print(found.stamp, style="bold red")
-    for line in _head(found):
-        out.print(line)
-    for grid in (_methods(found), _errors(found), _bias(found)):
-        out.print()
-        out.print(grid)
-    for refused in found.refused:
-        out.print(f"Left out: {label(refused.contender, found)}. {refused.reason}")
-    out.print("Nothing was spent: these are simulations, and nobody may rely on them as releases.")
-    return "\n".join(line.rstrip() for line in file.getvalue().splitlines())
 
 
 def terminal_width() -> int:
@@ -161,15 +129,6 @@ def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
         raise _cannot(out, cause.strerror) from cause
 
 
-def _head(found: Comparison) -> Iterator[str]:
-    privacy = found.plan["privacy"]
-    yield (
-        f"{found.replicates:,} releases by each method at epsilon {privacy['epsilon']:g}, "
-        f"neighbours {privacy['neighbours']}, seed {found.seed}."
-    )
-    yield f"Compared on {found.basis}."
-
-
 def _tables(found: Comparison) -> tuple[Exhibit, ...]:
     return (methods_table(found), errors_table(found), bias_table(found), times_table(found))
 
@@ -187,7 +146,7 @@ def _blocks(found: Comparison, command: str) -> Iterator[str]:
     if found.stamp is not None:
         yield f"**{found.stamp}**"
     yield f"Written by `{command}`; but for the times, the same command gives the same."
-    yield " ".join(_head(found))
+    yield " ".join(head(found))
     for table in _tables(found):
         yield f"## {table.title}"
         yield as_rows(table)
@@ -195,58 +154,3 @@ def _blocks(found: Comparison, command: str) -> Iterator[str]:
     picture = figure(found)
     yield f"## {picture.title}"
     yield f"![{picture.title}]({NAME}-{picture.name}.svg)"
-
-
-def _methods(found: Comparison) -> Grid:
-    grid = Grid(
-        "method", "guarantee", "obeys", title="Methods", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("first release", "each further"):
-        grid.add_column(name, justify="right")
-    for r in found.results:
-        grid.add_row(
-            label(r.contender, found),
-            f"({r.epsilon:.6g}, {r.delta:.2g})",
-            "always" if r.obeys else "no",
-            f"{r.seconds.first:.3g} s",
-            f"{r.seconds.further:.3g} s",
-        )
-    return grid
-
-
-def _errors(found: Comparison) -> Grid:
-    grid = Grid(
-        "level", "method", title="Error by level, in counts", title_justify="left", box=SIMPLE_HEAD
-    )
-    for name in ("noise scale", "L1 (mean)", "L2 (root mean square)", "50%", "90%", "99%"):
-        grid.add_column(name, justify="right")
-    for at, level in enumerate(found.results[0].levels):
-        if all(r.levels[at].l1 == 0.0 for r in found.results):
-            grid.add_row(level.level, "all", "-", "0", "0", "0", "0", "0", end_section=True)
-            continue
-        for r in found.results:
-            e = r.levels[at]
-            grid.add_row(
-                f"{level.level} ({level.nodes:,})" if r is found.results[0] else "",
-                label(r.contender, found),
-                "-" if e.scale is None else f"{e.scale:.4g}",
-                f"{e.l1:.4g} ± {e.l1_error:.1g}",
-                f"{e.l2:.4g}",
-                *(f"{q:g}" for q in e.quantiles),
-                end_section=r is found.results[-1],
-            )
-    return grid
-
-
-def _bias(found: Comparison) -> Grid:
-    level = found.results[0].levels[-1].level
-    title = f"Bias by size of the true count, level {level}"
-    grid = Grid("method", title=title, title_justify="left", box=SIMPLE_HEAD)
-    sizes = [s for s in found.results[0].sizes if s.level == level]
-    for size in sizes:
-        grid.add_column(f"{short_size_label(size)}\n({size.nodes:,})", justify="right")
-    for r in found.results:
-        own = [s for s in r.sizes if s.level == level]
-        cells = (f"{s.bias:+.2f}±{s.standard_error:.1g}" for s in own)
-        grid.add_row(label(r.contender, found), *cells)
-    return grid
