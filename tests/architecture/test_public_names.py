@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import importlib
 import importlib.util
+import inspect
 import re
 import subprocess
 import sys
@@ -80,6 +81,23 @@ def test_a_package_lists_what_it_offers_and_offers_it(name):
         assert each in dir(package)
     with pytest.raises(AttributeError, match="no_such_name"):
         _ = package.no_such_name
+
+
+@pytest.mark.parametrize("name", PACKAGES)
+def test_a_public_function_says_what_it_takes_and_returns(name):
+    package = importlib.import_module(f"congenial{name}")
+    for each in package.__all__:
+        value = getattr(package, each)
+        if not inspect.isfunction(value):
+            continue
+        text = inspect.getdoc(value) or ""
+        taken, _, returned = text.partition("\nReturns\n-------\n")
+        assert returned, each
+        assert len(text.splitlines()[0]) <= 96, each
+        taken = taken.partition("\nParameters\n----------\n")[2]
+        lines = re.findall(r"^(\w.*?)(?: :|$)", taken, re.MULTILINE)
+        told = {name for line in lines for name in line.split(", ")}
+        assert set(inspect.signature(value).parameters) <= told, each
 
 
 def test_the_flat_names_are_few():

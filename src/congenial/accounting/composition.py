@@ -100,6 +100,10 @@ def compose_parallel(
     neighbours : {"substitute", "add-remove"}
         The relation of the result.
 
+    Returns
+    -------
+    Guarantee
+
     Raises
     ------
     ArgumentError

@@ -66,5 +66,20 @@ def neighbourhood(datasets: Iterable[Any], distance: Callable[[Any, Any], int]) 
 
 
 def hamming(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
-    """Number of records in which two datasets of one size differ."""
+    """Number of records in which two datasets of one size differ.
+
+    Parameters
+    ----------
+    first, second : tuple
+        Datasets, one entry a record.
+
+    Returns
+    -------
+    int
+
+    Raises
+    ------
+    ValueError
+        If the sizes differ.
+    """
     return sum(a != b for a, b in zip(first, second, strict=True))

@@ -51,6 +51,10 @@ def cyclic_geometric(ratio: Probability, size: int) -> Belief:
     size : int
         Number of integers; distances are counted the shorter way round.
 
+    Returns
+    -------
+    Belief
+
     Raises
     ------
     ArgumentError

@@ -135,6 +135,10 @@ def mixture(parts: Sequence[Part], weights: Sequence[float]) -> Mixture:
     weights : sequence of float
         Nonnegative, adding up to 1.
 
+    Returns
+    -------
+    Mixture
+
     Raises
     ------
     ArgumentError

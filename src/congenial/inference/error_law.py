@@ -141,6 +141,13 @@ def error_margin_of_sum(
     int
         The true sum lies within ``released - margin`` and ``released + margin`` with probability
         1 - alpha at least, over the release and the simulation.
+
+    Raises
+    ------
+    ArgumentError
+        If no node is named, `alpha` is out of range, or `size` is too small for it.
+    UnsupportedError
+        If the errors depend on the counts, as under bounds; the message says what to do instead.
     """
     return margins_of_sums(mechanism, [nodes], alpha, size=size, rng=rng)[0]
 
@@ -197,6 +204,13 @@ def simultaneous_error_margins(
     ndarray of int64, shape (nodes,)
         All the true counts lie within their margins of the released ones with probability
         1 - alpha at least, over the release and the simulation.
+
+    Raises
+    ------
+    ArgumentError
+        If no node is named, `alpha` is out of range, or `size` is too small for it.
+    UnsupportedError
+        If the errors depend on the counts, as under bounds; the message says what to do instead.
     """
     source = resolve(rng)
     own = error_margins(mechanism, alpha, size=size, rng=source)

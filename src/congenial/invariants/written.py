@@ -148,7 +148,21 @@ class Union:
 
 
 def consistent(domain: Tree | Workload) -> Invariant:
-    """Every inner node of a tree is the sum of its children, every margin of a workload adds up."""
+    """Every inner node of a tree is the sum of its children, every margin of a workload adds up.
+
+    Parameters
+    ----------
+    domain : Tree or Workload
+
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If `domain` is neither.
+    """
     if not isinstance(domain, Tree | Workload):
         raise ArgumentError(
             f"consistent() was given a {type(domain).__name__}; give a Tree or a Workload."
@@ -157,7 +171,12 @@ def consistent(domain: Tree | Workload) -> Invariant:
 
 
 def nonnegative() -> Invariant:
-    """Every entry is at least zero."""
+    """Every entry is at least zero.
+
+    Returns
+    -------
+    Invariant
+    """
     return Invariant((Nonnegative(),))
 
 
@@ -322,6 +341,15 @@ def at_least_as_many(
     level : str or int, optional
         As for `exactly`.
 
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If a side is not a pair of a table and a margin or mapping.
+
     Examples
     --------
     Where a home is occupied, somebody lives:
@@ -371,12 +399,46 @@ def _system(
 
 
 def linear(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
-    """``matrix @ z == value``, with a public `value`; shapes (m, n) or (n,), and (m,) or ()."""
+    """Sums of entries equal public values: ``matrix @ z == value``.
+
+    Parameters
+    ----------
+    matrix : array_like of float, shape (m, n) or (n,)
+        One row a sum, one column an entry.
+    value : array_like of float, shape (m,) or ()
+        In counts; public.
+
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes do not fit each other, or a number is not finite.
+    """
     return Invariant((Linear(*_system("linear", matrix, value)),))
 
 
 def at_least(matrix: npt.ArrayLike, value: npt.ArrayLike) -> Invariant:
-    """``matrix @ z >= value``, with a public `value`; shapes (m, n) or (n,), and (m,) or ()."""
+    """Sums of entries are at least public values: ``matrix @ z >= value``.
+
+    Parameters
+    ----------
+    matrix : array_like of float, shape (m, n) or (n,)
+        One row a sum, one column an entry.
+    value : array_like of float, shape (m,) or ()
+        In counts; public.
+
+    Returns
+    -------
+    Invariant
+
+    Raises
+    ------
+    ArgumentError
+        If the shapes do not fit each other, or a number is not finite.
+    """
     return Invariant((AtLeast(*_system("at_least", matrix, value)),))
 
 

@@ -150,7 +150,7 @@ def as_toml(draft: Draft, following: str) -> str:
     Returns
     -------
     str
-        TOML; `congenial.plan.plan.parse_plan` reads it.
+        TOML; `congenial.parse_plan` reads it.
     """
     sections = (
         _head(draft),

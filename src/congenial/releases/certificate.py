@@ -184,7 +184,7 @@ def reworded(certificate: Certificate, model: Model) -> Certificate:
     Parameters
     ----------
     certificate : Certificate
-        Whose numbers `congenial.verification.verdict.verify` found to follow from its plan.
+        Whose numbers `congenial.verify` found to follow from its plan.
     model : Model
     """
     found = claim(model, certificate.guarantee.sampler_error)

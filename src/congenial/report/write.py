@@ -30,7 +30,7 @@ def report(
     Parameters
     ----------
     directory : path
-        As `congenial.releases.making.release` wrote it.
+        As `congenial.release` wrote it.
     out : path, optional
         File to write, or a page to replace; else ``report.html`` in the directory.
     notify : callable, optional

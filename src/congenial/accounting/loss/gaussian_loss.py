@@ -156,6 +156,10 @@ def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: SupportsFloat) 
     sensitivity : float or Sensitivity
         Largest L2 change between neighbouring datasets.
 
+    Returns
+    -------
+    float
+
     Raises
     ------
     ArgumentError

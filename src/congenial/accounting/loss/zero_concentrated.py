@@ -127,6 +127,15 @@ def zcdp_rho(epsilon: float, delta: float, *, whole_orders: bool = False) -> flo
 def pure_rho(epsilon: float) -> float:
     """Return the rho of pure epsilon-privacy, ``epsilon**2 / 2``.
 
+    Parameters
+    ----------
+    epsilon : float
+        Not negative.
+
+    Returns
+    -------
+    float
+
     Raises
     ------
     ArgumentError
