@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.choice import condition
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.tree import Tree
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.imaging.closest import project

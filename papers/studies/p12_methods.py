@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.choice import condition
+from congenial.conditioning.proposal import Proposal
 from congenial.conditioning.samplers.independence import Independence
-from congenial.conditioning.samplers.proposal import Proposal
 from congenial.imaging.update import image
 from congenial.invariants.written import Invariant, linear, nonnegative
 from congenial.noise.additive import Additive

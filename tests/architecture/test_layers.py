@@ -34,8 +34,9 @@ LAYERS = {
     "methods": (
         "sum_network",
         "sum_network/cutset",
-        "conditioning/samplers",
+        "conditioning/laws",
         "conditioning",
+        "conditioning/samplers",
         "imaging/solvers",
         "imaging",
         "belief",

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 import congenial as cg
 from congenial.conditioning.consistency import check_consistent
-from congenial.conditioning.samplers.normal import ConditionedGaussian
-from congenial.conditioning.samplers.sparse_subspace import Sparse
+from congenial.conditioning.laws.normal import ConditionedGaussian
+from congenial.conditioning.laws.sparse_subspace import Sparse
 from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.invariants.written import requirements
 from support.continuous_cases import compare, equalities

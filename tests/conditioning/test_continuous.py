@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from scipy.stats import chi2, kstest
 
 import congenial as cg
-from congenial.conditioning.samplers.normal import ConditionedGaussian
-from congenial.conditioning.samplers.sparse_subspace import Sparse
-from congenial.conditioning.samplers.subspace import (
+from congenial.conditioning.laws.normal import ConditionedGaussian
+from congenial.conditioning.laws.sparse_subspace import Sparse
+from congenial.conditioning.laws.subspace import (
     Dense,
     OnForest,
     subspace,

@@ -10,9 +10,9 @@ from hypothesis import assume, given, settings
 
 import congenial as cg
 from congenial.conditioning.grid import OnGrid
-from congenial.conditioning.samplers.cutset_sampler import CutConditioned
-from congenial.conditioning.samplers.normal import ConditionedGaussian
-from congenial.conditioning.samplers.sparse_subspace import Sparse
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.normal import ConditionedGaussian
+from congenial.conditioning.laws.sparse_subspace import Sparse
 from support.conditioning_cases import INF, LAWS
 from support.crossed_trees import crossed_trees
 from support.enumeration import enumerate_law, rows_of

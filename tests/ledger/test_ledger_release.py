@@ -12,7 +12,7 @@ import pytest
 import congenial.releases.making
 from congenial.accounting.amounts import amount_of
 from congenial.cli import command_line as cli
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import (
     BudgetError,
     LedgerError,

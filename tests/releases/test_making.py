@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.data.counts import count
 from congenial.errors import CongenialError, NumericalError, ReleaseError
 from congenial.plan.plan import read_plan

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.samplers.subspace import (
+from congenial.conditioning.laws.subspace import (
     project,
 )
 

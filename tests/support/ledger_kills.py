@@ -26,7 +26,7 @@ import numpy as np
 
 import congenial.releases.making as releases
 from congenial.accounting.amounts import Amount, amount_of, budget
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.ledger_file import init_ledger
 from congenial.ledger.records import (

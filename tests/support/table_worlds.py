@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 import congenial as cg
-from congenial.conditioning.samplers.cutset_sampler import CutConditioned
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from support.table_cases import AGES, PAIR, counts
 
 SMALL = {"sex": ("F", "M"), "age": ("0", "1", "2")}

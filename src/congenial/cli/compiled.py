@@ -15,7 +15,7 @@ import numba
 import numpy as np
 
 from congenial.conditioning.choice import condition
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.tree import Tree
 from congenial.imaging.top_down import topdown_image
 from congenial.imaging.update import image

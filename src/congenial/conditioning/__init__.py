@@ -1,6 +1,6 @@
 """The law of the noise given the invariants (belief revision): choose how to draw from it.
 
-Offered: the proposal of the samplers that need one, and the exact law's type.
+Offered: samplers by their names, the proposal of those that need one, and the exact law's type.
 """
 
 from __future__ import annotations
@@ -9,17 +9,24 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from congenial.conditioning.samplers.forest_sampler import Conditioned
-    from congenial.conditioning.samplers.proposal import Proposal
+    from congenial.conditioning.laws.forest_sampler import Conditioned
+    from congenial.conditioning.proposal import Proposal
+    from congenial.conditioning.sampler import Sampler, find_sampler, sampler_names
 
 _HOME = {
-    "Conditioned": "conditioning.samplers.forest_sampler",
-    "Proposal": "conditioning.samplers.proposal",
+    "Conditioned": "conditioning.laws.forest_sampler",
+    "Proposal": "conditioning.proposal",
+    "Sampler": "conditioning.sampler",
+    "find_sampler": "conditioning.sampler",
+    "sampler_names": "conditioning.sampler",
 }
 
 __all__ = [
     "Conditioned",
     "Proposal",
+    "Sampler",
+    "find_sampler",
+    "sampler_names",
 ]
 
 

@@ -4,22 +4,21 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol, cast
+from inspect import signature
+from typing import Any, cast
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.conditioning.mixtures import Mixture
-from congenial.conditioning.samplers.chains import (
+from congenial.conditioning.chains import (
     CHAINS,
-    Chained,
     Draw,
     Info,
 )
-from congenial.conditioning.samplers.independence import Independence
-from congenial.conditioning.samplers.questions import checked_rows
-from congenial.conditioning.samplers.tree_mh import TreeMH
+from congenial.conditioning.laws.conditional import ConditionalMechanism
+from congenial.conditioning.laws.questions import checked_rows
+from congenial.conditioning.mixtures import Mixture
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants.margins import MarginBounds
 from congenial.invariants.written import (
@@ -33,43 +32,7 @@ from congenial.invariants.written import (
 )
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.types import FloatArray, IntArray
-
-
-class OnIntegers(Protocol):
-    """What every way of conditioning integer noise answers."""
-
-    @property
-    def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law."""
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> IntArray:
-        """Draw releases."""
-
-    def log_normalizer(self, x: npt.ArrayLike) -> float:
-        """Log probability of the invariant."""
-
-    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
-        """Log probability of releases."""
-
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
-        """Law of one released value."""
-
-    def joint(
-        self, nodes: Sequence[int | str], x: npt.ArrayLike
-    ) -> tuple[tuple[IntArray, ...], FloatArray]:
-        """Joint law of one to three released values."""
-
-    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
-        """Interval of the noise at a node."""
-
-    def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw."""
-
-    def explain(self) -> str:
-        """Say which sampler draws."""
+from congenial.types import FloatArray, IntArray, Values
 
 
 @dataclass(frozen=True, eq=False)
@@ -81,13 +44,13 @@ class OnGrid:
     mechanism : Additive or Mixture
     granularity : float
         Spacing of the grid.
-    inner : OnIntegers
+    inner : ConditionalMechanism
         The same in units of the granularity.
     """
 
     mechanism: Additive | Mixture
     granularity: float
-    inner: OnIntegers
+    inner: ConditionalMechanism
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -218,8 +181,8 @@ class OnGrid:
         UnsupportedError
             Where draws are exact, so that there is no chain.
         """
-        inner: object = self.inner
-        if not isinstance(inner, Chained):
+        run = getattr(self.inner, "run", None)
+        if run is None:
             raise UnsupportedError(
                 "run() is for chains, and this sampler's draws are exact and independent; use "
                 "sample(size=...)."
@@ -227,16 +190,12 @@ class OnGrid:
         placed = None if start is None else self._scaled(start)
         options: dict[str, Any] = {"start": placed, "warmup": warmup, "thin": thin}
         given = {name: value for name, value in options.items() if value is not None}
-        units = self._units(x)
-        if isinstance(inner, Independence | TreeMH):
-            drawn, info = inner.run(units, draws, chains, rng, **given)
-        elif given:
+        if not given.keys() <= signature(run).parameters.keys():
             raise ArgumentError(
                 f"{' and '.join(given)} given to a chain whose start and steps are fixed; leave "
                 "out start, warmup and thin."
             )
-        else:
-            drawn, info = inner.run(units, draws, chains, rng)
+        drawn, info = run(self._units(x), draws, chains, rng, **given)
         return Draw(self._placed(drawn.values.astype(np.int64))), info
 
     @property
@@ -255,7 +214,7 @@ class OnGrid:
                 f"start is {start!r}; give {self._first.n} numbers that satisfy the invariant."
             ) from cause
 
-    def _placed(self, steps: IntArray) -> FloatArray:
+    def _placed(self, steps: Values) -> FloatArray:
         return steps.astype(np.float64) * self.granularity
 
 

@@ -17,10 +17,9 @@ from congenial.accounting.guarantee import (
     with_sampler_error,
 )
 from congenial.accounting.loss.inequalities import TRIVIAL
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.questions import checked_rows
 from congenial.conditioning.mixtures import check_alike, draw_mixed
-from congenial.conditioning.samplers.forest_sampler import Conditioned
-from congenial.conditioning.samplers.gibbs import GibbsConditioned
-from congenial.conditioning.samplers.questions import checked_rows
 from congenial.errors import (
     ArgumentError,
     InfeasibleError,
@@ -66,7 +65,7 @@ class ConditionedMixture:
         UnsupportedError
             If a part is sampled by chains.
         """
-        if any(isinstance(part, GibbsConditioned) for part in self.parts):
+        if not all(part.certified for part in self.parts):
             raise UnsupportedError(
                 "the parts of a mixture or union are weighed by their probabilities of the "
                 "invariant, which are not known for sums with so many cycles; mandate fewer sums, "

@@ -19,8 +19,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
-from congenial.conditioning.samplers.questions import find_nodes
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.questions import find_nodes
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged

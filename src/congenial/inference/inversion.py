@@ -26,7 +26,7 @@ from statistics import NormalDist
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.invariants.written import Requirements

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.inference.evidence import Gradient
 from congenial.inference.measured import pose

@@ -8,7 +8,6 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.choice import inequalities_in_units
 from congenial.domain.tree import Tree
 from congenial.errors import (
     ArgumentError,
@@ -17,7 +16,7 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.inference.priors import Prior
-from congenial.invariants.resolved import checked_draws
+from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, Requirements, requirements
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only

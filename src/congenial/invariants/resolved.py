@@ -12,7 +12,7 @@ import numpy.typing as npt
 from congenial.domain.nesting import Sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import NumericalError
+from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.invariants.implied import implied
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -255,3 +255,39 @@ def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
     one = missing + ~known[sums.totals] == 1
     known[sums.totals[one]] = True
     known[sums.parts[one[of_part]]] = True
+
+
+def inequalities_in_units(need: Requirements) -> Requirements:
+    """Turn inequalities on single entries into bounds, and the others into sums of entries.
+
+    Raises
+    ------
+    UnsupportedError
+        If an inequality between several entries weighs them differently.
+    """
+    matrix, value = need.inequalities
+    if not value.size:
+        return need
+    lo, hi = need.lo.copy(), need.hi.copy()
+    kept = []
+    for row, bound in zip(matrix, value, strict=True):
+        at = np.flatnonzero(row)
+        size = np.abs(row[at])
+        if at.size == 1 and row[at[0]] > 0:
+            lo[at[0]] = max(lo[at[0]], bound / size[0])
+        elif at.size == 1:
+            hi[at[0]] = min(hi[at[0]], -bound / size[0])
+        elif (size != size[:1]).any():
+            raise UnsupportedError(
+                "an at_least() condition weighs its entries differently; exact conditioning covers "
+                "sums and differences, so use a sampler by proposals for a study."
+            )
+        elif at.size:
+            kept.append((row / size[0], np.ceil(bound / size[0])))
+    if (np.ceil(lo) > np.floor(hi)).any():
+        raise InfeasibleError(
+            "the at_least() conditions on an entry leave no integer; relax one of them."
+        )
+    rows = np.array([row for row, _ in kept]).reshape(-1, need.n)
+    bounds = np.array([bound for _, bound in kept])
+    return replace(need, lo=lo, hi=hi, inequalities=(rows, bounds))

@@ -9,7 +9,7 @@ from typing import Literal, cast
 import msgspec
 import numpy as np
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
 from congenial.inference.error_law import (

@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.written import determined
 from congenial.releases.model import Model

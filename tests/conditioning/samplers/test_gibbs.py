@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.samplers.chains import bulk_ess, split_rhat, tail_ess
+from congenial.conditioning.chains import bulk_ess, split_rhat, tail_ess
 from congenial.conditioning.samplers.gibbs import GibbsConditioned, choose_blocks
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.sum_network.cutset.systems import cycle_closers

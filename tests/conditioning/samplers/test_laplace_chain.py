@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 from scipy.stats import chi2, kstest, kstwobign
 
 import congenial as cg
-from congenial.conditioning.samplers.chains import bulk_ess
+from congenial.conditioning.chains import bulk_ess
 from congenial.conditioning.samplers.laplace_chain import precisions
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 

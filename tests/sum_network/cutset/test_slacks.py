@@ -9,8 +9,8 @@ import pytest
 
 import congenial as cg
 from congenial.accounting.loss.inequalities import TRIVIAL
-from congenial.conditioning.samplers.cutset_sampler import CutConditioned
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
 from congenial.errors import InvariantError, PrivacyError, UnsupportedError
 from support.enumeration import assert_same_law, enumerate_law, rows_of

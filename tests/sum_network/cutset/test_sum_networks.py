@@ -7,7 +7,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 import congenial as cg
-from congenial.conditioning.samplers.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.errors import UnsupportedError
 from support.conditioning_cases import open_cases
 from support.enumeration import assert_same_law

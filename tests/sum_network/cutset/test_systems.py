@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.samplers.cutset_sampler import CutConditioned
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import (
     EmptyNeighbourhoodError,
     InvariantError,

@@ -1,1 +1,1 @@
-"""The ways to draw from a conditional law, one file a sampler."""
+"""One file a sampler: `condition(..., sampler="tree-mh")` loads `tree_mh.py` and no other."""

@@ -10,13 +10,13 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.samplers.chains import (
+from congenial.conditioning.chains import (
     CHAINS,
     Draw,
     Info,
@@ -24,10 +24,12 @@ from congenial.conditioning.samplers.chains import (
     in_turn,
     measured,
 )
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.conditional import ConditionalMechanism
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import PrivacyError, UnsupportedError
-from congenial.invariants.resolved import checked_draws
+from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Requirements
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network.cost import (
@@ -44,6 +46,7 @@ from congenial.sum_network.cutset.boxes import (
     summable,
 )
 from congenial.sum_network.cutset.branches import Branches, Program, compile_branches
+from congenial.sum_network.cutset.joint import sums_of
 from congenial.sum_network.cutset.lattice import Lattice, Walk, lattice_of
 from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.forest import of_rows
@@ -110,6 +113,7 @@ class GibbsConditioned(Conditioned):
     system: SumSystem | None = None
     blocks: tuple[tuple[int, ...], ...] = ()
     lattice: Lattice | None = None
+    certified: ClassVar[bool] = False
 
     @property
     def sums(self) -> SumSystem:
@@ -354,16 +358,15 @@ class _Sweeps:
         return state
 
 
-def gibbs_conditioned(
-    mechanism: Additive, need: Requirements, system: SumSystem
-) -> GibbsConditioned:
-    """Condition on a system for studies, by chains.
+def _blocked(mechanism: Additive, need: Requirements) -> GibbsConditioned:
+    """Condition on sums for studies, by chains.
 
     Raises
     ------
     UnsupportedError
         If the law is improper.
     """
+    system = sums_of(need)
     weights = data_free_weights(mechanism, need, system.fixed, system.size).each
     spans_of(system.rows, weights, system.every_fixed)
     blocks = choose_blocks(system)
@@ -396,3 +399,33 @@ def _affordable(made: GibbsConditioned, weights: Unary) -> bool:
         return False
     entries, work = made.cost
     return entries <= _MOST_ENTRIES and work <= _MOST_WORK
+
+
+@dataclass(frozen=True)
+class GibbsSampler:
+    """Draws by Gibbs sampling, for studies: blocks of integers, or Laplace noise's variances."""
+
+    name: ClassVar[str] = "gibbs"
+    certified: ClassVar[bool] = False
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionalMechanism:
+        """Return the mechanism drawn by chains.
+
+        Raises
+        ------
+        UnsupportedError
+            If the law does not exist, or has a closed form.
+        """
+        if mechanism.noise.discrete:
+            return _blocked(mechanism, inequalities_in_units(resolved))
+        if mechanism.noise.kind == laws.GAUSSIAN and not resolved.has_inequalities:
+            raise UnsupportedError(
+                f"sampler is 'gibbs', and continuous {mechanism.noise.name} noise has a closed "
+                "form; use 'auto'."
+            )
+        from congenial.conditioning.samplers import laplace_chain
+
+        return laplace_chain.SAMPLER.condition(mechanism, resolved)
+
+
+SAMPLER = GibbsSampler()

@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.chains import (
+from congenial.conditioning.chains import (
     CHAINS,
     Draw,
     Info,
@@ -22,11 +23,13 @@ from congenial.conditioning.samplers.chains import (
     in_turn,
     measured,
 )
-from congenial.conditioning.samplers.proposal import checked_start, feasible_start
-from congenial.conditioning.samplers.proposing import Proposing, pick
+from congenial.conditioning.proposal import ByProposals, checked_start, feasible_start
+from congenial.conditioning.proposing import Proposing, pick, proposed
+from congenial.conditioning.samplers.exact import same_law
 from congenial.errors import NumericalError, PrivacyError, UnsupportedError
+from congenial.invariants.written import Requirements
 from congenial.kernels.chains import independence
-from congenial.noise.additive import checked_size
+from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
@@ -278,3 +281,27 @@ def bound_after(log_ratio: float, steps: int) -> float:
     """
     chance = math.exp(-log_ratio)
     return 0.0 if chance >= 1.0 else math.exp(steps * math.log1p(-chance))
+
+
+@dataclass(frozen=True, eq=False)
+class IndependenceSampler(ByProposals):
+    """Draws by chains of proposals that do not depend on the state."""
+
+    name: ClassVar[str] = "independence"
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> Independence:
+        """Return the mechanism drawn from proposals.
+
+        Raises
+        ------
+        ArgumentError
+            If the proposal does not fit.
+        UnsupportedError
+            If the sampler does not cover the invariant, or the law does not exist.
+        """
+        self.check_covers(resolved)
+        exact = same_law(mechanism, resolved)
+        return proposed(Independence, mechanism, resolved, exact, self.proposal)
+
+
+SAMPLER = IndependenceSampler()

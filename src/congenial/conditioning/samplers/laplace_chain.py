@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import NoReturn
+from typing import ClassVar, NoReturn
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.samplers.chains import (
+from congenial.conditioning.chains import (
     CHAINS,
     Draw,
     Info,
@@ -17,11 +17,12 @@ from congenial.conditioning.samplers.chains import (
     in_turn,
     measured,
 )
-from congenial.conditioning.samplers.normal import checked_values
-from congenial.conditioning.samplers.subspace import Subspace, project
+from congenial.conditioning.laws.normal import checked_values
+from congenial.conditioning.laws.subspace import Subspace, project, solutions
 from congenial.errors import PrivacyError, UnsupportedError
 from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import Requirements
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Words
@@ -57,8 +58,8 @@ class ConditionedLaplace:
     mechanism: Additive
     requirements: Requirements
     space: Subspace
-    warmup: int = 200
-    thin: int = 2
+    warmup: int
+    thin: int
 
     def run(
         self,
@@ -257,3 +258,39 @@ def precisions(
 def _uniform(words: Words) -> FloatArray:
     """Uniform variables in (0, 1]."""
     return np.asarray(((words >> np.uint64(11)).astype(np.float64) + 1.0) * 2.0**-53)
+
+
+@dataclass(frozen=True)
+class LaplaceChainSampler:
+    """Draws continuous Laplace noise by a chain, for studies.
+
+    Attributes
+    ----------
+    warmup, thin : int
+        Sweeps left out of each chain, and sweeps for each draw kept.
+    """
+
+    warmup: int = 200
+    thin: int = 2
+    name: ClassVar[str] = "laplace-chain"
+    certified: ClassVar[bool] = False
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionedLaplace:
+        """Return the mechanism drawn by chains.
+
+        Raises
+        ------
+        UnsupportedError
+            If the noise is another, there are inequalities, or the law does not exist.
+        """
+        noise = mechanism.noise
+        space = None if noise.discrete else solutions(mechanism, resolved)
+        if space is None or noise.kind != laws.LAPLACE:
+            raise UnsupportedError(
+                f"sampler {self.name!r} draws continuous Laplace noise and was given {noise.name} "
+                "noise; use 'auto'."
+            )
+        return ConditionedLaplace(mechanism, resolved, space, self.warmup, self.thin)
+
+
+SAMPLER = LaplaceChainSampler()

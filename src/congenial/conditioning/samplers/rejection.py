@@ -11,18 +11,19 @@ Gong and Meng (2020), Section 2.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.proposing import Proposing, pick
+from congenial.conditioning.proposal import ByProposals
+from congenial.conditioning.proposing import ATTEMPTS, Proposing, pick, proposed
+from congenial.conditioning.samplers.exact import same_law
 from congenial.errors import NumericalError
-from congenial.noise.additive import checked_size
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
-
-# Proposals for one draw, on average over the draws of a call, after which a study gives up.
-ATTEMPTS = 2_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -137,3 +138,27 @@ class Rejection(Proposing):
                 done |= any_of
             out[group] = states
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class RejectionSampler(ByProposals):
+    """Draws by rejection: exact, after a random number of proposals."""
+
+    name: ClassVar[str] = "rejection"
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> Rejection:
+        """Return the mechanism drawn from proposals.
+
+        Raises
+        ------
+        ArgumentError
+            If the proposal does not fit.
+        UnsupportedError
+            If the sampler does not cover the invariant, or the law does not exist.
+        """
+        self.check_covers(resolved)
+        exact = same_law(mechanism, resolved)
+        return proposed(Rejection, mechanism, resolved, exact, self.proposal)
+
+
+SAMPLER = RejectionSampler()

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Neighbours
-from congenial.conditioning.samplers.chains import (
+from congenial.conditioning.chains import (
     CHAINS,
     Draw,
     Info,
@@ -24,13 +24,14 @@ from congenial.conditioning.samplers.chains import (
     in_turn,
     measured,
 )
-from congenial.conditioning.samplers.delegate import Delegate, Exact
-from congenial.conditioning.samplers.proposal import (
-    Proposal,
+from congenial.conditioning.laws.delegate import Delegate
+from congenial.conditioning.proposal import (
+    ByProposals,
     checked_start,
     satisfied,
     scale_each,
 )
+from congenial.conditioning.samplers.exact import same_law
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import checked_draws
@@ -294,39 +295,53 @@ class TreeMH(Delegate):
         return accepted
 
 
-def tree_mh_conditioned(
-    mechanism: Additive, need: Requirements, exact: Exact | None, proposal: Proposal | None
-) -> TreeMH:
-    """Condition a tree of counts for studies, by the tree Metropolis-Hastings chain.
+@dataclass(frozen=True, eq=False)
+class TreeMHSampler(ByProposals):
+    """Draws a tree of counts by a random walk of its leaves, for studies."""
 
-    Raises
-    ------
-    UnsupportedError
-        If there is no tree, other equalities hold, or unmeasured nodes leave the law improper.
-    ArgumentError
-        If the proposal has an index set, or scales of another number.
-    """
-    tree = need.tree
-    if tree is None:
-        raise UnsupportedError(
-            "sampler 'tree-mh' needs a tree, and the invariant has none; add "
-            "congenial.consistent(tree), or use 'independence'."
-        )
-    if need.pinned.any() or need.equalities[1].size:
-        raise UnsupportedError(
-            "sampler 'tree-mh' moves all leaves freely and so holds no total: it covers "
-            "consistent(tree) with inequalities; use 'independence' or 'exact'."
-        )
-    if not need.inequalities[1].size:
-        ends = need.lo, need.hi
+    name: ClassVar[str] = "tree-mh"
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> TreeMH:
+        """Return the mechanism drawn by chains.
+
+        Raises
+        ------
+        UnsupportedError
+            If there is no tree, other equalities hold, or unmeasured nodes leave the law improper.
+        ArgumentError
+            If the proposal has an index set, or scales of another number.
+        """
+        self.check_covers(resolved)
+        tree = resolved.tree
+        if tree is None:
+            raise UnsupportedError(
+                "sampler 'tree-mh' needs a tree, and the invariant has none; add "
+                "congenial.consistent(tree), or use 'independence'."
+            )
+        if resolved.pinned.any() or resolved.equalities[1].size:
+            raise UnsupportedError(
+                "sampler 'tree-mh' moves all leaves freely and so holds no total: it covers "
+                "consistent(tree) with inequalities; use 'independence' or 'exact'."
+            )
         noise, n = mechanism.noise, mechanism.n
-        check_proper(of_tree(tree), share_noise(noise.kind, noise.spread, ends, need.pinned, n))
-    if proposal is None:
-        return TreeMH(mechanism, need, exact, None)
-    if proposal.chosen is not None:
-        raise ArgumentError(
-            "sampler 'tree-mh' proposes all leaves and takes no index; give Proposal(scale=...)."
-        )
-    spread = proposal.spread
-    leaves = None if spread is None else scale_each(spread, mechanism.n)[tree.leaves]
-    return TreeMH(mechanism, need, exact, leaves)
+        if not resolved.inequalities[1].size:
+            ends = resolved.lo, resolved.hi
+            weights = share_noise(noise.kind, noise.spread, ends, resolved.pinned, n)
+            check_proper(of_tree(tree), weights)
+        spread = self._spread(tree, n)
+        return TreeMH(mechanism, resolved, same_law(mechanism, resolved), spread)
+
+    def _spread(self, tree: Tree, n: int) -> FloatArray | None:
+        """Standard deviation of each leaf's step; None where it is to be tuned."""
+        if self.proposal is None:
+            return None
+        if self.proposal.chosen is not None:
+            raise ArgumentError(
+                "sampler 'tree-mh' proposes all leaves and takes no index; give "
+                "Proposal(scale=...)."
+            )
+        spread = self.proposal.spread
+        return None if spread is None else scale_each(spread, n)[tree.leaves]
+
+
+SAMPLER = TreeMHSampler()

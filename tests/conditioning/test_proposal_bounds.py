@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import congenial as cg
+from congenial.conditioning.proposal import feasible_start, largest_noise
 from congenial.conditioning.samplers.independence import bound_after
-from congenial.conditioning.samplers.proposal import feasible_start, largest_noise
 from congenial.errors import (
     ArgumentError,
     InfeasibleError,

@@ -8,9 +8,9 @@ from typing import Any
 
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
-from congenial.conditioning.samplers.normal import ConditionedGaussian, checked_values
-from congenial.conditioning.samplers.questions import checked_counts
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.normal import ConditionedGaussian, checked_values
+from congenial.conditioning.laws.questions import checked_counts
 from congenial.errors import InvariantError, UnsupportedError
 from congenial.invariants.written import Requirements
 from congenial.noise.additive import Additive

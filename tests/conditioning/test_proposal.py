@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import congenial as cg
-from congenial.conditioning.samplers.proposal import place
+from congenial.conditioning.proposal import place
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants.written import requirements
 from support.enumeration import enumerate_law
@@ -162,7 +162,7 @@ def test_what_is_too_large_or_impossible_is_told(monkeypatch):
     assert wide.sample([1, 2, 3], rng=cg.seeded(1)).sum() == 6
     with pytest.raises(UnsupportedError, match="too wide for exact sums"):
         wider.sample([6, 0, 0], 50, cg.seeded(1))
-    monkeypatch.setattr("congenial.conditioning.samplers.proposal._MOST_SOLVED", 1)
+    monkeypatch.setattr("congenial.conditioning.proposal._MOST_SOLVED", 1)
     with pytest.raises(UnsupportedError, match="too large a matrix"):
         cg.condition(flat, total, "rejection")
 

@@ -119,7 +119,7 @@ def test_trace_acceptance_and_thinning_are_of_one_chain():
 
 def test_blocks_of_candidates_change_nothing_but_the_order(monkeypatch):
     case = CASES["star"]
-    monkeypatch.setattr("congenial.conditioning.samplers.proposing._BLOCK", 64 * 4)
+    monkeypatch.setattr("congenial.conditioning.proposing._BLOCK", 64 * 4)
     conditioned = made(case, "independence")
     draw, _ = conditioned.run(case.x, 2500, 7, cg.seeded(8), thin=3)
     assert fit(draw.values.reshape(-1, 4)[::5], case.law(), range(4)) > FAILS
@@ -283,7 +283,7 @@ def test_a_grid_has_chains_and_proposals_too():
 
 def test_a_study_gives_up_and_tells_no_count(monkeypatch):
     monkeypatch.setattr("congenial.conditioning.samplers.rejection.ATTEMPTS", 64)
-    monkeypatch.setattr("congenial.conditioning.samplers.coupling.ATTEMPTS", 64)
+    monkeypatch.setattr("congenial.conditioning.samplers.perfect.ATTEMPTS", 64)
     tree = cg.Tree.from_parents([-1] + [0] * 40)
     mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)
     x = tree.roll_up(np.arange(40))

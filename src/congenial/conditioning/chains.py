@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from statistics import NormalDist
-from typing import Protocol, TypedDict, runtime_checkable
+from typing import TypedDict
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.errors import ArgumentError
 from congenial.noise.additive import checked_size
-from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
 CHAINS = 4
@@ -92,20 +90,6 @@ class Measured(TypedDict):
     r_hat: FloatArray
     bulk_ess: FloatArray
     tail_ess: FloatArray
-
-
-@runtime_checkable
-class Chained(Protocol):
-    """What draws by chains, and says how they went."""
-
-    def run(
-        self,
-        x: npt.ArrayLike,
-        draws: int = 1000,
-        chains: int = CHAINS,
-        rng: Randomness | None = None,
-    ) -> tuple[Draw, Info]:
-        """Run chains."""
 
 
 def measured(values: Values) -> Measured:

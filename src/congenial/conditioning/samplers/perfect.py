@@ -13,16 +13,19 @@ of Statistical Planning and Inference 104(2).
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.conditioning.proposal import ByProposals
+from congenial.conditioning.proposing import ATTEMPTS, Proposing, proposed
+from congenial.conditioning.samplers.exact import same_law
 from congenial.conditioning.samplers.independence import last_states
-from congenial.conditioning.samplers.proposing import Proposing
-from congenial.conditioning.samplers.rejection import ATTEMPTS
 from congenial.errors import NumericalError
+from congenial.invariants.written import Requirements
 from congenial.kernels.chains import independence
-from congenial.noise.additive import checked_size
+from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
@@ -109,3 +112,27 @@ class Perfect(Proposing):
             tried += length
             length = min(self._most_at_once, 2 * length)
         return out
+
+
+@dataclass(frozen=True, eq=False)
+class PerfectSampler(ByProposals):
+    """Draws by chains coupled from the past: exact, after a random number of proposals."""
+
+    name: ClassVar[str] = "perfect"
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> Perfect:
+        """Return the mechanism drawn from proposals.
+
+        Raises
+        ------
+        ArgumentError
+            If the proposal does not fit.
+        UnsupportedError
+            If the sampler does not cover the invariant, or the law does not exist.
+        """
+        self.check_covers(resolved)
+        exact = same_law(mechanism, resolved)
+        return proposed(Perfect, mechanism, resolved, exact, self.proposal)
+
+
+SAMPLER = PerfectSampler()

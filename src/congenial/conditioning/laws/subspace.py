@@ -16,6 +16,7 @@ import numpy.typing as npt
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.written import Requirements
 from congenial.kernels.network import normal
+from congenial.noise.additive import Additive
 from congenial.sum_network.cutset.systems import sum_system
 from congenial.sum_network.forest import SumForest, structure_rows
 from congenial.sum_network.windows import IMPROPER
@@ -73,6 +74,25 @@ class Subspace(Protocol):
         """
 
 
+def solutions(mechanism: Additive, need: Requirements) -> Subspace:
+    """Return the solutions of the equalities on which continuous noise has a law.
+
+    Raises
+    ------
+    UnsupportedError
+        If there are inequalities, or some solution is left free of noise.
+    """
+    if need.has_inequalities:
+        raise UnsupportedError(
+            f"conditioning continuous {mechanism.noise.name} noise on inequalities is not covered; "
+            f"use Discrete{type(mechanism.noise).__name__}, on a fine grid where the values are "
+            "not whole."
+        )
+    space = subspace(need)
+    space.check(np.isfinite(mechanism.scales))
+    return space
+
+
 def subspace(need: Requirements) -> Subspace:
     """Choose how the equalities of an invariant are solved.
 
@@ -94,7 +114,7 @@ def subspace(need: Requirements) -> Subspace:
             f"sums that cross on {need.n} entries need scipy; install congenial[imaging], or use "
             f"at most {LONGEST_DENSE} entries."
         ) from cause
-    from congenial.conditioning.samplers.sparse_subspace import Sparse
+    from congenial.conditioning.laws.sparse_subspace import Sparse
 
     return Sparse(need)
 

@@ -12,8 +12,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.samplers.questions import checked_rows, find_node, find_nodes
-from congenial.conditioning.samplers.subspace import Fitted, Subspace, project
+from congenial.conditioning.laws.questions import checked_rows, find_node, find_nodes
+from congenial.conditioning.laws.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import Requirements

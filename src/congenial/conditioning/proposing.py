@@ -6,19 +6,22 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple
+from typing import ClassVar, NamedTuple, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.samplers.delegate import Delegate
-from congenial.conditioning.samplers.forest_sampler import Conditioned
-from congenial.conditioning.samplers.normal import ConditionedGaussian
-from congenial.conditioning.samplers.proposal import Placed, largest_noise
+from congenial.conditioning.laws.delegate import Delegate, Exact
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.normal import ConditionedGaussian
+from congenial.conditioning.laws.subspace import subspace
+from congenial.conditioning.proposal import Placed, Proposal, largest_noise, place
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import checked_draws
+from congenial.invariants.written import Requirements
 from congenial.kernels.numerics import laws
+from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
@@ -26,6 +29,8 @@ from congenial.types import FloatArray, Values
 SHORTFALL = 2.0**-40
 # Proposals for one release beyond which none is made.
 _MOST_PROPOSALS = 1 << 22
+# Proposals for one draw, on average over the draws of a call, after which a study gives up.
+ATTEMPTS = 2_000_000
 # Numbers held at once.
 _BLOCK = 1 << 21
 
@@ -347,6 +352,9 @@ class Proposing(Delegate):
         )
 
 
+Way = TypeVar("Way", bound=Proposing)
+
+
 def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
     """Return states of chains after steps of a batch, shape (r, n) or (r, k, n).
 
@@ -366,7 +374,30 @@ def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatAr
     return taken if at.ndim == 2 else taken[:, 0]
 
 
-def check_fits(sampler: Proposing) -> None:
+def proposed(
+    way: type[Way],
+    mechanism: Additive,
+    need: Requirements,
+    exact: Exact | None,
+    proposal: Proposal | None,
+) -> Way:
+    """Return a mechanism drawn from proposals, `way` one of its classes; `exact` is the same law.
+
+    Raises
+    ------
+    ArgumentError
+        If the proposal fits neither the equalities nor the sampler.
+    UnsupportedError
+        If no index set is found, or the law does not exist.
+    """
+    made = way(mechanism, need, exact, place(mechanism, need, proposal))
+    _check_fits(made)
+    if np.isinf(mechanism.scales).any() and not need.has_inequalities:
+        subspace(need).check(np.isfinite(mechanism.scales))
+    return made
+
+
+def _check_fits(sampler: Proposing) -> None:
     """Check that a sampler can use its proposal.
 
     Raises

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.samplers.questions import (
+from congenial.conditioning.laws.questions import (
     checked_counts,
     checked_rows,
     find_node,
@@ -64,6 +65,7 @@ class Conditioned:
     forest: SumForest
     fixed: npt.NDArray[np.bool_]
     bounds_hold: bool = True
+    certified: ClassVar[bool] = True
 
     @property
     def data_free(self) -> bool:

@@ -13,7 +13,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.samplers.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.invariants.resolved import checked_draws, named
 from congenial.invariants.written import Requirements
 from congenial.noise.additive import Additive, checked_size

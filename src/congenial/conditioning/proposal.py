@@ -7,9 +7,10 @@ With A u = 0 for the noise u, entries I are proposed from a law q and the others
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from math import gcd, lcm
+from typing import ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -70,6 +71,41 @@ class Proposal:
         """Return the proposal in steps of a grid."""
         scale = None if self.spread is None else self.spread / granularity
         return Proposal(self.chosen, scale)
+
+
+@dataclass(frozen=True, eq=False)
+class ByProposals:
+    """A sampler that draws from proposals; the base of records in `samplers/`.
+
+    Attributes
+    ----------
+    proposal : Proposal or None
+        Chosen for the noise and the equalities where None.
+    """
+
+    proposal: Proposal | None = None
+    name: ClassVar[str]
+    certified: ClassVar[bool] = False
+
+    def in_units(self, granularity: float) -> Self:
+        """Return the sampler with its proposal in steps of a grid."""
+        if self.proposal is None:
+            return self
+        return replace(self, proposal=self.proposal.in_units(granularity))
+
+    def check_covers(self, resolved: Requirements) -> None:
+        """Refuse bounds that depend on counts published exactly.
+
+        Raises
+        ------
+        UnsupportedError
+            If there are such bounds.
+        """
+        if resolved.relative.size:
+            raise UnsupportedError(
+                f"sampler {self.name!r} does not cover bounds that follow from counts published "
+                "exactly; use 'auto'."
+            )
 
 
 def _listed(index: object) -> tuple[int, ...]:

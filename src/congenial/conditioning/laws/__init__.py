@@ -1,0 +1,1 @@
+"""The law of the noise given the invariants, exactly: by a sum network, a cut set, closed form."""

@@ -1,0 +1,37 @@
+"""A conditional mechanism: draws, states a guarantee, and answers questions about its law."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy.typing as npt
+
+from congenial.accounting.mechanism import Mechanism
+from congenial.types import FloatArray
+
+
+class ConditionalMechanism(Mechanism, Protocol):
+    """A mechanism conditioned on an invariant.
+
+    A question raises `UnsupportedError` where the law is not known, as for chains.
+    """
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+
+    def log_normalizer(self, x: npt.ArrayLike) -> float:
+        """Log probability of the invariant."""
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
+        """Log probability of releases, shape (n,) or (size, n)."""
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[Any, Any]:
+        """Law of one released value."""
+
+    def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[Any, Any]:
+        """Joint law of several released values."""
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> tuple[Any, Any]:
+        """Interval of the noise at a node, of probability 1 - alpha at least."""

@@ -1,0 +1,37 @@
+"""The automatic sampler: exact wherever that is affordable, and otherwise a chain for studies."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import ClassVar
+
+from congenial.conditioning.laws.conditional import ConditionalMechanism
+from congenial.conditioning.samplers.exact import where_affordable
+from congenial.invariants.written import Requirements
+from congenial.noise.additive import Additive
+
+
+@dataclass(frozen=True)
+class AutomaticSampler:
+    """Draws exactly where that is affordable, and otherwise by Gibbs sampling."""
+
+    name: ClassVar[str] = "auto"
+    certified: ClassVar[bool] = False
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionalMechanism:
+        """Return the mechanism, by the first sampler that covers it at an affordable cost.
+
+        Raises
+        ------
+        UnsupportedError
+            If none covers the combination.
+        """
+        made = where_affordable(mechanism, resolved)
+        if made is not None:
+            return made
+        from congenial.conditioning.samplers import gibbs
+
+        return gibbs.SAMPLER.condition(mechanism, resolved)
+
+
+SAMPLER = AutomaticSampler()
