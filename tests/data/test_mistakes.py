@@ -224,6 +224,9 @@ def test_interruption_and_lack_of_memory_are_told_apart() -> None:
         def execute(self, sql: str) -> None:
             raise self.error
 
+        def interrupt(self) -> None:
+            pass
+
     def run(error: Exception) -> None:
         sources.ask(Failing(error), "SELECT 1", "no; do better")  # type: ignore[arg-type]
 

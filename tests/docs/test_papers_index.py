@@ -42,7 +42,7 @@ NAMED = (
     ("file", r"`((?:papers|tests)/[\w/]+\.py)`", lambda path: (ROOT / path).is_file()),
     ("file", r"`((?!tests/|papers/)[a-z_]+/[\w/]+\.py)`", lambda path: (PACKAGE / path).is_file()),
     ("test", r"`(test_\w+)`", lambda name: f"def {name}(" in TESTS),
-    ("name", r"`cg\.(\w+)", lambda name: name in cg.__all__),
+    ("name", r"`cg\.(\w+)", lambda name: hasattr(cg, name)),
     ("study", r"[Ss]tudy \*([\w-]+)\*", lambda name: name in NAMES),
 )
 
