@@ -162,10 +162,31 @@ def cases() -> list[Case]:
         Case("noise × 0.8", LARGE, none, lambda: made(LARGE, 0.8)),
         Case("noise × 0.5", SMALL, none, lambda: made(SMALL, 0.5)),
         Case(
-            "Gaussian noise × 0.9",
+            "no fault, Gaussian noise",
             LARGE,
             own,
-            lambda: made(LARGE, 0.9, law="gaussian"),
+            lambda: made(LARGE, law="gaussian"),
+            lambda: made(LARGE, law="gaussian"),
+        ),
+        Case(
+            "Gaussian noise × 0.97",
+            SMALL,
+            own,
+            lambda: made(SMALL, 0.97, law="gaussian"),
+            lambda: made(SMALL, law="gaussian"),
+        ),
+        Case(
+            "Gaussian noise × 0.9",
+            SMALL,
+            own,
+            lambda: made(SMALL, 0.9, law="gaussian"),
+            lambda: made(SMALL, law="gaussian"),
+        ),
+        Case(
+            "Gaussian noise × 0.8",
+            LARGE,
+            own,
+            lambda: made(LARGE, 0.8, law="gaussian"),
             lambda: made(LARGE, law="gaussian"),
         ),
         Case(

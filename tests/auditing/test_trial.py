@@ -76,6 +76,15 @@ HONEST = {
         ),
         "substitute",
     ),
+    "mixture of discrete Gaussian": (
+        lambda: cg.condition(
+            cg.mixture(
+                [cg.Additive(cg.DiscreteGaussian(s * SCALES), PAIR) for s in (1.0, 1.5)], [0.4, 0.6]
+            ),
+            TOTAL,
+        ),
+        "substitute",
+    ),
     "mixture of conditioned": (
         lambda: cg.mixture(
             [cg.condition(noisy(), TOTAL), cg.condition(noisy(2 * SCALES), TOTAL)], [0.3, 0.7]

@@ -41,14 +41,19 @@ def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> boo
     """Whether a law is stated and a formula covers it: one law of noise, and its own claim."""
     pure = space.mechanism.noise.measure == "pure"
     covered = pure == (guarantee.rho is None) and (pure or not isinstance(mechanism, Mixture))
-    return covered and _law(mechanism) is not None
+    return covered and law_of(mechanism) is not None
 
 
-def _law(mechanism: Mechanism) -> Law | None:
+def law_of(mechanism: Mechanism) -> Law | None:
     """Return the law that a mechanism states, or that of the measurements which an image is of."""
     if isinstance(mechanism, Imaged | TopDown):
         return mechanism.mechanism.log_prob
     return getattr(mechanism, "log_prob", None)
+
+
+def rounding_of(space: Space, size: float) -> float:
+    """Bound the rounding of sums of log probabilities whose largest is of this size."""
+    return 4.0 * error_limit(space.mechanism.n) + _ROUNDINGS * size
 
 
 def computed(
@@ -69,7 +74,7 @@ def computed(
         One or none.
     """
     pure = space.mechanism.noise.measure == "pure"
-    log_prob = _law(mechanism)
+    log_prob = law_of(mechanism)
     if not pairs or log_prob is None or not may_compute(mechanism, space, guarantee):
         return ()
     found, worst, points, refused, error = -np.inf, None, 0, 0, 0.0
@@ -84,7 +89,7 @@ def computed(
         points += tried
         if lost > found:
             found, worst = lost, pair
-            error = 4.0 * error_limit(space.mechanism.n) + _ROUNDINGS * size
+            error = rounding_of(space, size)
     if worst is None:
         return ()
     stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
@@ -93,7 +98,7 @@ def computed(
         "one law of the noise it is all of the loss"
         if pure
         else f"the largest divergence of orders {', '.join(map(str, ORDERS))} over its order, from "
-        "the law that the mechanism states; epsilon follows from rho and is not compared"
+        "the law that the mechanism states; draws compare delta"
     )
     if isinstance(mechanism, Imaged | TopDown):
         detail = f"of the measurements, from which the rest of a release is made: {detail}"

@@ -24,14 +24,14 @@ class Finding:
     Attributes
     ----------
     check : str
-        "loss, enumerated" or "mass, enumerated"; "loss, computed" or "rho, computed"; "loss",
-        "law" or "invariant, from draws".
+        "loss, enumerated" or "mass, enumerated"; "loss, computed" or "rho, computed";
+        "delta", "loss", "law" or "invariant, from draws".
     passed : bool
         Whether `found` is within `stated`, rounding apart.
     found : float
         The largest loss or mass enumerated, the largest loss or rho computed, a lower confidence
-        bound on epsilon or on the distance from the law, or the share of draws that violate the
-        invariant.
+        bound on delta, on epsilon or on the distance from the law, or the share of draws that
+        violate the invariant.
     stated : float
         What the guarantee allows.
     pairs, outputs : int

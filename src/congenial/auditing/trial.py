@@ -22,6 +22,7 @@ from congenial.auditing.finding import Audit, Finding, Pair
 from congenial.auditing.pairs import chosen_pairs, random_pairs, untouched
 from congenial.auditing.simulation import screened, simulated
 from congenial.auditing.space import Space, moved_at_once, space_of
+from congenial.auditing.tilted import may_tilt, tilted
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
@@ -39,6 +40,8 @@ DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
 _LEAST_DRAWS = 100
 # Numbers that the draws of one dataset hold: where no draws are asked for, and at most.
 _VALUES, _MOST_VALUES = 10_000_000, 250_000_000
+# Share of the probability of refuting a true claim that the check of delta may spend.
+_TILTED = 0.25
 # Random moves that are tried for a pair that the invariant allows.
 _TRIES = 8
 
@@ -103,7 +106,8 @@ def audit(
     Passing proves the claim for the pairs that were enumerated or computed and nothing beyond;
     draws can only refute. Datasets of computed losses have the shapes of worst pairs under bounds,
     or are random (`congenial.auditing.pairs`). Under Laplace noise the loss of such a pair is
-    exact; under Gaussian noise divergences of whole orders are, and are compared with rho. Draws
+    exact; under Gaussian noise divergences of whole orders are, and are compared with rho, and
+    draws bound delta at the claim's epsilon from below (`congenial.auditing.tilted`). Draws also
     look at every entry first, and then compare neighbours at those that give away most. The
     likelihood ratio orders the releases where the law is known, which is the most powerful test
     (Neyman and Pearson 1933), or where they are long the ratio of the noise alone; other events
@@ -209,9 +213,13 @@ def hold(
             raise ArgumentError(
                 "no neighbouring datasets are known to compare; give pairs=[(x, other), ...]."
             )
-        findings += simulated(
-            mechanism, space, guarantee, compared, draws, 1.0 - confidence, source, screen
-        )
+        error = 1.0 - confidence
+        if space is not None and may_tilt(mechanism, space, guarantee):
+            findings += tilted(
+                mechanism, space, guarantee, compared, draws, _TILTED * error, source
+            )
+            error *= 1.0 - _TILTED
+        findings += simulated(mechanism, space, guarantee, compared, draws, error, source, screen)
     return Audit(guarantee, tuple(findings), confidence)
 
 
