@@ -2,18 +2,23 @@
 
 Run it whole, ``python examples/census/sex_by_age.py``, or with the number of states to take; or
 cell by cell in an editor that knows ``# %%``. The counts are those of the 2010 Census, Summary File
-1, as published then (U.S. Census Bureau, public domain); they come with the package, in
-``congenial/studies/data``, where SOURCES.md tells more.
+1, as published then (U.S. Census Bureau, public domain); they come with the project, in
+``papers/data``, where SOURCES.md tells more.
 """
 
 # %% What is used
 from __future__ import annotations
 
 import argparse
+import sys
+from pathlib import Path
 
 import numpy as np
 
 import congenial as cg
+
+# The counts are read by a part of the project that is not installed with the package.
+sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 from papers.studies.sources import counties
 
 options = argparse.ArgumentParser(description="Release sex by age for every county, in three ways.")

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import runpy
+import subprocess
 import sys
 from pathlib import Path
 
@@ -63,3 +65,17 @@ def test_every_county_obeys_by_every_method(example, exact):
             np.testing.assert_array_equal(ours, theirs)
         # noise of scale 2, and nearly as far off where nothing binds
         assert 1.5 < np.abs(cells - counts).mean() < 2.1
+
+
+def test_the_script_runs_as_the_readme_says():
+    script = EXAMPLE.relative_to(EXAMPLE.parents[2])
+    told = subprocess.run(
+        [sys.executable, str(script), "--help"],
+        cwd=EXAMPLE.parents[2],
+        env={name: value for name, value in os.environ.items() if name != "PYTHONPATH"},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert told.returncode == 0, told.stderr
+    assert "how many states to take" in told.stdout

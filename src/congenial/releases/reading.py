@@ -108,7 +108,7 @@ class Release:
         tables like this one, single ones far less often, such as a large count beside many near
         zero; and those of counts above the leaves, and of sums, may hold far less often, or never,
         as how far the noise of many small counts shifts their sums is not undone. How often those
-        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``congenial study
+        of leaves hold was measured: the row "conditioning, ≥ 0, posterior" of ``python -m papers
         coverage``. Intervals that are proved for every count are
         `congenial.inference.inverted_intervals`.
         """
