@@ -69,11 +69,6 @@ NOTHING = Amount(0, 0)
 def amount_of(epsilon: float, delta: float) -> Amount:
     """Smallest convenient amount that covers an (epsilon, delta) guarantee.
 
-    Parameters
-    ----------
-    epsilon, delta : float
-        Nonnegative and finite.
-
     Returns
     -------
     Amount
@@ -105,11 +100,6 @@ def amount_of(epsilon: float, delta: float) -> Amount:
 
 def budget(epsilon: str, delta: str) -> Amount:
     """Read a total budget, rounded down to whole units.
-
-    Parameters
-    ----------
-    epsilon, delta : str
-        Decimal numbers, such as "3" and "1e-6".
 
     Raises
     ------

@@ -168,18 +168,6 @@ def conditioned_guarantee(
     Theorem 2.1 with gamma = 1). Gaussian noise pays for nested bounds only in that whole Rényi
     orders alone are proved (`proofs/gaussian-bounds.md`).
 
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-    neighbours : {"substitute", "add-remove"}
-    sampler_error : float
-        Bound on the total variation between a draw and its law.
-    one_sided : bool
-        Whether a record may also enter or leave what is counted, where the pins allow it.
-    delta : float
-        At which zCDP is told as epsilon; nothing for pure noise.
-
     Raises
     ------
     PrivacyError

@@ -30,10 +30,6 @@ PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
     """Name the proofs that a guarantee rests on, as paths in the repository.
 
-    Parameters
-    ----------
-    guarantee : Guarantee
-
     Raises
     ------
     KeyError

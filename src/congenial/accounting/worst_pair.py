@@ -66,18 +66,6 @@ def worst_pair(
 ) -> WorstPair:
     """Find the pair of neighbours that a guarantee of one release charges the most.
 
-    Parameters
-    ----------
-    mechanism : Additive
-        Noise on the nodes of `tree`.
-    need : Requirements
-        Without linear conditions beside those of the tree.
-    tree : Tree
-    guarantee : Guarantee
-        Of this mechanism under `need`.
-    one_sided : bool
-        Whether a record may also enter or leave what is counted, where the pins allow it.
-
     Returns
     -------
     WorstPair

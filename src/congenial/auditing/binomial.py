@@ -13,11 +13,6 @@ _HALVINGS = 200
 def probability_bounds(successes: int, trials: int, error: float) -> tuple[float, float]:
     """Lower and upper confidence bound for a probability, each wrong with probability `error`.
 
-    Parameters
-    ----------
-    successes, trials : int
-    error : float
-
     Returns
     -------
     lower, upper : float

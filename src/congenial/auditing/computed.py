@@ -61,13 +61,6 @@ def computed(
 ) -> tuple[Finding, ...]:
     """Compare the losses of pairs with a claim; nothing where no formula covers it.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    space : Space
-    guarantee : Guarantee
-    pairs : sequence of Pair
-
     Returns
     -------
     tuple of Finding

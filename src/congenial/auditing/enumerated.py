@@ -64,19 +64,6 @@ def enumerated(
 ) -> tuple[Finding, ...]:
     """Compare the laws at every pair of neighbours, and what each adds up to.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-        With a law that is known, or imaged.
-    space : Space
-    guarantee : Guarantee
-        The claim.
-    neighbours : {"substitute", "add-remove"}
-    total : int
-        Most records of a dataset.
-    pairs : sequence of pair of ndarray, optional
-        The pairs to compare, instead of all.
-
     Raises
     ------
     ArgumentError
@@ -146,14 +133,6 @@ def enumerated(
 
 def at_delta(p: FloatArray, q: FloatArray, delta: float, missing: float = 0.0) -> float:
     """Smallest epsilon at a given delta of one law against another, from below.
-
-    Parameters
-    ----------
-    p, q : ndarray of float64, shape (k,)
-        Log probabilities of the same outputs.
-    delta : float
-    missing : float
-        Mass that `q` may have on these outputs beyond what is told.
 
     References
     ----------

@@ -34,12 +34,6 @@ _FEW = 3
 def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> list[Pair]:
     """Return some dozens of neighbours: those of the dearest move, of random moves, and random.
 
-    Parameters
-    ----------
-    space : Space
-    neighbours : {"substitute", "add-remove"}
-    source : Randomness
-
     Returns
     -------
     list of Pair
@@ -67,19 +61,7 @@ def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> li
 
 
 def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator[Pair]:
-    """Yield pairs in which a record leaves one cell for another, empty or full around either.
-
-    Parameters
-    ----------
-    space : Space
-    origin, destination : int
-        Positions among the cells; `destination` is None where a record is removed.
-
-    Yields
-    ------
-    Pair
-        Neighbours that satisfy the invariant, each pair once.
-    """
+    """Yield pairs in which a record leaves one cell for another, empty or full around either."""
     low, high = _ends(space)
     shapes = [(low, high)]
     if np.isfinite(np.minimum.reduce([need.hi for need in space.needs])[space.entries]).any():
@@ -103,18 +85,7 @@ def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator
 def random_pairs(
     space: Space, neighbours: Neighbours, source: Randomness, most: int, *, kinds: int | None = None
 ) -> Iterator[Pair]:
-    """Yield pairs that move a record from every cell in turn, in random order, to random cells.
-
-    Parameters
-    ----------
-    space : Space
-    neighbours : {"substitute", "add-remove"}
-    source : Randomness
-    most : int
-        Moves tried.
-    kinds : int, optional
-        Different counts of one dataset, at most; many take long where there are many cells.
-    """
+    """Yield pairs that move a record from every cell in turn, in random order, to random cells."""
     seen: set[bytes] = set()
     rounds = (random_moves(space, neighbours, source) for _ in range(most))
     moves = itertools.islice(itertools.chain.from_iterable(rounds), most)

@@ -99,20 +99,6 @@ def simulated(
 ) -> list[Finding]:
     """Findings from draws at each pair: loss, law and invariant.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    space : Space or None
-    guarantee : Guarantee
-    pairs : sequence of Pair
-    draws : int
-        Of each dataset.
-    error : float
-        Probability of refuting a true claim, at most.
-    rng : Randomness
-    screen : Screen, optional
-        Whose draws are held to the laws of entries anywhere.
-
     Raises
     ------
     ArgumentError

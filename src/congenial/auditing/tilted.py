@@ -67,19 +67,6 @@ def tilted(
 ) -> tuple[Finding, ...]:
     """Compare delta at the claim's epsilon with the claim, at the hardest of some pairs.
 
-    Parameters
-    ----------
-    mechanism : Mechanism
-    space : Space
-    guarantee : Guarantee
-    pairs : sequence of Pair
-        The first dozen of them are compared.
-    draws : int
-        Of one dataset.
-    error : float
-        Probability of refuting a true claim, at most.
-    rng : Randomness
-
     Returns
     -------
     tuple of Finding

@@ -165,17 +165,6 @@ def hold(
 ) -> Audit:
     """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`.
 
-    Parameters
-    ----------
-    mechanism, guarantee, neighbours, total, draws, confidence
-    space : Space or None
-    stages : sequence of {"enumerate", "compute", "draw"}
-    given : list of Pair, optional
-        Compared instead of all others.
-    further : sequence of Pair
-        Compared by computing and drawing as well.
-    source : Randomness
-
     Raises
     ------
     ArgumentError

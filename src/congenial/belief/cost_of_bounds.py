@@ -33,12 +33,7 @@ class CostOfBounds:
 
 
 def tables(cells: int, total: int) -> Iterator[Table]:
-    """Yield every table of nonnegative counts with a given total.
-
-    Parameters
-    ----------
-    cells, total : int
-    """
+    """Yield every table of nonnegative counts with a given total."""
     if cells == 1:
         yield (total,)
         return
@@ -57,19 +52,6 @@ def moves(table: Table) -> Iterator[Table]:
 
 def pinned_total(ratio: Probability, *, cells: int, total: int) -> CostOfBounds:
     """Cost of conditioning on a total and on no negative cell, over all neighbouring tables.
-
-    Parameters
-    ----------
-    ratio : number
-        The noise's a, ``exp(-epsilon / 2)``; a fraction keeps the result exact.
-    cells : int
-        At least 2.
-    total : int
-        At least 1.
-
-    Returns
-    -------
-    Cost
 
     Raises
     ------

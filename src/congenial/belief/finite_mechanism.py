@@ -249,34 +249,18 @@ class FiniteMechanism:
 
 
 def independent(first: Belief, second: Belief) -> Belief:
-    """Law of a pair of worlds drawn independently.
-
-    Parameters
-    ----------
-    first, second : Belief
-    """
+    """Law of a pair of worlds drawn independently."""
     return Belief({(a, b): first[a] * second[b] for a in first.worlds for b in second.worlds})
 
 
 def largest_ratio(p: Belief, q: Belief) -> Probability:
-    """Largest ratio of the probabilities of a world, ``inf`` where only `p` allows one.
-
-    Parameters
-    ----------
-    p, q : Belief
-    """
+    """Largest ratio of the probabilities of a world, ``inf`` where only `p` allows one."""
     if not p.support <= q.support:
         return math.inf
     return max(p[world] / q[world] for world in p.support)
 
 
 def hockey_stick(factor: Probability, p: Belief, q: Belief) -> Probability:
-    """Hockey-stick divergence, sum of max(p - factor * q, 0).
-
-    Parameters
-    ----------
-    factor : number
-    p, q : Belief
-    """
+    """Hockey-stick divergence, sum of max(p - factor * q, 0)."""
     over = (p[world] - factor * q[world] for world in p.support)
     return total(max(value, Fraction(0)) for value in over)

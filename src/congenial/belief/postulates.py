@@ -84,13 +84,6 @@ POSTULATES: dict[str, Postulate] = {
 def broken(prior: Belief, rule: Callable[[Worlds], Belief]) -> dict[str, tuple[Worlds, ...]]:
     """Postulates that a rule of revision breaks, with the first events that break them.
 
-    Parameters
-    ----------
-    prior : Belief
-        Over few worlds; the rule is asked about every event.
-    rule : callable
-        From a frozenset of worlds, not empty, to the revised belief.
-
     Returns
     -------
     dict

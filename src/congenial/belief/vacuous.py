@@ -147,16 +147,6 @@ def dilation(
 ) -> dict[World, tuple[Probability, Probability]]:
     """Bounds of the posterior over all laws of an output that nothing is known about.
 
-    Parameters
-    ----------
-    prior : Belief
-        About the data.
-    outputs : tuple of hashable
-    event : set of outputs, or callable
-        What is reported.
-    same : bool
-        Whether the law is one and the same for all datasets, as 0-differential privacy asks.
-
     Returns
     -------
     dict

@@ -98,16 +98,7 @@ class Command(click.Command):
 def show_failure(
     error: CongenialError | click.ClickException | None, name: str, *, as_json: bool
 ) -> int:
-    """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code.
-
-    Parameters
-    ----------
-    error : exception or None
-        None where the user interrupted.
-    name : str
-        Of the command.
-    as_json : bool
-    """
+    """Say on stderr what went wrong, with ``--json`` on stdout too, and return the exit code."""
     if isinstance(error, click.ClickException):
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()

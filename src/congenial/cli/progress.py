@@ -12,20 +12,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def progress(*, quiet: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[str], None]]:
-    """Give a function that is told each step as it begins.
-
-    Parameters
-    ----------
-    quiet : bool
-        Show nothing.
-    patience : float
-        Seconds before anything is shown.
-
-    Yields
-    ------
-    callable
-        Takes the name of the step.
-    """
+    """Give a function that is told each step as it begins."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

@@ -41,16 +41,6 @@ DOMAIN_IS_DATA = (
 def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None]) -> Draft:
     """Ask for everything that a plan says.
 
-    Parameters
-    ----------
-    asker : Asker
-    data : str
-        Path or pattern of the rows.
-    out : Path
-        The plan to be, which paths start from.
-    given : mapping of str to str or None
-        Answers by the names of `congenial init`'s options.
-
     Raises
     ------
     DataError, click.UsageError

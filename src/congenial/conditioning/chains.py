@@ -127,10 +127,6 @@ LEAST_DRAWS = 8
 def split_rhat(chains: FloatArray) -> FloatArray:
     """Rank-normalised split R-hat of each entry, the larger of bulk and tails.
 
-    Parameters
-    ----------
-    chains : ndarray of float64, shape (chains, draws, n)
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -148,10 +144,6 @@ def split_rhat(chains: FloatArray) -> FloatArray:
 def bulk_ess(chains: FloatArray) -> FloatArray:
     """Bulk effective sample size of each entry, all chains together.
 
-    Parameters
-    ----------
-    chains : ndarray of float64, shape (chains, draws, n)
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -165,10 +157,6 @@ def bulk_ess(chains: FloatArray) -> FloatArray:
 
 def tail_ess(chains: FloatArray) -> FloatArray:
     """Tail effective sample size of each entry: the lesser of those of its 5% and 95% quantiles.
-
-    Parameters
-    ----------
-    chains : ndarray of float64, shape (chains, draws, n)
 
     Returns
     -------

@@ -224,11 +224,6 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
 def check_alike(parts: Sequence[object]) -> None:
     """Refuse parts under which different datasets are neighbours.
 
-    Parameters
-    ----------
-    parts : sequence
-        Additive, conditioned, imaged or mixed mechanisms.
-
     Raises
     ------
     PrivacyError

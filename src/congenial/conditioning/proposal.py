@@ -149,16 +149,6 @@ class Placed:
 def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) -> Placed:
     """Work out which entries are proposed, and how the others follow.
 
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-    proposal : Proposal or None
-
-    Returns
-    -------
-    Placed
-
     Raises
     ------
     ArgumentError
@@ -225,13 +215,6 @@ def equality_rows(need: Requirements) -> list[Row]:
 
 def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dict[int, Row], bool]:
     """Solve rows for entries, taken in `order` where they do not follow from those before.
-
-    Parameters
-    ----------
-    rows : list of dict of int to Fraction
-    order : sequence of int
-    unit : bool
-        Whether an entry is taken only where that keeps all solutions whole.
 
     Returns
     -------
@@ -383,16 +366,6 @@ def scale_each(spread: FloatArray, n: int) -> FloatArray:
 def feasible_start(need: Requirements, placed: Placed, x: Values, *, whole: bool) -> FloatArray:
     """Return a point that depends on the invariant and its values, and not otherwise on the data.
 
-    Parameters
-    ----------
-    need : Requirements
-    placed : Placed
-        With entries that follow from others.
-    x : ndarray, shape (n,)
-        Values that satisfy the invariant.
-    whole : bool
-        Whether it must be integers.
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -503,12 +476,6 @@ _ROUNDS = 4
 
 def largest_noise(need: Requirements, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """Return an upper bound on the size of each entry's noise, inf where there is none.
-
-    Parameters
-    ----------
-    need : Requirements
-    lo, hi : ndarray of float64, shape (n,)
-        Bounds on the noise of each entry alone.
 
     Notes
     -----

@@ -356,16 +356,7 @@ Way = TypeVar("Way", bound=Proposing)
 
 
 def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
-    """Return states of chains after steps of a batch, shape (r, n) or (r, k, n).
-
-    Parameters
-    ----------
-    states : ndarray of float64, shape (r, n)
-        Before the batch.
-    batch : Batch
-    at : ndarray of int64, shape (r,) or (r, k)
-        The candidate that is the state, -1 for the state before.
-    """
+    """Return states of chains after steps of a batch, shape (r, n) or (r, k, n)."""
     which = at if at.ndim == 2 else at[:, None]
     rows = np.arange(at.shape[0])[:, None]
     taken = np.where(

@@ -28,11 +28,6 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 def look_up_tables(source: str) -> tuple[str, ...]:
     """Names of a database's tables, in DuckDB with their schema where that is not `main`.
 
-    Parameters
-    ----------
-    source : str
-        Path of a DuckDB or SQLite file.
-
     Returns
     -------
     tuple of str
@@ -60,15 +55,6 @@ def look_up_tables(source: str) -> tuple[str, ...]:
 
 def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None) -> dict[str, str]:
     """Names and types of the columns that a release would see.
-
-    Parameters
-    ----------
-    source : str
-        Path of a file, or a glob of files.
-    key : str
-        What messages call it.
-    table : str, optional
-        Of a database.
 
     Returns
     -------

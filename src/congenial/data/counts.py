@@ -80,12 +80,6 @@ class CountedTree:
 def build_tree(plan: Plan, *, base: Path) -> Tree:
     """Build the tree of a plan's domain; rows are read only where the domain is "data".
 
-    Parameters
-    ----------
-    plan : Plan
-    base : Path
-        The directory that paths in the plan start from.
-
     Raises
     ------
     DataError
@@ -146,14 +140,6 @@ class RowSource:
 @contextmanager
 def open_source(plan: Plan, *, base: Path, frame: object | None = None) -> Iterator[RowSource]:
     """Open the rows of a plan and its public files over one connection.
-
-    Parameters
-    ----------
-    plan : Plan
-    base : Path
-        The directory that paths in the plan start from.
-    frame : any dataframe that narwhals knows, optional
-        Rows in place of the plan's source: pandas, polars (lazy too), Arrow, a DuckDB relation.
 
     Raises
     ------

@@ -60,14 +60,6 @@ class Public:
 def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
     """Look whether the files of a plan are there, so that nobody waits to be told otherwise.
 
-    Parameters
-    ----------
-    plan : Plan
-    base : Path
-        The directory that paths in the plan start from.
-    rows : bool
-        Whether the rows are to be read; they are too where the names of the nodes come from them.
-
     Raises
     ------
     DataError

@@ -225,15 +225,6 @@ def open_files(
 ) -> Relation:
     """Open Parquet or CSV files as one table; every column of a CSV file is text.
 
-    Parameters
-    ----------
-    connection : Connection
-    files : sequence of Path
-    source, key : str
-        What the plan says, and where.
-    public : bool
-        Whether the rows may be looked at: columns of whole numbers of a CSV file are then BIGINT.
-
     Raises
     ------
     DataError
@@ -284,14 +275,7 @@ def _with_whole_numbers(connection: Connection, table: Relation, otherwise: str)
 
 
 def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
-    """Give columns types, value by value; what a type cannot take is NULL, and so is NaN.
-
-    Parameters
-    ----------
-    table : Table
-    types : mapping of str to str
-        DuckDB types by column; columns that the table lacks are passed over.
-    """
+    """Give columns types, value by value; what a type cannot take is NULL, and so is NaN."""
     columns = table.columns | {c: k for c, k in types.items() if c in table.columns}
     picks = []
     for c, k in columns.items():

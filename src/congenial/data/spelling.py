@@ -14,10 +14,6 @@ _SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LA
 def odd_names(tree: Tree) -> tuple[str, ...]:
     """Say which names of a tree readers could take for others; each such kind is one sentence.
 
-    Parameters
-    ----------
-    tree : Tree
-
     Notes
     -----
     Siblings are compared, since a name may rightly repeat below another parent. Names look alike

@@ -67,12 +67,6 @@ class Block:
 def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:
     """Return the blocks that a mapping names, each with its value.
 
-    Parameters
-    ----------
-    blocks : list of Block
-    given : mapping
-        From a margin to a value; or from a level, or the name of a table, to such a mapping.
-
     Raises
     ------
     ArgumentError

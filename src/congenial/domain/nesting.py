@@ -43,13 +43,6 @@ class Sums:
 def nested_parents(chain: IntArray, n: int) -> IntArray | None:
     """Find the smallest set that holds each set, where all are nested or disjoint.
 
-    Parameters
-    ----------
-    chain : ndarray of int64, shape (d, cells)
-        The sets that hold each cell, -1 where there are fewer than d. Every set holds a cell.
-    n : int
-        Number of sets.
-
     Returns
     -------
     ndarray of int64, shape (n,), or None
@@ -78,13 +71,6 @@ def nested_parents(chain: IntArray, n: int) -> IntArray | None:
 
 def sums_by_refinement(chain: IntArray, blocks: list[slice]) -> Sums:
     """State every set but the cells themselves as a sum of smaller sets.
-
-    Parameters
-    ----------
-    chain : ndarray of int64, shape (d, cells)
-        Row b holds the set of block b that each cell is in; the last row is the cells.
-    blocks : list of slice
-        Entries of each row of `chain`, in the same order.
 
     Returns
     -------

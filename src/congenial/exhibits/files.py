@@ -21,13 +21,6 @@ NEEDED = ("matplotlib", "piqp", "scipy")
 def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
     """Check, before work begins, that what it needs in the end is installed.
 
-    Parameters
-    ----------
-    what : str
-        What needs it.
-    needed : tuple of str, optional
-        Names of libraries; `NEEDED` where not given.
-
     Raises
     ------
     UnsupportedError

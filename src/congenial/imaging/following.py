@@ -20,17 +20,6 @@ def follows(
 ) -> bool:
     """Tell whether a release of integers could have been made of measurements.
 
-    Parameters
-    ----------
-    engine : Imaged or TopDown
-        With ``integer=True``.
-    noisy : array_like, shape (n,)
-        Measurements, exact values where the invariant publishes them.
-    released : ndarray of int64, shape (n,)
-        It obeys the invariant.
-    rng : Randomness
-        Breaks the ties of what it is compared with.
-
     Returns
     -------
     bool

@@ -28,20 +28,6 @@ def updated(
 ) -> Values:
     """Draw noisy values and update each of them.
 
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-        Its pins hold their exact values.
-    update : callable
-        Takes noisy values, shape (n,), to a release.
-    x : array_like, shape (n,)
-        Confidential values of all queries.
-    size : int or None
-    rng : Randomness or None
-    integer : bool
-        Whether releases are integers.
-
     Returns
     -------
     ndarray, shape (n,) or (size, n)
@@ -69,15 +55,6 @@ def measured(
     rng: Randomness | None,
 ) -> Values:
     """Draw noisy values, exact ones where the invariant publishes them.
-
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-    x : array_like, shape (n,)
-        Confidential values of all queries.
-    size : int or None
-    rng : Randomness or None
 
     Returns
     -------

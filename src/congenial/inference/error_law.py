@@ -235,17 +235,6 @@ def stretched(
 ) -> list[IntArray]:
     """Stretch nodes' own margins so that those of a group hold at once, for several groups.
 
-    Parameters
-    ----------
-    mechanism : Conditioned, Imaged or TopDown
-    own : ndarray of int64, shape (n,)
-        As `error_margins` gives them, by other randomness than `rng` will give.
-    groups : sequence of ndarray of int64
-        Indices of the nodes of each group; one simulation serves all.
-    alpha : float
-    size : int
-    rng : Randomness or None
-
     Returns
     -------
     list of ndarray of int64

@@ -28,15 +28,7 @@ class Gradient(NamedTuple):
 
 
 def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
-    """Log probability of the measurements, summed over all counts.
-
-    Parameters
-    ----------
-    problem : Problem
-    prior : Prior
-    tables : Tables
-        Of both, whose weights are 1 at a count of 0 but for `Prior.log_zero`.
-    """
+    """Log probability of the measurements, summed over all counts."""
     leaf = problem.tree.leaves
     noise, scales = problem.mechanism.noise, problem.mechanism.scales
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
@@ -46,16 +38,7 @@ def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
-    """Derivatives of `log_evidence`: posterior means of those of the log prior (Fisher's identity).
-
-    Parameters
-    ----------
-    problem : Problem
-    prior : Prior
-    tables : Tables
-    center : ndarray of int64, shape (n,)
-        What the values of the tables are counted from.
-    """
+    """Derivatives of `log_evidence`: posterior means of the log prior's (Fisher's identity)."""
     tree, n = problem.tree, len(problem.tree)
     leaf = tree.leaves
     m = np.broadcast_to(prior.mean, leaf.shape)

@@ -43,19 +43,6 @@ def inference_data(
 ) -> Any:
     """Put values of nodes together as ArviZ's groups.
 
-    Parameters
-    ----------
-    tree : Tree
-    groups : mapping of str to mapping of str to ndarray
-        Variables by ArviZ's names of groups. Those of "posterior" have shape (draws, n), all
-        others (n,).
-    level_names : sequence of str, optional
-        One a level; its number where not given.
-    names : sequence of str, optional
-        One a node, in the place of the tree's.
-    attributes : mapping of str to str or float, optional
-        Put on every group.
-
     Returns
     -------
     arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on

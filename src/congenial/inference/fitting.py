@@ -48,11 +48,6 @@ _UNKNOWN = 1e30
 def fit(problem: Problem, family: str) -> Prior:
     """Fit rates of the leaves from noisy measurements alone.
 
-    Parameters
-    ----------
-    problem : Problem
-    family : {"poisson", "negative-binomial"}
-
     Returns
     -------
     Prior
@@ -211,12 +206,7 @@ def _shapes(
 
 
 def _shares(curves: FloatArray) -> tuple[FloatArray, float]:
-    """Return the probability of each shape for each family, and the log likelihood of all.
-
-    Parameters
-    ----------
-    curves : ndarray of float64, shape (families, zeros, dispersions)
-    """
+    """Return the probability of each shape for each family, and the log likelihood of all."""
     families, zeros, _ = curves.shape
     prior = np.tile(np.exp(-0.5 * (np.log(_DISPERSIONS) / _SPREAD) ** 2), (zeros, 1))
     prior /= prior.sum(axis=1, keepdims=True)

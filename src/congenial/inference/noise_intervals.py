@@ -25,15 +25,6 @@ _SLACK = 1e-9
 def noise_margin(noise: Noise, scale: float, alpha: float) -> int:
     """Least m that the noise exceeds in absolute value with probability alpha at most.
 
-    Parameters
-    ----------
-    noise : DiscreteLaplace or DiscreteGaussian
-        Which law; its own scale is not looked at.
-    scale : float
-        Positive, in counts; 0 for no noise.
-    alpha : float
-        Between 0 and 1.
-
     Notes
     -----
     With the pmf ``(1 - a) / (1 + a) * a ** abs(u)`` the probability beyond m is
@@ -60,16 +51,6 @@ def margin_of_noise_sum(
     noise: Noise, scales: npt.ArrayLike, alpha: float, *, times: npt.ArrayLike = 1
 ) -> int:
     """Margin that a sum of independent draws of noise exceeds with probability alpha at most.
-
-    Parameters
-    ----------
-    noise : DiscreteLaplace or DiscreteGaussian
-        Which law; its own scale is not looked at.
-    scales : array_like of float64, shape (k,)
-    alpha : float
-        Between 0 and 1.
-    times : array_like of int, shape () or (k,)
-        How often each draw counts, from 0.
 
     Returns
     -------

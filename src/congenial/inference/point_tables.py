@@ -23,19 +23,6 @@ def least_absolute(
     draws have values there, each with a value and how often it occurs as its weight. All nodes of
     a chain are equal where the larger tree adds up. Values far from the median are first taken as
     if they were nearer.
-
-    Parameters
-    ----------
-    tree : Tree
-    draws : ndarray of int64, shape (size, n)
-    limits : pair of ndarray of float64, shape (n,)
-        Bounds of the nodes.
-    source : Randomness
-        Breaks ties.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
     """
     ordered = np.sort(draws.T, axis=1)
     first, last = ordered[:, 0], ordered[:, -1]

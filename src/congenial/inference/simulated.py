@@ -19,15 +19,7 @@ _VALUES = 1 << 24
 
 
 def batches(draw: Draw, n: int, size: int, source: Randomness) -> Iterator[npt.NDArray[Any]]:
-    """Yield `size` draws of n values, as many at once as memory should hold.
-
-    Parameters
-    ----------
-    draw : callable
-        Takes a number of draws and the randomness to an array, shape (number, n).
-    n, size : int
-    source : Randomness
-    """
+    """Yield `size` draws of n values, as many at once as memory should hold."""
     batch = max(1, _VALUES // n)
     for begin in range(0, size, batch):
         yield draw(min(batch, size - begin), source)
@@ -58,14 +50,6 @@ def largest(parts: Iterator[npt.NDArray[Any]], kept: int) -> npt.NDArray[Any]:
 
 def cautious_alpha(alpha: float, size: int, risk: float) -> float | None:
     """Return an alpha whose order statistic is a quantile of 1 - `alpha` or more, almost surely.
-
-    Parameters
-    ----------
-    alpha : float
-    size : int
-        Number of independent values.
-    risk : float
-        Probability with which the simulation may mislead.
 
     Returns
     -------

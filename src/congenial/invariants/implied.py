@@ -19,18 +19,6 @@ MOST_STEPS = 2**28
 def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArray) -> BoolArray:
     """Entries whose values follow from known entries and fixed sums taken together.
 
-    Parameters
-    ----------
-    cells : ndarray of int64, shape (k,)
-        The entry that is each cell.
-    chain : ndarray of int64, shape (d, k)
-        Entries that count each cell, itself among them, -1 for none.
-    known : ndarray of bool, shape (n,)
-        Entries that are fixed.
-    matrix : ndarray of float64, shape (m, n)
-        Coefficients of further fixed sums of entries. One that is no integer stands for the
-        shortest decimal that rounds to it.
-
     Returns
     -------
     ndarray of bool, shape (n,)
@@ -129,10 +117,6 @@ def _whole(matrix: FloatArray) -> IntArray:
 
 def _reduced(rows: IntArray) -> tuple[IntArray, IntArray] | None:
     """Reduced echelon form in whole numbers and its pivots; None where they grow too large.
-
-    Parameters
-    ----------
-    rows : ndarray of int64, shape (m, n)
 
     Returns
     -------

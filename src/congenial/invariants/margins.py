@@ -125,11 +125,6 @@ Resolved = tuple[IntArray, FloatArray, FloatArray, IntArray]
 def resolved(part: OnMargins, workload: Workload | None) -> Resolved:
     """Resolve an invariant on margins.
 
-    Parameters
-    ----------
-    part : ExactMargins, MarginBounds or AtLeastAsMany
-    workload : Workload or None
-
     Returns
     -------
     entries : ndarray of int64

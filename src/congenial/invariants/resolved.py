@@ -166,13 +166,6 @@ def checked_draws(need: Requirements, drawn: Drawn, given: npt.NDArray[Any]) -> 
 
     Every draw of every mechanism passes here before it is given out.
 
-    Parameters
-    ----------
-    need : Requirements
-    drawn : ndarray, shape (..., n)
-    given : ndarray, shape (n,)
-        Its pinned entries are the values that draws have there.
-
     Raises
     ------
     NumericalError

@@ -509,16 +509,6 @@ def requirements(
 ) -> Requirements:
     """Resolve an invariant for vectors of length `n`.
 
-    Parameters
-    ----------
-    invariant : Invariant
-    n : int
-        Number of entries.
-    domain : Tree or Workload, optional
-        Resolves names of nodes and margins; it is imposed only by `consistent`.
-    whole : bool
-        Whether entries are integers, so that bounds must leave each of them one.
-
     Raises
     ------
     InvariantError

@@ -41,24 +41,6 @@ def reserve(
 ) -> Debit:
     """Debit a release; when this returns, the debit is on disk.
 
-    Parameters
-    ----------
-    path : path
-    dataset : Dataset
-    release : str
-        What people call the release.
-    cost : Amount
-        All that it may spend.
-    neighbours : str
-        The relation of its guarantee.
-    fixes : str, optional
-        What it publishes exactly, as `congenial.releases.fixed.fixed` tells; "" for nothing, None
-        where that is not known.
-
-    Returns
-    -------
-    Debit
-
     Raises
     ------
     BudgetError

@@ -105,14 +105,6 @@ def transaction(
 ) -> Iterator[tuple[sqlite3.Connection, Held]]:
     """Open and check a ledger inside one transaction, undone on any failure.
 
-    Parameters
-    ----------
-    path : Path
-    write : bool
-        Whether something is changed, which is sealed at the end.
-    neighbours : str, optional
-        The relation that the ledger must be for.
-
     Raises
     ------
     LedgerError

@@ -12,13 +12,6 @@ from congenial.ledger.records import SPENT, UNFINISHED
 def beside(directory: str | Path, name: str | None) -> Path | None:
     """Return where the ledger that a plan names would be, beside a release.
 
-    Parameters
-    ----------
-    directory : path
-        Of the release.
-    name : str or None
-        As its certificate has it.
-
     Returns
     -------
     Path or None
@@ -34,17 +27,6 @@ def look_up(
     path: str | Path | None, entry: str, *, epsilon: str, delta: str, neighbours: str
 ) -> tuple[bool, str]:
     """Look for a debit in a ledger, which is not changed.
-
-    Parameters
-    ----------
-    path : path or None
-        None where it is not here.
-    entry : str
-        Its random name.
-    epsilon, delta : str
-        What it must hold, in decimal digits.
-    neighbours : str
-        The relation that the ledger must be for.
 
     Returns
     -------

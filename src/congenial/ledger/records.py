@@ -143,12 +143,6 @@ class Ledger:
 def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
     """Tell whose budget a plan spends.
 
-    Parameters
-    ----------
-    plan : Plan
-    base : path
-        Directory from which the plan's relative paths start.
-
     Returns
     -------
     Dataset

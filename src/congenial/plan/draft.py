@@ -82,11 +82,6 @@ class Draft:
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
     """Guess a hierarchy from the names and types of columns alone.
 
-    Parameters
-    ----------
-    columns : mapping of str to str
-        Type by name.
-
     Returns
     -------
     tuple of str
@@ -140,12 +135,6 @@ def _shares(draft: Draft) -> str:
 
 def as_toml(draft: Draft, following: str) -> str:
     """Write a plan with a comment on each key.
-
-    Parameters
-    ----------
-    draft : Draft
-    following : str
-        The next command; it stands in the last line.
 
     Returns
     -------

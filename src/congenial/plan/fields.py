@@ -55,16 +55,6 @@ def fit(
 ) -> None:
     """Check that a parsed TOML table has the keys and types of a struct, and those inside it too.
 
-    Parameters
-    ----------
-    raw : mapping
-        As `tomllib` gives it.
-    kind : subclass of msgspec.Struct
-    examples : mapping of str to str
-        What to do about a missing key, by its dotted name or that of the section it is in.
-    at : str
-        Dotted name of the table.
-
     Raises
     ------
     PlanError

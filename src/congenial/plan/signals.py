@@ -82,13 +82,7 @@ class Ender:
 
 @contextmanager
 def held(tell: Callable[[], None] | None = None) -> Iterator[None]:
-    """Let signals wait until the end of a block, whatever it ends in.
-
-    Parameters
-    ----------
-    tell : callable, optional
-        Called when one comes, such as to cut a query short; it raises nothing.
-    """
+    """Let signals wait until the end of a block, whatever it ends in."""
     if threading.current_thread() is not threading.main_thread():
         yield  # signals come to the main thread alone
         return

@@ -18,10 +18,6 @@ def unused_levels(model: Model) -> tuple[str, ...]:
 
     Substituting a record never changes the root's count, for one, so that noise there costs
     nothing and protects nothing, and its share of epsilon is not spent.
-
-    Parameters
-    ----------
-    model : Model
     """
     changing = changing_levels(model.tree, model.need, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
@@ -32,10 +28,6 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
 
     A finer level above a coarser one looks so: a town that is said to hold one county. Two
     attributes that cross, as counties and sexes do, do not, since each node has several children.
-
-    Parameters
-    ----------
-    model : Model
     """
     tree = model.tree
     children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
@@ -51,14 +43,7 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
 
 
 def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
-    """Sums that name a node and one that it is a part of, and so count it twice.
-
-    Parameters
-    ----------
-    model : Model
-    margins : Margins
-        With the nodes of the sums that the plan asks for.
-    """
+    """Sums that name a node and one that it is a part of, and so count it twice."""
     parents = np.asarray(model.tree.parents)
 
     def nested(nodes: tuple[int, ...]) -> bool:
@@ -76,12 +61,5 @@ def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
 
 
 def source_missing(plan: Plan, base: Path) -> bool:
-    """Whether there is nothing where a plan says that the rows are; no file is opened.
-
-    Parameters
-    ----------
-    plan : Plan
-    base : Path
-        Directory from which its relative paths start.
-    """
+    """Whether there is nothing where a plan says that the rows are; no file is opened."""
     return not any(file.exists() for file in matching(base, plan.data.source))

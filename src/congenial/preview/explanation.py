@@ -186,12 +186,6 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
 def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     """Mean absolute value of the noise.
 
-    Parameters
-    ----------
-    scale : float
-        Positive; in counts. Sigma for discrete Gaussian noise.
-    noise : {"discrete-laplace", "discrete-gaussian"}
-
     Notes
     -----
     The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2) = 1 / sinh(1 / scale)``.
@@ -211,10 +205,6 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
 
 def simulated_errors(model: Model) -> tuple[FloatArray | None, str]:
     """Mean absolute error of each node's released count on made-up rows, and what that rests on.
-
-    Parameters
-    ----------
-    model : Model
 
     Returns
     -------
@@ -253,12 +243,7 @@ def _basis(model: Model, count: int) -> str:
 
 
 def as_text(explanation: Explanation) -> str:
-    """Write an explanation as lines of plain text.
-
-    Parameters
-    ----------
-    explanation : Explanation
-    """
+    """Write an explanation as lines of plain text."""
     plan, guarantee = explanation.plan, explanation.guarantee
     lines = [f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:", ""]
     lines += _table(explanation)

@@ -165,12 +165,7 @@ def audit_model(
 
 
 def part_of(model: Model) -> Model:
-    """Return the model on a few leaves: the worst move's and their siblings, noise and pins alike.
-
-    Parameters
-    ----------
-    model : Model
-    """
+    """Return the model on a few leaves, the worst move's and their siblings, with their noise."""
     tree = model.tree
     need = replace(model.need, pinned=determined(model.need))
     cost = np.where(need.pinned, 0.0, _cost(model))
@@ -230,12 +225,7 @@ def _entering(model: Model, space: Space) -> list[Pair]:
 
 
 def as_text(found: PlanAudit) -> str:
-    """Write an audit as lines of plain text.
-
-    Parameters
-    ----------
-    found : PlanAudit
-    """
+    """Write an audit as lines of plain text."""
     model, guarantee = found.model, found.model.guarantee
     findings = (*(found.exact.findings if found.exact is not None else ()), *found.drawn.findings)
     whole = Audit(guarantee, findings, found.drawn.confidence)

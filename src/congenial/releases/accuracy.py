@@ -104,10 +104,6 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def margins(model: Model) -> Margins:
     """Work out the margins of a release.
 
-    Parameters
-    ----------
-    model : Model
-
     Raises
     ------
     PlanError
@@ -254,14 +250,7 @@ def _none(
 
 
 def by_posterior(model: Model, why: str) -> str:
-    """Say what the intervals of leaves are where there are none by inversion.
-
-    Parameters
-    ----------
-    model : Model
-    why : str
-        Why there are none.
-    """
+    """Say what the intervals of leaves are where there are none by inversion."""
     return (
         f"No interval here is proved: {why}. Each is the shortest that holds the count with a "
         f"probability of at least {_share(model)} given the released table, under a negative "
@@ -277,13 +266,7 @@ def by_posterior(model: Model, why: str) -> str:
 
 
 def without_intervals(*why: str) -> str:
-    """Say why a release that was conditioned on bounds has no intervals.
-
-    Parameters
-    ----------
-    *why : str
-        What keeps them from being proved, and from being those of its posterior.
-    """
+    """Say why a release that was conditioned on bounds has no intervals."""
     return (
         "Empty, but where a count is exact: noise conditioned on bounds has a law that depends on "
         f"the confidential counts. No interval is proved, as {why[0]}; the posterior of the table "
@@ -343,18 +326,7 @@ def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
 
 
 def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
-    """Unbiased estimate of every count by its own measurement, or by those below it.
-
-    Parameters
-    ----------
-    model : Model
-    value, measured : ndarray of int64, shape (n,)
-        The released counts, of which those that are exact are taken, and the measurements.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-    """
+    """Unbiased estimate of every count by its own measurement, or by those below it."""
     has, summed = _kinds_of_nodes(model)
     out = np.where(has, measured, np.where(summed, 0, value)).astype(np.int64)
     for below in _upwards(model, summed):

@@ -135,19 +135,7 @@ def certify(
     simulation: Simulation | None = None,
     debit: Debit | None = None,
 ) -> Certificate:
-    """State what a release of `model` claims.
-
-    Parameters
-    ----------
-    model : Model
-    files : mapping of str to str
-        SHA-256 digest of each released file.
-    accuracy : StatedAccuracy
-        What its intervals are.
-    simulation : Simulation, optional
-    debit : Debit, optional
-        What a ledger has taken down for it.
-    """
+    """State what a release of `model` claims."""
     plan = plain_plan(model.plan)
     guarantee = model.guarantee
     return Certificate(
@@ -179,14 +167,7 @@ def certify(
 
 
 def reworded(certificate: Certificate, model: Model) -> Certificate:
-    """Say in this version's words what a certificate of another one claims.
-
-    Parameters
-    ----------
-    certificate : Certificate
-        Whose numbers `congenial.verify` found to follow from its plan.
-    model : Model
-    """
+    """Say in this version's words what a certificate of another one claims."""
     found = claim(model, certificate.guarantee.sampler_error)
     return msgspec.structs.replace(
         certificate,

@@ -62,13 +62,6 @@ class Contents:
 def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents:
     """Read both tables of a release, and rebuild its tree.
 
-    Parameters
-    ----------
-    place : Path
-    certificate : Certificate
-    plan : Plan
-        The one that the certificate holds.
-
     Raises
     ------
     ReleaseError

@@ -133,20 +133,6 @@ def write_tables(
 ) -> None:
     """Write the released table twice, as CSV and from that as Parquet.
 
-    Parameters
-    ----------
-    directory : Path
-    level_names : sequence of str
-        The root's level first.
-    tree : Tree
-    value : ndarray of int64, shape (n,)
-    intervals : mapping of str to sequence of int or None, optional
-        Columns of interval ends, empty where there is none.
-    truth : ndarray of int64, shape (n,), optional
-        Confidential counts, in simulations only.
-    stamped : bool
-        Add a column that says in every row that this is a simulation.
-
     Raises
     ------
     OSError, duckdb.Error
@@ -174,18 +160,6 @@ def write_measurements(
     stamped: bool = False,
 ) -> None:
     """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node.
-
-    Parameters
-    ----------
-    directory : Path
-    level_names : sequence of str
-    tree : Tree
-    measured : sequence of int or None
-        None where there is none.
-    noise : sequence of str
-        The law of the noise, "none" where there is none.
-    scale : sequence of float or None
-    stamped : bool
 
     Raises
     ------
@@ -256,14 +230,6 @@ def read_table(path: Path) -> FileRows:
 def tree_of(table: FileRows, level_names: Sequence[str], what: str) -> Tree:
     """Rebuild the tree of a table of nodes, in the order of its rows.
 
-    Parameters
-    ----------
-    table : Table
-        Its first columns are ``level``, ``level_name`` and those of the levels.
-    level_names : sequence of str
-    what : str
-        Name of the file, for errors.
-
     Raises
     ------
     ReleaseError
@@ -330,12 +296,7 @@ def _cell(text: str) -> str:
 
 
 def without_apostrophe(cell: str) -> str:
-    """Take back the apostrophe that a CSV file has before a name that looks like a formula.
-
-    Parameters
-    ----------
-    cell : str
-    """
+    """Take back the apostrophe that a CSV file has before a name that looks like a formula."""
     return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
 
 

@@ -26,14 +26,6 @@ class NotSimulated:
 def expected_errors(model: Model, counts: IntArray, *, seed: int) -> FloatArray | NotSimulated:
     """Mean absolute error of each released count, were these the true counts.
 
-    Parameters
-    ----------
-    model : Model
-        Whose claim has been worked out, so that the plan itself is without fault.
-    counts : ndarray of int64, shape (n,)
-        Made up or released, never confidential.
-    seed : int
-
     Returns
     -------
     ndarray of float64, shape (n,), or NotSimulated

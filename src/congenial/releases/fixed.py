@@ -17,10 +17,6 @@ from congenial.releases.model import Model
 def fixed(model: Model) -> str:
     """Hash everything that a release holds fixed among the datasets that it compares.
 
-    Parameters
-    ----------
-    model : Model
-
     Returns
     -------
     str

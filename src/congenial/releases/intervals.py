@@ -96,19 +96,7 @@ def interval_columns(*, simultaneous: bool) -> tuple[str, ...]:
 def intervals(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
 ) -> Intervals:
-    """Work out the intervals of a release from what is published.
-
-    Parameters
-    ----------
-    model : Model
-    found : Margins
-        From `margins`.
-    value : ndarray of int64, shape (n,)
-        The released counts.
-    measured : ndarray of int64, shape (n,), optional
-        The published measurements, exact counts where these are published, anything where there is
-        neither; needed where the margins are theirs.
-    """
+    """Work out the intervals of a release from what is published."""
     if found.source == "inversion":
         return _by_inversion(model, found, value)
     return _by_margins(model, found, value, measured)

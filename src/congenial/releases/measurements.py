@@ -113,21 +113,7 @@ def read_measurements(path: str | Path) -> Measurements:
 
 
 def measurement_rows(mechanism: Additive, pinned: BoolArray, y: npt.NDArray[np.int64]) -> Rows:
-    """Return the columns of the measurements, a row a node.
-
-    Parameters
-    ----------
-    mechanism : Additive
-    pinned : ndarray of bool, shape (n,)
-        Whose measurements are exact counts.
-    y : ndarray of int64, shape (n,)
-
-    Returns
-    -------
-    measurement : list of int or None
-    noise : list of str
-    scale : list of float or None
-    """
+    """Return the columns of the measurements, a row a node."""
     scales = mechanism.scales
     noisy = np.isfinite(scales) & ~pinned
     has = (noisy | pinned).tolist()

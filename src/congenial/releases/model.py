@@ -171,12 +171,6 @@ class Model:
 def build_model(plan: Plan, tree: Tree) -> Model:
     """Calibrate the noise that a plan asks for on the nodes of a tree.
 
-    Parameters
-    ----------
-    plan : Plan
-    tree : Tree
-        One root and a level for each of `plan.level_names`.
-
     Returns
     -------
     Model
@@ -267,12 +261,6 @@ def _calibrated(
 
 def claim(model: Model, sampler_error: float) -> Guarantee:
     """Guarantee of a release of `model` drawn with a given numerical error.
-
-    Parameters
-    ----------
-    model : Model
-    sampler_error : float
-        Bound on the total variation between a draw and its law.
 
     Raises
     ------

@@ -164,12 +164,6 @@ class Specification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def specify(model: Model, guarantee: Guarantee) -> Specification:
     """State a guarantee of a release of `model` in full.
 
-    Parameters
-    ----------
-    model : Model
-    guarantee : Guarantee
-        As `congenial.releases.model.claim` makes it.
-
     Raises
     ------
     PrivacyError
@@ -188,11 +182,6 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
 
 def worst_neighbours(model: Model, guarantee: Guarantee) -> Neighbours:
     """Name the pair that a guarantee charges the most, unless its nodes are confidential.
-
-    Parameters
-    ----------
-    model : Model
-    guarantee : Guarantee
 
     Raises
     ------

@@ -41,14 +41,6 @@ def proved_ends(
 ) -> ProvedEnds | NoEnds:
     """Work out the intervals of a release that was conditioned on bounds, from its table alone.
 
-    Parameters
-    ----------
-    model : Model
-    value : ndarray of int64, shape (n,)
-        The released counts.
-    sums : sequence of sequence of int
-        Nodes of the sums that are asked for.
-
     Notes
     -----
     A sum lies between the sums of its nodes' ends where these hold at once.

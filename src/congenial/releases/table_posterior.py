@@ -47,13 +47,6 @@ def posterior_of_table(
 ) -> Posterior:
     """Return the law of the confidential counts given a released table.
 
-    Parameters
-    ----------
-    model : Model
-    value : ndarray of int64, shape (n,)
-        The released counts.
-    prior : {"flat", "poisson", "negative-binomial"} or Prior
-
     Raises
     ------
     UnsupportedError
@@ -95,12 +88,6 @@ def too_large(model: Model) -> bool:
 def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
     """Work out the intervals of a release from its table alone, under a prior fitted to it.
 
-    Parameters
-    ----------
-    model : Model
-    value : ndarray of int64, shape (n,)
-        The released counts.
-
     Returns
     -------
     tuple of two ndarrays of int64, shape (n,), or NoEnds
@@ -123,16 +110,6 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
 
 def as_likely(model: Model, value: IntArray, at: IntArray, stated: Ends, found: Ends) -> bool:
     """Whether intervals of a release hold as much as those that are found in their place.
-
-    Parameters
-    ----------
-    model : Model
-    value : ndarray of int64, shape (n,)
-        The released counts.
-    at : ndarray of int64, shape (k,)
-        The nodes whose intervals are not the ones found.
-    stated, found : tuple of two ndarrays of int64, shape (k,)
-        Their ends.
 
     Notes
     -----

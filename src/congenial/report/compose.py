@@ -31,12 +31,6 @@ _SEED = 20_230_301
 def compose(contents: Contents, checks: Sequence[Check]) -> Page:
     """Work out everything that a page about a release says.
 
-    Parameters
-    ----------
-    contents : Contents
-    checks : sequence of Check
-        What `verify` found.
-
     Raises
     ------
     PlanError, PrivacyError, InvariantError

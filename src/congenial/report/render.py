@@ -17,12 +17,7 @@ _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
 def render(page: Page) -> str:
-    """Write a page as HTML; the same page gives the same text.
-
-    Parameters
-    ----------
-    page : Page
-    """
+    """Write a page as HTML; the same page gives the same text."""
     asked = any(level.required is not None for level in page.levels)
     css, js = _resource("page.css"), _resource("page.js")
     return Template(_resource("page.html")).substitute(

@@ -57,14 +57,7 @@ _WHY_NONE["topdown"] = _WHY_NONE["imaging"]
 
 
 def lead(certificate: Certificate, nodes: int, exact: int) -> tuple[str, ...]:
-    """What was released, in a few sentences.
-
-    Parameters
-    ----------
-    certificate : Certificate
-    nodes, exact : int
-        Number of counts, and of those that are published exactly or follow from such.
-    """
+    """What was released, in a few sentences."""
     levels = certificate.specification.domain.levels
     root = str(certificate.plan["hierarchy"]["root"])
     where = f", by {_listed(levels[1:])}" if len(levels) > 1 else ""
@@ -243,16 +236,7 @@ def bent(certificate: Certificate) -> bool:
 
 
 def level_margin(certificate: Certificate, stated: int | None, reach: FloatArray) -> str:
-    """Say how far the counts of a level that are not exact may be off.
-
-    Parameters
-    ----------
-    certificate : Certificate
-    stated : int or None
-        The margin of the level that the certificate states.
-    reach : ndarray of float64
-        How far each true count may be from the released one, in counts; inf where that is unknown.
-    """
+    """Say how far the counts of a level that are not exact may be off."""
     if not reach.size:
         return "exact"
     if not np.isfinite(reach).all():

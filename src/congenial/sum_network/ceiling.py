@@ -16,15 +16,7 @@ from congenial.types import FloatArray
 
 
 def log_ceiling(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> float:
-    """Return a bound from above on what `exact.log_sum` returns; inf where there is none.
-
-    Parameters
-    ----------
-    forest : SumForest
-    weights : SharedUnary
-    theta : ndarray of float64, shape (m,)
-        Multiplier of each sum.
-    """
+    """Return a bound from above on what `exact.log_sum` returns; inf where there is none."""
     each = weights.each
     tilt = np.append(theta, 0.0)[forest.above]
     owned = forest.owner >= 0

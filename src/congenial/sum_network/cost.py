@@ -47,19 +47,6 @@ def forest_cost(
 ) -> Cost | None:
     """Estimate from the sums and the noise alone; no table is filled.
 
-    Parameters
-    ----------
-    forest : SumForest
-    weights : SharedUnary
-        Weights of the noise without bounds that depend on data.
-    shared : bool
-        Whether equal subtrees share their tables; where bounds lie at different distances from
-        the data they may not, and every one is counted.
-    compose : bool
-        Whether like siblings are drawn without tables.
-    cut : float
-        Tails that the windows cut off.
-
     Returns
     -------
     Cost or None
@@ -88,16 +75,7 @@ def forest_cost(
 def data_free_weights(
     mechanism: Additive, need: Requirements, fixed: npt.NDArray[np.bool_], size: int
 ) -> SharedUnary:
-    """Weights without bounds, but where a query is not measured and bounds alone hold it.
-
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-    fixed : ndarray of bool, shape (n + slacks,)
-    size : int
-        Number of entries, slacks and block sums.
-    """
+    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
     scale = mechanism.noise.spread
     width = np.where(np.isfinite(scale), np.inf, need.hi - need.lo)
     width = np.where(np.isfinite(width), np.floor(width), np.inf)

@@ -24,13 +24,6 @@ def convolve_wide(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
 
-    Parameters
-    ----------
-    a, b : ndarray of float64
-        Largest entry 1.
-    first, width : int
-        The stretch wanted; 0 is the sum of the two first indices.
-
     Returns
     -------
     table : ndarray of float64, shape (width,)

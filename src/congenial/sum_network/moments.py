@@ -54,20 +54,7 @@ def summaries(
     dispersion: FloatArray | None = None,
     base: IntArray | None = None,
 ) -> FloatArray:
-    """Return summaries of the marginal laws of a tree's nodes, shape (n, 10).
-
-    Parameters
-    ----------
-    tables : Tables
-    n : int
-    is_leaf : ndarray of bool, shape (n,)
-    alpha : float
-    dispersion : ndarray of float64, shape (n,), optional
-        Nodes where it is positive have a `rise` (`kernels.network.marginals`) and the
-        probability of a count of 0 too.
-    base : ndarray of int64, shape (n,), optional
-        What the tables' values are counted from.
-    """
+    """Return summaries of the marginal laws of a tree's nodes, shape (n, 10)."""
     rising = np.zeros(n) if dispersion is None else dispersion
     origin = np.zeros(n, dtype=np.int64) if base is None else base
     own = tables.table, np.zeros(tables.lo.size)
@@ -103,18 +90,7 @@ def one_sided(
     is_leaf: npt.NDArray[np.bool_],
     tails: FloatArray,
 ) -> OneSided:
-    """Return the ends of laws of networks that differ from `around` below the node alone.
-
-    Parameters
-    ----------
-    around : Tables
-    shown : ndarray of float64
-        Messages of the nodes in place of their own, which lie as those do.
-    lost : ndarray of float64, shape (classes,)
-        What entries of any of these lack at most.
-    is_leaf : ndarray of bool, shape (n,)
-    tails : ndarray of float64, shape (t,)
-    """
+    """Return the ends of laws of networks that differ from `around` below the node alone."""
     none = np.zeros(is_leaf.size), np.zeros(is_leaf.size, dtype=np.int64)
     found, below, above = _laws(around, shown, lost, is_leaf, 0.5, 0.0, *none, tails)
     columns = [kernels.MEAN, kernels.VARIANCE, kernels.EDGE, kernels.LOST]

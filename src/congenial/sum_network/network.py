@@ -99,22 +99,7 @@ def compile_network(
     *,
     reused: bool = False,
 ) -> Network:
-    """Build the classes and the drawing program of a forest.
-
-    Parameters
-    ----------
-    forest : SumForest
-    weights : SharedUnary
-    theta : ndarray of float64, shape (m,)
-        Multiplier of each sum. The tilt of a variable is that of the sum above it less the signed
-        ones of those below; variables share a class only where tilts are equal.
-    composed : ndarray of int8
-        For each of the weights, how like siblings with it are drawn as uniform compositions, see
-        `composable`, or 0. Their own marginals are not to be had from such a network.
-    reused : bool
-        Whether values share places where one is not needed any more, see `Network.places`: for
-        networks that are only drawn from.
-    """
+    """Build the classes and the drawing program of a forest."""
     n, m = forest.n, forest.m
     number, listed = numbered(weights.unary, composed)
     if theta.any():

@@ -75,19 +75,7 @@ def follow(
     small: float,
     where: tuple[IntArray, int],
 ) -> Losses:
-    """Bound the losses of every class.
-
-    Parameters
-    ----------
-    network : Network
-    messages : Messages
-    support : pair of ndarray of float64, shape (c,)
-        Ends of the support of each message.
-    small : float
-        Losses up to it are added up, not followed entry by entry.
-    where : (ndarray of int64, int)
-        Places of the losses of each class, and how far they extend.
-    """
+    """Bound the losses of every class."""
     lo, hi, table = messages.lo, messages.hi, messages.table
     place, extent = where
     lost, even, tails = np.empty(extent), np.zeros(lo.size), np.zeros((lo.size, 4))

@@ -82,27 +82,7 @@ def share_noise(
     dropped: BoolArray | None = None,
     orientation: npt.NDArray[np.int8] | None = None,
 ) -> SharedUnary:
-    """List the weights of the noise of all variables.
-
-    Parameters
-    ----------
-    kind : int
-        Law code of the noise.
-    scale : ndarray of float64, shape () or (1,) or (n,)
-        inf where nothing is measured.
-    ends : pair of ndarray of float64, shape () or (n,)
-        Bounds of the values.
-    fixed : ndarray of bool, shape (n,)
-        Entries without noise.
-    size : int
-        Number of entries and, after them, of block sums, which take any value and have no noise.
-    counts : ndarray of int64, shape (n,), optional
-        The values that noise is added to; zero where not given.
-    dropped : ndarray of bool, shape (n,), optional
-        Entries whose lower bound is left out.
-    orientation : ndarray of int8, shape (size,), optional
-        -1 where a variable is the negative of its entry.
-    """
+    """List the weights of the noise of all variables."""
     code = np.empty(size, dtype=np.int32)
     # pages of these that are never reached take no memory
     rows = np.empty((size, 3), dtype=np.int64)

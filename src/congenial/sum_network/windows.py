@@ -79,15 +79,7 @@ def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
 
 
 def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:
-    """Return multipliers of the constraints, rounded so that like families share them.
-
-    Parameters
-    ----------
-    forest : SumForest
-    weights : SharedUnary
-    prior : ndarray of float64, shape (d, 4), optional
-        Priors of leaves, as `congenial.kernels.network.tilting.solve` takes them.
-    """
+    """Return multipliers of the constraints, rounded so that like families share them."""
     theta = np.zeros(forest.m)
     unary = weights.unary
     centred = (unary.center == 0) & (unary.lo == -unary.hi)
@@ -222,19 +214,7 @@ def decay_of(
     room: FloatArray,
     beyond: FloatArray,
 ) -> FloatArray:
-    """Decay of the tail of each weight's message on one side, as `spans` understands it.
-
-    Parameters
-    ----------
-    kind, scale, var : ndarray
-        Law, its scale, and the variance under its tilt and bounds.
-    tilt : ndarray of float64
-        Towards the middle, seen from this side.
-    room : ndarray of float64
-        From the mean to the end of the support.
-    beyond : ndarray of float64
-        From the centre to the other end of the support.
-    """
+    """Decay of the tail of each weight's message on one side, as `spans` understands it."""
     decay = np.where(kind == laws.FLAT, np.maximum(tilt, 0.0), 1.0 / scale + tilt)
     # a law held at its other end by the tilt falls slowly up to its centre, fast after it
     slow = np.where(kind == laws.FLAT, 0.0, tilt - 1.0 / scale)

@@ -51,17 +51,7 @@ class Check:
 def compare(
     name: str, what: str, found: object, stated: object, author: str = __version__
 ) -> Check:
-    """Compare a part of the certificate with what follows from its plan.
-
-    Parameters
-    ----------
-    name, what : str
-    found, stated : object
-        Plain data or structs; words of ours stand at keys in `WORDS`.
-    author : str
-        The version that wrote the certificate. Words of another one are not compared, but may hold
-        no number that ours do not.
-    """
+    """Compare a part of the certificate with what follows from its plan."""
     ours, theirs = msgspec.to_builtins(found), msgspec.to_builtins(stated)
     if close(ours, theirs):
         return Check(name, True, f"{what}: as it follows from the plan")

@@ -32,13 +32,7 @@ _SEED = 0
 
 
 def check_published(place: Path, contents: Contents) -> Check:
-    """Check that the directory holds what the plan publishes, and how its parts are said to relate.
-
-    Parameters
-    ----------
-    place : Path
-    contents : Contents
-    """
+    """Check that the directory holds what the plan publishes, and how its parts relate."""
     wanted = contents.plan.release.measurements
     if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
         told = "are missing" if wanted else "are there, and the plan publishes none"
@@ -49,17 +43,7 @@ def check_published(place: Path, contents: Contents) -> Check:
 
 
 def check_measurements(contents: Contents) -> Iterator[Check]:
-    """Check the measurements, and that the table could have been made of them.
-
-    Parameters
-    ----------
-    contents : Contents
-
-    Yields
-    ------
-    Check
-        Nothing where the plan publishes none.
-    """
+    """Check the measurements, and that the table could have been made of them."""
     if contents.measurements is None:
         return
     name = "measurements"
@@ -97,12 +81,7 @@ def _follows(model: Model, y: npt.NDArray[np.int64], value: npt.NDArray[np.int64
 
 
 def check_intervals(contents: Contents) -> Check:
-    """Check the intervals of all counts and sums, and what the certificate says of them.
-
-    Parameters
-    ----------
-    contents : Contents
-    """
+    """Check the intervals of all counts and sums, and what the certificate says of them."""
     name, certificate = "intervals", contents.certificate
     try:
         model = contents.model()

@@ -51,20 +51,7 @@ def joint_pairs(
     tree: Tree,
     counts: BoolArray | None,
 ) -> Pairs:
-    """Pairs of neighbours that move several records, at a budget of 1.
-
-    Parameters
-    ----------
-    units : LevelUnits
-    joint : JointMoves
-        Of `units`.
-    share : ndarray of float64, shape (depth,)
-    need : Requirements
-        With everything that is determined among its pinned entries.
-    tree : Tree
-    counts : ndarray of bool, shape (n,), or None
-        Nodes whose bounds count; None where nothing is proved of the inequalities.
-    """
+    """Pairs of neighbours that move several records, at a budget of 1."""
     rate = share / units.of(share)
     worst = float((joint.sums @ rate).max())
     if counts is None:
@@ -78,15 +65,6 @@ def level_units(
     tree: Tree, need: Requirements, neighbours: Neighbours, *, power: int = 1
 ) -> LevelUnits:
     """Find what neighbouring datasets change at each level of a tree.
-
-    Parameters
-    ----------
-    tree : Tree
-    need : Requirements
-        With everything that is determined among its pinned entries.
-    neighbours : {"substitute", "add-remove"}
-    power : {1, 2}
-        2 where squares are added up, as for Gaussian noise.
 
     Raises
     ------

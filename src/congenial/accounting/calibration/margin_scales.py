@@ -34,23 +34,6 @@ def margin_scales(
 ) -> FloatArray:
     """Scale of discrete Laplace noise at each entry of a workload, up to rounding.
 
-    Parameters
-    ----------
-    workload : Workload
-    need : Requirements
-    epsilon : float
-        The final guarantee.
-    neighbours : {"substitute", "add-remove"}
-    split : mapping, optional
-        Shares by margin, level and table, as `Workload.scales` takes scales; those of each table
-        add up to 1. Equal shares of the margins that can change by default.
-    bounds_charged : bool
-        Whether bounds raise the loss, as they do in conditioning.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
     Raises
     ------
     ArgumentError

@@ -139,13 +139,6 @@ def goal_split(
 ) -> dict[int, float]:
     """Split with the least weighted sum of noise scales at a given final epsilon.
 
-    Parameters
-    ----------
-    goal : mapping of int to float
-        Weight of each level, nonnegative.
-    tree, need, epsilon, neighbours, method, delta
-        As for `level_scales`.
-
     Returns
     -------
     dict of int to float
@@ -228,13 +221,6 @@ def level_scales(
     delta: float | None = None,
 ) -> FloatArray:
     """Scale of the noise at each node; `calibrate` explains that of discrete Laplace noise.
-
-    Parameters
-    ----------
-    tree, need, epsilon, neighbours, split, method
-        As for `calibrate`.
-    delta : float, optional
-        For discrete Gaussian noise: what the draw's numerical error leaves of the final delta.
 
     Returns
     -------

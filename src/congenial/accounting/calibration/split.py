@@ -38,21 +38,6 @@ def best_split(
 ) -> dict[int, float]:
     """Find the shares of the budget that minimise a weighted sum of noise scales.
 
-    Parameters
-    ----------
-    tree : Tree
-    need : Requirements
-    goal : mapping of int to float
-        Weight of the error of one count at each level; nonnegative, some level that neighbouring
-        datasets change has a positive one.
-    epsilon : float
-        The final guarantee.
-    neighbours : {"substitute", "add-remove"}
-    charge_bounds : bool
-        Whether bounds raise the loss, as they do in conditioning.
-    power : float
-        A scale falls with its share to this power: 1, or 1/2 where shares are of rho.
-
     Returns
     -------
     dict of int to float
@@ -143,14 +128,6 @@ def pairs_by_share(
     charge_bounds: bool,
 ) -> Callable[[FloatArray], Pairs]:
     """Return what gives the neighbouring pairs, at a budget of 1, for the share of each level.
-
-    Parameters
-    ----------
-    tree, neighbours, charge_bounds
-        As for `best_split`.
-    need : Requirements
-        With everything that is determined among its pinned entries.
-    changes : LevelUnits
 
     Returns
     -------

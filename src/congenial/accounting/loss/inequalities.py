@@ -22,16 +22,6 @@ _EXACT = 2.0**53
 def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) -> FloatArray:
     """Bound the loss of neighbouring datasets under noise conditioned on bounds.
 
-    Parameters
-    ----------
-    base : array_like of float64
-        Loss of the pair without the bounds: change over scale, summed over the changed entries.
-    alpha : array_like of float64
-        Smallest change over scale among the changed entries whose bounds count (`charged`); 0
-        where one of them is not measured.
-    steps : float
-        Steps of the noise's grid that one record makes; 1 for counts.
-
     Returns
     -------
     ndarray of float64
@@ -55,19 +45,7 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
 
 
 def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
-    """Entries whose bounds count: finite, of entries that are not pinned, not implied by others.
-
-    Parameters
-    ----------
-    need : Requirements
-        With everything that is determined among its pinned entries.
-    grid : float
-        Spacing of the values that entries take.
-
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-    """
+    """Entries whose bounds count: finite, of entries that are not pinned, not implied by others."""
     low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, need)
     counts |= np.isfinite(high) & ~_implied(-high, need)
@@ -148,19 +126,7 @@ class Pairs:
 def bounded_pairs(
     cost: FloatArray, through: FloatArray, need: Requirements, *, change: float, grid: float
 ) -> Pairs:
-    """Sort neighbouring pairs by what the bounds can cost them.
-
-    Parameters
-    ----------
-    cost : ndarray of float64, shape (n,)
-        Loss of a change by one record at each entry.
-    through : ndarray of float64, shape (n,)
-        Largest summed cost of the pairs that change each entry; -inf where there are none.
-    need : Requirements
-        With everything that is determined among its pinned entries.
-    change, grid : float
-        What one record adds to an entry, and the spacing of the noise's grid; 0 where it has none.
-    """
+    """Sort neighbouring pairs by what the bounds can cost them."""
     worst = float(through.max(initial=0.0))
     if need.inequalities[1].size or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
@@ -170,17 +136,7 @@ def bounded_pairs(
 def sorted_pairs(
     cost: FloatArray, through: FloatArray, counts: BoolArray, *, steps: float
 ) -> Pairs:
-    """Sort neighbouring pairs by what given bounds can cost them.
-
-    Parameters
-    ----------
-    cost, through : ndarray of float64, shape (n,)
-        As for `bounded_pairs`.
-    counts : ndarray of bool, shape (n,)
-        The entries whose bounds count.
-    steps : float
-        As for `bounded_loss`.
-    """
+    """Sort neighbouring pairs by what given bounds can cost them."""
     counts = counts & np.isfinite(through)
     alpha, at = np.unique(cost[counts], return_inverse=True)
     base = np.zeros(alpha.size)

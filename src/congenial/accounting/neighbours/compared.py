@@ -91,18 +91,6 @@ def compared_by_all(
 ) -> Compared | None:
     """Find which datasets several guarantees all compare.
 
-    Parameters
-    ----------
-    each : sequence of Compared or None
-        None where nothing is known; at least one.
-    neighbours : {"substitute", "add-remove"}
-    at_once : bool
-        Whether records change at once, how many follows from what is fixed: all must fix the same.
-
-    Returns
-    -------
-    Compared or None
-
     Raises
     ------
     PrivacyError

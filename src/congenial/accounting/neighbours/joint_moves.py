@@ -70,13 +70,6 @@ def forced_moves(
 ) -> JointMoves | None:
     """Find the joint moves that a guarantee is for where sums let no record move alone.
 
-    Parameters
-    ----------
-    cost, need, counted, neighbours
-        As for `congenial.accounting.neighbours.single_moves.worst_move`.
-    power, groups
-        As for `joint_moves`.
-
     Returns
     -------
     JointMoves or None
@@ -105,13 +98,6 @@ def check_neighbours(
 ) -> None:
     """Check that some dataset of one of several alternatives has neighbours in the same one.
 
-    Parameters
-    ----------
-    needs : sequence of Requirements
-        At least one.
-    counted, neighbours
-        As for `congenial.accounting.neighbours.single_moves.worst_move`.
-
     Raises
     ------
     EmptyNeighbourhoodError, PrivacyError
@@ -138,23 +124,6 @@ def joint_moves(
     groups: FloatArray | None = None,
 ) -> JointMoves:
     """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
-
-    Parameters
-    ----------
-    cost : ndarray of float64, shape (n,)
-        Cost of a change by one record at each query.
-    incidence : ndarray of float64, shape (n, cells)
-        Which queries a record in each cell is counted in.
-    fixed : ndarray of float64 or object, shape (m, cells)
-        What a record in each cell adds to each fixed sum: whole numbers.
-    power : {1, 2}
-        A change by d records costs ``|d|**power`` times that by one.
-    groups : ndarray of float64, shape (n, groups), optional
-        1 where a query is in a group. All are one group where it is not given.
-
-    Returns
-    -------
-    JointMoves
 
     Raises
     ------
@@ -220,14 +189,6 @@ def joint_moves(
 
 def free_cells(sums: IntArray) -> BoolArray:
     """Cells that some integer move changes while it keeps all sums, in exact arithmetic.
-
-    Parameters
-    ----------
-    sums : ndarray of int64, shape (m, cells)
-
-    Returns
-    -------
-    ndarray of bool, shape (cells,)
 
     Notes
     -----

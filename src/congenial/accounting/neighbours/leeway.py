@@ -44,16 +44,6 @@ def with_implied(
     To what is `determined` come the entries, and the sums of `at_least` conditions, whose bounds
     are closer together than what one record changes, after intervals are carried along the sums.
 
-    Parameters
-    ----------
-    need : Requirements
-    counted : Tree, Workload or None
-        What a record counts in; true counts add up along it.
-    grid : float
-        Spacing of the values of the data; 0 where there is none.
-    change : float
-        What one record adds to an entry.
-
     Returns
     -------
     Requirements
@@ -103,14 +93,6 @@ def may_cross(
     needs: Sequence[Requirements], counted: Counted, *, grid: float = 1.0, change: float = 1.0
 ) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
-
-    Parameters
-    ----------
-    needs : sequence of Requirements
-    counted, grid
-        As for `with_implied`.
-    change : float
-        The most that an entry changes between neighbours.
 
     Returns
     -------

@@ -15,11 +15,6 @@ def nested_sums(need: Requirements) -> bool:
 
     The sums are those of a tree or a workload and of linear conditions.
 
-    Parameters
-    ----------
-    need : Requirements
-        Its linear equalities and inequalities count; bounds of entries do not matter.
-
     Returns
     -------
     bool

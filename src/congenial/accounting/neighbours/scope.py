@@ -24,16 +24,7 @@ MOST_NAMED = 5
 def unprotected(
     mechanism: Additive, need: Requirements, neighbours: Neighbours, changes: BoolArray
 ) -> tuple[str, ...]:
-    """Name what no neighbouring datasets differ in, whether it is published exactly or with noise.
-
-    Parameters
-    ----------
-    mechanism : Additive
-    need : Requirements
-        Pinned is all that follows from what is fixed.
-    neighbours : {"substitute", "add-remove"}
-    changes : ndarray of bool, shape (n,)
-        Entries that differ in some pair of neighbours.
+    """Name what is the same in all neighbouring datasets, published exactly or with noise.
 
     Returns
     -------
@@ -59,15 +50,7 @@ def unprotected(
 
 
 def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> list[str]:
-    """Name the number of records, where an entry counts them all; that entry is taken off `same`.
-
-    Parameters
-    ----------
-    same : ndarray of bool, shape (n,)
-        Entries that no neighbouring datasets differ in; changed in place.
-    counted : Tree, Workload or None
-    neighbours : {"substitute", "add-remove"}
-    """
+    """Name the number of records if an entry counts them all, and take that entry off `same`."""
     if neighbours != "substitute" or not same.any():
         return []
     chain = counting(same.size, counted).chain
@@ -79,16 +62,7 @@ def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> li
 
 
 def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]) -> list[str]:
-    """Name nodes of a tree: whole levels by name, others by path.
-
-    Parameters
-    ----------
-    tree : Tree
-    exact, same : ndarray of bool, shape (n,)
-        Published exactly; published with noise, and the same in all neighbouring datasets.
-    levels : sequence of str
-        Names of the levels, coarse to fine.
-    """
+    """Name nodes of a tree: whole levels by name, others by path."""
 
     def path(node: int) -> str:
         return _on_a_line("/".join(tree.path(node)))

@@ -42,19 +42,6 @@ def worst_move(
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
-    Parameters
-    ----------
-    cost : ndarray of float64, shape (n,)
-        Cost of a change by one at each query; additive over queries.
-    need : Requirements
-    counted : Tree, Workload or None
-        What a record counts in; None for a plain vector, where that is one entry.
-    neighbours : {"substitute", "add-remove"}
-
-    Returns
-    -------
-    WorstMove
-
     Raises
     ------
     ArgumentError
@@ -105,11 +92,6 @@ def costs_through(
 ) -> FloatArray:
     """Bound the summed cost of the neighbouring pairs in which each entry changes.
 
-    Parameters
-    ----------
-    cost, need, counted, neighbours
-        As for `worst_move`, which has shown that there are neighbours.
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -137,12 +119,7 @@ def costs_through(
 
 
 def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> FloatArray:
-    """Largest summed cost of one record that enters or leaves, among those that change each entry.
-
-    Parameters
-    ----------
-    cost, need, counted
-        As for `worst_move`.
+    """Largest summed cost of a record that enters or leaves, among those that change each entry.
 
     Returns
     -------
@@ -162,13 +139,6 @@ def changed_entries(
     need: Requirements, counted: Counted, neighbours: Neighbours, *, one_sided: bool = False
 ) -> BoolArray:
     """Entries that differ in some pair of neighbours.
-
-    Parameters
-    ----------
-    need, counted, neighbours
-        As for `worst_move`; `need.pinned` holds all that follows from what is fixed.
-    one_sided : bool
-        Whether a record may also enter or leave what is counted, where the pins allow it.
 
     Returns
     -------
@@ -304,12 +274,6 @@ def _group_bounds(
 def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     """Find the two cells between which a record's move costs most.
 
-    Parameters
-    ----------
-    cost : ndarray of float64, shape (n,)
-    chain : ndarray of int64, shape (d, k)
-        Entries that each of at least two cells counts in, -1 for none.
-
     Returns
     -------
     cost : float
@@ -349,11 +313,6 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
 def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeArray]:
     """What a record in each cell adds to every query, and to everything that is fixed.
-
-    Parameters
-    ----------
-    need : Requirements
-    counted : Tree, Workload or None
 
     Returns
     -------

@@ -30,21 +30,6 @@ def whole_sums(
 ) -> WholeArray:
     """What a record in each cell adds to each sum, every sum multiplied until it is whole.
 
-    Parameters
-    ----------
-    rows : ndarray of float64, shape (m, n)
-        Coefficients of m sums of n queries. One that is no integer stands for the shortest decimal
-        that rounds to it: 0.1 is a tenth.
-    on_cells : callable
-        Makes of such rows, of doubles or of Python's integers, what a record in each cell adds,
-        shape (m, cells), exactly where nothing rounds.
-    sizes : callable, optional
-        The same where each query counts a record by its size; where that is not `on_cells` itself.
-
-    Returns
-    -------
-    ndarray of float64 or object, shape (m, cells)
-
     Raises
     ------
     PrivacyError
@@ -91,17 +76,7 @@ def _refuse_doubt(sums: list[int]) -> None:
 
 
 def alike_columns(rows: WholeArray) -> IntArray:
-    """Number the columns so that those that are equal have one number.
-
-    Parameters
-    ----------
-    rows : ndarray of float64 or object, shape (m, n)
-        What a record in each of n cells adds to m fixed sums, exactly.
-
-    Returns
-    -------
-    ndarray of int64, shape (n,)
-    """
+    """Number the columns so that those that are equal have one number."""
     labels = np.zeros(rows.shape, dtype=np.int64)
     for at, row in enumerate(rows):
         labels[at] = np.unique(row, return_inverse=True)[1]

@@ -271,14 +271,7 @@ def _starts(
 
 
 def bound_after(log_ratio: float, steps: int) -> float:
-    """Bound on the total variation after so many steps, ``(1 - 1/R) ** steps``.
-
-    Parameters
-    ----------
-    log_ratio : float
-        Log of R = sup p*/q, at least 0.
-    steps : int
-    """
+    """Bound on the total variation after so many steps, ``(1 - 1/R) ** steps``."""
     chance = math.exp(-log_ratio)
     return 0.0 if chance >= 1.0 else math.exp(steps * math.log1p(-chance))
 

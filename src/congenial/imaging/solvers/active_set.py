@@ -165,19 +165,7 @@ class ActiveSet:
 def active_set(
     links: Links, sums: FloatArray, need: Requirements, weight: FloatArray, *, integer: bool
 ) -> ActiveSet | None:
-    """Set up projections; None where an entry without children is neither pinned nor measured.
-
-    Parameters
-    ----------
-    links : Links
-    sums : ndarray of float64
-        Mandated values of its nodes after the first `need.n`.
-    need : Requirements
-    weight : ndarray of float64, shape (n,)
-        From `checked_weights`.
-    integer : bool
-        Whether bounds are taken to the integers inside.
-    """
+    """Set up projections; None where an entry without children is neither pinned nor measured."""
     size = len(links.tree)
     pinned = np.ones(size, dtype=np.bool_)
     pinned[: need.n] = need.pinned

@@ -19,13 +19,6 @@ _ROUNDING = 1e-13
 def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under pins, tree sums and linear equalities.
 
-    Parameters
-    ----------
-    need : Requirements
-        Without inequalities.
-    y, weight : ndarray of float64, shape (n,)
-        `y` holds the pins.
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -39,7 +32,6 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
         If the result misses the equalities or the optimality conditions.
     UnsupportedError
         If the vector is too long for a dense solve.
-
     """
     n = need.n
     sums, values = sum_rows(need)
@@ -89,17 +81,6 @@ def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:
 
 def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * move**2)`` under ``matrix @ move == gap``.
-
-    Parameters
-    ----------
-    matrix : ndarray of float64, shape (m, n)
-        Rows may depend on each other.
-    gap : ndarray of float64, shape (m,)
-    weight : ndarray of float64, shape (n,)
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
 
     Raises
     ------

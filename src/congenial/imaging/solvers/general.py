@@ -50,12 +50,6 @@ def check_solvers() -> None:
 def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under any linear conditions and bounds.
 
-    Parameters
-    ----------
-    need : Requirements
-    y, weight : ndarray of float64, shape (n,)
-        `y` holds the pins.
-
     Returns
     -------
     ndarray of float64, shape (n,)

@@ -187,17 +187,6 @@ def prepare(
 ) -> Task:
     """Set up one projection.
 
-    Parameters
-    ----------
-    links : Links
-    need : Requirements
-    sums : ndarray of float64, shape (m,)
-        Mandated values of the nodes of `links` after the first n.
-    values, weight : ndarray of float64, shape (n,)
-        From `checked_values` and `checked_weights`; `values` holds the pins.
-    integer : bool
-        Whether the result must be integers, so that bounds are taken to the integers inside.
-
     Raises
     ------
     InfeasibleError
@@ -247,14 +236,6 @@ def _refuse(links: Links, need: Requirements, wrong: npt.NDArray[np.bool_], why:
 
 def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:
     """How far a solution is from its own optimality conditions, relative to the largest number.
-
-    Parameters
-    ----------
-    task : Task
-    z : ndarray of float64
-    costs : tuple of ndarray
-        Breaks `b0`, `b1`, slope between them and weight of each node, as the solver used them.
-    quadratic : bool
 
     Returns
     -------

@@ -18,19 +18,6 @@ def tie_grid(z: FloatArray) -> float:
 def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
     """Round a point of the forest to the integers with the least summed change.
 
-    Parameters
-    ----------
-    task : Task
-        Its bounds are integers.
-    z : ndarray of float64
-        A point that adds up, relative to `task.center`.
-    words : ndarray of uint64
-        One random word a node; break ties.
-
-    Returns
-    -------
-    ndarray of float64 with integer entries, relative to `task.center`.
-
     Notes
     -----
     Minimises ``sum(abs(rounded - z))`` over all nodes, unweighted, among integers that add up and

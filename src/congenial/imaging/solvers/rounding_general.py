@@ -19,14 +19,6 @@ _INFEASIBLE = 2
 def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
     """Round to the integers of least summed change that satisfy every condition.
 
-    Parameters
-    ----------
-    need : Requirements
-    z : ndarray of float64, shape (n,)
-        A point that satisfies the conditions.
-    words : ndarray of uint64, shape (n,)
-        Order equal changes at random, never by position.
-
     Returns
     -------
     ndarray of float64 with integer entries, shape (n,)

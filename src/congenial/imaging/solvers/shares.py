@@ -46,17 +46,6 @@ def checked_shares(
 ) -> FloatArray:
     """Return the share that each entry takes of what its sum misses, shape (n,).
 
-    Parameters
-    ----------
-    beta : float, or array_like of float of shape (n,)
-        A number between 0 and 1 for sums of two entries, which stands for the shares
-        ``(1 - beta, beta)``; otherwise the shares, which add up to 1 over the free entries of each
-        sum.
-    sums : tuple
-        From `families`.
-    need : Requirements
-    weight : ndarray of float64, shape (n,)
-
     Raises
     ------
     ArgumentError
@@ -108,21 +97,6 @@ def share_out(
 ) -> FloatArray:
     """Move a vector onto its sums, each entry by its share of what its sum misses.
 
-    Parameters
-    ----------
-    sums : tuple
-        From `families`.
-    mandated : ndarray of float64
-        Values of the sums that are no entries.
-    shares : ndarray of float64, shape (n,)
-        From `checked_shares`.
-    y : ndarray of float64, shape (n,)
-        Holds the pins.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-
     Notes
     -----
     With d what a sum misses, any moves that add up to d cost at least |d|, and they cost |d| just
@@ -138,15 +112,6 @@ def share_out(
 
 def two_bin_factor(sums: Families, need: Requirements, shares: FloatArray, *, whole: bool) -> float:
     """Return the proved ratio of an image's loss to its noise's, for Laplace noise of one scale.
-
-    Parameters
-    ----------
-    sums : tuple
-        From `families`.
-    need : Requirements
-    shares : ndarray of float64, shape (n,)
-    whole : bool
-        Whether the noise is on a grid.
 
     Returns
     -------

@@ -19,13 +19,6 @@ _AIM = 1e-12
 def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under sums, linear conditions and bounds.
 
-    Parameters
-    ----------
-    need : Requirements
-        Its sums are sparse; linear conditions beside them are few.
-    y, weight : ndarray of float64, shape (n,)
-        `y` holds the pins.
-
     Returns
     -------
     ndarray of float64, shape (n,)
@@ -126,10 +119,6 @@ def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> Flo
 
 def systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
     """Return equalities and inequalities as sparse rows, each with its values.
-
-    Parameters
-    ----------
-    need : Requirements
 
     Returns
     -------

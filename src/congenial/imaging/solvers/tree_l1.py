@@ -15,16 +15,6 @@ GRID = 2.0**-40
 def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
     """Minimise ``sum(weight * abs(z - y))`` over z that add up and stay within [lo, hi].
 
-    Parameters
-    ----------
-    task : Task
-    words : ndarray of uint64, optional
-        One random word a node; asks for the best integers, ties broken by the words.
-
-    Returns
-    -------
-    ndarray of float64, one entry a node, relative to `task.center`.
-
     Raises
     ------
     NumericalError

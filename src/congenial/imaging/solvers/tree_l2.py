@@ -27,14 +27,6 @@ FAR = 1e3
 def solve_l2(task: Task) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` over z that add up and stay within [lo, hi].
 
-    Parameters
-    ----------
-    task : Task
-
-    Returns
-    -------
-    ndarray of float64, one entry a node, relative to `task.center`.
-
     Raises
     ------
     NumericalError

@@ -46,21 +46,6 @@ def find_clash(
 ) -> Clash | None:
     """Return statements that no release can satisfy together, None where there are none.
 
-    Parameters
-    ----------
-    need : Requirements
-    invariant : Invariant, optional
-        What `need` was resolved from; tells bounds of all entries from bounds of each.
-    whole : bool
-        Whether entries are integers.
-    domain : Tree or Workload, optional
-        Gives names to entries where the invariant imposes neither.
-    counts : array_like, shape (n,), optional
-        The data: entries published exactly then keep their values. No other entry is looked at,
-        so the answer tells nothing but what is published.
-    grid : float
-        What one unit of the values in `need` stands for.
-
     Returns
     -------
     Clash or None
@@ -99,11 +84,6 @@ def check_feasible(
 ) -> None:
     """Refuse an invariant that no release can satisfy, whatever the data.
 
-    Parameters
-    ----------
-    need, invariant, whole, domain, grid
-        As for `find_clash`.
-
     Raises
     ------
     InfeasibleError
@@ -126,12 +106,6 @@ def check_pinned(
 
     Only these entries are looked at, which are unprotected, and no value is told. Whether other
     entries satisfy the invariant is no matter of this check, which comes before any debit.
-
-    Parameters
-    ----------
-    need, invariant, whole, domain
-        As for `find_clash`.
-    counts : array_like, shape (n,)
 
     Raises
     ------

@@ -87,18 +87,7 @@ def take_apart(
     whole: bool,
     counts: npt.ArrayLike | None = None,
 ) -> Statements:
-    """Take an invariant apart.
-
-    Parameters
-    ----------
-    need : Requirements
-    invariant : Invariant, optional
-        What `need` was resolved from; tells bounds of all entries from bounds of each.
-    whole : bool
-        Whether entries are integers.
-    counts : array_like, shape (n,), optional
-        The data, of which only what is published exactly is looked at.
-    """
+    """Take an invariant apart."""
     low, high = need.lo, need.hi
     parts = () if invariant is None else invariant.parts
     nonnegative = any(isinstance(part, Nonnegative) for part in parts)
@@ -167,20 +156,7 @@ def tell(
     domain: Tree | Workload | None,
     grid: float,
 ) -> Clash:
-    """Name the members of a clash; no value that comes from the data is told.
-
-    Parameters
-    ----------
-    stated : Statements
-    members : iterable of Member
-    fewest : bool
-    invariant : Invariant or None
-        Tells rows of at_least() from those of at_least_as_many().
-    domain : Tree, Workload or None
-        Whose names entries have.
-    grid : float
-        What one unit of the bounds stands for.
-    """
+    """Name the members of a clash; no value that comes from the data is told."""
     found = tuple(sorted(members, key=lambda m: (_ORDER.index(m.kind), m.at)))
 
     def name(v: int) -> str:

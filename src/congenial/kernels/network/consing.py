@@ -261,48 +261,7 @@ def compile_program(
     state,
     reused,
 ):
-    """Fill the classes and the program of a forest, see `congenial.sum_network.network`.
-
-    Parameters
-    ----------
-    above : int32 (n,)
-    owner : int32 (m,)
-    sign : int8 (m,)
-    start, member, first, bottom_up
-        As `families` leaves them.
-    code : int32 (n,)
-        Each variable's weight.
-    row : int32 (weights,)
-        Number of each weight; those that share it are one class where their tilts are equal.
-    way : int8
-        By number of the weight: how runs of siblings with it are composed.
-    bound : int64 (weights,)
-        The end that a weight composed upwards or downwards has.
-    theta, shift : float64 (m,)
-        The tilt of a variable is theta of the sum above it less, for an owner, `shift` of any of
-        its sums. Empty where all tilts are zero.
-    slot_class : int32 (2 n and 1 more for each variable with a bound that is composed, and 1)
-    sum_class : int32 (m,)
-        Filled with the class of each sum, -1 where it has no summand.
-    members : int32 (n,)
-    op : int8 (n + n // 4 + 1 and 1 more for each variable with a bound that is composed)
-    program : int32 (4, the same)
-        First, second, third and class of each operation.
-    keys : int32 (2 n + 8 and 4 more for each variable with a bound that is composed, 5)
-        Kind, left, right and sign of each class, and the number of choices from it. A UNARY class
-        has its row and both halves of its tilt, a GEOMETRIC one the class of a member, their
-        number and what is positive for upwards, negative for downwards, a POINT that class and
-        both halves of the number.
-    held : int32
-        For the hash table; a power of 4 and twice as many as there may be keys.
-    state : int64 (STATE,)
-        Filled with the number of classes, the reach of the hash table, the number of slots, where
-        the program begins and stops (compositions from n on), the number of members of
-        compositions, of variables above which there is no sum, of slots given again, and the most
-        that there were where some are; the rest is for work.
-    reused : bool
-        Whether sums of part of a family, soon split again, take the slots of others before.
-    """
+    """Fill the classes and the program of a forest, see `congenial.sum_network.network`."""
     n, m = above.size, owner.size
     for i in range(state.size):
         state[i] = 0

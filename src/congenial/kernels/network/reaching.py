@@ -29,15 +29,6 @@ def feasible(above, owner, sign, path, code, lo, hi):
     """Whether integers within bounds satisfy every sum of a forest.
 
     Exact: the values that a sum reaches, the others of the forest aside, are consecutive.
-
-    Parameters
-    ----------
-    above, owner, sign, path
-        As of `congenial.sum_network.forest.SumForest`.
-    code : ndarray of int32, shape (n,)
-        Place of each variable's bounds.
-    lo, hi : ndarray of float64
-        Whole or infinite.
     """
     n, m = above.size, owner.size
     least, most = np.zeros(m), np.zeros(m)  # of every sum

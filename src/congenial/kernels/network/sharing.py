@@ -36,29 +36,7 @@ def _place(a, b, c, mask):
 def number_weights(
     scale, lo, hi, counts, fixed, dropped, orientation, code, recent, marked, rows, held
 ):
-    """Number the distinct weights of noise; return how many there are.
-
-    Parameters
-    ----------
-    scale, lo, hi : float64
-        Scales, and bounds of the values; one entry, or one a variable.
-    counts : int64
-        Values without noise; one entry, or one a variable.
-    fixed : bool (n,)
-        Variables without noise.
-    dropped : bool
-        Variables whose lower bound follows from others; one entry, or one a variable.
-    orientation : int8
-        -1 where the variable stands for the negative of its value; one entry, or one a variable.
-    code : int32 (n + more,)
-        Filled with the number of each variable's weight. Those from n on have the scale inf.
-    recent, marked : int32
-        Zeros, as many as there may be small counts, see below.
-    rows : int64 (as many as `code` has, 3)
-        Filled with the bits of the scale and of the ends lo and hi of each distinct weight.
-    held : int32
-        Zeros for a hash table, as many as `room` says.
-    """
+    """Number the distinct weights of noise; return how many there are."""
     n = fixed.size
     mask = _FEWEST - 1
     count = 0

@@ -189,30 +189,6 @@ def solve(
     below the tolerance: few tilts then occur, and moments are remembered. Only the leaves under
     what moved are evaluated again.
 
-    Parameters
-    ----------
-    kind, scale, center, lo, hi : (d,)
-        Distinct weights; a flat one with an end has a scale that stands for "very wide".
-    prior : float64 (d, 4) or (0, 4)
-        The a, b, base and zero of leaves that have a prior (`priors`), an a below 0 of all others;
-        variables that own a sum have none.
-    code : int32 (n,)
-        Weight of each variable.
-    above : int32 (n,)
-        Constraint that each variable is a summand of, -1 for none.
-    owner : int32 (m,)
-        Variable that each constraint's sum equals up to `sign`, -1 where the sum is zero.
-    sign : int8 (m,)
-    order : int32
-        Variables v as v and constraints k as n + k, every node after all that lie below it; those
-        variables may be left out that own no sum.
-    rounds : int
-        Stop after so many.
-    simple : bool
-        Round the solution within half a deviation of what a multiplier tilts, so that like
-        families share their multipliers.
-    theta : float64 (m,)
-
     Returns
     -------
     int

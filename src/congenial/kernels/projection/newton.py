@@ -259,18 +259,6 @@ def solve(
 ) -> float:
     """Fill `out` with the point closest to `values` (n,), which is only read.
 
-    Parameters
-    ----------
-    rows : first, split, below and at, from `lay_out`
-    order : the node at each place; empty where that is the place's own number
-    leaf : give, lo and hi of each place; give is 0 for one that keeps its value
-    inner : weight, lo, hi and kind, FREE or FIXED, of each parent; bounds are infinite where those
-        below imply them
-    largest : numbers beyond it are refused
-    limit : most iterations
-    out : one row (1, n), the point by node; or two, what is left of it and the whole numbers near
-        it, both by place
-
     Returns
     -------
     float

@@ -251,17 +251,6 @@ def descend(
 ) -> int:
     """Fill `z` (n,) family by family, parents first.
 
-    Parameters
-    ----------
-    rows : first, split, below and at, from `lay_out`
-    order : the node at each place; empty where that is the place's own number
-    fixed : whether each root keeps its value, by place
-    lo, hi : what each place can reach, so that no choice above becomes impossible below
-    capped : whether any of `hi` is finite
-    values : what is measured, by node
-    largest : larger numbers are refused
-    words : one a place, for integers; empty where `z` is to be real
-
     Returns
     -------
     int

@@ -111,16 +111,6 @@ def round_levels(
 ) -> int:
     """Fill `out` (n,) with integers, by place.
 
-    Parameters
-    ----------
-    rows : first, split, below and at, from `lay_out`
-    leaf, inner, kind : as in `project_newton.solve`, with whole bounds
-    near, z : whole numbers that add up, and the rest of values that do; by place
-    full : remainders are multiples of one over it, at most 2^20
-    spare : units of price 1 and of -1 that are known of each leaf; with none only prices from -1
-        to 1 are kept, which is faster and mostly enough
-    words : one a place; order equal prices
-
     Returns
     -------
     int

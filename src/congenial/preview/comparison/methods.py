@@ -32,14 +32,7 @@ WAYS = (
 
 
 def contenders(plan: Plan, *, delta: float | None = None) -> Iterator[Contender]:
-    """Yield every method with every noise that the plan's guarantee allows.
-
-    Parameters
-    ----------
-    plan : Plan
-    delta : float, optional
-        Lets Gaussian noise take part where the plan itself asks for none.
-    """
+    """Yield every method with every noise that the plan's guarantee allows."""
     gaussian = plan.privacy.delta is not None or delta is not None
     for noise in (LAPLACE, GAUSSIAN) if gaussian else (LAPLACE,):
         for name, method, norm in WAYS:

@@ -196,16 +196,7 @@ def times_table(found: Comparison) -> Exhibit:
 
 
 def as_text(found: Comparison, *, width: int = WIDTH, colour: bool = False) -> str:
-    """Lay a comparison out for a terminal.
-
-    Parameters
-    ----------
-    found : Comparison
-    width : int
-        Of the terminal, in columns.
-    colour : bool
-        Whether the terminal takes colours.
-    """
+    """Lay a comparison out for a terminal."""
     file = io.StringIO()
     out = Console(file=file, width=width, force_terminal=colour, highlight=False, markup=False)
     if found.stamp is not None:

@@ -78,27 +78,12 @@ def as_json(found: Comparison) -> bytes:
 
 
 def as_markdown(found: Comparison, command: str) -> str:
-    """Return a comparison as a page that refers to its figure by name.
-
-    Parameters
-    ----------
-    found : Comparison
-    command : str
-        What gives the same.
-    """
+    """Return a comparison as a page that refers to its figure by name."""
     return "\n\n".join(_blocks(found, command)) + "\n"
 
 
 def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
     """Write all files of a comparison.
-
-    Parameters
-    ----------
-    found : Comparison
-    out : Path
-        Directory; made where missing.
-    command : str
-        What gives the same, told on the page.
 
     Returns
     -------

@@ -47,25 +47,6 @@ def simulate(
 ) -> Result:
     """Draw releases of one contender and sum up their errors.
 
-    Parameters
-    ----------
-    plan : Plan
-    tree : Tree
-    contender : Contender
-    counts : ndarray of int64, shape (n,)
-        Consistent counts of all nodes.
-    replicates : int
-        At least 2.
-    source : Randomness
-    delta : float, optional
-        For Gaussian noise; see `contenders`.
-    drawn : callable
-        Told how many releases were drawn since it was last told.
-
-    Returns
-    -------
-    Result
-
     Raises
     ------
     PlanError, PrivacyError, InvariantError, UnsupportedError, NumericalError

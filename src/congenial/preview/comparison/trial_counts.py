@@ -65,19 +65,6 @@ class Basis:
 def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = SPREAD) -> Basis:
     """Make up counts with a given total and heavy-tailed shares.
 
-    Parameters
-    ----------
-    tree : Tree
-    seed : int
-    total : int, optional
-        Records in all; `RECORDS` for each leaf where not given.
-    spread : float
-        Standard deviation of the log of siblings' shares, 0 for equal ones.
-
-    Returns
-    -------
-    Basis
-
     Raises
     ------
     ArgumentError
@@ -112,19 +99,6 @@ def from_file(
     spread: float = SPREAD,
 ) -> Basis:
     """Read public counts from a file, and make up those of the levels below it.
-
-    Parameters
-    ----------
-    plan : Plan
-    tree : Tree
-    file : Path
-        CSV or Parquet with columns called like the plan's levels and one called "count" or
-        "value", such as a release; only the deepest level found is used.
-    base : Path
-        Directory from which the plan's relative paths start.
-    seed : int
-    spread : float
-        Of the counts that are made up below it; see `made_up`.
 
     Raises
     ------
@@ -166,15 +140,6 @@ def from_file(
 
 def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
     """Count the plan's own rows.
-
-    Parameters
-    ----------
-    plan : Plan
-    tree : Tree
-    base : Path
-        Directory from which the plan's relative paths start.
-    public : bool
-        Whether the user declares the rows public; if not, everything is stamped.
 
     Raises
     ------

@@ -75,17 +75,7 @@ class Assignments:
 def choose_cut(
     system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
 ) -> tuple[int, ...]:
-    """Return variables whose values, held, leave a forest: those with narrow windows if possible.
-
-    Parameters
-    ----------
-    system : SumSystem
-    box : Box
-    first : sequence of int
-        Variables that belong to the cut set in any case.
-    tally : int, optional
-        A row whose cycles are left, see `Branches`.
-    """
+    """Return variables that leave a forest if held, those with narrow windows if possible."""
     free = free_variables(system)
     rows = [row for k, row in enumerate(system.rows) if k != tally]
     touched = np.zeros(system.size)
@@ -295,16 +285,6 @@ def draw_forest(
     program: Program | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Draw all variables given held values.
-
-    Parameters
-    ----------
-    branches : Branches
-    size : int
-        Number of variables.
-    held : ndarray of int64, shape (r, cut)
-    words : ndarray of uint64, shape (r, choices)
-    program : tuple of ndarray, optional
-        State to go on from, changed in place; `branches.program` where not given.
 
     Returns
     -------

@@ -243,18 +243,6 @@ def place_box(
 ) -> Box:
     """Place windows for all variables.
 
-    Parameters
-    ----------
-    rows : tuple of dict
-    unary : Unary
-        Weights of the noise, shape (size,); fixed entries are not looked at.
-    fixed : ndarray of bool, shape (size,)
-    budget : float
-
-    Returns
-    -------
-    Box
-
     Raises
     ------
     UnsupportedError

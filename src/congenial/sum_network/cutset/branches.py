@@ -136,28 +136,7 @@ def compile_branches(
     *,
     fill: bool = True,
 ) -> Branches:
-    """Compile the forest that is left of `rows` when the variables of `cut` are held.
-
-    Parameters
-    ----------
-    rows : tuple of dict
-    box : Box
-    free : list of int
-        Variables that are not fixed.
-    cut : tuple of int
-    last : int, optional
-        Variable to stand at the top, as the last root.
-    weights : Unary, optional
-        Weights other than those that the windows are made for.
-    tally : int, optional
-        A row that may close cycles with the others: it is carried along them.
-    fill : bool
-        Whether tables are filled; their sizes are known without.
-
-    Returns
-    -------
-    Branches
-    """
+    """Compile the forest that is left of `rows` when the variables of `cut` are held."""
     held = {v: j for j, v in enumerate(cut)}
     open_rows = [{v: a for v, a in row.items() if v not in held} for row in rows]
     coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)

@@ -30,16 +30,6 @@ def joint_law(
     sums have cycles; tables that a node's value cannot reach are shared. The cost is the number of
     these assignments times the tables between the nodes, plus all tables once.
 
-    Parameters
-    ----------
-    system : SumSystem
-    unary : Unary
-        Weights of the noise.
-    counts : ndarray of int64, shape (n,)
-    nodes : list of int
-    tally : int, optional
-        A row that is carried along the others, see `congenial.sum_network.cutset.branches`.
-
     Returns
     -------
     values : tuple of ndarray of int64

@@ -94,16 +94,7 @@ class Walk:
 
 
 def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice | None:
-    """Return short vectors of the solutions; None where the sums are too large to find them.
-
-    Parameters
-    ----------
-    system : SumSystem
-    unary : Unary
-        Weights of the noise, shape (size,): a move that changes narrow ones counts as long.
-    counted : ndarray of bool, shape (size,)
-        Variables with bounds, which let moves pass that change few of them.
-    """
+    """Return short vectors of the solutions; None where the sums are too large to find them."""
     free = np.array(free_variables(system), dtype=np.int64)
     entries = sum(map(len, system.rows))
     if len(system.rows) > _MOST_ROWS or max(entries, free.size) > _MOST_GIVEN:
@@ -169,15 +160,6 @@ def integer_kernel(
 
     A variable is expressed by the others of its row, up to a multiple of its coefficient, which is
     a new variable where that is not 1 or -1 (Knuth 1997, section 4.5.2).
-
-    Parameters
-    ----------
-    rows : tuple of dict of int to int
-        Over the variables `free`; each adds up to zero.
-    free : list of int
-    rank : sequence of float, optional
-        A number for each of `free`. Those of the largest are expressed by others only where nothing
-        else is left, so that every vector has few of them.
 
     Returns
     -------

@@ -77,15 +77,6 @@ class SumSystem:
 def sum_system(requirements: Requirements) -> SumSystem:
     """Collect and simplify all the sums of an invariant, inequalities with their slacks.
 
-    Parameters
-    ----------
-    requirements : Requirements
-        Every inequality has several entries.
-
-    Returns
-    -------
-    SumSystem
-
     Raises
     ------
     UnsupportedError
