@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
@@ -50,7 +51,7 @@ def can_enumerate(mechanism: Mechanism, space: Space, x: Values) -> bool:
         log_prob(x, x)
     except UnsupportedError:
         return False
-    return True
+    return _size(_box(space, x[None]).spans(1)) <= OUTPUTS
 
 
 def enumerated(
@@ -177,8 +178,19 @@ def _laws(
     return [(laws, np.zeros(len(datasets)))]
 
 
-def _outputs(space: Space, datasets: Values) -> Values:
-    """Releases to compare: all in reach of the datasets, which agree on what is published."""
+@dataclass(frozen=True, eq=False)
+class _Box:
+    """Releases around datasets: columns of a basis, some of which the others determine."""
+
+    basis: IntArray
+    solved: list[int]
+    rest: IntArray
+    values: FloatArray
+    spans: Callable[[int], list[FloatArray]]
+
+
+def _box(space: Space, datasets: Values) -> _Box:
+    """Return the releases in reach of datasets that agree on what is published."""
     x = datasets[0]
     needs = [other.settled(x) for other in space.needs]
     need = needs[0]
@@ -204,14 +216,20 @@ def _outputs(space: Space, datasets: Values) -> Values:
             out.append(np.arange(start, math.floor(last / step) + 1) * step)
         return out
 
+    return _Box(basis, solved, rest, values, spans)
+
+
+def _outputs(space: Space, datasets: Values) -> Values:
+    """Releases to compare: all in reach of the datasets, which agree on what is published."""
+    box, step = _box(space, datasets), space.mechanism.granularity
     finite = space.mechanism.scales[np.isfinite(space.mechanism.scales)]
     most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
-    chosen = spans(_reach(most, lambda reach: _size(spans(reach)), OUTPUTS))
-    cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(columns))
-    cells[:, solved] = values - cells @ rest.T
-    z = cells @ basis
+    chosen = box.spans(_reach(most, lambda reach: _size(box.spans(reach)), OUTPUTS))
+    cells = np.stack(np.meshgrid(*chosen, indexing="ij"), axis=-1).reshape(-1, len(chosen))
+    cells[:, box.solved] = box.values - cells @ box.rest.T
+    z = cells @ box.basis
     z = z.astype(np.int64) if step == 1.0 else z
-    return np.asarray(z[space.satisfied(z, x)])
+    return np.asarray(z[space.satisfied(z, datasets[0])])
 
 
 def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
