@@ -13,6 +13,7 @@ import pytest
 
 import congenial as cg
 from congenial.conditioning.samplers.rejection import Rejection
+from congenial.errors import ArgumentError
 from support.enumeration import enumerate_law, rows_of
 
 SURE = 1.0 - 1e-6
@@ -372,3 +373,9 @@ def test_an_image_of_too_little_noise_is_found():
     told = replace(drawn.guarantee("substitute"), epsilon=stated.guarantee("substitute").epsilon)
     object.__setattr__(drawn, "guarantee", lambda _: told)
     assert failed(audit(drawn, method="exact", total=1)) == TOO_MUCH
+
+
+def test_more_counts_than_memory_holds_are_refused_at_once():
+    huge = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), 2_500_001), cg.nonnegative(), "exact")
+    with pytest.raises(ArgumentError, match="has 2,500,001 counts, and 100 releases"):
+        audit(huge)

@@ -243,6 +243,12 @@ def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) 
         If it is no number in range, or so many draws would not fit in memory.
     """
     n = 1 if space is None else space.mechanism.n
+    if _LEAST_DRAWS * n > _MOST_VALUES:
+        raise ArgumentError(
+            f"the mechanism has {n:,} counts, and {_LEAST_DRAWS} releases of them take "
+            f"{_LEAST_DRAWS * n * 8 / 2**30:,.0f} GiB of memory; audit one of at most "
+            f"{_MOST_VALUES // _LEAST_DRAWS:,} counts with the same noise."
+        )
     if draws is None:
         most = IMAGES if isinstance(mechanism, Imaged | TopDown) else DRAWS
         return max(_LEAST_DRAWS, min(most, _VALUES // n))
