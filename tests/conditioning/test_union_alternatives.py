@@ -183,3 +183,25 @@ def test_sums_that_bounds_exclude_are_refused_whatever_the_windows():
     for check in (check_feasible_sums, prepare):
         with pytest.raises(InfeasibleError, match="cannot take its mandated value"):
             check(part.forest, weights)
+
+
+@pytest.mark.parametrize(
+    ("parents", "sigma", "x", "node"),
+    [
+        ((-1, 0, 0), (30.0, 1.9, 0.08), (18, 7, 11), 1),
+        ((-1, 0, 0, 1, 2), (3.1, 713.0, 83.0, 0.2, 13.0), (17, 0, 17, 0, 17), 4),
+        ((-1, 0, 0, 0), (26.0, 0.25, 0.04, 228.0), (5300, 5140, 145, 15), 3),
+    ],
+)
+def test_an_alternative_far_off_narrow_normal_noise_is_left_out(parents, sigma, x, node):
+    # its tables underflow: whether a draw fails must not tell which alternative the data are in
+    tree = cg.Tree.from_parents(parents)
+    need = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    limit = 25 if node == 3 else 0
+    hi, lo = np.full(len(tree), np.inf), np.full(len(tree), -np.inf)
+    hi[node], lo[node] = limit, limit + 1
+    union = (need & cg.bounds(hi=hi)) | (need & cg.bounds(lo=lo))
+    drawn = cg.condition(cg.Additive(cg.DiscreteGaussian(sigma), tree), union).sample(
+        x, 100, rng=cg.seeded(3)
+    )
+    assert ((drawn[:, node] <= limit) == (x[node] <= limit)).all()

@@ -23,6 +23,7 @@ from congenial.conditioning.mixtures import check_alike, draw_mixed
 from congenial.errors import (
     ArgumentError,
     InfeasibleError,
+    NumericalError,
     PrivacyError,
     UnsupportedError,
 )
@@ -223,6 +224,12 @@ class ConditionedMixture:
             return part.log_normalizer(counts)
         except InfeasibleError:
             return -np.inf
+        except NumericalError:
+            # its tables underflow so far from the data; a longer search may show how far it is
+            never = part.log_mode - _NEVER
+            if len(self.needs) > 1 and part.log_ceiling(counts, thorough=True) < never:
+                return -np.inf
+            raise
 
 
 def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:

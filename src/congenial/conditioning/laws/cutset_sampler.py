@@ -100,7 +100,7 @@ class CutConditioned(Conditioned):
     def _log_mass(self, counts: IntArray) -> float:
         return self._weighed(counts).log_total + self.log_mode
 
-    def log_ceiling(self, x: npt.ArrayLike) -> float:
+    def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:  # noqa: ARG002 -- as that of `Conditioned`
         """Return inf: no bound is known. See `Conditioned.log_ceiling`."""
         self._checked(x)
         return np.inf

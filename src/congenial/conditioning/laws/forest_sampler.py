@@ -26,7 +26,7 @@ from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import tables as exact
-from congenial.sum_network.ceiling import log_ceiling
+from congenial.sum_network.ceiling import least_ceiling, log_ceiling
 from congenial.sum_network.cost import told_cost
 from congenial.sum_network.cutset.joint import joint_law, sums_of
 from congenial.sum_network.cutset.systems import SumSystem
@@ -140,12 +140,14 @@ class Conditioned:
         at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
         check_proper(self.forest, self._shared_weights(at_zero, self.forest.orientation))
 
-    def log_ceiling(self, x: npt.ArrayLike) -> float:
+    def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:
         """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.
 
         Parameters
         ----------
         x : array_like of int, shape (n,)
+        thorough : bool
+            Search for the least bound, at the cost of thousands of passes.
 
         Raises
         ------
@@ -154,8 +156,9 @@ class Conditioned:
         """
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
         check_feasible_sums(self.forest, weights)
-        bound = log_ceiling(self.forest, weights, tilts(self.forest, weights))
-        return bound + self.log_mode
+        if thorough:
+            return least_ceiling(self.forest, weights) + self.log_mode
+        return log_ceiling(self.forest, weights, tilts(self.forest, weights)) + self.log_mode
 
     @property
     def log_mode(self) -> float:
