@@ -321,3 +321,34 @@ def test_signals_at_random_instants_end_releases_with_their_codes(tmp_path):
         assert listing(tmp_path) == before
     assert ended > 0
     read_ledger(tmp_path / "ledger")
+
+
+LATE = """
+import sys, time
+from congenial.cli import command_line
+from congenial.plan.signals import Ender
+
+ender = Ender()
+ender.listen()
+ender.number = 15
+
+def struck(arguments):
+    ender._later()  # a signal in code that it would break, just before the command has its answer
+    return 0
+
+command_line.run = struck
+try:
+    command_line.main(ender)
+except SystemExit as end:
+    import signal
+    if signal.getsignal(signal.SIGALRM) is not signal.SIG_IGN:
+        signal.signal(signal.SIGALRM, signal.SIG_DFL)  # as Python does at its end
+    time.sleep(0.05)
+    sys.exit(end.code)
+"""
+
+
+@pytest.mark.skipif(not hasattr(signal, "setitimer"), reason="needs a timer")
+def test_a_signal_just_before_the_end_has_its_own_code():
+    done = subprocess.run([sys.executable, "-c", LATE], check=False, timeout=60)
+    assert done.returncode == 143

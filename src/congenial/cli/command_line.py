@@ -103,7 +103,7 @@ def main(ender: Ender) -> NoReturn:
         code = run(sys.argv[1:])
     finally:
         # nothing but a signal's own code tells of it, whatever a library made of the exception
-        ender.deafen()
+        ender.stop()
         if ender.number is not None:
             raise SystemExit(128 + ender.number) from None
     sys.exit(code)

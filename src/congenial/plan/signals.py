@@ -56,6 +56,13 @@ class Ender:
         for each in ENDING:
             signal.signal(each, signal.SIG_IGN)
 
+    def stop(self) -> None:
+        """Ignore everything from now on: Python's own end takes handlers away, not a timer."""
+        self.deafen()
+        if hasattr(signal, "setitimer"):
+            signal.setitimer(signal.ITIMER_REAL, 0.0)
+            signal.signal(signal.SIGALRM, signal.SIG_IGN)
+
     def __call__(self, number: int, frame: FrameType | None) -> None:
         """Note a signal, and raise `Ended` or try again in a moment."""
         self.number = self.number or number
