@@ -25,14 +25,14 @@ from congenial.data.sources import ask, connect
 from congenial.errors import DataError
 from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
-from congenial.plan.signals import (
+from congenial.releases import atomic_directory
+from congenial.releases import directory as files
+from congenial.signals import (
     ENDING,
     Ended,
     Ender,
     held,
 )
-from congenial.releases import atomic_directory
-from congenial.releases import directory as files
 from support.city import SECTIONS, listing, make_city
 from support.ledgers import make_ledger
 
@@ -326,7 +326,7 @@ def test_signals_at_random_instants_end_releases_with_their_codes(tmp_path):
 LATE = """
 import sys, time
 from congenial.cli import command_line
-from congenial.plan.signals import Ender
+from congenial.signals import Ender
 
 ender = Ender()
 ender.listen()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NoReturn
 
-from congenial.plan.signals import Ender
+from congenial.signals import Ender
 
 __all__ = ["main"]
 

@@ -22,7 +22,7 @@ from congenial.cli.answer import (
     wants_json,
 )
 from congenial.errors import CongenialError, UnsupportedError
-from congenial.plan.signals import Ended, Ender, held
+from congenial.signals import Ended, Ender, held
 
 if TYPE_CHECKING:
     from types import TracebackType

@@ -32,8 +32,8 @@ from congenial.kernels.numerics.trees import add_up
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
-from congenial.plan.signals import held
 from congenial.randomness import seeded
+from congenial.signals import held
 
 Method = Literal["conditioning", "imaging"]
 KERNELS = Path(__file__).parents[1] / "kernels"
@@ -164,7 +164,7 @@ def compile_share(share: int) -> None:
 
 def _compile_in_two() -> int:
     """Compile all shares; return the exit code of the process that compiles the second."""
-    listening = "from congenial.plan.signals import Ender; Ender().listen()"
+    listening = "from congenial.signals import Ender; Ender().listen()"
     code = f"{listening}; from congenial.cli.compiled import compile_share; compile_share(1)"
     away = subprocess.DEVNULL
     command = [sys.executable, "-c", code]

@@ -6,7 +6,7 @@ from typing import Literal
 
 import click
 
-from congenial.plan.signals import held
+from congenial.signals import held
 
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (

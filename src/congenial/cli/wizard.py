@@ -24,7 +24,7 @@ from congenial.cli.asking import (
     yes_or_no,
 )
 from congenial.errors import DataError, PlanError, StructureError
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.plan.draft import Draft, DraftLookup

@@ -16,7 +16,7 @@ from congenial.data.sources import (
 from congenial.errors import DataError
 from congenial.plan.fields import nearest, show
 from congenial.plan.sections import DATABASES
-from congenial.plan.signals import held
+from congenial.signals import held
 
 
 def is_database(source: str) -> bool:

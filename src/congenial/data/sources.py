@@ -25,7 +25,7 @@ from congenial.data.headers import (
 from congenial.data.memory import allowance
 from congenial.errors import CongenialError, DataError
 from congenial.plan.fields import nearest, show
-from congenial.plan.signals import held
+from congenial.signals import held
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]

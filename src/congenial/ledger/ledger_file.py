@@ -23,8 +23,8 @@ from congenial.ledger.seals import (
     seal,
     upgrade,
 )
-from congenial.plan.signals import held
 from congenial.randomness import secure
+from congenial.signals import held
 
 # Seconds that one process waits for another.
 PATIENCE = 30.0

@@ -13,8 +13,8 @@ from pathlib import Path
 import duckdb
 
 from congenial.errors import ReleaseError
-from congenial.plan.signals import held
 from congenial.releases import directory as files
+from congenial.signals import held
 
 # Linux: two directories change names in one step.
 _AT_FDCWD = -100

@@ -17,7 +17,7 @@ import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
-from congenial.plan.signals import held
+from congenial.signals import held
 from congenial.types import IntArray
 
 T = TypeVar("T")

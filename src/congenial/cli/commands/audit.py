@@ -16,7 +16,7 @@ from congenial.cli.answer import (
 )
 from congenial.cli.arguments import PLAN
 from congenial.cli.loading import compile_once
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.auditing.finding import Finding

@@ -13,7 +13,7 @@ from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import OUT_DIRECTORY, PLAN
 from congenial.cli.loading import compile_once
 from congenial.errors import ReleaseError
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.preview.comparison.outcome_tables import Comparison

@@ -11,7 +11,7 @@ import click
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import PLAN
 from congenial.cli.loading import compile_once
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.preview.explanation import LevelForecast

@@ -21,7 +21,7 @@ from congenial.cli.wizard import (
     try_plan,
 )
 from congenial.errors import PlanError
-from congenial.plan.signals import held
+from congenial.signals import held
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import LEDGER
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.ledger.records import Account, Ledger

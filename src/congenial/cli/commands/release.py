@@ -13,7 +13,7 @@ import click
 from congenial.cli.answer import Answer, Command, in_decimals
 from congenial.cli.arguments import OUT_DIRECTORY, PLAN
 from congenial.cli.loading import compile_once
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.ledger.records import Debit

@@ -10,7 +10,7 @@ import click
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
-from congenial.plan.signals import held
+from congenial.signals import held
 
 
 @dataclass(frozen=True)

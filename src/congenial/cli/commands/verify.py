@@ -17,7 +17,7 @@ from congenial.cli.answer import (
 )
 from congenial.cli.arguments import RELEASE
 from congenial.cli.loading import compile_once
-from congenial.plan.signals import held
+from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.verification.checks import Check
