@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-SOURCE = Path(__file__).parents[2] / "src" / "congenial"
+from support.sources import SOURCE, modules, planted
 
 HEAVY = ("duckdb", "llvmlite", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy")
 # Module, then attribute; None is the whole module.
@@ -28,16 +28,6 @@ RANDOM = {
     ("scipy.stats", None),
 }
 BROAD = {"Exception", "BaseException"}
-
-
-def modules(source: Path) -> dict[str, ast.Module]:
-    """Return the syntax tree of every module below the package's root, by dotted name."""
-    found = {}
-    for path in sorted(source.rglob("*.py")):
-        parts = path.relative_to(source).with_suffix("").parts
-        name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
-        found[name] = ast.parse(path.read_text(encoding="utf-8"))
-    return found
 
 
 def _qualified(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -72,7 +62,7 @@ def randomness_faults(source: Path) -> list[str]:
     return sorted(
         {
             f"{name}, line {line}: {full} is a source of randomness; use congenial.randomness."
-            for name, module in modules(source).items()
+            for name, module in modules(source, packages=True).items()
             if name != "randomness"
             for line, full in _qualified(module)
             if any(full == wrong or full.startswith(f"{wrong}.") for wrong in banned)
@@ -95,7 +85,7 @@ def _caught(node: ast.expr | None) -> Iterator[str]:
 def except_faults(source: Path) -> list[str]:
     """Return handlers, and calls of suppress, that catch every exception."""
     faults = []
-    for name, module in modules(source).items():
+    for name, module in modules(source, packages=True).items():
         for node in ast.walk(module):
             caught: list[str] = []
             if isinstance(node, ast.ExceptHandler):
@@ -114,7 +104,7 @@ def state_faults(source: Path) -> list[str]:
     """Return functions that write a module's names."""
     return [
         f"{name}, line {node.lineno}: global {', '.join(node.names)}; pass the value on instead."
-        for name, module in modules(source).items()
+        for name, module in modules(source, packages=True).items()
         for node in ast.walk(module)
         if isinstance(node, ast.Global)
     ]
@@ -149,69 +139,68 @@ def test_the_package_has_no_fault(checker):
     assert checker(SOURCE) == []
 
 
-@pytest.fixture
-def plant(tmp_path):
-    """Return a function that makes a small sound package and puts one text into one file."""
-
-    def planted(file: str, text: str) -> Path:
-        root = tmp_path / "congenial"
-        sound = {
-            "__init__.py": "",
-            "errors.py": "class CongenialError(Exception):\n    pass\n",
-            "randomness.py": "import os\nimport numpy as np\nnp.random.Philox(1)\nos.urandom(8)\n",
-            "kernels/__init__.py": "",
-            "kernels/numerics/laws.py": "import numpy as np\n",
-            "kernels/messages.py": "from congenial.kernels.laws import np\n",
-            "tree.py": "from congenial import errors, __version__\n",
-            "invariants.py": "from congenial import errors\n",
-            "conditioning.py": "",
-            "cli.py": "try:\n    import congenial.errors\nexcept (OSError, KeyError):\n    pass\n",
-        }
-        for name, content in (sound | {file: text}).items():
-            (root / name).parent.mkdir(parents=True, exist_ok=True)
-            (root / name).write_text(content, encoding="utf-8")
-        return root
-
-    return planted
-
-
 @pytest.mark.parametrize("checker", CHECKERS, ids=lambda checker: checker.__name__)
-def test_a_sound_package_has_no_fault(checker, plant):
-    assert checker(plant("errors.py", "")) == []
+def test_a_sound_package_has_no_fault(checker, tmp_path):
+    assert checker(planted(tmp_path, "errors.py", "")) == []
 
 
 @pytest.mark.parametrize(
     ("checker", "file", "text", "told"),
     [
-        (randomness_faults, "tree.py", "import random", "random"),
-        (randomness_faults, "tree.py", "from random import gauss", "random.gauss"),
-        (randomness_faults, "tree.py", "import secrets as s", "secrets"),
-        (randomness_faults, "tree.py", "from os import urandom as u", "os.urandom"),
-        (randomness_faults, "tree.py", "import os\nx = os.urandom(1)", "os.urandom"),
-        (randomness_faults, "tree.py", "import numpy\nnumpy.random.rand()", "numpy.random.rand"),
-        (randomness_faults, "tree.py", "from numpy import random as r\nr.rand()", "numpy.random"),
-        (randomness_faults, "tree.py", "import numpy.random as r", "numpy.random"),
+        (randomness_faults, "domain/tree.py", "import random", "random"),
+        (randomness_faults, "domain/tree.py", "from random import gauss", "random.gauss"),
+        (randomness_faults, "domain/tree.py", "import secrets as s", "secrets"),
+        (randomness_faults, "domain/tree.py", "from os import urandom as u", "os.urandom"),
+        (randomness_faults, "domain/tree.py", "import os\nx = os.urandom(1)", "os.urandom"),
+        (
+            randomness_faults,
+            "domain/tree.py",
+            "import numpy\nnumpy.random.rand()",
+            "numpy.random.rand",
+        ),
+        (
+            randomness_faults,
+            "domain/tree.py",
+            "from numpy import random as r\nr.rand()",
+            "numpy.random",
+        ),
+        (randomness_faults, "domain/tree.py", "import numpy.random as r", "numpy.random"),
         (
             randomness_faults,
             "kernels/numerics/laws.py",
             "import numpy as n\nn.random.rand()",
             "line 2",
         ),
-        (except_faults, "tree.py", "try:\n    x\nexcept:\n    pass", "everything"),
-        (except_faults, "tree.py", "try:\n    x\nexcept Exception as e:\n    raise", "Exception"),
+        (except_faults, "domain/tree.py", "try:\n    x\nexcept:\n    pass", "everything"),
         (
             except_faults,
-            "tree.py",
+            "domain/tree.py",
+            "try:\n    x\nexcept Exception as e:\n    raise",
+            "Exception",
+        ),
+        (
+            except_faults,
+            "domain/tree.py",
             "try:\n    x\nexcept (ValueError, BaseException):\n    y",
             "Base",
         ),
-        (except_faults, "tree.py", "try:\n    x\nexcept builtins.Exception:\n    y", "Exception"),
-        (except_faults, "tree.py", "with contextlib.suppress(Exception):\n    x", "Exception"),
-        (state_faults, "tree.py", "def f():\n    global seen\n    seen = 1", "global seen"),
+        (
+            except_faults,
+            "domain/tree.py",
+            "try:\n    x\nexcept builtins.Exception:\n    y",
+            "Exception",
+        ),
+        (
+            except_faults,
+            "domain/tree.py",
+            "with contextlib.suppress(Exception):\n    x",
+            "Exception",
+        ),
+        (state_faults, "domain/tree.py", "def f():\n    global seen\n    seen = 1", "global seen"),
     ],
 )
-def test_a_planted_fault_is_found(checker, file, text, told, plant):
-    faults = checker(plant(file, text))
+def test_a_planted_fault_is_found(checker, file, text, told, tmp_path):
+    faults = checker(planted(tmp_path, file, text))
     assert len(faults) >= 1
     assert any(told in fault for fault in faults)
 
@@ -226,8 +215,8 @@ def test_heavy_libraries_wait_until_they_are_used(program):
     assert loaded(program, path=SOURCE.parent) == set()
 
 
-def test_a_heavy_import_would_be_seen(plant):
-    root = plant("__init__.py", "import numpy")
+def test_a_heavy_import_would_be_seen(tmp_path):
+    root = planted(tmp_path, "__init__.py", "import numpy")
     assert loaded("import congenial", path=root.parent) == {"numpy"}
 
 

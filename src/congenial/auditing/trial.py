@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
@@ -44,6 +45,15 @@ _VALUES, _MOST_VALUES = 10_000_000, 250_000_000
 _TILTED = 0.25
 # Random moves that are tried for a pair that the invariant allows.
 _TRIES = 8
+
+
+@dataclass(frozen=True)
+class Effort:
+    """Draws of each dataset, the confidence of a refutation by them, and what they are drawn by."""
+
+    draws: int
+    confidence: float
+    source: Randomness
 
 
 def audit(
@@ -137,9 +147,7 @@ def audit(
         stages=stages,
         total=total,
         given=given,
-        draws=size,
-        confidence=confidence,
-        source=source,
+        effort=Effort(size, confidence, source),
     )
     if not found.findings:
         raise UnsupportedError(
@@ -159,9 +167,7 @@ def hold(
     total: int = 3,
     given: list[Pair] | None = None,
     further: Sequence[Pair] = (),
-    draws: int,
-    confidence: float,
-    source: Randomness,
+    effort: Effort,
 ) -> Audit:
     """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`.
 
@@ -170,6 +176,7 @@ def hold(
     ArgumentError
         If draws are asked for and no pair is known, or none can be drawn at.
     """
+    draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
     if "enumerate" in stages and space is not None:
         records = _affordable(mechanism, space, total, given, exact="draw" not in stages)

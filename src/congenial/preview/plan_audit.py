@@ -13,6 +13,7 @@ from congenial.auditing.finding import Audit, Pair
 from congenial.auditing.space import Space
 from congenial.auditing.trial import (
     CONFIDENCE,
+    Effort,
     check_confidence,
     checked_draws,
     hold,
@@ -133,6 +134,7 @@ def audit_model(
     engine = model.engine
     size = checked_draws(draws, engine, space)
     check_confidence(confidence)
+    effort = Effort(size, confidence, source)
     drawn = hold(
         engine,
         space,
@@ -140,9 +142,7 @@ def audit_model(
         model.neighbours,
         stages=("compute", "draw"),
         further=_entering(model, space),
-        draws=size,
-        confidence=confidence,
-        source=source,
+        effort=effort,
     )
     small = part_of(model)
     try:
@@ -153,9 +153,7 @@ def audit_model(
             small.neighbours,
             stages=("enumerate",),
             total=RECORDS,
-            draws=size,
-            confidence=confidence,
-            source=source,
+            effort=effort,
         )
     except (EmptyNeighbourhoodError, UnsupportedError):
         return PlanAudit(model, None, drawn, None, seed)

@@ -1,0 +1,345 @@
+"""Every module has its tests at its place, and every test lies where its module does.
+
+`tests/<folder>/test_<module>.py` holds the tests of `src/congenial/<folder>/<module>.py`. Tests of
+more than one module lie in the folders of `APART`.
+"""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+from support.sources import ROOT, SOURCE, imported
+
+TESTS = ROOT / "tests"
+# Properties across modules, promises of the README, pages, the map, and helpers.
+APART = {"laws", "guarantees", "docs", "architecture", "support"}
+LONGEST = 700  # lines of a test file
+# Modules without a test file of their own. The list may only shrink.
+UNTESTED: set[str] = {
+    "accounting/amounts.py",
+    "accounting/calibration/level_units.py",
+    "accounting/calibration/margin_scales.py",
+    "accounting/loss/discrete_gaussian_loss.py",
+    "accounting/loss/zero_concentrated.py",
+    "accounting/mechanism.py",
+    "accounting/neighbours/compared.py",
+    "accounting/neighbours/counting.py",
+    "accounting/neighbours/nested.py",
+    "accounting/neighbours/scope.py",
+    "accounting/neighbours/single_moves.py",
+    "accounting/neighbours/whole_sums.py",
+    "auditing/binomial.py",
+    "auditing/drawn.py",
+    "auditing/enumerated.py",
+    "auditing/finding.py",
+    "auditing/pairs.py",
+    "auditing/simulation.py",
+    "auditing/space.py",
+    "belief/adjacency.py",
+    "belief/finite_noise.py",
+    "belief/postulates.py",
+    "belief/vacuous.py",
+    "cli/answer.py",
+    "cli/arguments.py",
+    "cli/asking.py",
+    "cli/command_line.py",
+    "cli/commands/audit.py",
+    "cli/commands/compare.py",
+    "cli/commands/completion.py",
+    "cli/commands/explain.py",
+    "cli/commands/ledger.py",
+    "cli/commands/release.py",
+    "cli/commands/report.py",
+    "cli/commands/verify.py",
+    "cli/progress.py",
+    "cli/wizard.py",
+    "conditioning/chains.py",
+    "conditioning/choice.py",
+    "conditioning/laws/conditional.py",
+    "conditioning/laws/cutset_sampler.py",
+    "conditioning/laws/delegate.py",
+    "conditioning/laws/forest_sampler.py",
+    "conditioning/laws/normal.py",
+    "conditioning/laws/questions.py",
+    "conditioning/laws/sparse_subspace.py",
+    "conditioning/laws/subspace.py",
+    "conditioning/proposing.py",
+    "conditioning/samplers/auto.py",
+    "conditioning/samplers/exact.py",
+    "conditioning/samplers/independence.py",
+    "conditioning/samplers/perfect.py",
+    "conditioning/samplers/rejection.py",
+    "conditioning/unions.py",
+    "data/columns.py",
+    "data/databases.py",
+    "data/memory.py",
+    "data/public_domain.py",
+    "data/sources.py",
+    "data/sqlite.py",
+    "domain/blocks.py",
+    "domain/given.py",
+    "domain/nesting.py",
+    "domain/table.py",
+    "domain/workload.py",
+    "errors.py",
+    "exhibits/exhibit.py",
+    "exhibits/files.py",
+    "imaging/closest.py",
+    "imaging/following.py",
+    "imaging/noisy.py",
+    "imaging/solvers/dense.py",
+    "imaging/solvers/descent.py",
+    "imaging/solvers/problem.py",
+    "imaging/solvers/rounding.py",
+    "imaging/solvers/rounding_general.py",
+    "imaging/solvers/tree_l1.py",
+    "imaging/solvers/tree_l2.py",
+    "inference/batches.py",
+    "inference/exports.py",
+    "inference/likelihood.py",
+    "inference/measured.py",
+    "inference/noise_intervals.py",
+    "inference/point_tables.py",
+    "inference/priors.py",
+    "invariants/feasibility/bounds_on_trees.py",
+    "invariants/feasibility/irreducible.py",
+    "invariants/feasibility/programs.py",
+    "invariants/feasibility/statements.py",
+    "invariants/margins.py",
+    "invariants/resolved.py",
+    "kernels/chains/independence.py",
+    "kernels/chains/lattice.py",
+    "kernels/chains/tree_mh.py",
+    "kernels/network/certify.py",
+    "kernels/network/consing.py",
+    "kernels/network/cutset.py",
+    "kernels/network/descend.py",
+    "kernels/network/evidence.py",
+    "kernels/network/families.py",
+    "kernels/network/lacking.py",
+    "kernels/network/leaves.py",
+    "kernels/network/marginals.py",
+    "kernels/network/messages.py",
+    "kernels/network/moments.py",
+    "kernels/network/normal.py",
+    "kernels/network/priors.py",
+    "kernels/network/reaching.py",
+    "kernels/network/sharing.py",
+    "kernels/network/spans.py",
+    "kernels/network/supported.py",
+    "kernels/network/tallies.py",
+    "kernels/network/twins.py",
+    "kernels/network/workspace.py",
+    "kernels/numerics/binomial.py",
+    "kernels/numerics/compiling.py",
+    "kernels/numerics/convolution.py",
+    "kernels/numerics/doubled.py",
+    "kernels/numerics/laws.py",
+    "kernels/numerics/ordering.py",
+    "kernels/numerics/tape.py",
+    "kernels/numerics/trees.py",
+    "kernels/projection/check.py",
+    "kernels/projection/curves.py",
+    "kernels/projection/dependent.py",
+    "kernels/projection/fill.py",
+    "kernels/projection/levels.py",
+    "kernels/projection/newton.py",
+    "kernels/projection/select.py",
+    "kernels/projection/top_down.py",
+    "kernels/projection/two_pass.py",
+    "kernels/projection/whole.py",
+    "ledger/lookup.py",
+    "ledger/records.py",
+    "ledger/seals.py",
+    "noise/additive.py",
+    "noise/discrete_gaussian.py",
+    "noise/discrete_laplace.py",
+    "noise/gaussian.py",
+    "noise/laplace.py",
+    "noise/law.py",
+    "plan/draft.py",
+    "plan/fields.py",
+    "plan/outputs.py",
+    "plan/sections.py",
+    "preview/cautions.py",
+    "preview/comparison/methods.py",
+    "preview/comparison/outcome.py",
+    "preview/comparison/outcome_tables.py",
+    "preview/comparison/pages.py",
+    "preview/comparison/simulate.py",
+    "releases/atomic_directory.py",
+    "releases/certificate.py",
+    "releases/contents.py",
+    "releases/expected.py",
+    "releases/fixed.py",
+    "releases/intervals.py",
+    "releases/measurements.py",
+    "report/page.py",
+    "report/render.py",
+    "report/write.py",
+    "signals.py",
+    "sum_network/ceiling.py",
+    "sum_network/cost.py",
+    "sum_network/count_tables.py",
+    "sum_network/cutset/assignments.py",
+    "sum_network/cutset/boxes.py",
+    "sum_network/cutset/branches.py",
+    "sum_network/cutset/table_list.py",
+    "sum_network/forest.py",
+    "sum_network/fourier.py",
+    "sum_network/marginals.py",
+    "sum_network/moments.py",
+    "sum_network/tables.py",
+    "sum_network/weights.py",
+    "sum_network/windows.py",
+    "verification/checks.py",
+}
+# Test files without a module. The list may only shrink.
+ASTRAY: set[str] = {
+    "accounting/calibration/test_joint_calibration.py",
+    "accounting/loss/test_gaussian_bounds.py",
+    "accounting/loss/test_several_sizes.py",
+    "accounting/neighbours/test_float_mandates.py",
+    "accounting/neighbours/test_table_accounting.py",
+    "auditing/test_audit_joint.py",
+    "auditing/test_audit_parts.py",
+    "auditing/test_honest_mechanisms.py",
+    "cli/commands/test_guesses.py",
+    "cli/commands/test_help.py",
+    "cli/commands/test_json.py",
+    "cli/test_completion.py",
+    "cli/test_exit_codes.py",
+    "cli/test_main.py",
+    "cli/test_signals.py",
+    "conditioning/test_answers.py",
+    "conditioning/test_continuous.py",
+    "conditioning/test_draws.py",
+    "conditioning/test_draws_are_checked.py",
+    "conditioning/test_errors.py",
+    "conditioning/test_hard_cases.py",
+    "conditioning/test_law.py",
+    "conditioning/test_names_in_errors.py",
+    "conditioning/test_proper_laws.py",
+    "conditioning/test_properties.py",
+    "conditioning/test_proposal_bounds.py",
+    "conditioning/test_proposal_laws.py",
+    "conditioning/test_routes.py",
+    "conditioning/test_union_alternatives.py",
+    "data/test_domain_trees.py",
+    "data/test_hostile_rows.py",
+    "data/test_mistakes.py",
+    "data/test_secrets.py",
+    "data/test_types.py",
+    "domain/test_tables.py",
+    "imaging/solvers/test_whole.py",
+    "imaging/test_projections.py",
+    "inference/test_fitted_calibration.py",
+    "inference/test_inversion_windows.py",
+    "inference/test_posterior_bound.py",
+    "inference/test_wide_posteriors.py",
+    "kernels/test_rounding.py",
+    "ledger/test_ledger_damage.py",
+    "ledger/test_ledger_kills.py",
+    "ledger/test_ledger_release.py",
+    "noise/test_laws.py",
+    "noise/test_quantile_sampler.py",
+    "plan/test_plan_toml.py",
+    "releases/test_defaults.py",
+    "releases/test_formulas.py",
+    "releases/test_gaussian_plan.py",
+    "releases/test_numerical_limit.py",
+    "releases/test_places.py",
+    "releases/test_publication.py",
+    "releases/test_topdown_plan.py",
+    "report/test_browser.py",
+    "sum_network/cutset/test_slacks.py",
+    "sum_network/cutset/test_sum_networks.py",
+    "sum_network/cutset/test_tallies.py",
+    "sum_network/test_certificate_of_error.py",
+    "sum_network/test_compositions.py",
+    "sum_network/test_messages.py",
+    "sum_network/test_twins.py",
+    "sum_network/test_unmeasured_siblings.py",
+    "sum_network/test_wide_and_narrow.py",
+    "verification/test_hostile_releases.py",
+    "verification/test_verify_versions.py",
+}
+
+
+def defines(path: Path) -> bool:
+    """Whether a module has a function or a class, which a test may try."""
+    parts = ast.parse(path.read_text(encoding="utf-8")).body
+    return any(isinstance(part, ast.FunctionDef | ast.ClassDef) for part in parts)
+
+
+def expected(source: Path) -> dict[str, str]:
+    """Return the test file of each module, by the module's path."""
+    found = {}
+    for path in sorted(source.rglob("*.py")):
+        if not path.name.startswith("__") and defines(path):
+            at = path.relative_to(source)
+            found[at.as_posix()] = (at.parent / f"test_{at.name}").as_posix()
+    return found
+
+
+def present(tests: Path) -> set[str]:
+    """Return the test files that belong to one module."""
+    every = (path.relative_to(tests) for path in tests.rglob("test_*.py"))
+    return {path.as_posix() for path in every if path.parts[0] not in APART}
+
+
+def mirror_faults(source: Path, tests: Path) -> list[str]:
+    """Return modules without tests, and tests without a module."""
+    wanted, there = expected(source), present(tests)
+    return [
+        *(f"{m} has no tests; write tests/{t}." for m, t in wanted.items() if t not in there),
+        *(f"tests/{t} has no module." for t in sorted(there - set(wanted.values()))),
+    ]
+
+
+def test_every_module_has_its_tests_and_every_test_its_module():
+    wanted, there = expected(SOURCE), present(TESTS)
+    assert {module for module, test in wanted.items() if test not in there} == UNTESTED
+    assert there - set(wanted.values()) == ASTRAY
+
+
+def test_a_module_without_tests_and_a_test_without_a_module_are_found(tmp_path):
+    source, tests = tmp_path / "congenial", tmp_path / "tests"
+    for path, text in {
+        source / "domain/tree.py": "class Tree:\n    pass\n",
+        source / "domain/names.py": "NAMES = ()\n",
+        tests / "domain/test_tree.py": "",
+        tests / "laws/test_trees.py": "",
+    }.items():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    assert mirror_faults(source, tests) == []
+    (tests / "domain/test_tree.py").rename(tests / "test_tree.py")
+    assert mirror_faults(source, tests) == [
+        "domain/tree.py has no tests; write tests/domain/test_tree.py.",
+        "tests/test_tree.py has no module.",
+    ]
+
+
+def faults_of(path: Path) -> list[str]:
+    """Return what is wrong with a test file: its length, and imports of other tests."""
+    text = path.read_text(encoding="utf-8")
+    lines = len(text.splitlines())
+    names = {part for full, _ in imported(ast.parse(text)) for part in full.split(".")}
+    return [
+        *([f"{path.name} has {lines} lines."] if lines > LONGEST else []),
+        *(f"{path.name} imports {name}." for name in names if name.startswith("test_")),
+    ]
+
+
+def test_no_test_is_too_long_and_none_imports_another():
+    for folder in (TESTS, ROOT / "papers" / "tests"):
+        for path in folder.rglob("*.py"):
+            assert path.parent.name == "support" or faults_of(path) == []
+
+
+def test_a_test_that_imports_another_is_found(tmp_path):
+    path = tmp_path / "test_one.py"
+    path.write_text("from domain.test_tree import x\n" + "\n" * LONGEST, encoding="utf-8")
+    assert faults_of(path) == ["test_one.py has 701 lines.", "test_one.py imports test_tree."]
