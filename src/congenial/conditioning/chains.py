@@ -3,17 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
-from statistics import NormalDist
-from typing import TypedDict
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any, ClassVar, NoReturn
 
 import numpy as np
+import numpy.typing as npt
 
-from congenial.errors import ArgumentError
+from congenial.accounting.guarantee import Neighbours
+from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.noise.additive import checked_size
+from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
 CHAINS = 4
+# Fewer draws a chain say nothing.
+LEAST_DRAWS = 8
+_NOT_CERTIFIED = "not certified, as no bound on its error is known"
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,7 +37,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Info:
-    """How chains went.
+    """How chains went; `r_hat`, `bulk_ess`, `tail_ess` and `worst` are computed by ArviZ.
 
     Attributes
     ----------
@@ -39,8 +45,8 @@ class Info:
         Steps of each chain that were left out.
     thin : int
         Steps for each draw kept.
-    r_hat, bulk_ess, tail_ess : ndarray of float64, shape (n,)
-        See `diagnostics`; NaN where an entry does not vary, or where too few were drawn.
+    noise : ndarray, shape (chains, draws, n)
+        What is diagnosed.
     acceptance : ndarray of float64, shape (chains,), or None
         Share of the proposals after the warm-up that each chain accepted; None where blocks are
         drawn exactly, so that nothing is rejected.
@@ -60,15 +66,32 @@ class Info:
 
     warmup: int
     thin: int
-    r_hat: FloatArray
-    bulk_ess: FloatArray
-    tail_ess: FloatArray
+    noise: Values = field(repr=False)
     acceptance: FloatArray | None = None
     tv_bound: float | None = None
     unbounded: str = ""
     blocks: int | None = None
     irreducible: bool | None = None
     certified: bool = False
+
+    @cached_property
+    def r_hat(self) -> FloatArray:
+        """Rank-normalised split R-hat of each entry, shape (n,); near 1 where chains agree.
+
+        NaN where an entry does not vary, or a chain has fewer than `LEAST_DRAWS` draws; so for
+        the sizes below. All raise `UnsupportedError` where ArviZ is not installed.
+        """
+        return self._diagnosed("rhat", "rank")
+
+    @cached_property
+    def bulk_ess(self) -> FloatArray:
+        """Bulk effective sample size of each entry, all chains together, shape (n,)."""
+        return self._diagnosed("ess", "bulk")
+
+    @cached_property
+    def tail_ess(self) -> FloatArray:
+        """Tail effective sample size of each entry, all chains together, shape (n,)."""
+        return self._diagnosed("ess", "tail")
 
     @property
     def worst(self) -> tuple[float, float]:
@@ -83,22 +106,163 @@ class Info:
             return float("nan"), float("nan")
         return float(self.r_hat[known].max()), float(self.bulk_ess[known].min())
 
+    def _diagnosed(self, measure: str, method: str) -> FloatArray:
+        arviz, xarray = arviz_for(measure)
+        out = np.full(self.noise.shape[2], np.nan)
+        varies = np.flatnonzero(np.ptp(self.noise, axis=(0, 1)) > 0)
+        if self.noise.shape[1] >= LEAST_DRAWS and varies.size:
+            real = self.noise[:, :, varies].astype(np.float64)
+            data = xarray.Dataset({"noise": (("chain", "draw", "entry"), real)})
+            with np.errstate(divide="ignore", invalid="ignore"):
+                out[varies] = getattr(arviz, measure)(data, method=method)["noise"].to_numpy()
+        return out
 
-class Measured(TypedDict):
-    """The diagnostics of `Info`, by its names."""
 
-    r_hat: FloatArray
-    bulk_ess: FloatArray
-    tail_ess: FloatArray
+def arviz_for(what: str) -> tuple[Any, Any]:
+    """Import ArviZ and xarray, whose types are not known here.
+
+    Raises
+    ------
+    UnsupportedError
+        If they are not installed.
+    """
+    try:
+        import arviz
+        import xarray
+    except ImportError as cause:
+        raise UnsupportedError(
+            f"{what} needs ArviZ, which is not installed; run pip install 'congenial[inference]'."
+        ) from cause
+    return arviz, xarray
 
 
-def measured(values: Values) -> Measured:
-    """Diagnose chains, shape (chains, draws, n); NaN where too few were drawn."""
-    unknown = np.full(values.shape[2], np.nan)
-    if values.shape[1] < LEAST_DRAWS:
-        return Measured(r_hat=unknown, bulk_ess=unknown, tail_ess=unknown)
-    real = values.astype(np.float64)
-    return Measured(r_hat=split_rhat(real), bulk_ess=bulk_ess(real), tail_ess=tail_ess(real))
+class Chain:
+    """A mechanism sampled by chains with no bound on their error: for studies, never certified."""
+
+    # such as "blocked Gibbs sampler"; what to use for a release
+    called: ClassVar[str]
+    remedy: ClassVar[str]
+
+    @property
+    def apart(self) -> int | None:
+        """Steps for each draw of `sample`; None for the chain's own."""
+        return None
+
+    def run(
+        self,
+        x: npt.ArrayLike,
+        draws: int = 1000,
+        chains: int = CHAINS,
+        rng: Randomness | None = None,
+    ) -> tuple[Draw, Info]:
+        """Run chains, and say how they went; `rng` is `congenial.seeded(n)`."""
+        raise NotImplementedError
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Any:
+        """Draw from the chains in turn: dependent draws, for studies; see `run`.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness
+            `congenial.seeded(n)`.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for integer noise, float64 otherwise.
+        """
+        rows = checked_size(size)
+        steps = {} if self.apart is None else {"thin": self.apart}
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng, **steps)
+        out = in_turn(draw.values, rows)
+        return out[0] if size is None else out
+
+    def guarantee(self, neighbours: Neighbours) -> NoReturn:
+        """Refuse: no bound on the chain's error is known.
+
+        Raises
+        ------
+        PrivacyError
+        """
+        raise PrivacyError(
+            f"the {self.called} is {_NOT_CERTIFIED}, so no guarantee ({neighbours!r} or other) can "
+            f"be given; {self.remedy}."
+        )
+
+    @property
+    def error_bound(self) -> float:
+        """Nothing is proved: 1, the largest total variation there is."""
+        return 1.0
+
+    def _source(self, rng: Randomness | None) -> Randomness:
+        return study_source(rng, f"the {self.called} is {_NOT_CERTIFIED}", self.remedy)
+
+    @property
+    def _told_limits(self) -> str:
+        return (
+            "Not certified: convergence is diagnosed (R-hat and effective sample size, see run()), "
+            f"not proved, so no release can be made and no guarantee given; {self.remedy}."
+        )
+
+
+class ChainAlone(Chain):
+    """Chains for a law that nothing else answers questions about.
+
+    Raises
+    ------
+    UnsupportedError
+        By each question.
+    """
+
+    # why, after the question's name
+    unknown: ClassVar[str]
+
+    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
+        """Refuse."""
+        self._refuse("log_normalizer", x)
+
+    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
+        """Refuse."""
+        self._refuse("log_prob", z, x)
+
+    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
+        """Refuse."""
+        self._refuse("marginal", node, x)
+
+    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
+        """Refuse."""
+        self._refuse("joint", nodes, x)
+
+    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
+        """Refuse."""
+        self._refuse("interval", node, alpha)
+
+    def _refuse(self, question: str, *_: object) -> NoReturn:
+        raise UnsupportedError(
+            f"{question}() {self.unknown}; estimate it from run(), or {self.remedy}."
+        )
+
+
+def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
+    """Return a seeded source for a chain's run, which is not a release, and say why.
+
+    Raises
+    ------
+    PrivacyError
+        Without a seed, that is, for anything but a study.
+    """
+    source = resolve(rng)
+    if source.private:
+        raise PrivacyError(
+            f"a chain's run is not a release, because {why}: give rng=congenial.seeded(n) for a "
+            f"study, or {remedy}."
+        )
+    return source
 
 
 def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
@@ -118,122 +282,3 @@ def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
 def in_turn(values: Values, rows: int) -> Values:
     """Return draws from all chains in turn, shape (rows, n)."""
     return values.transpose(1, 0, 2).reshape(-1, values.shape[2])[:rows]
-
-
-# Fewer draws a chain say nothing.
-LEAST_DRAWS = 8
-
-
-def split_rhat(chains: FloatArray) -> FloatArray:
-    """Rank-normalised split R-hat of each entry, the larger of bulk and tails.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Near 1 where chains and their halves agree; NaN where an entry does not vary, or there are
-        fewer than `LEAST_DRAWS` draws a chain.
-    """
-    halves = _halves(chains)
-    if halves is None:
-        return np.full(chains.shape[2], np.nan)
-    bulk = _plain_r_hat(_normal_scores(halves))
-    middle = np.median(halves, axis=(0, 1))
-    return np.fmax(bulk, _plain_r_hat(_normal_scores(np.abs(halves - middle))))
-
-
-def bulk_ess(chains: FloatArray) -> FloatArray:
-    """Bulk effective sample size of each entry, all chains together.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        NaN where an entry does not vary, or there are fewer than `LEAST_DRAWS` draws a chain.
-    """
-    halves = _halves(chains)
-    if halves is None:
-        return np.full(chains.shape[2], np.nan)
-    return _ess(_normal_scores(halves))
-
-
-def tail_ess(chains: FloatArray) -> FloatArray:
-    """Tail effective sample size of each entry: the lesser of those of its 5% and 95% quantiles.
-
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        NaN where an entry does not vary, or there are fewer than `LEAST_DRAWS` draws a chain.
-    """
-    halves = _halves(chains)
-    if halves is None:
-        return np.full(chains.shape[2], np.nan)
-    low, high = np.quantile(chains, [0.05, 0.95], axis=(0, 1))
-    sizes = [_ess((halves <= quantile).astype(np.float64)) for quantile in (low, high)]
-    return np.asarray(np.fmin(*sizes))
-
-
-def _ess(scores: FloatArray) -> FloatArray:
-    """Effective sample size of each entry's mean, from split chains; NaN where it is constant."""
-    count, draws, _ = scores.shape
-    within = _autocovariance(scores)
-    own = within[0] * draws / (draws - 1.0)
-    spread = within[0] + scores.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        rho = 1.0 - (own - within) / spread
-    rho[0] = 1.0
-    # sums of neighbouring pairs are positive and decreasing for a reversible chain (Geyer 1992)
-    pairs = rho[: draws // 2 * 2].reshape(-1, 2, rho.shape[1])
-    sums = pairs.sum(axis=1)[: (draws - 3) // 2]  # the last are mere noise
-    counted = np.logical_and.accumulate(sums > 0.0, axis=0)
-    kept = np.where(counted, np.minimum.accumulate(sums, axis=0), 0.0).sum(axis=0)
-    after = np.minimum(counted.sum(axis=0), pairs.shape[0] - 1)
-    single = np.take_along_axis(pairs[:, 0], after[None], axis=0)[0]
-    total = float(count * draws)
-    time = np.maximum(2.0 * kept - 1.0 + np.maximum(single, 0.0), 1.0 / np.log10(total))
-    return np.where(spread > 0.0, total / time, np.nan)
-
-
-def _halves(chains: FloatArray) -> FloatArray | None:
-    """Return each chain as two of half its length, an odd middle draw left out."""
-    if chains.shape[1] < LEAST_DRAWS:
-        return None
-    half = chains.shape[1] // 2
-    return np.concatenate((chains[:, :half], chains[:, -half:]))
-
-
-def _normal_scores(values: FloatArray) -> FloatArray:
-    """Replace values by the normal quantiles of their ranks, ties by their mean rank."""
-    flat = values.reshape(-1, values.shape[2])
-    count = flat.shape[0]
-    order = np.argsort(flat, axis=0, kind="stable")
-    ordered = np.take_along_axis(flat, order, axis=0)
-    new = np.ones(flat.shape, dtype=np.bool_)
-    new[1:] = ordered[1:] != ordered[:-1]
-    position = np.arange(count)[:, None]
-    first = np.maximum.accumulate(np.where(new, position, 0), axis=0)
-    ends = np.ones(flat.shape, dtype=np.bool_)
-    ends[:-1] = new[1:]
-    last = np.minimum.accumulate(np.where(ends, position, count)[::-1], axis=0)[::-1]
-    doubled = np.empty(flat.shape, dtype=np.int64)
-    np.put_along_axis(doubled, order, first + last + 2, axis=0)  # twice the mean rank
-    normal = NormalDist()
-    used, at = np.unique(doubled, return_inverse=True)
-    quantile = [normal.inv_cdf((0.5 * r - 0.375) / (count + 0.25)) for r in used.tolist()]
-    return np.array(quantile)[at].reshape(values.shape)
-
-
-def _plain_r_hat(scores: FloatArray) -> FloatArray:
-    draws = scores.shape[1]
-    within = scores.var(axis=1, ddof=1).mean(axis=0)
-    between = scores.mean(axis=1).var(axis=0, ddof=1)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        return np.asarray(np.sqrt((draws - 1.0) / draws + between / within))
-
-
-def _autocovariance(scores: FloatArray) -> FloatArray:
-    """Return the mean over chains of the biased autocovariance, shape (draws, n)."""
-    draws = scores.shape[1]
-    centred = scores - scores.mean(axis=1, keepdims=True)
-    size = 1 << int(2 * draws - 1).bit_length()
-    spectrum = np.fft.rfft(centred, size, axis=1)
-    power = np.fft.irfft(spectrum * spectrum.conj(), size, axis=1)[:, :draws]
-    return np.asarray(power.mean(axis=0) / draws)

@@ -6,23 +6,23 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, TypeVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
-from congenial.conditioning.laws.delegate import Delegate, Exact
+from congenial.conditioning.laws.delegate import Delegate, same_law
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.normal import ConditionedGaussian
 from congenial.conditioning.laws.subspace import subspace
-from congenial.conditioning.proposal import Placed, Proposal, largest_noise, place
+from congenial.conditioning.proposal import ByProposals, Placed, largest_noise, place
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import Requirements
 from congenial.kernels.numerics import laws
-from congenial.noise.additive import Additive
-from congenial.randomness import Randomness
+from congenial.noise.additive import Additive, checked_size
+from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
 # A release is short of its law by this much in total variation, and by what rounding adds.
@@ -62,6 +62,56 @@ class Proposing(Delegate):
     placed: Placed
     name: ClassVar[str]
     needs_widened: ClassVar[bool] = True
+
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw independent releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries; they satisfy the invariant themselves.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 for integer noise, float64 otherwise.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If `x` violates a bound or a linear condition.
+        PrivacyError
+            Without a seed: under inequalities, for continuous noise, or where no bound on the
+            error is known.
+        UnsupportedError
+            If one release takes too many proposals.
+        NumericalError
+            If a study's attempts run out.
+        """
+        rows = checked_size(size)
+        source = resolve(rng)
+        if source.private:
+            self._refuse_release()
+        draw = self._fixed_work if source.private else self._for_study
+        counts = self._checked(x)
+        out = self.released(counts, draw(counts, rows, source))
+        return out[0] if size is None else out
+
+    def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        """Return noise of `rows` releases, shape (rows, n), by the same work for every dataset."""
+        raise NotImplementedError
+
+    def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        """Return noise of `rows` draws, whose work may depend on the data."""
+        return self._fixed_work(counts, rows, source)
 
     @property
     def data_free(self) -> bool:
@@ -352,9 +402,6 @@ class Proposing(Delegate):
         )
 
 
-Way = TypeVar("Way", bound=Proposing)
-
-
 def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatArray:
     """Return states of chains after steps of a batch, shape (r, n) or (r, k, n)."""
     which = at if at.ndim == 2 else at[:, None]
@@ -365,27 +412,30 @@ def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatAr
     return taken if at.ndim == 2 else taken[:, 0]
 
 
-def proposed(
-    way: type[Way],
-    mechanism: Additive,
-    need: Requirements,
-    exact: Exact | None,
-    proposal: Proposal | None,
-) -> Way:
-    """Return a mechanism drawn from proposals, `way` one of its classes; `exact` is the same law.
+@dataclass(frozen=True, eq=False)
+class ProposalSampler(ByProposals):
+    """A sampler whose mechanisms are `Proposing`, of the class `way`."""
 
-    Raises
-    ------
-    ArgumentError
-        If the proposal fits neither the equalities nor the sampler.
-    UnsupportedError
-        If no index set is found, or the law does not exist.
-    """
-    made = way(mechanism, need, exact, place(mechanism, need, proposal))
-    _check_fits(made)
-    if np.isinf(mechanism.scales).any() and not need.has_inequalities:
-        subspace(need).check(np.isfinite(mechanism.scales))
-    return made
+    way: ClassVar[type[Proposing]]
+
+    def condition(self, mechanism: Additive, resolved: Requirements) -> Proposing:
+        """Return the mechanism drawn from proposals.
+
+        Raises
+        ------
+        ArgumentError
+            If the proposal fits neither the equalities nor the sampler.
+        UnsupportedError
+            If the sampler does not cover the invariant, no index set is found, or the law does not
+            exist.
+        """
+        self.check_covers(resolved)
+        exact = same_law(mechanism, resolved)
+        made = self.way(mechanism, resolved, exact, place(mechanism, resolved, self.proposal))
+        _check_fits(made)
+        if np.isinf(mechanism.scales).any() and not resolved.has_inequalities:
+            subspace(resolved).check(np.isfinite(mechanism.scales))
+        return made
 
 
 def _check_fits(sampler: Proposing) -> None:

@@ -10,7 +10,7 @@ from scipy.special import log_ndtr
 from scipy.stats import chi2, kstest, kstwobign
 
 import congenial as cg
-from congenial.conditioning.chains import bulk_ess
+from congenial.conditioning.chains import Info
 from congenial.conditioning.samplers.laplace_chain import precisions
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 
@@ -39,7 +39,7 @@ def test_the_variance_of_three_leaves_is_five_sixths(three_leaves):
     assert info.worst[0] < 1.01
     square = (noise[:, 1:] ** 2).mean(axis=1)  # means of the three leaves, as one series
     runs = square.reshape(-1, 4).T[:, :, None]
-    error = square.std() / np.sqrt(bulk_ess(runs)[0])
+    error = square.std() / np.sqrt(Info(0, 1, runs).bulk_ess[0])
     off = {f: abs(square.mean() - f**2 * 5 / 6 * 4.0) / error for f in (1.0, 0.7, 1.3)}
     assert off[1.0] < 4.9  # p of 1e-6
     assert min(off[0.7], off[1.3]) > 4.9
@@ -78,7 +78,7 @@ def test_the_chain_on_a_tree_with_noise_everywhere():
             values, p = grid.marginal(v, x)
             square = draws[:, v] ** 2
             runs = square.reshape(-1, 4).T[:, :, None]
-            error = square.std() / np.sqrt(bulk_ess(runs)[0])
+            error = square.std() / np.sqrt(Info(0, 1, runs).bulk_ess[0])
             off.append(abs(square.mean() - (p * values**2).sum()) / error)
         assert (max(off) < 5) == (factor == 1.0), off
 

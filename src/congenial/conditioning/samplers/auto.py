@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from congenial.conditioning.laws.conditional import ConditionalMechanism
-from congenial.conditioning.samplers.exact import where_affordable
+from congenial.conditioning.laws.delegate import where_affordable
 from congenial.invariants.written import Requirements
 from congenial.noise.additive import Additive
 

@@ -10,28 +10,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.chains import (
     CHAINS,
+    ChainAlone,
     Draw,
     Info,
     check_lengths,
-    in_turn,
-    measured,
 )
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.forest_sampler import Conditioned
-from congenial.errors import PrivacyError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Requirements
 from congenial.kernels.numerics import laws
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness
 from congenial.sum_network.cost import (
     RATE,
     data_free_weights,
@@ -63,10 +61,6 @@ _HOT = (1.0, 2.0, 4.0)
 _HOT_SWEEPS = 8
 _BUDGET = 60.0
 _UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
-_REMEDY = (
-    "mandate fewer sums or use smaller noise scales so that the exact sampler applies, or image "
-    "with congenial.image"
-)
 
 
 def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
@@ -93,7 +87,7 @@ def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
 
 
 @dataclass(frozen=True, eq=False)
-class GibbsConditioned(Conditioned):
+class GibbsConditioned(ChainAlone, Conditioned):
     """A mechanism conditioned on sums with many cycles, sampled by chains for studies.
 
     Made by `congenial.condition` where no exact sampler is affordable, or with sampler="gibbs".
@@ -114,6 +108,12 @@ class GibbsConditioned(Conditioned):
     blocks: tuple[tuple[int, ...], ...] = ()
     lattice: Lattice | None = None
     certified: ClassVar[bool] = False
+    called: ClassVar[str] = "blocked Gibbs sampler"
+    remedy: ClassVar[str] = (
+        "mandate fewer sums or use smaller noise scales so that the exact sampler applies, or "
+        "image with congenial.image"
+    )
+    unknown: ClassVar[str] = "is not known for sums with so many cycles"
 
     @property
     def sums(self) -> SumSystem:
@@ -155,12 +155,7 @@ class GibbsConditioned(Conditioned):
         UnsupportedError
             If the blocks' tables are too large.
         """
-        source = resolve(rng)
-        if source.private:
-            raise PrivacyError(
-                "blocked Gibbs draws are not certified and so cannot be released: give "
-                f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
-            )
+        source = self._source(rng)
         counts = self._checked(x)
         check_lengths({"draws": draws, "chains": chains})
         values = self._chains(counts, int(draws), int(chains), source)
@@ -168,68 +163,12 @@ class GibbsConditioned(Conditioned):
         info = Info(
             WARMUP,
             1,
-            **measured(values),
+            values,
             unbounded=_UNBOUNDED,
             blocks=len(self.blocks),
             irreducible=self.irreducible,
         )
         return Draw(values), info
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> IntArray:
-        """Draw from the chains in turn: dependent draws, for studies; see `run`."""
-        rows = checked_size(size)
-        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
-        out = in_turn(draw.values, rows).astype(np.int64, copy=False)
-        return out[0] if size is None else out
-
-    def guarantee(self, neighbours: Neighbours) -> NoReturn:
-        """Refuse: a chain is not certified.
-
-        Raises
-        ------
-        PrivacyError
-        """
-        raise PrivacyError(
-            f"the blocked Gibbs sampler is not certified, so no guarantee ({neighbours!r} or "
-            f"other) can be given; {_REMEDY}."
-        )
-
-    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: not known for sums with many cycles.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("log_normalizer", x)
-
-    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: its normaliser is not known.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("log_prob", z, x)
-
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
-        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
-        self._refuse("marginal", node, x)
-
-    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
-        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
-        self._refuse("joint", nodes, x)
-
-    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
-        """Raise `UnsupportedError`: only estimates from `run` are to be had."""
-        self._refuse("interval", node, alpha)
-
-    @property
-    def error_bound(self) -> float:
-        """Nothing is proved: 1, the largest total variation there is."""
-        return 1.0
 
     @property
     def irreducible(self) -> bool | None:
@@ -243,8 +182,7 @@ class GibbsConditioned(Conditioned):
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
             f"over {free} entries make an exact draw too costly, or where asked for. "
             f"{self._told_blocks} {self._told_moves} {WARMUP} sweeps are left out. "
-            "Not certified: convergence is diagnosed (R-hat and effective sample size, see "
-            f"run()), not proved, so no release can be made and no guarantee given; {_REMEDY}."
+            f"{self._told_limits}"
         )
 
     @property
@@ -289,12 +227,6 @@ class GibbsConditioned(Conditioned):
         fixed = system.every_fixed
         hottest = replace(weights, scale=weights.scale * _HOT[-1])
         return place_box(system.rows, hottest, fixed, _BUDGET)
-
-    def _refuse(self, question: str, *_: object) -> NoReturn:
-        raise UnsupportedError(
-            f"{question}() is not known for sums with so many cycles; estimate it from run(), or "
-            f"{_REMEDY}."
-        )
 
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
         system = self.sums

@@ -21,15 +21,13 @@ from congenial.conditioning.chains import (
     Info,
     check_lengths,
     in_turn,
-    measured,
+    study_source,
 )
-from congenial.conditioning.proposal import ByProposals, checked_start, feasible_start
-from congenial.conditioning.proposing import Proposing, pick, proposed
-from congenial.conditioning.samplers.exact import same_law
+from congenial.conditioning.proposal import checked_start, feasible_start
+from congenial.conditioning.proposing import ProposalSampler, Proposing, pick
 from congenial.errors import NumericalError, PrivacyError, UnsupportedError
-from congenial.invariants.written import Requirements
 from congenial.kernels.chains import independence
-from congenial.noise.additive import Additive, checked_size
+from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
@@ -89,12 +87,9 @@ class Independence(Proposing):
         InvariantError
             If `x` does not satisfy the invariant.
         """
-        source = resolve(rng)
-        if source.private:
-            raise PrivacyError(
-                "a chain's run is not a release: give rng=congenial.seeded(n) for a study, or "
-                "release with sample(), where that is certified."
-            )
+        source = study_source(
+            rng, "its draws depend on each other", "release with sample(), where that is certified"
+        )
         check_lengths({"draws": draws, "chains": chains, "thin": thin})
         check_lengths({"warmup": warmup}, least=0)
         counts = self._checked(x)
@@ -117,7 +112,7 @@ class Independence(Proposing):
         info = Info(
             warmup,
             thin,
-            **measured(values),
+            values,
             acceptance=accepted / (thin * draws),
             tv_bound=bound,
             unbounded=unbounded,
@@ -131,42 +126,19 @@ class Independence(Proposing):
 
         Where a release may be made, each draw is the state of a chain of its own after `steps`
         steps, from a start that does not depend on the data. Elsewhere draws come from the chains
-        of `run` in turn, dependent, for studies.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise.
-
-        Raises
-        ------
-        PrivacyError
-            Without a seed: under inequalities, for continuous noise, or where no bound on the
-            error is known.
-        UnsupportedError
-            If one release takes too many proposals.
+        of `run` in turn, dependent, for studies. Parameters and errors are those of all samplers
+        by proposals.
         """
-        rows = checked_size(size)
         source = resolve(rng)
-        if source.private:
-            self._refuse_release()
-        if self._not_released:
-            draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, source)
-            picked = in_turn(draw.values, rows)
-            return picked[0] if size is None else picked
-        counts = self._checked(x)
-        noise = last_states(self, counts, rows, source)
-        out = self.released(counts, noise)
-        return out[0] if size is None else out
+        if source.private or not self._not_released:
+            return super().sample(x, size, source)
+        rows = checked_size(size)
+        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, source)
+        picked = in_turn(draw.values, rows)
+        return picked[0] if size is None else picked
+
+    def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        return last_states(self, counts, rows, source)
 
     def acceptance(
         self, x: npt.ArrayLike, size: int = 10_000, rng: Randomness | None = None
@@ -277,24 +249,11 @@ def bound_after(log_ratio: float, steps: int) -> float:
 
 
 @dataclass(frozen=True, eq=False)
-class IndependenceSampler(ByProposals):
+class IndependenceSampler(ProposalSampler):
     """Draws by chains of proposals that do not depend on the state."""
 
     name: ClassVar[str] = "independence"
-
-    def condition(self, mechanism: Additive, resolved: Requirements) -> Independence:
-        """Return the mechanism drawn from proposals.
-
-        Raises
-        ------
-        ArgumentError
-            If the proposal does not fit.
-        UnsupportedError
-            If the sampler does not cover the invariant, or the law does not exist.
-        """
-        self.check_covers(resolved)
-        exact = same_law(mechanism, resolved)
-        return proposed(Independence, mechanism, resolved, exact, self.proposal)
+    way: ClassVar[type[Proposing]] = Independence
 
 
 SAMPLER = IndependenceSampler()

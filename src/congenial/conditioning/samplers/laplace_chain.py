@@ -3,28 +3,26 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, NoReturn
+from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.chains import (
     CHAINS,
+    ChainAlone,
     Draw,
     Info,
     check_lengths,
-    in_turn,
-    measured,
 )
 from congenial.conditioning.laws.normal import checked_values
 from congenial.conditioning.laws.subspace import Subspace, project, solutions
-from congenial.errors import PrivacyError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import Requirements
 from congenial.kernels.numerics import laws
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness
 from congenial.types import FloatArray, Words
 
 # Noise this small, in scales, counts as that small where its variance is drawn.
@@ -34,11 +32,10 @@ _LEAST_VARIANCE = 1e-12
 # Sweeps whose random words are fetched at once.
 _BLOCK = 256
 _UNBOUNDED = "no bound on the convergence of the scale-mixture chain is known"
-_REMEDY = "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose law is exact"
 
 
 @dataclass(frozen=True, eq=False)
-class ConditionedLaplace:
+class ConditionedLaplace(ChainAlone):
     """Laplace noise conditioned on linear equalities; made by `congenial.condition`.
 
     A Laplace variable is normal with an exponential variance. Given the variances the noise is
@@ -60,6 +57,11 @@ class ConditionedLaplace:
     space: Subspace
     warmup: int
     thin: int
+    called: ClassVar[str] = "scale-mixture Gibbs sampler"
+    remedy: ClassVar[str] = (
+        "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose law is exact"
+    )
+    unknown: ClassVar[str] = "of continuous Laplace noise under equalities has no closed form"
 
     def run(
         self,
@@ -97,117 +99,20 @@ class ConditionedLaplace:
         InvariantError
             If `x` does not satisfy a linear condition.
         """
-        source = resolve(rng)
-        if source.private:
-            raise PrivacyError(
-                "a chain that is not shown to have converged is not a release: give "
-                f"rng=congenial.seeded(n) for a study, or {_REMEDY}."
-            )
+        source = self._source(rng)
         values = checked_values(self.mechanism, self.requirements, x)
         check_lengths({"draws": draws, "chains": chains})
         spread = np.geomspace(0.1, 10.0, chains)
         noise = np.stack([self._run(draws, float(s), source) for s in spread])
-        info = Info(self.warmup, self.thin, **measured(noise), unbounded=_UNBOUNDED)
+        info = Info(self.warmup, self.thin, noise, unbounded=_UNBOUNDED)
         return Draw(checked_draws(self.requirements, values + noise, values)), info
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> FloatArray:
-        """Draw from the chains in turn: dependent draws, for studies; see `run`.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness
-            `congenial.seeded(n)`.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,) or (size, n)
-        """
-        rows = checked_size(size)
-        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng)
-        out = in_turn(draw.values, rows).astype(np.float64, copy=False)
-        return out[0] if size is None else out
-
-    def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: no closed form.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("log_normalizer", x)
-
-    def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: its normaliser has no closed form.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("log_prob", z, x)
-
-    def marginal(self, node: int | str, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: no closed form.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("marginal", node, x)
-
-    def joint(self, nodes: object, x: npt.ArrayLike) -> NoReturn:
-        """Refuse: no closed form.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("joint", nodes, x)
-
-    def interval(self, node: int | str, alpha: float = 0.1) -> NoReturn:
-        """Refuse: no closed form.
-
-        Raises
-        ------
-        UnsupportedError
-        """
-        self._refuse("interval", node, alpha)
-
-    def guarantee(self, neighbours: Neighbours) -> NoReturn:
-        """Refuse: a chain is not certified.
-
-        Raises
-        ------
-        PrivacyError
-        """
-        raise PrivacyError(
-            f"the chain for continuous Laplace noise is not certified, so no guarantee "
-            f"({neighbours!r} or other) can be given; {_REMEDY}."
-        )
-
-    @property
-    def error_bound(self) -> float:
-        """Nothing is proved: 1, the largest total variation there is."""
-        return 1.0
 
     def explain(self) -> str:
         """Say how draws are made, and why so."""
         return (
             "scale-mixture Gibbs sampler, for studies: chains draw variances and normal noise in "
             f"turn, the latter by {self.space.described}; {self.warmup} sweeps are left out and "
-            f"every draw takes {self.thin}. Not certified: convergence is diagnosed (R-hat and "
-            "effective sample size, see run()), not proved, so no release can be made and no "
-            f"guarantee given; {_REMEDY}."
-        )
-
-    def _refuse(self, question: str, *_: object) -> NoReturn:
-        raise UnsupportedError(
-            f"{question}() of continuous Laplace noise under equalities has no closed form; "
-            f"{_REMEDY}."
+            f"every draw takes {self.thin}. {self._told_limits}"
         )
 
     def _run(self, length: int, spread: float, rng: Randomness) -> FloatArray:

@@ -16,71 +16,26 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.conditioning.proposal import ByProposals
-from congenial.conditioning.proposing import ATTEMPTS, Proposing, proposed
-from congenial.conditioning.samplers.exact import same_law
+from congenial.conditioning.proposing import ATTEMPTS, ProposalSampler, Proposing
 from congenial.conditioning.samplers.independence import last_states
 from congenial.errors import NumericalError
-from congenial.invariants.written import Requirements
 from congenial.kernels.chains import independence
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
 
 @dataclass(frozen=True, eq=False)
 class Perfect(Proposing):
-    """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``."""
+    """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``.
+
+    From a seed, each draw goes back in time until all chains agree. How far tells of the draw, so a
+    release, from the operating system's entropy, goes back `steps` proposals whatever happens: it
+    is the state at time 0 of the chain that starts there from a point that does not depend on the
+    data, and that is the exact draw wherever the chains agree by then.
+    """
 
     name = "perfect"
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> Values:
-        """Draw independent releases.
-
-        From a seed, each draw goes back in time until all chains agree. How far tells of the draw,
-        so a release, from the operating system's entropy, goes back `steps` proposals whatever
-        happens: it is the state at time 0 of the chain that starts there from a point that does
-        not depend on the data, and that is the exact draw wherever the chains agree by then.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise.
-
-        Raises
-        ------
-        PrivacyError
-            Without a seed: under inequalities, for continuous noise, or where the chance that
-            chains agree is not known.
-        UnsupportedError
-            If one release takes too many proposals.
-        NumericalError
-            If a study's attempts run out.
-        """
-        rows = checked_size(size)
-        source = resolve(rng)
-        if source.private:
-            self._refuse_release()
-            counts = self._checked(x)
-            noise = last_states(self, counts, rows, source)
-        else:
-            counts = self._checked(x)
-            noise = self._coupled(counts, rows, source)
-        out = self.released(counts, noise)
-        return out[0] if size is None else out
 
     def explain(self) -> str:
         """Say how draws are made, and whether they may be released."""
@@ -91,7 +46,10 @@ class Perfect(Proposing):
             f"rejection takes, so nothing is saved by it. {self._told_release()}"
         )
 
-    def _coupled(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+    def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+        return last_states(self, counts, rows, source)
+
+    def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
         kept = self.batch(counts, 1, 0, source)  # what an unfinished draw has used
         filled = tried = 0
@@ -115,24 +73,11 @@ class Perfect(Proposing):
 
 
 @dataclass(frozen=True, eq=False)
-class PerfectSampler(ByProposals):
+class PerfectSampler(ProposalSampler):
     """Draws by chains coupled from the past: exact, after a random number of proposals."""
 
     name: ClassVar[str] = "perfect"
-
-    def condition(self, mechanism: Additive, resolved: Requirements) -> Perfect:
-        """Return the mechanism drawn from proposals.
-
-        Raises
-        ------
-        ArgumentError
-            If the proposal does not fit.
-        UnsupportedError
-            If the sampler does not cover the invariant, or the law does not exist.
-        """
-        self.check_covers(resolved)
-        exact = same_law(mechanism, resolved)
-        return proposed(Perfect, mechanism, resolved, exact, self.proposal)
+    way: ClassVar[type[Proposing]] = Perfect
 
 
 SAMPLER = PerfectSampler()

@@ -16,71 +16,23 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.proposal import ByProposals
-from congenial.conditioning.proposing import ATTEMPTS, Proposing, pick, proposed
-from congenial.conditioning.samplers.exact import same_law
+from congenial.conditioning.proposing import ATTEMPTS, ProposalSampler, Proposing, pick
 from congenial.errors import NumericalError
-from congenial.invariants.written import Requirements
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
 
 @dataclass(frozen=True, eq=False)
 class Rejection(Proposing):
-    """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``."""
+    """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``.
+
+    From a seed, candidates are drawn until enough are accepted. The number of them tells of the
+    draw, so a release, from the operating system's entropy, makes `steps` proposals whatever
+    happens, and takes the first accepted; the chance that none is, which does not depend on the
+    data, is part of `error_bound`.
+    """
 
     name = "rejection"
-
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> Values:
-        """Draw independent releases.
-
-        From a seed, candidates are drawn until enough are accepted. The number of them tells of
-        the draw, so a release, from the operating system's entropy, makes `steps` proposals
-        whatever happens, and takes the first accepted; the chance that none is, which does not
-        depend on the data, is part of `error_bound`.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` violates a bound or a linear condition.
-        PrivacyError
-            Without a seed: under inequalities, for continuous noise, or where the acceptance
-            probability is not known.
-        UnsupportedError
-            If one release takes too many proposals.
-        NumericalError
-            If a study's attempts run out.
-        """
-        rows = checked_size(size)
-        source = resolve(rng)
-        if source.private:
-            self._refuse_release()
-            counts = self._checked(x)
-            noise = self._fixed_work(counts, rows, source)
-        else:
-            counts = self._checked(x)
-            noise = self._until_accepted(counts, rows, source)
-        out = self.released(counts, noise)
-        return out[0] if size is None else out
 
     def acceptance(self, x: npt.ArrayLike) -> float:
         """Probability that a candidate is accepted, exactly.
@@ -104,7 +56,7 @@ class Rejection(Proposing):
             f"a random number of proposals. {self._told_release()}"
         )
 
-    def _until_accepted(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
+    def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
         filled = tried = 0
         length = min(self._most_at_once, max(64, 4 * rows))
@@ -141,24 +93,11 @@ class Rejection(Proposing):
 
 
 @dataclass(frozen=True, eq=False)
-class RejectionSampler(ByProposals):
+class RejectionSampler(ProposalSampler):
     """Draws by rejection: exact, after a random number of proposals."""
 
     name: ClassVar[str] = "rejection"
-
-    def condition(self, mechanism: Additive, resolved: Requirements) -> Rejection:
-        """Return the mechanism drawn from proposals.
-
-        Raises
-        ------
-        ArgumentError
-            If the proposal does not fit.
-        UnsupportedError
-            If the sampler does not cover the invariant, or the law does not exist.
-        """
-        self.check_covers(resolved)
-        exact = same_law(mechanism, resolved)
-        return proposed(Rejection, mechanism, resolved, exact, self.proposal)
+    way: ClassVar[type[Proposing]] = Rejection
 
 
 SAMPLER = RejectionSampler()

@@ -10,36 +10,33 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar, NamedTuple, NoReturn
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Neighbours
 from congenial.conditioning.chains import (
     CHAINS,
+    Chain,
     Draw,
     Info,
     check_lengths,
-    in_turn,
-    measured,
 )
-from congenial.conditioning.laws.delegate import Delegate
+from congenial.conditioning.laws.delegate import Delegate, same_law
 from congenial.conditioning.proposal import (
     ByProposals,
     checked_start,
     satisfied,
     scale_each,
 )
-from congenial.conditioning.samplers.exact import same_law
 from congenial.domain.tree import Tree
-from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import Requirements
 from congenial.kernels.chains import tree_mh
 from congenial.kernels.numerics.trees import read_only
-from congenial.noise.additive import Additive, checked_size
-from congenial.randomness import Randomness, resolve
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.weights import share_noise
 from congenial.sum_network.windows import check_proper
@@ -52,7 +49,6 @@ WANTED = 0.234
 _ROUNDS = 50
 # Words fetched at once.
 _BLOCK = 1 << 20
-_REMEDY = "use sampler='exact' where it applies, or image with congenial.image"
 
 
 class _Walk(NamedTuple):
@@ -65,7 +61,7 @@ class _Walk(NamedTuple):
 
 
 @dataclass(frozen=True, eq=False)
-class TreeMH(Delegate):
+class TreeMH(Chain, Delegate):
     """A tree of counts drawn by chains, for studies; made by ``condition(..., "tree-mh")``.
 
     Attributes
@@ -81,6 +77,8 @@ class TreeMH(Delegate):
 
     spread: FloatArray | None
     name: ClassVar[str] = "tree-mh"
+    called: ClassVar[str] = "tree Metropolis-Hastings sampler"
+    remedy: ClassVar[str] = "use sampler='exact' where it applies, or image with congenial.image"
 
     def run(
         self,
@@ -93,46 +91,15 @@ class TreeMH(Delegate):
         warmup: int = WARMUP,
         thin: int = 1,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went.
+        """Run chains, and say how they went; parameters and errors as of `Independence.run`.
 
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Values of all nodes; they satisfy the invariant themselves.
-        draws : int
-            Draws of each chain, dependent.
-        chains : int
-        rng : Randomness
-            `congenial.seeded(n)`.
-        start : array_like, shape (n,), optional
-            Where all chains start; each at noisy leaves of its own where not given.
-        warmup : int
-            Steps of each chain that are left out. The steps' size is tuned in them alone, to the
-            same for all chains; with too few of them it stays near its first guess.
-        thin : int
-            Steps for each draw kept.
-
-        Returns
-        -------
-        draw : Draw
-        info : Info
-            A step that rounds to no move counts as accepted.
-
-        Raises
-        ------
-        PrivacyError
-            Without a seeded source, that is, for anything but a study.
-        ArgumentError
-            If a number is too small, or the start does not satisfy the invariant.
-        InvariantError
-            If `x` does not satisfy the invariant.
+        Notes
+        -----
+        Each chain starts at noisy leaves of its own where no start is given. The steps' size is
+        tuned in the warm-up alone, to the same for all chains; with too few steps it stays near its
+        first guess. A step that rounds to no move counts as accepted.
         """
-        source = resolve(rng)
-        if source.private:
-            raise PrivacyError(
-                f"draws of sampler {self.name!r} cannot be released, as no bound on their error is "
-                f"known: give rng=congenial.seeded(n) for a study, or {_REMEDY}."
-            )
+        source = self._source(rng)
         check_lengths({"draws": draws, "chains": chains, "thin": thin})
         check_lengths({"warmup": warmup}, least=0)
         counts = self._checked(x)
@@ -147,39 +114,17 @@ class TreeMH(Delegate):
         info = Info(
             warmup,
             thin,
-            **measured(values),
+            values,
             acceptance=np.array(accepted) / (thin * draws),
             unbounded="no bound on the convergence of a random walk on a tree is known",
         )
         noise = values.astype(np.int64) if self.mechanism.noise.discrete else values
         return Draw(checked_draws(self.requirements, np.asarray(counts + noise), counts)), info
 
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> Values:
-        """Draw from the chains in turn, a step a leaf apart: dependent, for studies; see `run`."""
-        rows = checked_size(size)
-        thin = self._tree.leaves.size
-        draw, _ = self.run(x, max(-(-rows // CHAINS), 1), CHAINS, rng, thin=thin)
-        out = in_turn(draw.values, rows)
-        return out[0] if size is None else out
-
-    def guarantee(self, neighbours: Neighbours) -> NoReturn:
-        """Refuse: no bound on the chain's error is known.
-
-        Raises
-        ------
-        PrivacyError
-        """
-        raise PrivacyError(
-            f"no guarantee ({neighbours!r} or other) can be given for sampler {self.name!r}, as no "
-            f"bound on its error is known; {_REMEDY}."
-        )
-
     @property
-    def error_bound(self) -> float:
-        """Nothing is proved: 1, the largest total variation there is."""
-        return 1.0
+    def apart(self) -> int:
+        """Steps for each draw of `sample`: one a leaf."""
+        return int(self._tree.leaves.size)
 
     def explain(self) -> str:
         """Say how draws are made, and that they are for studies."""
@@ -197,9 +142,7 @@ class TreeMH(Delegate):
             f"tree Metropolis-Hastings sampler, for studies: all {self._tree.leaves.size} leaves "
             "take a normal step at once, rounded for integer noise, the levels above add up, and "
             "the whole is accepted with the ratio of the noise's probabilities, never outside the "
-            f"inequalities; the step's size {step}. No bound on its distance from the law is "
-            "known: convergence is diagnosed (R-hat and effective sample sizes, see run()), not "
-            f"proved, so no release can be made and no guarantee given. {better}"
+            f"inequalities; the step's size {step}. {self._told_limits} {better}"
         )
 
     @property
