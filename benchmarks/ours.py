@@ -35,22 +35,22 @@ def measures(first: float, further: float | None = None) -> tuple[Measure, ...]:
     return Measure(FIRST, UNIT, first), Measure(UPWARD, UNIT), Measure(FURTHER, UNIT, further)
 
 
-def invariant(tree: cg.Tree, *, pinned: bool, bounded: bool) -> Invariant:
+def tree_invariant(tree: cg.Tree, *, pinned: bool, bounded: bool) -> Invariant:
     """Return consistency, with the root pinned and every count nonnegative where asked."""
-    need = cg.consistent(tree)
+    invariant = cg.consistent(tree)
     if pinned:
-        need &= cg.exactly([0])
-    return need & cg.nonnegative() if bounded else need
+        invariant &= cg.exactly([0])
+    return invariant & cg.nonnegative() if bounded else invariant
 
 
-def condition(mechanism: cg.Additive, need: Invariant) -> Sampler:
+def condition(mechanism: cg.Additive, invariant: Invariant) -> Sampler:
     """Condition by exact draws, and by nothing else."""
-    return cast("Sampler", cg.condition(mechanism, need, sampler="exact"))
+    return cast("Sampler", cg.condition(mechanism, invariant, sampler="exact"))
 
 
-def first_draw(mechanism: cg.Additive, need: Invariant, x: IntArray) -> IntArray:
+def first_draw(mechanism: cg.Additive, invariant: Invariant, x: IntArray) -> IntArray:
     """Condition anew and draw once: upward pass and downward pass."""
-    return condition(mechanism, need).sample(x)
+    return condition(mechanism, invariant).sample(x)
 
 
 def warm(*, bounded: bool) -> None:
@@ -58,7 +58,7 @@ def warm(*, bounded: bool) -> None:
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
     x = tree.roll_up(np.array([3, 0, 5, 1, 2]))
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
-    conditioned = condition(mechanism, invariant(tree, pinned=True, bounded=bounded))
+    conditioned = condition(mechanism, tree_invariant(tree, pinned=True, bounded=bounded))
     conditioned.sample(x)
     conditioned.sample(x, 3)
 
@@ -82,18 +82,18 @@ def beside_noise(
     warm(bounded=not bounded)
     leaves = int(tree.leaves.size)
     mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
-    need = invariant(tree, pinned=True, bounded=bounded)
+    invariant = tree_invariant(tree, pinned=True, bounded=bounded)
     kept: list[Sampler] = []
 
     def first() -> None:
-        kept[:] = [condition(mechanism, need)]
+        kept[:] = [condition(mechanism, invariant)]
         kept[0].sample(x)
 
     def again() -> None:
         kept[0].sample(x)
 
     def several() -> None:
-        condition(mechanism, need).sample(x, 1 + MORE)
+        condition(mechanism, invariant).sample(x, 1 + MORE)
 
     steps = {"first": first, "noise": geometric.noise(leaves, scale)}
     steps["more"] = several if bounded else again

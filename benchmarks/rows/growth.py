@@ -51,8 +51,8 @@ def _run(bounded: bool, counts: tuple[int, ...]) -> Iterator[Seen]:
         tree = worlds.grown((leaves // 500, 25, 20))
         x = worlds.poisson(tree)
         mechanism = cg.Additive(cg.DiscreteLaplace(SCALE), tree)
-        need = ours.invariant(tree, pinned=True, bounded=bounded)
-        step = {"first": partial(ours.first_draw, mechanism, need, x)}
+        invariant = ours.tree_invariant(tree, pinned=True, bounded=bounded)
+        step = {"first": partial(ours.first_draw, mechanism, invariant, x)}
         times = rounds(step, repeats=9, budget=25.0)["first"] / leaves
         per_leaf = float(times.min())  # a fifth is less than the noise of one round
         yield Seen(

@@ -20,7 +20,7 @@ from benchmarks.record import Case, Measure, Seen
 from benchmarks.timing import faster, repeated, rounds
 from congenial.imaging.closest import Projector
 from congenial.imaging.solvers.problem import link, prepare, residual
-from congenial.invariants.written import Invariant, requirements
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.types import FloatArray
 
 SCALE = 3.0
@@ -70,10 +70,10 @@ def _run(leaves: int, quick: bool) -> Iterator[Seen]:
 
     tree, y, invariant = noisy(leaves)
     n = len(tree)
-    need = requirements(invariant, n, tree)
-    projector = Projector(need, np.ones(n), "l2", integer=False)
+    resolved = resolve_invariant(invariant, n, tree)
+    projector = Projector(resolved, np.ones(n), "l2", integer=False)
     z = np.asarray(projector.apply(y), dtype=np.float64)
-    task = prepare(link(tree, n), need, np.zeros(0), y, np.ones(n), integer=False)
+    task = prepare(link(tree, n), resolved, np.zeros(0), y, np.ones(n), integer=False)
     costs = (task.y, task.y, np.zeros(n), task.weight)
     yield Seen(RESIDUAL, residual(task, z - task.center, costs, quadratic=True))
     given = quadratic.problem(tree, y)

@@ -42,8 +42,8 @@ def _run(fans: tuple[int, ...], bounded: bool) -> Iterator[Seen]:
     x = worlds.poisson(tree)
     built = peak_bytes()
     mechanism = cg.Additive(cg.DiscreteLaplace(SCALE), tree)
-    need = ours.invariant(tree, pinned=True, bounded=bounded)
-    ours.first_draw(mechanism, need, x)
+    invariant = ours.tree_invariant(tree, pinned=True, bounded=bounded)
+    ours.first_draw(mechanism, invariant, x)
     leaves = tree.leaves.size
     yield Seen(
         "peak, tree and counts included",

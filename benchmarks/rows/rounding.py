@@ -17,7 +17,7 @@ from benchmarks.record import Case, Measure, Seen
 from benchmarks.rows.imaging import noisy
 from benchmarks.timing import faster, rounds
 from congenial.imaging.closest import Projector
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 TARGET = 200.0
 OVER = "HiGHS's time over ours"
@@ -43,7 +43,7 @@ def _run(leaves: int) -> Iterator[Seen]:
     tree, y, invariant = noisy(leaves)
     n = len(tree)
     z = np.asarray(cg.project(y, invariant), dtype=np.float64)
-    projector = Projector(requirements(invariant, n, tree), np.ones(n), "l2", integer=True)
+    projector = Projector(resolve_invariant(invariant, n, tree), np.ones(n), "l2", integer=True)
     ours, best = projector.apply(z), integers.rounded(tree, z)
     cg.imaging.round_unbiased(z, tree)
     steps = {

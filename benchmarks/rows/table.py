@@ -48,13 +48,13 @@ def _run(margins: list[str], states: int | None) -> Iterator[Seen]:
     x = workload.answers(counts)
     noise = cg.DiscreteLaplace(workload.scales({("sex", "age"): SCALE}))
     mechanism = cg.Additive(noise, workload)
-    need = cg.consistent(workload) & cg.nonnegative()
-    need &= cg.exactly(margins=margins, level="state")
+    invariant = cg.consistent(workload) & cg.nonnegative()
+    invariant &= cg.exactly(margins=margins, level="state")
     steps = {
         LAY: lay,
         "noise": geometric.noise(int(workload.cells.size), SCALE),
-        CONDITIONED: lambda: cg.condition(mechanism, need, sampler="exact").sample(x),
-        IMAGED: lambda: cg.image(mechanism, need, integer=True).sample(x),
+        CONDITIONED: lambda: cg.condition(mechanism, invariant, sampler="exact").sample(x),
+        IMAGED: lambda: cg.image(mechanism, invariant, integer=True).sample(x),
     }
     times = rounds(steps, repeats=5, budget=90.0)
     for name in (LAY, *TARGETS):

@@ -33,11 +33,11 @@ def _run(bounded: bool, quick: bool) -> Iterator[Seen]:
     ours.warm(bounded=bounded)
     tree, x = worlds.taxi()
     mechanism = cg.Additive(cg.DiscreteLaplace(SCALE), tree)
-    need = ours.invariant(tree, pinned=False, bounded=bounded)
+    invariant = ours.tree_invariant(tree, pinned=False, bounded=bounded)
     draws = 200 if quick else 50_000
     steps = {
-        "many": lambda: ours.condition(mechanism, need).sample(x, draws),
-        "one": lambda: ours.first_draw(mechanism, need, x),
+        "many": lambda: ours.condition(mechanism, invariant).sample(x, draws),
+        "one": lambda: ours.first_draw(mechanism, invariant, x),
     }
     times = rounds(steps, repeats=5, budget=20.0)
     each = draws / times["many"]

@@ -18,7 +18,7 @@ from benchmarks import worlds
 from benchmarks.record import Case, Measure, Seen
 from benchmarks.timing import faster, ratio, repeated, rounds
 from congenial.imaging.solvers.descent import Descent
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from congenial.types import FloatArray
 
 SCALE = 3.0
@@ -54,8 +54,8 @@ def _noisy(tree: cg.Tree) -> FloatArray:
 
 
 def _descents(tree: cg.Tree) -> dict[bool, Descent]:
-    need = requirements(cg.exactly([0]) & cg.nonnegative(), len(tree), tree)
-    return {integer: Descent(tree, need, integer) for integer in (False, True)}
+    resolved = resolve_invariant(cg.exactly([0]) & cg.nonnegative(), len(tree), tree)
+    return {integer: Descent(tree, resolved, integer) for integer in (False, True)}
 
 
 def _solvers(quick: bool) -> Iterator[Seen]:

@@ -14,7 +14,8 @@ from congenial.errors import (
     InfeasibleError,
     InvariantError,
 )
-from congenial.invariants.written import determined, requirements
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import resolve_invariant
 
 PAIR = cg.Tree.from_parents([-1, 0, 0])
 DEEP = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
@@ -146,7 +147,7 @@ def test_what_follows_from_pins_is_listed():
     assert "level 1" in listed
     assert "city/b/z" in listed
     assert "city/a/x" not in listed
-    known = determined(requirements(invariant, len(tree), tree))
+    known = determined(resolve_invariant(invariant, len(tree), tree))
     assert [tree.names[v] for v in np.flatnonzero(~known)] == ["x", "y"]
 
 

@@ -18,7 +18,8 @@ from congenial.accounting.loss.inequalities import (
 )
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.written import determined, requirements
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import resolve_invariant
 
 TREES = [
     (-1, 0, 0),
@@ -72,10 +73,10 @@ def cases(seed):
         if rng.random() < 0.7:
             lo = np.where(rng.random(n) < 0.5, 0.0, -np.inf)
             invariant = invariant & cg.bounds(lo)
-        need = requirements(invariant, n, tree)
+        resolved = resolve_invariant(invariant, n, tree)
         scales = rng.choice([0.5, 1.0, 1.7, 3.0, 20.0, np.inf], n, p=[0.2, 0.2, 0.2, 0.2, 0.1, 0.1])
         scales[tree.is_leaf & ~np.isfinite(scales)] = 2.0
-        yield tree, need, cg.Additive(cg.DiscreteLaplace(scales), tree)
+        yield tree, resolved, cg.Additive(cg.DiscreteLaplace(scales), tree)
 
 
 @pytest.mark.parametrize("state", [conditioned_guarantee, imaged_guarantee])
@@ -85,16 +86,16 @@ def cases(seed):
 )
 def test_the_worst_pair_is_the_worst_of_all(state, neighbours, one_sided):
     tried = bounds_decide = 0
-    for tree, need, noise in cases(20_261_121):
-        pinned = determined(need)
+    for tree, resolved, noise in cases(20_261_121):
+        pinned = determined(resolved)
         pairs = every_pair(tree, pinned, neighbours, one_sided)
         try:
-            claim = state(noise, need, neighbours, sampler_error=0.0, one_sided=one_sided)
+            claim = state(noise, resolved, neighbours, sampler_error=0.0, one_sided=one_sided)
         except EmptyNeighbourhoodError:
             continue
-        found = worst_pair(noise, need, tree, claim, one_sided=one_sided)
+        found = worst_pair(noise, resolved, tree, claim, one_sided=one_sided)
         cost = np.where(pinned, 0.0, 1.0 / noise.scales)
-        bounded = charged(replace(need, pinned=pinned))
+        bounded = charged(replace(resolved, pinned=pinned))
         charges = {
             ends: charge(changed, cost, bounded, claim.gamma_source)
             for ends, changed in pairs.items()
@@ -115,10 +116,10 @@ def test_the_worst_pair_is_the_worst_of_all(state, neighbours, one_sided):
 def test_what_is_not_worked_out_is_refused():
     tree = cg.Tree.from_parents(TREES[0])
     noise = cg.Additive(cg.DiscreteGaussian(2.0), tree)
-    need = requirements(cg.consistent(tree) & cg.linear(np.ones((1, 3)), [4]), 3, tree)
-    claim = conditioned_guarantee(noise, need, "substitute", sampler_error=0.0)
+    resolved = resolve_invariant(cg.consistent(tree) & cg.linear(np.ones((1, 3)), [4]), 3, tree)
+    claim = conditioned_guarantee(noise, resolved, "substitute", sampler_error=0.0)
     with pytest.raises(PrivacyError, match="worst pair"):
-        worst_pair(noise, need, tree, claim)
+        worst_pair(noise, resolved, tree, claim)
 
 
 @pytest.mark.parametrize("bound", [None, cg.nonnegative()])
@@ -127,9 +128,9 @@ def test_gaussian_noise_has_the_pair_with_the_largest_rho(bound):
     sigmas = np.array([np.inf, 2.0, 1.0, 1.5, 3.0, 0.8])
     noise = cg.Additive(cg.DiscreteGaussian(sigmas), tree)
     invariant = cg.consistent(tree) if bound is None else cg.consistent(tree) & bound
-    need = requirements(invariant & cg.exactly(0), 6, tree)
-    claim = conditioned_guarantee(noise, need, "substitute", sampler_error=0.0)
-    found = worst_pair(noise, need, tree, claim)
+    resolved = resolve_invariant(invariant & cg.exactly(0), 6, tree)
+    claim = conditioned_guarantee(noise, resolved, "substitute", sampler_error=0.0)
+    found = worst_pair(noise, resolved, tree, claim)
     paths = {3: {3, 1}, 4: {4, 1}, 5: {5, 2}}
     rho = {
         (a, b): sum(0.5 / sigmas[v] ** 2 for v in paths[a] ^ paths[b])

@@ -64,7 +64,7 @@ def planted(stated, drawn):
     """State one thing and do another."""
     return SimpleNamespace(
         mechanism=stated.mechanism,
-        requirements=stated.requirements,
+        resolved=stated.resolved,
         guarantee=stated.guarantee,
         sample=drawn.sample,
         log_prob=drawn.log_prob,
@@ -118,7 +118,7 @@ def test_every_pair_of_the_covered_datasets_is_compared():
     datasets = [*space.datasets(3)]
     sums = margins(3, 3)
     counts = [np.array(x) for x in itertools.product(range(4), repeat=9) if sum(x) == 3]
-    value = made.requirements.equalities[1]
+    value = made.resolved.equalities[1]
     wanted = [x for x in counts if (sums @ x == value).all()]
     assert {tuple(x) for x in datasets} == {tuple(x) for x in wanted}
     pairs = space.pairs(datasets, "substitute", 2)
@@ -143,14 +143,14 @@ def test_too_few_records_are_said_to_be_too_few():
 
 
 def test_datasets_are_held_to_bounds_by_their_own_exact_values():
-    need = tree().requirements
-    need = replace(
-        need,
+    resolved = tree().resolved
+    resolved = replace(
+        resolved,
         equalities=(np.zeros((0, 7)), np.zeros(0)),
         relative=np.array([[1, 2], [3, 1]]),
         hi=np.full(7, 2.0),
     )
-    space = Space(tree().mechanism, (need,))
+    space = Space(tree().mechanism, (resolved,))
     found = {tuple(x) for x in space.datasets(4)}
     every = [SQUARE.roll_up(np.array(x)) for x in itertools.product(range(5), repeat=4)]
     # of two exact values neither bounds a release

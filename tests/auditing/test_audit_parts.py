@@ -102,7 +102,7 @@ def test_a_wrong_normaliser_is_found():
     made = cg.condition(noisy(), TOTAL & cg.nonnegative())
     wrong = SimpleNamespace(
         mechanism=made.mechanism,
-        requirements=made.requirements,
+        resolved=made.resolved,
         sample=made.sample,
         guarantee=made.guarantee,
         log_prob=lambda z, x: made.log_prob(z, x) + 1e-6,
@@ -163,7 +163,7 @@ def test_what_cannot_be_audited_is_refused():
         audit(
             SimpleNamespace(
                 mechanism=wide.mechanism,
-                requirements=wide.requirements,
+                resolved=wide.resolved,
                 guarantee=wide.guarantee,
                 sample=wide.sample,
             ),

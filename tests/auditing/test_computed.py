@@ -144,7 +144,7 @@ def test_refusals_are_told_and_one_of_two_neighbours_refused_is_a_fault():
 
         return SimpleNamespace(
             mechanism=made.mechanism,
-            requirements=made.requirements,
+            resolved=made.resolved,
             guarantee=made.guarantee,
             sample=sample,
         )

@@ -192,8 +192,8 @@ class Planted:
         return self.stated.mechanism
 
     @property
-    def requirements(self):
-        return self.stated.requirements
+    def resolved(self):
+        return self.stated.resolved
 
     def guarantee(self, neighbours):
         return self.stated.guarantee(neighbours)
@@ -279,7 +279,7 @@ class WithoutWeights(Rejection):
 
 def unweighted(proposal=None) -> WithoutWeights:
     made = cg.condition(noisy(), TOTAL, "independence", proposal=proposal)
-    return WithoutWeights(made.mechanism, made.requirements, made.exact, made.placed)
+    return WithoutWeights(made.mechanism, made.resolved, made.exact, made.placed)
 
 
 def test_a_proposal_weight_left_out_is_found_in_the_law():

@@ -12,7 +12,7 @@ from congenial.conditioning.consistency import check_consistent
 from congenial.conditioning.laws.normal import ConditionedGaussian
 from congenial.conditioning.laws.sparse_subspace import Sparse
 from congenial.errors import InfeasibleError, UnsupportedError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from support.continuous_cases import compare, equalities
 from support.enumeration import assert_same_law, enumerate_law
 from support.sum_networks import margins
@@ -35,9 +35,9 @@ def sparse(n, sigma, rows, tree=None, pinned=()):
         invariant = invariant & cg.consistent(tree)
     if pinned:
         invariant = invariant & cg.exactly(list(pinned))
-    space = Sparse(requirements(invariant, n, tree))
+    space = Sparse(resolve_invariant(invariant, n, tree))
     space.check(np.isfinite(mechanism.scales))
-    return ConditionedGaussian(mechanism, requirements(invariant, n, tree), space)
+    return ConditionedGaussian(mechanism, resolve_invariant(invariant, n, tree), space)
 
 
 DEPENDENT = {
@@ -151,7 +151,7 @@ def test_a_row_that_contradicts_others_is_named(rows, tree, told, named, noise):
     if tree is not None:
         invariant = invariant & cg.consistent(tree)
     with pytest.raises(InfeasibleError, match=told) as caught:
-        check_consistent(requirements(invariant, 5))
+        check_consistent(resolve_invariant(invariant, 5))
     assert "\n" not in str(caught.value)
     assert str(caught.value).endswith("leave it out.")
     with pytest.raises(InfeasibleError, match=named):
@@ -164,7 +164,7 @@ def test_a_long_list_of_rows_is_cut_short():
     value[3] = 1.0
     invariant = cg.linear(rows, value)
     with pytest.raises(InfeasibleError, match=r"row 79 .* rows 0, 1, 2, 3 and 75 more;"):
-        check_consistent(requirements(invariant, 1600))
+        check_consistent(resolve_invariant(invariant, 1600))
     for noise in NOISE:
         with pytest.raises(InfeasibleError, match=r"80 .*: rows 0, 1, 2, 3 and 76 more of"):
             cg.condition(cg.Additive(noise, 1600), invariant)
@@ -176,14 +176,14 @@ def test_sums_of_the_data_never_contradict_and_a_changed_one_does_where_it_follo
     n = rows.shape[1]
     x = np.array([data.draw(st.sampled_from((0, 1, 7, -3, 2**40))) for _ in range(n)])
     value = rows @ x
-    check_consistent(requirements(cg.linear(rows, value), n))
+    check_consistent(resolve_invariant(cg.linear(rows, value), n))
     k = data.draw(st.integers(0, len(rows) - 1))
     follows = np.linalg.matrix_rank(np.delete(rows, k, axis=0)) == np.linalg.matrix_rank(rows)
     changed = value.astype(float)
     changed[k] += max(1.0, 1e-3 * np.abs(value).max())
-    need = requirements(cg.linear(rows, changed), n)
+    resolved = resolve_invariant(cg.linear(rows, changed), n)
     if follows:
         with pytest.raises(InfeasibleError, match="linear conditions"):
-            check_consistent(need)
+            check_consistent(resolved)
     else:
-        check_consistent(need)
+        check_consistent(resolved)

@@ -25,7 +25,7 @@ from congenial.errors import (
     InvariantError,
     UnsupportedError,
 )
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from support.continuous_cases import build, compare, equalities, reference
 
 FAILS = 1e-6
@@ -70,12 +70,12 @@ def test_three_ways_to_solve_agree(way, pinned, sigma):
     """A tree has two passes; the other two ways are forced upon it."""
     sigma = np.array(sigma)
     mechanism, invariant = build(5, sigma, BINARY, pinned)
-    need = requirements(invariant, 5, BINARY)
+    resolved = resolve_invariant(invariant, 5, BINARY)
     rows = equalities(5, BINARY, pinned)
     made = cg.condition(mechanism, invariant)
     assert isinstance(made.space, OnForest)
-    space = Sparse(need) if way is Sparse else Dense(5, need.pinned, rows)
-    other = ConditionedGaussian(mechanism, need, space)
+    space = Sparse(resolved) if way is Sparse else Dense(5, resolved.pinned, rows)
+    other = ConditionedGaussian(mechanism, resolved, space)
     compare(made, rows, sigma)
     compare(other, rows, sigma)
     x = np.array([6.0, 4.0, 2.0, 1.0, 3.0])
@@ -110,10 +110,10 @@ def test_without_scipy_long_crossing_sums_are_refused(monkeypatch):
     monkeypatch.setitem(sys.modules, "scipy.sparse", None)
     rows = np.zeros((2, 1600))
     rows[0, :900], rows[1, 800:] = 1, 2
-    need = requirements(cg.linear(rows, [0, 0]), 1600)
+    resolved = resolve_invariant(cg.linear(rows, [0, 0]), 1600)
     with pytest.raises(UnsupportedError, match="need scipy; install"):
-        subspace(need)
-    few = requirements(cg.linear(CROSSED, [0] * 3), 5)
+        subspace(resolved)
+    few = resolve_invariant(cg.linear(CROSSED, [0] * 3), 5)
     assert isinstance(subspace(few), Dense)
 
 

@@ -13,8 +13,8 @@ import pytest
 import congenial
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.invariants.resolved import Requirements, checked_draws
-from congenial.invariants.written import requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.invariants.written import resolve_invariant
 
 TREE = cg.Tree.from_parents([-1, 0, 0, 0])
 X = TREE.roll_up(np.array([4, 3, 5]))
@@ -69,7 +69,7 @@ def deny(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(self, values, given):
         return np.zeros(values.shape[:-1], dtype=bool)
 
-    monkeypatch.setattr(Requirements, "satisfied_by", never)
+    monkeypatch.setattr(ResolvedInvariant, "satisfied_by", never)
 
 
 @pytest.mark.parametrize("size", [None, 5])
@@ -117,11 +117,11 @@ def test_every_class_that_samples_is_among_them():
     assert {kind.__name__ for kind in sampling} - protocols - without <= covered
 
 
-def need(*parts: cg.Invariant, domain=TREE) -> Requirements:
+def resolved(*parts: cg.Invariant, domain=TREE) -> ResolvedInvariant:
     whole = parts[0]
     for part in parts[1:]:
         whole = whole & part
-    return requirements(whole, len(domain), domain)
+    return resolve_invariant(whole, len(domain), domain)
 
 
 BROKEN = {
@@ -140,7 +140,7 @@ def test_one_broken_condition_in_one_of_many_rows_is_found(name, real):
     invariant, wrong = BROKEN[name]
     rows = np.tile(X, (7, 1))
     rows, wrong = (rows.astype(float), wrong + 1e-7 * X) if real else (rows, wrong)
-    known = need(invariant)
+    known = resolved(invariant)
     assert known.satisfied_by(rows, X).all()
     assert checked_draws(known, rows, X) is rows
     rows[4] = wrong
@@ -151,8 +151,8 @@ def test_one_broken_condition_in_one_of_many_rows_is_found(name, real):
 
 
 def test_a_bound_that_follows_from_a_pin_is_looked_at():
-    known = replace(need(FIXED), relative=np.array([[0, 1]]))
+    known = replace(resolved(FIXED), relative=np.array([[0, 1]]))
     wrong = X + np.array([0, 9, -9, 0])
     assert known.satisfied_by(X, X)
     assert not known.satisfied_by(wrong, X)
-    assert need(FIXED).satisfied_by(wrong, X)
+    assert resolved(FIXED).satisfied_by(wrong, X)

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 import congenial as cg
 from congenial.conditioning.proposal import place
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from support.enumeration import enumerate_law
 
 
@@ -28,8 +28,8 @@ def systems(draw, entries=(-1, 0, 1)):
 def placed_for(rows, scales, noise=cg.DiscreteLaplace, **proposal):
     n = rows.shape[1]
     mechanism = cg.Additive(noise(scales), n)
-    need = requirements(cg.linear(rows, np.zeros(len(rows))), n)
-    return place(mechanism, need, cg.conditioning.Proposal(**proposal) if proposal else None)
+    resolved = resolve_invariant(cg.linear(rows, np.zeros(len(rows))), n)
+    return place(mechanism, resolved, cg.conditioning.Proposal(**proposal) if proposal else None)
 
 
 @settings(max_examples=200, deadline=None, derandomize=True)
@@ -169,15 +169,20 @@ def test_what_is_too_large_or_impossible_is_told(monkeypatch):
 
 def test_pins_are_not_proposed_and_noise_must_exist():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    need = cg.consistent(tree) & cg.exactly([0])
+    resolved = cg.consistent(tree) & cg.exactly([0])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     with pytest.raises(ArgumentError, match="published exactly"):
-        cg.condition(mechanism, need, "rejection", proposal=cg.conditioning.Proposal(index=[0, 1]))
+        cg.condition(
+            mechanism, resolved, "rejection", proposal=cg.conditioning.Proposal(index=[0, 1])
+        )
     part = cg.Additive(cg.DiscreteLaplace([1.0, np.inf, np.inf, 1.0]), tree)
     with pytest.raises(UnsupportedError, match="node '0/2' is not measured"):
-        cg.condition(part, need, "rejection")
+        cg.condition(part, resolved, "rejection")
     wide = cg.condition(
-        part, need & cg.bounds(0, 9), "independence", proposal=cg.conditioning.Proposal(scale=3.0)
+        part,
+        resolved & cg.bounds(0, 9),
+        "independence",
+        proposal=cg.conditioning.Proposal(scale=3.0),
     )
     x = tree.roll_up([3, 4, 2])
     draws = wide.run(x, 4000, 4, cg.seeded(2), thin=10)[0].values[:, :, 1].ravel()

@@ -114,8 +114,8 @@ def test_the_start_depends_on_what_is_mandated_alone():
         (totals & cg.at_least(np.eye(8)[1] - np.eye(8)[2], -11), -np.inf),
     ):
         conditioned = cg.condition(mechanism, invariant, "independence")
-        need, placed = conditioned.requirements, conditioned.placed
-        starts = [feasible_start(need, placed, x, whole=True) for x in data]
+        resolved, placed = conditioned.resolved, conditioned.placed
+        starts = [feasible_start(resolved, placed, x, whole=True) for x in data]
         for other in starts[1:]:
             np.testing.assert_array_equal(starts[0], other)
         assert tree.is_consistent(starts[0].astype(int))
@@ -138,8 +138,8 @@ def test_a_start_may_be_given_and_must_be_feasible():
 
 def test_a_start_that_is_not_found_is_told(monkeypatch):
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
-    need = cg.linear([[1, 1, 1]], 6) & cg.bounds(1, 3)
-    conditioned = cg.condition(mechanism, need, "independence")
+    invariant = cg.linear([[1, 1, 1]], 6) & cg.bounds(1, 3)
+    conditioned = cg.condition(mechanism, invariant, "independence")
     monkeypatch.setitem(sys.modules, "scipy.optimize", None)
     with pytest.raises(UnsupportedError, match=r"install congenial\[imaging\]"):
         conditioned.run([1, 2, 3], 5, 2, cg.seeded(1))
@@ -208,16 +208,16 @@ def test_the_ratio_bounds_every_state_of_any_network(case, factor):
     plain = mechanism.log_prob(law.states, case.x) - log_q
     at_zero = (noise == 0).all(axis=1).argmax()
     np.testing.assert_allclose(told, plain - plain[at_zero], atol=1e-9)
-    need = conditioned.requirements
-    lo = np.where(need.pinned, 0.0, need.lo - case.x)
-    hi = np.where(need.pinned, 0.0, need.hi - case.x)
-    assert (largest_noise(need, lo, hi) >= np.abs(noise).max(axis=0)).all()
+    resolved = conditioned.resolved
+    lo = np.where(resolved.pinned, 0.0, resolved.lo - case.x)
+    hi = np.where(resolved.pinned, 0.0, resolved.hi - case.x)
+    assert (largest_noise(resolved, lo, hi) >= np.abs(noise).max(axis=0)).all()
 
 
 @pytest.mark.parametrize("sampler", ["independence", "tree-mh"])
 def test_chains_on_a_grid_take_the_options_of_the_chain(sampler):
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    need, half = (cg.consistent(tree) & cg.bounds(0, top) for top in (20, 40))
+    invariant, half = (cg.consistent(tree) & cg.bounds(0, top) for top in (20, 40))
     step = 0.5
     on_grid, whole = (
         cg.condition(
@@ -227,7 +227,7 @@ def test_chains_on_a_grid_take_the_options_of_the_chain(sampler):
             proposal=cg.conditioning.Proposal(scale=2.0 / unit),
         )
         for noise, kept, unit in (
-            (cg.DiscreteLaplace(1.5, granularity=step), need, 1.0),
+            (cg.DiscreteLaplace(1.5, granularity=step), invariant, 1.0),
             (cg.DiscreteLaplace(1.5 / step), half, step),
         )
     )

@@ -180,7 +180,7 @@ def test_conditioned_gaussian_noise_and_its_l2_image_have_one_law(name, equal):
     made = cg.condition(mechanism, invariant)
     assert isinstance(made, ConditionedGaussian)
     if "sparsely" in name:
-        made = replace(made, space=Sparse(made.requirements))
+        made = replace(made, space=Sparse(made.resolved))
     few = list(range(n))[:6]
     _, kept = made.joint(few, np.zeros(n))
     # the image takes noise y to the closest point, each entry weighing one over its variance

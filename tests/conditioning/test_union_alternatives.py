@@ -196,11 +196,11 @@ def test_sums_that_bounds_exclude_are_refused_whatever_the_windows():
 def test_an_alternative_far_off_narrow_normal_noise_is_left_out(parents, sigma, x, node):
     # its tables underflow: whether a draw fails must not tell which alternative the data are in
     tree = cg.Tree.from_parents(parents)
-    need = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
     limit = 25 if node == 3 else 0
     hi, lo = np.full(len(tree), np.inf), np.full(len(tree), -np.inf)
     hi[node], lo[node] = limit, limit + 1
-    union = (need & cg.bounds(hi=hi)) | (need & cg.bounds(lo=lo))
+    union = (invariant & cg.bounds(hi=hi)) | (invariant & cg.bounds(lo=lo))
     drawn = cg.condition(cg.Additive(cg.DiscreteGaussian(sigma), tree), union).sample(
         x, 100, rng=cg.seeded(3)
     )

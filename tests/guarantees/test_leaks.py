@@ -277,9 +277,9 @@ def planting(monkeypatch, leak):
     """Let a release leak just before it draws."""
     settled = congenial.releases.making.checked_draws
 
-    def leaky(need, drawn, counts):
+    def leaky(resolved, drawn, counts):
         leak(int(counts.flat[np.flatnonzero(counts == PLANTED)[0]]))
-        return settled(need, drawn, counts)
+        return settled(resolved, drawn, counts)
 
     monkeypatch.setattr(congenial.releases.making, "checked_draws", leaky)
 
@@ -323,7 +323,7 @@ def test_a_release_without_noise_is_found(observe, monkeypatch):
     written = files.write_tables
     held = {}
 
-    def remember(need, drawn, counts):
+    def remember(resolved, drawn, counts):
         held["counts"] = counts
         return drawn
 
@@ -337,7 +337,7 @@ def test_a_release_without_noise_is_found(observe, monkeypatch):
 
 
 def test_a_leak_in_an_error_is_found(observe, monkeypatch):
-    def fail(need, drawn, counts):
+    def fail(resolved, drawn, counts):
         raise congenial.errors.NumericalError(f"the total {counts[0]} cannot be kept.")
 
     monkeypatch.setattr(congenial.releases.making, "checked_draws", fail)

@@ -26,7 +26,7 @@ from congenial.invariants.written import (
     exactly,
     linear,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.randomness import seeded
 from support.projection_cases import problems
@@ -40,19 +40,19 @@ def incidence(tree):
 
 
 def feasible(z, tree, y, invariant, tolerance):
-    need = requirements(invariant, len(tree))
+    resolved = resolve_invariant(invariant, len(tree))
     assert np.abs(tree.roll_up(z[tree.leaves]) - z).max() <= tolerance
-    assert (z >= need.lo - tolerance)[~need.pinned].all()
-    assert (z <= need.hi + tolerance)[~need.pinned].all()
-    assert np.abs(z - y)[need.pinned].max(initial=0.0) <= tolerance
+    assert (z >= resolved.lo - tolerance)[~resolved.pinned].all()
+    assert (z <= resolved.hi + tolerance)[~resolved.pinned].all()
+    assert np.abs(z - y)[resolved.pinned].max(initial=0.0) <= tolerance
 
 
 def stationarity(z, tree, y, invariant, weight):
     """Distance of the gradient from the cone of the conditions that hold with equality."""
-    need, a = requirements(invariant, len(tree)), incidence(tree)
+    resolved, a = resolve_invariant(invariant, len(tree)), incidence(tree)
     gradient = a.T @ (weight * (z - y))
-    low = a[(z <= need.lo + 1e-9) | need.pinned]
-    high = a[(z >= need.hi - 1e-9) | need.pinned]
+    low = a[(z <= resolved.lo + 1e-9) | resolved.pinned]
+    high = a[(z >= resolved.hi - 1e-9) | resolved.pinned]
     normals = np.vstack((low, -high)).T
     if normals.shape[1] == 0:
         return float(np.linalg.norm(gradient))
@@ -63,7 +63,7 @@ def stationarity(z, tree, y, invariant, weight):
 @settings(max_examples=150, deadline=None)
 def test_l2_is_the_minimum(problem):
     tree, y, invariant, weight, _ = problem
-    noisy = np.where((weight > 0) | requirements(invariant, len(tree)).pinned, y, np.nan)
+    noisy = np.where((weight > 0) | resolve_invariant(invariant, len(tree)).pinned, y, np.nan)
     z = project(noisy, invariant, weight)
     assert z.shape == y.shape and z.dtype == np.float64
     feasible(z, tree, y, invariant, 1e-9)
@@ -103,9 +103,9 @@ def test_l2_without_bounds_is_least_squares(problem, pins):
 
 def l1_minimum(tree, y, invariant, weight):
     """Least weighted L1 distance by linear programming: z = p - q + y with p, q >= 0."""
-    need, a = requirements(invariant, len(tree)), incidence(tree)
+    resolved, a = resolve_invariant(invariant, len(tree)), incidence(tree)
     n, k = a.shape
-    lo, hi = np.where(need.pinned, y, need.lo), np.where(need.pinned, y, need.hi)
+    lo, hi = np.where(resolved.pinned, y, resolved.lo), np.where(resolved.pinned, y, resolved.hi)
     rows = np.hstack((a, -np.eye(n), np.eye(n)))
     box = np.vstack((a[np.isfinite(hi)], -a[np.isfinite(lo)]))
     limits = np.concatenate((hi[np.isfinite(hi)], -lo[np.isfinite(lo)]))
@@ -134,8 +134,8 @@ def test_l1_is_the_minimum(problem):
 
 def integer_points(tree, y, invariant, radius, around):
     """Every integer point of the invariant whose leaves lie within `radius` of `around`."""
-    need = requirements(invariant, len(tree))
-    lo, hi = np.where(need.pinned, y, need.lo), np.where(need.pinned, y, need.hi)
+    resolved = resolve_invariant(invariant, len(tree))
+    lo, hi = np.where(resolved.pinned, y, resolved.lo), np.where(resolved.pinned, y, resolved.hi)
     steps = range(-radius, radius + 1)
     grid = np.array(list(itertools.product(steps, repeat=tree.leaves.size)))
     z = tree.roll_up(grid + np.rint(around[tree.leaves]).astype(np.int64))
@@ -158,8 +158,8 @@ def test_l1_integers_are_the_minimum(problem):
 @settings(max_examples=60, deadline=None)
 def test_l2_integers_are_the_least_change_from_the_real_solution(problem):
     tree, y, invariant, weight, _ = problem
-    need = requirements(invariant, len(tree))
-    inside = invariant & bounds(np.ceil(need.lo), np.floor(need.hi))
+    resolved = resolve_invariant(invariant, len(tree))
+    inside = invariant & bounds(np.ceil(resolved.lo), np.floor(resolved.hi))
     real = project(y, inside, weight)
     z = project(y, invariant, weight, integer=True, rng=seeded(2))
     assert z.dtype == np.int64 and tree.is_consistent(z)

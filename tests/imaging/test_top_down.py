@@ -15,7 +15,7 @@ from congenial.invariants.written import (
     bounds,
     exactly,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
@@ -41,10 +41,10 @@ def closest(y, whole, lo, hi):
     return np.clip(y + 0.5 * (least + most), lo, hi)
 
 
-def reachable(tree, need, y):
+def reachable(tree, resolved, y):
     """Ranges of each node with those below it, from the leaves up."""
-    lo, hi = np.array(need.lo), np.array(need.hi)
-    lo[need.pinned] = hi[need.pinned] = y[need.pinned]
+    lo, hi = np.array(resolved.lo), np.array(resolved.hi)
+    lo[resolved.pinned] = hi[resolved.pinned] = y[resolved.pinned]
     starts, order = tree.children
     for v in np.argsort(-tree.level, kind="stable"):
         members = order[starts[v] : starts[v + 1]]
@@ -60,7 +60,7 @@ def test_each_family_is_the_closest_to_what_its_parent_got(problem):
     tree, y, invariant, _, _ = problem
     z = topdown(y, tree, invariant, integer=False)
     assert z.dtype == np.float64
-    lo, hi = reachable(tree, requirements(invariant, len(tree)), y)
+    lo, hi = reachable(tree, resolve_invariant(invariant, len(tree)), y)
     starts, order = tree.children
     for root in tree.roots:
         assert z[root] == pytest.approx(np.clip(y[root], lo[root], hi[root]), abs=1e-9)
@@ -75,11 +75,11 @@ def test_each_family_is_the_closest_to_what_its_parent_got(problem):
 @settings(max_examples=60, deadline=None)
 def test_integers_are_the_largest_remainders_of_each_family(problem, seed):
     tree, y, invariant, _, _ = problem
-    need = requirements(invariant, len(tree))
-    y = np.where(need.pinned, np.rint(y), y)
+    resolved = resolve_invariant(invariant, len(tree))
+    y = np.where(resolved.pinned, np.rint(y), y)
     z = topdown(y, tree, invariant, rng=seeded(seed))
-    inside = bounds(np.ceil(need.lo), np.floor(need.hi)) & invariant
-    lo, hi = reachable(tree, requirements(inside, len(tree)), y)
+    inside = bounds(np.ceil(resolved.lo), np.floor(resolved.hi)) & invariant
+    lo, hi = reachable(tree, resolve_invariant(inside, len(tree)), y)
     starts, order = tree.children
     for v in np.flatnonzero(~tree.is_leaf):
         members = order[starts[v] : starts[v + 1]]
@@ -153,9 +153,9 @@ def uneven(seed, capped):
 @pytest.mark.parametrize("seed", range(6))
 def test_families_unlike_those_before_them_are_solved(seed, capped):
     # each search starts where the family before ended, and several places are written at once
-    tree, y, need = uneven(seed, capped)
-    z = topdown(y, tree, need, integer=False)
-    lo, hi = reachable(tree, requirements(need, len(tree)), y)
+    tree, y, resolved = uneven(seed, capped)
+    z = topdown(y, tree, resolved, integer=False)
+    lo, hi = reachable(tree, resolve_invariant(resolved, len(tree)), y)
     starts, order = tree.children
     for v in np.flatnonzero(~tree.is_leaf):
         members = order[starts[v] : starts[v + 1]]
@@ -171,8 +171,8 @@ def test_thousands_of_trees_add_up_to_what_their_numbers_resolve(capped):
     # a parent at 0 over children at 10 million: no sum is right to the last digit of 0
     families = 0
     for seed in range(3000):
-        tree, y, need = uneven(seed, capped)
-        z = topdown(y, tree, need, integer=False)
+        tree, y, resolved = uneven(seed, capped)
+        z = topdown(y, tree, resolved, integer=False)
         starts, order = tree.children
         for v in np.flatnonzero(~tree.is_leaf):
             members = order[starts[v] : starts[v + 1]]

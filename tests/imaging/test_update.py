@@ -23,7 +23,7 @@ from congenial.invariants.written import (
     exactly,
     linear,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
@@ -91,10 +91,10 @@ def test_ties_do_not_go_by_position(method):
 
 
 def test_the_check_of_ties_sees_a_bias_of_position():
-    need = requirements(consistent(FLAT) & exactly("root"), 4)
-    projector = Projector(need, np.ones(4), "l2", True)
+    resolved = resolve_invariant(consistent(FLAT) & exactly("root"), 4)
+    projector = Projector(resolved, np.ones(4), "l2", True)
     links, sums = projector.forest
-    task = prepare(links, need, sums, np.array([10.0, 3, 3, 3]), np.ones(4), integer=True)
+    task = prepare(links, resolved, sums, np.array([10.0, 3, 3, 3]), np.ones(4), integer=True)
     real = np.array([0.0, 1 / 3, 1 / 3, 1 / 3]) + np.array([1.0, 0, 0, 0])
     by_position = round_whole(task, real, np.arange(4, dtype=np.uint64))
     assert by_position.tolist() == [1, 1, 0, 0]  # equal words: the first child always wins
@@ -170,8 +170,8 @@ def test_the_guarantee_is_that_of_the_noise():
     assert found.epsilon == pytest.approx(4 / 4.0)  # two zones and two boroughs change by one
     assert found.gamma == 0.0 and found.unprotected
     error = mechanism.noise.sampling_error(mechanism.scales)
-    need = requirements(invariant, len(tree), tree)
-    assert found == imaged_guarantee(mechanism, need, "substitute", sampler_error=error)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    assert found == imaged_guarantee(mechanism, resolved, "substitute", sampler_error=error)
     assert 0 < error == found.sampler_error < 1e-9
     with pytest.raises(EmptyNeighbourhoodError):
         imaged.guarantee("add-remove")

@@ -98,13 +98,13 @@ def random_case(rng):
 
 def expected(mechanism, z, lo, alpha, together=1, reach=45):
     """Return the intervals by convolutions, with cuts as they were worked out."""
-    tree, need = mechanism.mechanism.tree, mechanism.requirements
-    bound = np.where(need.pinned, -INF, lo)
+    tree, resolved = mechanism.mechanism.tree, mechanism.resolved
+    bound = np.where(resolved.pinned, -INF, lo)
     cut = inversion._cuts(mechanism, z, bound, 0.1 * alpha)
     kind = "laplace" if isinstance(mechanism.mechanism.noise, cg.DiscreteLaplace) else "gaussian"
-    about = tree.parents.tolist(), kind, mechanism.mechanism.scales, need.pinned
+    about = tree.parents.tolist(), kind, mechanism.mechanism.scales, resolved.pinned
     low, high = cut_noise.extremes(*about, cut, 0.45 * alpha / together, reach)
-    least = tree.roll_up(np.where(need.pinned, z, lo)[tree.leaves])
+    least = tree.roll_up(np.where(resolved.pinned, z, lo)[tree.leaves])
     return np.maximum(z - high, least), z - low
 
 
@@ -128,7 +128,7 @@ def test_intervals_hold_the_release_and_grow_with_what_they_are_to_hold(seed):
         before = lower, upper
     tree = mechanism.mechanism.tree
     assert (lower >= tree.roll_up(lo[tree.leaves])).all()
-    fixed = mechanism.requirements.pinned
+    fixed = mechanism.resolved.pinned
     assert np.array_equal(lower[fixed], z[fixed])
     assert np.array_equal(upper[fixed], z[fixed])
 
@@ -221,13 +221,13 @@ def test_intervals_of_all_counts_hold_at_once(case):
 def test_shown_messages_give_the_laws_of_networks_that_differ_below(seed):
     rng = np.random.default_rng(2000 + seed)
     mechanism, z, _lo = random_case(rng)
-    need, tree, bound = inversion._checked(mechanism)
+    resolved, tree, bound = inversion._checked(mechanism)
     cut = inversion._cuts(mechanism, z, bound, 0.01)
-    weights = inversion._weights(mechanism, need, cut)
+    weights = inversion._weights(mechanism, resolved, cut)
     laws = inversion._Laws(inversion.of_tree(tree), weights)
     messages = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
     kind = "laplace" if isinstance(mechanism.mechanism.noise, cg.DiscreteLaplace) else "gaussian"
-    about = tree.parents.tolist(), kind, mechanism.mechanism.scales, need.pinned
+    about = tree.parents.tolist(), kind, mechanism.mechanism.scales, resolved.pinned
     free = np.full(cut.size, -INF)
     for around, below, cuts in (
         (messages.cut, messages.free, (cut, free)),

@@ -43,9 +43,9 @@ def test_what_is_widened_is_around_the_nodes_that_moved():
     scales = np.arange(1.0, 12.0)
     mechanism = released_by([-1, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], "laplace", scales)
     tree = mechanism.mechanism.tree
-    need, _, bound = inversion._checked(mechanism)
+    resolved, _, bound = inversion._checked(mechanism)
     cut = inversion._cuts(mechanism, np.zeros(11, dtype=np.int64), bound, 0.01)
-    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, need, cut))
+    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, resolved, cut))
     place = laws.cut.slot_class[:11]
 
     def near(*nodes):

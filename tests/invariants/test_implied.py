@@ -10,7 +10,8 @@ import pytest
 import congenial as cg
 from congenial.invariants import implied as implied_module
 from congenial.invariants.implied import implied
-from congenial.invariants.written import determined, requirements
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import resolve_invariant
 from support.table_cases import AGES, PAIR, TWO, masks
 
 AXES = {"r": ("r1", "r2"), "c": ("c1", "c2", "c3")}
@@ -66,10 +67,10 @@ def test_what_follows_in_random_tables_is_the_row_space():
         if rng.random() < 0.5:
             row = rng.choice([0, 0, 0, 1, 1, -1, 2, 0.5, 0.1], n)
             invariant = invariant & cg.linear(row, 1)
-        need = requirements(invariant, n, workload)
-        want = follows(masks(workload), need.pinned, need.equalities[0])
-        np.testing.assert_array_equal(determined(need), want)
-        more += want.sum() > need.pinned.sum()
+        resolved = resolve_invariant(invariant, n, workload)
+        want = follows(masks(workload), resolved.pinned, resolved.equalities[0])
+        np.testing.assert_array_equal(determined(resolved), want)
+        more += want.sum() > resolved.pinned.sum()
     assert more >= 40
 
 
@@ -92,10 +93,10 @@ def test_what_follows_in_random_vectors_and_trees_with_sums():
             rows = rng.choice([0, 0, 1, -1, 3, 0.3], (int(rng.integers(1, 4)), n))
             pins = np.flatnonzero(rng.random(n) < 0.3).tolist() or [n - 1]
             invariant = structure & cg.exactly(pins) & cg.linear(rows, np.zeros(len(rows)))
-            need = requirements(invariant, n)
-            want = follows(counts, need.pinned, need.equalities[0])
-            np.testing.assert_array_equal(determined(need), want)
-            more += want.sum() > need.pinned.sum()
+            resolved = resolve_invariant(invariant, n)
+            want = follows(counts, resolved.pinned, resolved.equalities[0])
+            np.testing.assert_array_equal(determined(resolved), want)
+            more += want.sum() > resolved.pinned.sum()
     assert more >= 40
 
 
@@ -128,10 +129,10 @@ def test_beyond_the_limits_no_more_is_said_and_it_is_listed_still(monkeypatch, l
 def test_large_tables_are_worked_out():
     labels = tuple(map(str, range(40)))
     workload = cg.Workload.of(cg.Table({"r": labels, "c": labels}), ["r", "c"])
-    need = requirements(
+    resolved = resolve_invariant(
         cg.consistent(workload) & cg.exactly(list(range(79))), len(workload), workload
     )
-    assert determined(need).sum() == 80
+    assert determined(resolved).sum() == 80
 
 
 def test_sums_of_numbers_too_large_are_left_out():

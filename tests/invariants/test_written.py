@@ -12,7 +12,7 @@ from congenial.errors import (
     InvariantError,
     UnsupportedError,
 )
-from congenial.invariants.written import Union, requirements
+from congenial.invariants.written import Union, resolve_invariant
 
 TREE = cg.Tree.from_paths(["city/north/a", "city/north/b", "city/south"])
 INF = np.inf
@@ -21,11 +21,11 @@ INF = np.inf
 def test_and_joins_parts_whatever_the_order():
     a, b, c = cg.consistent(TREE), cg.exactly("root"), cg.nonnegative()
     for joined in ((a & b) & c, a & (b & c), c & a & b):
-        need = requirements(joined, 5)
-        assert need.tree is TREE
-        assert need.pinned.tolist() == [True, False, False, False, False]
-        assert (need.lo == 0).all()
-        assert np.isposinf(need.hi).all()
+        resolved = resolve_invariant(joined, 5)
+        assert resolved.tree is TREE
+        assert resolved.pinned.tolist() == [True, False, False, False, False]
+        assert (resolved.lo == 0).all()
+        assert np.isposinf(resolved.hi).all()
     assert len((a & b & c).parts) == 3
 
 
@@ -47,19 +47,19 @@ def test_an_invariant_joins_no_other_thing(other):
 
 def test_bounds_meet_in_the_tightest():
     joined = cg.bounds(-3, 9) & cg.bounds([-5, 0, 1], [4, 20, INF]) & cg.nonnegative()
-    need = requirements(joined, 3)
-    assert need.lo.tolist() == [0, 0, 1]
-    assert need.hi.tolist() == [4, 9, 9]
-    assert need.has_inequalities
+    resolved = resolve_invariant(joined, 3)
+    assert resolved.lo.tolist() == [0, 0, 1]
+    assert resolved.hi.tolist() == [4, 9, 9]
+    assert resolved.has_inequalities
 
 
 def test_only_inequalities_on_free_entries_count():
-    assert not requirements(cg.consistent(TREE), 5).has_inequalities
-    assert not requirements(cg.exactly([0, 1]) & cg.bounds([0, 0], INF), 2).has_inequalities
-    assert requirements(cg.exactly(0) & cg.bounds([0, 0], INF), 2).has_inequalities
-    assert requirements(cg.at_least([1, 1], 0), 2).has_inequalities
-    assert not requirements(cg.linear([1, 1], 0), 2).has_inequalities
-    assert not requirements(cg.bounds(), 2).has_inequalities
+    assert not resolve_invariant(cg.consistent(TREE), 5).has_inequalities
+    assert not resolve_invariant(cg.exactly([0, 1]) & cg.bounds([0, 0], INF), 2).has_inequalities
+    assert resolve_invariant(cg.exactly(0) & cg.bounds([0, 0], INF), 2).has_inequalities
+    assert resolve_invariant(cg.at_least([1, 1], 0), 2).has_inequalities
+    assert not resolve_invariant(cg.linear([1, 1], 0), 2).has_inequalities
+    assert not resolve_invariant(cg.bounds(), 2).has_inequalities
 
 
 @pytest.mark.parametrize(
@@ -78,20 +78,20 @@ def test_only_inequalities_on_free_entries_count():
 )
 def test_exactly_names_nodes_in_every_way(given, pinned):
     for invariant in (cg.exactly(given), cg.consistent(TREE) & cg.exactly(given)):
-        need = requirements(invariant, 5, TREE)
-        assert np.flatnonzero(need.pinned).tolist() == pinned
+        resolved = resolve_invariant(invariant, 5, TREE)
+        assert np.flatnonzero(resolved.pinned).tolist() == pinned
 
 
 def test_root_stands_for_every_root():
     forest = cg.Tree.from_paths(["a/x", "b/x"])
-    need = requirements(cg.exactly("root"), 4, forest)
-    assert np.flatnonzero(need.pinned).tolist() == [0, 2]
+    resolved = resolve_invariant(cg.exactly("root"), 4, forest)
+    assert np.flatnonzero(resolved.pinned).tolist() == [0, 2]
 
 
 @pytest.mark.parametrize("given", ["nowhere", 5, -1, [0, 9], ["north", "x"]])
 def test_exactly_refuses_nodes_that_are_not_there(given):
     with pytest.raises(ArgumentError):
-        requirements(cg.exactly(given), 5, TREE)
+        resolve_invariant(cg.exactly(given), 5, TREE)
 
 
 @pytest.mark.parametrize("given", [[], (), np.array([], dtype=int)])
@@ -103,13 +103,13 @@ def test_exactly_refuses_nothing(given):
 @pytest.mark.parametrize("given", [None, 1.5, [1.5], [None], [True], True])
 def test_exactly_refuses_what_names_no_node(given):
     with pytest.raises(ArgumentError):
-        requirements(cg.exactly(given), 5, TREE)
+        resolve_invariant(cg.exactly(given), 5, TREE)
 
 
 def test_names_need_a_tree():
     with pytest.raises(ArgumentError, match="give an index from 0 to 2"):
-        requirements(cg.exactly("root"), 3)
-    assert requirements(cg.exactly(2), 3).pinned.tolist() == [False, False, True]
+        resolve_invariant(cg.exactly("root"), 3)
+    assert resolve_invariant(cg.exactly(2), 3).pinned.tolist() == [False, False, True]
 
 
 @pytest.mark.parametrize("make", [cg.linear, cg.at_least])
@@ -120,11 +120,11 @@ def test_linear_shapes(make):
         ([[1, 1, 0]], [5], (1, 3)),
         ([[1, 1, 0], [0, 1, -1]], [5, 6], (2, 3)),
     ):
-        rows, values = getattr(requirements(make(matrix, value), 3), kind)
+        rows, values = getattr(resolve_invariant(make(matrix, value), 3), kind)
         assert rows.shape == shape
         assert values.shape == (shape[0],)
     both = make([1, 1, 0], 5) & make([0, 0, 1], 2)
-    rows, values = getattr(requirements(both, 3), kind)
+    rows, values = getattr(resolve_invariant(both, 3), kind)
     assert rows.tolist() == [[1, 1, 0], [0, 0, 1]]
     assert values.tolist() == [5, 2]
 
@@ -174,13 +174,13 @@ def test_bounds_refuse_what_is_no_number(bad):
 @pytest.mark.parametrize("wrong", [[0, 0], [[0, 0, 0]]])
 def test_bounds_of_another_shape_are_refused(wrong):
     with pytest.raises(InvariantError, match="give a number or 3 numbers"):
-        requirements(cg.bounds(wrong), 3)
+        resolve_invariant(cg.bounds(wrong), 3)
 
 
 def test_columns_of_another_number_are_refused():
     for make in (cg.linear, cg.at_least):
         with pytest.raises(InvariantError, match="2 columns; give 3"):
-            requirements(make([1, 1], 1), 3)
+            resolve_invariant(make([1, 1], 1), 3)
 
 
 @pytest.mark.parametrize(
@@ -188,7 +188,7 @@ def test_columns_of_another_number_are_refused():
 )
 def test_bounds_that_leave_no_integer_are_refused(clash):
     with pytest.raises(InfeasibleError, match="leaves no integer"):
-        requirements(clash, 2)
+        resolve_invariant(clash, 2)
 
 
 def test_bounds_between_integers_hold_real_numbers():
@@ -220,17 +220,17 @@ def test_single_inequalities_that_leave_no_integer_are_refused():
 def test_trees_must_fit_the_vector_and_each_other():
     other = cg.Tree.from_parents([-1, 0, 0, 0, 0])
     with pytest.raises(InvariantError, match="two different trees"):
-        requirements(cg.consistent(TREE) & cg.consistent(other), 5)
+        resolve_invariant(cg.consistent(TREE) & cg.consistent(other), 5)
     same = cg.Tree.from_parents(TREE.parents)
-    assert requirements(cg.consistent(TREE) & cg.consistent(same), 5).tree is not None
+    assert resolve_invariant(cg.consistent(TREE) & cg.consistent(same), 5).tree is not None
     with pytest.raises(InvariantError, match="5 nodes and the mechanism 4"):
-        requirements(cg.consistent(TREE), 4)
+        resolve_invariant(cg.consistent(TREE), 4)
 
 
 @pytest.mark.parametrize("wrong", [None, "nonnegative", 1, cg.bounds(0, 1) | cg.bounds(2, 3)])
 def test_requirements_of_what_is_no_invariant_are_refused(wrong):
     with pytest.raises(ArgumentError, match="the invariant is a"):
-        requirements(wrong, 5)
+        resolve_invariant(wrong, 5)
 
 
 @pytest.mark.parametrize("wrong", [None, [-1, 0], "tree"])

@@ -21,7 +21,7 @@ from congenial.invariants.written import (
     consistent,
     exactly,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.kernels.network import marginals
 from support.kernel_entries import entry
@@ -39,18 +39,21 @@ def family(seed):
     if seed % 2:
         y[1 : half + 1] = draw.normal(0.0, 1.0, half) - y[half + 1 : 2 * half + 1]
     y[0] = draw.choice([0.0, 5.0, 1e4])
-    need = consistent(tree) & exactly([0])
-    need &= nonnegative() if seed % 3 else bounds(-3.0, 1e9)
-    return tree, y, need, draw
+    invariant = consistent(tree) & exactly([0])
+    invariant &= nonnegative() if seed % 3 else bounds(-3.0, 1e9)
+    return tree, y, invariant, draw
 
 
 def test_closest_points_of_thousands_of_families():
     for seed in range(3000):
-        tree, y, need, draw = family(seed)
+        tree, y, invariant, draw = family(seed)
         weight = draw.choice([0.5, 1.0, 4.0], len(tree))
-        lo = requirements(need, len(tree)).lo[1:]
+        lo = resolve_invariant(invariant, len(tree)).lo[1:]
         made = Projector(
-            requirements(need, len(tree), tree), checked_weights(weight, y.size), "l2", False
+            resolve_invariant(invariant, len(tree), tree),
+            checked_weights(weight, y.size),
+            "l2",
+            False,
         )
         z = made.active_set.solve(y)  # finds it by itself, without the slower way
         size = np.abs(y[1:]) + np.abs(z[1:])
@@ -64,17 +67,17 @@ def test_closest_points_of_thousands_of_families():
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 def test_integers_of_thousands_of_families_add_up(norm):
     for seed in range(1000):
-        tree, y, need, _ = family(seed)
-        z = project(y, need, norm=norm, integer=True, rng=cg.seeded(seed))
+        tree, y, invariant, _ = family(seed)
+        z = project(y, invariant, norm=norm, integer=True, rng=cg.seeded(seed))
         assert z[0] == y[0]
         assert z[1:].sum() == y[0]
-        assert (z[1:] >= requirements(need, len(tree)).lo[1:]).all()
+        assert (z[1:] >= resolve_invariant(invariant, len(tree)).lo[1:]).all()
 
 
 def test_what_is_projected_is_rounded_whatever_the_size_of_the_noise():
     for seed in range(2000):
-        tree, y, need, _ = family(seed)
-        z = project(y, need)
+        tree, y, invariant, _ = family(seed)
+        z = project(y, invariant)
         rounded = cg.imaging.round_unbiased(z, tree, cg.seeded(seed))
         assert tree.is_consistent(rounded)
         assert (np.abs(rounded - z) < 1.0 + 1e-6).all()

@@ -32,15 +32,15 @@ def test_conditional_laws_are_those_of_enumeration(name, kind):
     workload, x, mechanism, more = world(name, kind)
     made = cg.condition(mechanism, cg.consistent(workload) & more)
     assert isinstance(made, CASES[name][-1])
-    need = made.requirements
+    resolved = made.resolved
     law = enumerate_law(
         rows_of(workload),
         kind,
         mechanism.scales,
         x,
-        np.flatnonzero(need.pinned),
-        need.lo,
-        need.hi,
+        np.flatnonzero(resolved.pinned),
+        resolved.lo,
+        resolved.hi,
         flat=200,
     )
     assert law.states.shape[0] > 5
@@ -52,40 +52,40 @@ def test_releases_satisfy_everything_by_every_method(name):
     workload, x, mechanism, more = world(name, seed=3)
     invariant = cg.consistent(workload) & more
     made = cg.condition(mechanism, invariant)
-    need = made.requirements
+    resolved = made.resolved
     each = masks(workload).astype(int)
     for z in (
         made.sample(x, 50, cg.seeded(1)),
         cg.image(mechanism, invariant, integer=True).sample(x, 50, cg.seeded(2)),
     ):
         np.testing.assert_array_equal(z, z[:, workload.cells] @ each.T)
-        assert (z[:, need.pinned] == x[need.pinned]).all()
-        assert ((z >= need.lo) & (z <= need.hi)).all()
+        assert (z[:, resolved.pinned] == x[resolved.pinned]).all()
+        assert ((z >= resolved.lo) & (z <= resolved.hi)).all()
 
 
 @pytest.mark.parametrize("name", CASES)
 def test_images_are_the_closest_points(name):
     workload, x, mechanism, more = world(name, seed=4)
     made = cg.image(mechanism, cg.consistent(workload) & more)
-    need = made.requirements
+    resolved = made.resolved
     cells = workload.cells
     each = masks(workload).astype(float)
-    weight = np.where(need.pinned, 0.0, 1.0 / mechanism.noise.variances(mechanism.scales))
+    weight = np.where(resolved.pinned, 0.0, 1.0 / mechanism.noise.variances(mechanism.scales))
     for seed in range(5):
-        noisy = np.where(need.pinned, x, mechanism.sample(x, rng=cg.seeded(seed)))
+        noisy = np.where(resolved.pinned, x, mechanism.sample(x, rng=cg.seeded(seed)))
         z = made.projector.apply(noisy.astype(float))
         np.testing.assert_allclose(z, each @ z[cells], atol=1e-8)
         # no step towards another point that satisfies everything comes closer
         slope = each.T @ (weight * (z - np.where(weight > 0, noisy, 0.0)))
-        other = least(slope, each, need, x)
+        other = least(slope, each, resolved, x)
         assert slope @ z[cells] - other <= 1e-7 * (1.0 + np.abs(slope).max())
 
 
-def least(slope, each, need, x):
+def least(slope, each, resolved, x):
     """Smallest value of a linear form over the cells, by a linear programme."""
     from scipy.optimize import linprog
 
-    low, high = (np.where(need.pinned, x, side) for side in (need.lo, need.hi))
+    low, high = (np.where(resolved.pinned, x, side) for side in (resolved.lo, resolved.hi))
     rows = np.vstack((each[np.isfinite(high)], -each[np.isfinite(low)]))
     ends = np.concatenate((high[np.isfinite(high)], -low[np.isfinite(low)]))
     found = linprog(slope, A_ub=rows, b_ub=ends, bounds=(None, None))
@@ -98,16 +98,18 @@ def test_no_pair_of_neighbours_is_told_apart_better_than_guaranteed(name):
     table = workload.tables[0]
     made = cg.condition(mechanism, cg.consistent(workload) & more)
     claim = made.guarantee("substitute")
-    need = made.requirements
+    resolved = made.resolved
     each = masks(workload).astype(np.int64)
     k = workload.cells.size
     rng = np.random.default_rng(9)
-    moves = list(joint_moves(each[need.pinned], k, claim.records))
+    moves = list(joint_moves(each[resolved.pinned], k, claim.records))
     assert moves
     worst = 0.0
     starts = [counts(table, rng).reshape(table.possible.shape)[table.possible] for _ in range(300)]
     inside = [
-        start for start in starts if ((x := each @ start) >= need.lo).all() and (x <= need.hi).all()
+        start
+        for start in starts
+        if ((x := each @ start) >= resolved.lo).all() and (x <= resolved.hi).all()
     ]
     for start in inside[:6]:
         x = each @ start
@@ -115,7 +117,7 @@ def test_no_pair_of_neighbours_is_told_apart_better_than_guaranteed(name):
         here = made.log_prob(z, x)
         for move in moves:
             y = x + each @ move
-            if (start + move < 0).any() or not ((y >= need.lo) & (y <= need.hi)).all():
+            if (start + move < 0).any() or not ((y >= resolved.lo) & (y <= resolved.hi)).all():
                 continue
             there = made.log_prob(np.vstack((z, x, y)), y)
             ours = made.log_prob(np.vstack((z, x, y)), x)
@@ -257,15 +259,15 @@ def test_nobody_lives_in_fewer_than_the_homes_in_use(kind):
     exact = cg.exactly(margins=["used"], level="s", table="homes")
     made = cg.condition(mechanism, invariant & exact)
     assert isinstance(made, Conditioned)
-    need = made.requirements
-    lo = need.lo.copy()
+    resolved = made.resolved
+    lo = resolved.lo.copy()
     for street in ("a", "b"):
         people = workload.find(at=f"town/{street}", table=PEOPLE)
         homes = workload.find({"used": "yes"}, at=f"town/{street}", table=HOMES)
         lo[people] = x[homes]
     rows = rows_of(workload)
     law = enumerate_law(
-        rows, kind, mechanism.scales, x, np.flatnonzero(need.pinned), lo, need.hi, flat=200
+        rows, kind, mechanism.scales, x, np.flatnonzero(resolved.pinned), lo, resolved.hi, flat=200
     )
     assert_same_law(made, law, x, most=300)
     outside = law.states[0].copy()
@@ -285,7 +287,7 @@ def test_images_keep_bounds_that_follow_from_exact_counts_and_claims_charge_them
         people = workload.array(z, (), "s", "people")
         assert (people >= workload.array(x, "used", "s", "homes")[:, 0]).all()
         assert (people == workload.array(x, "used", "s", "homes")[:, 0]).any()
-    pinned = cg.image(mechanism, invariant & exact).requirements.pinned
+    pinned = cg.image(mechanism, invariant & exact).resolved.pinned
     for seed in range(20):
         noisy = np.where(pinned, x, mechanism.sample(x, rng=cg.seeded(seed)))
         z = cg.topdown(noisy, workload, invariant & exact, cg.seeded(seed))
@@ -305,7 +307,7 @@ def test_images_keep_bounds_that_follow_from_exact_counts_and_claims_charge_them
 def test_pairs_without_an_exact_side_are_conditions_that_imaging_holds():
     workload, x, mechanism, invariant = block()
     made = cg.image(mechanism, invariant, integer=True)
-    assert made.requirements.inequalities[0].shape == (2, len(workload))
+    assert made.resolved.inequalities[0].shape == (2, len(workload))
     z = made.sample(x, 100, cg.seeded(4))
     used = workload.array(z, "used", "s", "homes")[..., 0]
     assert (workload.array(z, (), "s", "people") >= used).all()

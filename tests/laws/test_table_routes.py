@@ -10,7 +10,7 @@ from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
 from congenial.errors import PrivacyError, UnsupportedError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from congenial.sum_network.cutset.systems import sum_system
 from support.crossing_tables import crossing
 from support.enumeration import assert_same_law, enumerate_law
@@ -45,10 +45,10 @@ def test_a_total_that_follows_from_an_exact_margin_closes_no_cycle(sizes, exact,
     assert type(made) is route
     assert made.fixed[0]
     x = workload.answers(np.random.default_rng(3).integers(1, 4, sizes))
-    need = made.requirements
-    pins = np.flatnonzero(need.pinned)
+    resolved = made.resolved
+    pins = np.flatnonzero(resolved.pinned)
     law = enumerate_law(
-        rows_of(workload), kind, mechanism.scales, x, pins, need.lo, need.hi, flat=200
+        rows_of(workload), kind, mechanism.scales, x, pins, resolved.lo, resolved.hi, flat=200
     )
     assert law.states.shape[0] > 5
     assert_same_law(made, law, x, most=300)
@@ -76,13 +76,13 @@ def test_two_rows_of_a_table_are_a_forest_at_any_scale(sizes, bounded):
 def test_entries_that_no_single_sum_tells_are_fixed():
     # the cells of three pairs in a ring, of which every sum of two neighbours is told
     workload = crossing(3, 3, impossible=np.eye(3, dtype=bool)[::-1])
-    need = cg.condition(*measured(workload, ["axis0", "axis1"], 0.3)).requirements
-    system = sum_system(need)
+    resolved = cg.condition(*measured(workload, ["axis0", "axis1"], 0.3)).resolved
+    system = sum_system(resolved)
     assert system.fixed[0]
     free = np.flatnonzero(~system.fixed)
     assert set(free) <= set(workload.cells)
     square = crossing(2, 2, impossible=[[True, False], [False, False]])
-    assert sum_system(cg.condition(*measured(square, ["axis0"], 0.3)).requirements).fixed[0]
+    assert sum_system(cg.condition(*measured(square, ["axis0"], 0.3)).resolved).fixed[0]
 
 
 def test_bounds_that_leave_one_value_fix_nothing_of_a_sum():
@@ -113,7 +113,7 @@ def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact)
     draw, info = made.run(x, 100, 4, cg.seeded(1))
     z = draw.values.reshape(-1, len(workload))
     assert workload.consistent_with(z).all() and z.min() >= 0
-    assert (z[:, made.requirements.pinned] == x[made.requirements.pinned]).all()
+    assert (z[:, made.resolved.pinned] == x[made.resolved.pinned]).all()
     assert info.irreducible is True and info.worst[0] < 1.05 and info.worst[1] > 100
     with pytest.raises(PrivacyError, match="cannot be released"):
         made.sample(x)
@@ -156,7 +156,7 @@ def test_noise_that_nothing_holds_is_refused_for_chains_too():
 def test_sums_of_a_margin_that_a_crossing_one_fixes_open_cycles():
     # cell by cell: rows a and b, columns c and d, of which the columns' totals are exact
     workload = crossing(2, 2)
-    listed = [sum_system(_need(workload, exact)) for exact in (["axis0"], [()])]
+    listed = [sum_system(_resolved(workload, exact)) for exact in (["axis0"], [()])]
     assert listed[0].forest is not None
     # rows that follow from others are dropped: four cells, less two totals or one
     for system, dimension in zip(listed, (2, 3), strict=True):
@@ -164,9 +164,9 @@ def test_sums_of_a_margin_that_a_crossing_one_fixes_open_cycles():
         assert free - len(system.rows) == dimension
 
 
-def _need(workload, exact):
+def _resolved(workload, exact):
     invariant = cg.consistent(workload) & cg.exactly(margins=exact)
-    return requirements(invariant, len(workload), workload)
+    return resolve_invariant(invariant, len(workload), workload)
 
 
 def test_wide_tables_are_drawn_by_chains_for_studies():

@@ -91,7 +91,7 @@ class Weak(Model):
 
 def weakened(model: Model, share: float) -> Weak:
     mechanism = cg.Additive(cg.DiscreteLaplace(share * model.mechanism.scales), model.tree)
-    parts = (model.plan, model.tree, mechanism, model.invariant, model.need, model.split)
+    parts = (model.plan, model.tree, mechanism, model.invariant, model.resolved, model.split)
     return Weak(*parts, stated=model)
 
 

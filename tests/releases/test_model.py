@@ -59,11 +59,11 @@ def test_the_numerical_error_is_inside_delta():
 def test_a_level_or_a_node_can_be_published_exactly():
     privacy = PRIVACY + "split = { zone = 1.0 }"
     levels = build(invariants=exactly("root", "borough"), privacy=privacy)
-    assert levels.need.pinned.tolist() == (TREE.level < 2).tolist()
+    assert levels.resolved.pinned.tolist() == (TREE.level < 2).tolist()
     assert "the exact counts of all 3 nodes of level borough" in levels.guarantee.unprotected
     for entry in ("Brook/5", "City/Brook/5", "5"):
         model = build(invariants=exactly("root", entry))
-        assert np.flatnonzero(model.need.pinned).tolist() == [0, TREE.find("5")]
+        assert np.flatnonzero(model.resolved.pinned).tolist() == [0, TREE.find("5")]
         assert "the exact count of City/Brook/5" in model.guarantee.unprotected
         assert [v.exact for v in model.levels] == [1, 0, 1]
 

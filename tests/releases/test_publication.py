@@ -97,7 +97,7 @@ def test_the_joint_claim_is_that_of_the_noise_at_all_that_is_not_exact(pristine)
     stated = json.loads((pristine / "l2" / files.CERTIFICATE).read_text())
     found = cg.inference.read_measurements(pristine / "l2")
     imaged = cg.image(found.mechanism, found.invariant, integer=True)
-    alone = imaged_guarantee(found.mechanism, imaged.requirements, "substitute", sampler_error=0.0)
+    alone = imaged_guarantee(found.mechanism, imaged.resolved, "substitute", sampler_error=0.0)
     assert stated["guarantee"]["epsilon"] == pytest.approx(alone.epsilon)
     # a record moves between two boroughs and two zones, each count changing by one
     worst = 2 / found.mechanism.scales[1] + 2 / found.mechanism.scales[2]

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.invariants.written import determined
+from congenial.invariants.resolved import determined
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases.accuracy import UNKNOWN, levels, margins
@@ -46,7 +46,7 @@ def test_the_columns_are_what_anybody_works_out_from_the_table(pristine):
     stated = read.certificate.accuracy
     assert stated.source == "inversion" and "at least 80%, whatever the counts are" in stated.told
     assert [v.margin for v in stated.levels] == [0, None, None]
-    fixed = determined(read.model.need)
+    fixed = determined(read.model.resolved)
     assert fixed.sum() == 1 and (lower[fixed] == read.values[fixed]).all()
     assert (lower[~fixed] < upper[~fixed]).all() and (lower >= 0).all()
     assert failed(pristine / "out") == []

@@ -113,10 +113,14 @@ def test_the_enumerated_loss_is_within_the_claim(narrower):
     tree = cg.Tree.from_parents([-1, 0, 0])
     claimed = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     drawn = cg.Additive(cg.DiscreteLaplace(narrower), tree)
-    need = cg.consistent(tree) & cg.nonnegative()
-    claim = topdown_image(claimed, need).guarantee("add-remove")
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    claim = topdown_image(claimed, invariant).guarantee("add-remove")
     found = cg.audit(
-        topdown_image(drawn, need), neighbours="add-remove", method="exact", total=2, claim=claim
+        topdown_image(drawn, invariant),
+        neighbours="add-remove",
+        method="exact",
+        total=2,
+        claim=claim,
     )
     assert found.passed is (narrower == 1.0)
 

@@ -25,8 +25,8 @@ def always(monkeypatch):
 def conditioned(parents, pins, scale=1.5):
     tree = cg.Tree.from_parents(parents)
     scales = np.full(len(parents), 1.0) * scale
-    need = cg.consistent(tree) & cg.exactly(pins) if pins else cg.consistent(tree)
-    return cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), need)
+    invariant = cg.consistent(tree) & cg.exactly(pins) if pins else cg.consistent(tree)
+    return cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), invariant)
 
 
 def count(released, op):

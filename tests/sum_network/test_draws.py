@@ -30,9 +30,9 @@ def tables_of(*, bounded=True, scale=1.5):
     """Tables of a tree with choices of many kinds and, without bounds, compositions."""
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1, 2, 2, 2, 2])
     x = tree.roll_up([3, 0, 9, 1, 4, 2, 7, 0, 1])
-    need = cg.consistent(tree)
-    need &= cg.nonnegative() if bounded else cg.exactly(0)
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), need)
+    invariant = cg.consistent(tree)
+    invariant &= cg.nonnegative() if bounded else cg.exactly(0)
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), tree), invariant)
     return conditioned._prepare(x, compose=True), len(tree)
 
 

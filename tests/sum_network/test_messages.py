@@ -105,9 +105,9 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
 
     monkeypatch.setattr(exact, "_NEAR", near)
     monkeypatch.setattr(exact, "_out_of_reach", watched)
-    need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
     mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
-    conditioned = cg.condition(mechanism, need)
+    conditioned = cg.condition(mechanism, invariant)
     one, other = family(-leaves[:10], scale, 500), family(-leaves[10:], scale, 500)
     at_mode = mechanism.noise.log_pmf(np.zeros(len(tree)), mechanism.scales).sum()
     truth = np.log((one * other[::-1]).sum()) + at_mode

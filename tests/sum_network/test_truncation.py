@@ -8,7 +8,7 @@ from hypothesis import assume, given, settings
 
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from congenial.kernels.network import certify
 from congenial.kernels.numerics import laws
 from congenial.sum_network import tables as exact
@@ -276,8 +276,8 @@ def test_losses_carried_by_transforms_are_bounded_from_above(seed):
 
 
 def test_sums_of_a_plain_vector_have_a_bound_too():
-    need = requirements(cg.linear([[1, 1, -1, 0], [0, 0, 1, 1]], [0, 0]), 4)
-    forest, fixed = arrange(need)
+    resolved = resolve_invariant(cg.linear([[1, 1, -1, 0], [0, 0, 1, 1]], [0, 0]), 4)
+    forest, fixed = arrange(resolved)
     assert not fixed.any()
     n = 4
     unary = Unary(
@@ -315,8 +315,8 @@ def test_rooms_that_are_given_again_change_no_loss(one):
 def test_rooms_of_a_large_tree_take_less_than_its_tables():
     tree = cg.Tree.from_parents([-1, *[0] * 40, *np.repeat(np.arange(1, 41), 25)])
     x = tree.roll_up(np.random.default_rng(3).poisson(3, 1000))
-    need = cg.consistent(tree) & cg.nonnegative()
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), need)
+    resolved = cg.consistent(tree) & cg.nonnegative()
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), resolved)
     tables = conditioned._prepare(x)
     width = tables.hi - tables.lo + 1
     _, extent = losses.shared_rooms(tables.network, width)
@@ -339,8 +339,8 @@ def test_the_first_windows_do(noise, scale, monkeypatch):
     branches = np.arange(1, 21)
     for parents in ([-1, *[0] * 400], [-1, *[0] * 20, *np.repeat(branches, 20)]):
         tree = cg.Tree.from_parents(parents)
-        need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
-        cg.condition(cg.Additive(noise(scale), tree), need).sample(tree.roll_up(leaves))
+        resolved = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+        cg.condition(cg.Additive(noise(scale), tree), resolved).sample(tree.roll_up(leaves))
     assert len(filled_so_far) == 2
 
 
@@ -355,6 +355,6 @@ def test_classes_without_a_window_are_no_sums_to_choose_among():
     lo = np.where(below, 0.0, -INF)
     lo[2] = 0.0
     x = tree.roll_up(np.full(len(tree.leaves), 30))
-    need = cg.consistent(tree) & cg.exactly([0, 1]) & cg.bounds(lo, INF)
+    resolved = cg.consistent(tree) & cg.exactly([0, 1]) & cg.bounds(lo, INF)
     mechanism = cg.Additive(cg.DiscreteLaplace(300.0), tree)
-    assert cg.condition(mechanism, need).sample(x, rng=cg.seeded(1))[below].min() >= 0
+    assert cg.condition(mechanism, resolved).sample(x, rng=cg.seeded(1))[below].min() >= 0

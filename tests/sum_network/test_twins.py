@@ -35,8 +35,8 @@ def messages_of(tree: cg.Tree, rng) -> inversion._Messages:
         cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree) & cg.nonnegative()
     )
     z = np.asarray(tree.roll_up(rng.integers(0, 3, tree.leaves.size)))
-    need, _, bound = inversion._checked(mechanism)
-    weights = inversion._weights(mechanism, need, inversion._cuts(mechanism, z, bound, 0.01))
+    resolved, _, bound = inversion._checked(mechanism)
+    weights = inversion._weights(mechanism, resolved, inversion._cuts(mechanism, z, bound, 0.01))
     laws = inversion._Laws(inversion.of_tree(tree), weights)
     return inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
 
@@ -75,9 +75,9 @@ def test_there_are_twins_where_nodes_are_alike_and_none_where_they_differ():
     mechanism = cg.condition(
         cg.Additive(cg.DiscreteLaplace(2.0), tree), cg.consistent(tree) & cg.nonnegative()
     )
-    need, _, bound = inversion._checked(mechanism)
+    resolved, _, bound = inversion._checked(mechanism)
     cuts = inversion._cuts(mechanism, np.zeros(9, dtype=np.int64), bound, 0.01)
-    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, need, cuts))
+    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, resolved, cuts))
     tables = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5)).cut
     none, zero = np.zeros(9), np.zeros(9, dtype=np.int64)
     assert len(set(twins_of(tables, none, zero)[1:9].tolist())) == 1

@@ -95,8 +95,8 @@ def test_the_normalizer_is_that_of_the_plain_tables(one):
 def test_tables_do_not_grow_with_the_counts():
     tree = cg.Tree.from_parents([-1, *[0] * 5, *np.repeat(np.arange(1, 6), 20)])
     scales = np.where(tree.level == 1, 2.0, INF)
-    need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), need)
+    invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scales), tree), invariant)
     leaves = np.random.default_rng(3).poisson(30.0, 100)
     sizes = []
     for counts in (leaves, 10**7 * leaves):

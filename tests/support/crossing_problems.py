@@ -9,7 +9,7 @@ from congenial.invariants.written import (
     bounds,
     exactly,
     linear,
-    requirements,
+    resolve_invariant,
 )
 
 
@@ -30,4 +30,4 @@ def cases(count, seed, *, most=8, inequalities=True):
         y = x + rng.laplace(0.0, 3.0, n)
         y[pins] = x[pins]
         weight = rng.choice([0.5, 1.0, 4.0], n)
-        yield x, y, weight, invariant, requirements(invariant, n)
+        yield x, y, weight, invariant, resolve_invariant(invariant, n)

@@ -36,10 +36,10 @@ PINS = {
 @case(*((kind, which) for kind in LAWS for which in PINS))
 def tree_with_pins(kind, which):
     tree, x = tree_of()
-    need = cg.consistent(tree)
+    invariant = cg.consistent(tree)
     if PINS[which]:
-        need = need & cg.exactly(list(PINS[which]))
-    made = cg.condition(cg.Additive(LAWS[kind](1.9), tree), need)
+        invariant = invariant & cg.exactly(list(PINS[which]))
+    made = cg.condition(cg.Additive(LAWS[kind](1.9), tree), invariant)
     joint = made.joint([3, 8], x)[1]
     ends = [made.interval(v, 0.1) for v in range(x.size)]
     guarantee = made.guarantee("substitute")
@@ -92,19 +92,19 @@ FLAT = {
 def flat_sums(kind, which, low):
     rows, pins = FLAT[which]
     x = numbers(30, 9)
-    need = cg.bounds(low)
+    invariant = cg.bounds(low)
     if len(rows):
-        need = need & cg.linear(rows, rows @ x)
+        invariant = invariant & cg.linear(rows, rows @ x)
     if pins:
-        need = need & cg.exactly(list(pins))
-    return law_of(cg.condition(cg.Additive(LAWS[kind](1.4), 30), need), x)
+        invariant = invariant & cg.exactly(list(pins))
+    return law_of(cg.condition(cg.Additive(LAWS[kind](1.4), 30), invariant), x)
 
 
 @case(*LAWS)
 def forest(kind):
     tree, x = tree_of((-1, 0, 0, -1, 3, 3, 3, -1))
-    need = cg.consistent(tree) & cg.exactly([3]) & cg.nonnegative()
-    return law_of(cg.condition(cg.Additive(LAWS[kind](1.4), tree), need), x)
+    invariant = cg.consistent(tree) & cg.exactly([3]) & cg.nonnegative()
+    return law_of(cg.condition(cg.Additive(LAWS[kind](1.4), tree), invariant), x)
 
 
 SIBLINGS = {
@@ -122,23 +122,23 @@ SIBLINGS = {
 def like_siblings(kind, which):
     scales, pins = SIBLINGS[which]
     tree, x = tree_of([-1] + [0] * 80)
-    need = cg.consistent(tree) & cg.exactly(list(pins)) if pins else cg.consistent(tree)
-    return law_of(cg.condition(cg.Additive(LAWS[kind](scales), tree), need), x, rows=70)
+    invariant = cg.consistent(tree) & cg.exactly(list(pins)) if pins else cg.consistent(tree)
+    return law_of(cg.condition(cg.Additive(LAWS[kind](scales), tree), invariant), x, rows=70)
 
 
 @case(*LAWS)
 def unmeasured_siblings(kind):
     tree, x = tree_of([-1] + [0] * 40)
     scales = np.where(np.arange(41) % 3 == 1, INF, 1.5)
-    need = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
-    return law_of(cg.condition(cg.Additive(LAWS[kind](scales), tree), need), x)
+    invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    return law_of(cg.condition(cg.Additive(LAWS[kind](scales), tree), invariant), x)
 
 
 @case((0, 1, 2), (1, 2), (1,))
 def families_split_directly(*pins):
     tree, x = tree_of([-1, 0, 0, *[1] * 90, *[2] * 70])
-    need = cg.consistent(tree) & cg.exactly(list(pins))
-    return law_of(cg.condition(cg.Additive(cg.DiscreteLaplace(50.0), tree), need), x)
+    invariant = cg.consistent(tree) & cg.exactly(list(pins))
+    return law_of(cg.condition(cg.Additive(cg.DiscreteLaplace(50.0), tree), invariant), x)
 
 
 LARGE = {
@@ -161,8 +161,8 @@ def large_tree(kind, which):
 def many_draws():
     """More draws than one batch holds."""
     tree, x = wide_tree(8, 25, 4)
-    need = cg.consistent(tree) & cg.nonnegative()
-    made = cg.condition(cg.Additive(cg.DiscreteLaplace(1.5), tree), need)
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    made = cg.condition(cg.Additive(cg.DiscreteLaplace(1.5), tree), invariant)
     return {"draws": made.sample(x, 30_000, source(6))}
 
 
@@ -174,17 +174,17 @@ SQUARE = np.array([1, 2, 0, 0, 3, 1, 2, 2, 1])
 @case(*((kind, low, step) for kind in LAWS for low in (-INF, 0) for step in (1.0, 0.5)))
 def cut_set(kind, low, step):
     rows, x = margins(3, 3), step * SQUARE
-    need = cg.linear(rows, rows @ x) & cg.bounds(low)
-    made = cg.condition(cg.Additive(LAWS[kind](0.8 * step, step), 9), need)
+    invariant = cg.linear(rows, rows @ x) & cg.bounds(low)
+    made = cg.condition(cg.Additive(LAWS[kind](0.8 * step, step), 9), invariant)
     return law_of(made, x, rows=40, step=step) | {"joint": made.joint([0, 4], x)[1].max(axis=0)[:5]}
 
 
 @case(*((kind, margin) for kind in LAWS for margin in ("total", "axis0", "axis1")))
 def crossing_table(kind, margin):
     workload, x = crossing(2, 3)
-    need = cg.consistent(workload) & cg.nonnegative()
-    need = need & cg.exactly(margins=[() if margin == "total" else margin])
-    made = cg.condition(cg.Additive(LAWS[kind](np.full(len(workload), 0.7)), workload), need)
+    invariant = cg.consistent(workload) & cg.nonnegative()
+    invariant = invariant & cg.exactly(margins=[() if margin == "total" else margin])
+    made = cg.condition(cg.Additive(LAWS[kind](np.full(len(workload), 0.7)), workload), invariant)
     return law_of(made, x, rows=40)
 
 
@@ -201,8 +201,8 @@ def wide_crossing_table(kind):
 def tree_with_further_sums(kind):
     tree, x = tree_of(most=5)
     row = np.array([[0, 0, 0, 1, 0, 0, 1, 0, 1, 0]])
-    need = cg.consistent(tree) & cg.linear(row, row @ x)
-    return law_of(cg.condition(cg.Additive(LAWS[kind](0.8), tree), need), x)
+    invariant = cg.consistent(tree) & cg.linear(row, row @ x)
+    return law_of(cg.condition(cg.Additive(LAWS[kind](0.8), tree), invariant), x)
 
 
 @case(*((kind, bounded) for kind in LAWS for bounded in (False, True)))
@@ -210,8 +210,8 @@ def mixture(kind, bounded):
     tree, x = tree_of()
     parts = [cg.Additive(LAWS[kind](scale), tree) for scale in (0.8, 4.0)]
     mixed = cg.mixture(parts, [0.3, 0.7])
-    need = cg.consistent(tree) & cg.exactly([0])
-    made = cg.condition(mixed, need & cg.nonnegative() if bounded else need)
+    invariant = cg.consistent(tree) & cg.exactly([0])
+    made = cg.condition(mixed, invariant & cg.nonnegative() if bounded else invariant)
     z = mixed.sample(x, 6, source(1))
     return law_of(made, x) | {"unconditioned": z, "its log_prob": mixed.log_prob(z, x)}
 
@@ -219,10 +219,10 @@ def mixture(kind, bounded):
 @case(*LAWS)
 def union(kind):
     tree, x = tree_of((-1, 0, 0, 0))
-    need = cg.consistent(tree) & cg.exactly("root")
+    invariant = cg.consistent(tree) & cg.exactly("root")
     ends = ((-INF, x[1]), (x[1] + 2, x[1] + 5))
     low, high = (cg.bounds([-INF, a, -INF, -INF], [INF, b, INF, INF]) for a, b in ends)
-    made = cg.condition(cg.Additive(LAWS[kind](1.5), tree), (need & low) | (need & high))
+    made = cg.condition(cg.Additive(LAWS[kind](1.5), tree), (invariant & low) | (invariant & high))
     return law_of(made, x)
 
 
@@ -251,8 +251,8 @@ def mechanism_of(kind: str, real: bool, n: object = 3, scale: float = 1.5):
     )
 )
 def by_proposals(sampler, kind, real, which):
-    need = ONE_SUM & cg.nonnegative()
-    made = cg.condition(mechanism_of(kind, real), need, sampler, proposal=PROPOSALS[which])
+    invariant = ONE_SUM & cg.nonnegative()
+    made = cg.condition(mechanism_of(kind, real), invariant, sampler, proposal=PROPOSALS[which])
     told = {"draws": made.sample(THREE, 12, source(1))}
     return told if real else told | {"log_ratio": made.log_ratio(THREE)}
 
@@ -301,10 +301,10 @@ def gibbs_on_a_tree(kind, which):
 @case(*((kind, scale, bounded) for kind in LAWS for scale in (1.0, 8.0) for bounded in (0, 1)))
 def lattice_moves(kind, scale, bounded):
     workload, x = crossing(2, 3)
-    need = cg.consistent(workload) & cg.exactly(margins=["axis0"])
-    need = need & cg.nonnegative() if bounded else need
+    invariant = cg.consistent(workload) & cg.exactly(margins=["axis0"])
+    invariant = invariant & cg.nonnegative() if bounded else invariant
     made = cg.condition(
-        cg.Additive(LAWS[kind](np.full(len(workload), scale)), workload), need, "gibbs"
+        cg.Additive(LAWS[kind](np.full(len(workload), scale)), workload), invariant, "gibbs"
     )
     draw, info = made.run(x, 20, 3, source(2))
     return {"draws": draw.values, "bulk_ess": info.bulk_ess}
@@ -323,10 +323,10 @@ def real_case(kind, which):
     tree, rows, pins = REAL_SUMS[which]
     n = len(tree) if tree is not None else rows.shape[1]
     x = tree.roll_up(numbers(tree.leaves.size)) if tree is not None else numbers(n)
-    need = cg.consistent(tree) if tree is not None else cg.linear(rows, rows @ x)
-    need = need & cg.exactly(list(pins)) if pins else need
+    invariant = cg.consistent(tree) if tree is not None else cg.linear(rows, rows @ x)
+    invariant = invariant & cg.exactly(list(pins)) if pins else invariant
     scales = np.linspace(0.5, 2.0, n)
-    return cg.condition(cg.Additive(REAL_LAWS[kind](scales), tree or n), need), np.asarray(x)
+    return cg.condition(cg.Additive(REAL_LAWS[kind](scales), tree or n), invariant), np.asarray(x)
 
 
 @case(*REAL_SUMS)

@@ -87,8 +87,8 @@ def image_of_many(norm, integer):
 @case(0.2, 0.5)
 def l1_image_with_a_share(beta):
     tree, x = tree_of((-1, 0, 0))
-    need = cg.consistent(tree) & cg.exactly("root")
-    made = cg.image(cg.Additive(cg.DiscreteLaplace(3.0), tree), need, "l1", beta=beta)
+    invariant = cg.consistent(tree) & cg.exactly("root")
+    made = cg.image(cg.Additive(cg.DiscreteLaplace(3.0), tree), invariant, "l1", beta=beta)
     shares = cg.project(
         [9.0, 2.0, 3.5], cg.linear([[1, 1, 1]], [10]), norm="l1", beta=[0.5, 0.2, 0.3]
     )
@@ -98,21 +98,21 @@ def l1_image_with_a_share(beta):
 @case(*((which, integer) for which in ("crossing", "bounds", "inequalities") for integer in (0, 1)))
 def image_by_general_solvers(which, integer):
     rows, x = margins(3, 4), numbers(12, 6)
-    need = cg.linear(rows, rows @ x)
+    invariant = cg.linear(rows, rows @ x)
     if which != "crossing":
-        need = need & cg.nonnegative()
+        invariant = invariant & cg.nonnegative()
     if which == "inequalities":
-        need = need & cg.at_least([[1, -1, *[0] * 10]], [x[0] - x[1] - 2])
-    made = cg.image(cg.Additive(cg.DiscreteLaplace(2.0), 12), need, "l2", bool(integer))
+        invariant = invariant & cg.at_least([[1, -1, *[0] * 10]], [x[0] - x[1] - 2])
+    made = cg.image(cg.Additive(cg.DiscreteLaplace(2.0), 12), invariant, "l2", bool(integer))
     return {"draws": made.sample(x, 6, source(1))}
 
 
 @case(*((exact, integer) for exact in ("axis0", "axis1") for integer in (False, True)))
 def image_of_a_crossing_table(exact, integer):
     workload, x = crossing(3, 4)
-    need = cg.consistent(workload) & cg.exactly(margins=[exact]) & cg.nonnegative()
+    invariant = cg.consistent(workload) & cg.exactly(margins=[exact]) & cg.nonnegative()
     mechanism = cg.Additive(cg.DiscreteLaplace(np.full(len(workload), 2.0)), workload)
-    return {"draws": cg.image(mechanism, need, "l2", integer).sample(x, 4, source(1))}
+    return {"draws": cg.image(mechanism, invariant, "l2", integer).sample(x, 4, source(1))}
 
 
 def sex_by_age():
@@ -135,8 +135,8 @@ def topdown(which, integer):
     domain, x = nested(which)
     mechanism = cg.Additive(cg.DiscreteLaplace(3.0), domain)
     y = mechanism.sample(x, rng=source(1))
-    need = cg.consistent(domain) & cg.nonnegative()
-    return {"released": cg.topdown(y, domain, need, source(2), integer=integer)}
+    invariant = cg.consistent(domain) & cg.nonnegative()
+    return {"released": cg.topdown(y, domain, invariant, source(2), integer=integer)}
 
 
 @case(*((kind, which) for kind in LAWS for which in ("tree", "table", "many nodes")))
@@ -205,8 +205,8 @@ def posterior_of_many(which):
 
 def conditioned_for_readers(kind, which):
     tree, x = tree_of(most=9)
-    need = cg.consistent(tree) & BOUNDS["pin"] if which == "bounds" else cg.consistent(tree)
-    made = cg.condition(cg.Additive(LAWS[kind](2.0), tree), need)
+    invariant = cg.consistent(tree) & BOUNDS["pin"] if which == "bounds" else cg.consistent(tree)
+    made = cg.condition(cg.Additive(LAWS[kind](2.0), tree), invariant)
     return made, x, made.sample(x, rng=source(1))
 
 
@@ -223,8 +223,8 @@ def inverted_intervals(kind, which):
 @case()
 def inverted_intervals_of_many():
     tree, x = wide_tree(12, 12, 5)
-    need = cg.consistent(tree) & cg.nonnegative()
-    made = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), need)
+    invariant = cg.consistent(tree) & cg.nonnegative()
+    made = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant)
     return {"ends": cg.inference.inverted_intervals(made, made.sample(x, rng=source(1)))}
 
 
@@ -232,13 +232,13 @@ def inverted_intervals_of_many():
 def error_margins(kind, which):
     tree, _ = tree_of()
     mechanism = cg.Additive(LAWS[kind](TREE_SCALES["a scale a node"]), tree)
-    need = cg.consistent(tree) & cg.exactly([0])
+    invariant = cg.consistent(tree) & cg.exactly([0])
     if which == "conditioned":
-        made = cg.condition(mechanism, need)
+        made = cg.condition(mechanism, invariant)
     elif which == "topdown":
-        made = cg.imaging.topdown_image(mechanism, need)
+        made = cg.imaging.topdown_image(mechanism, invariant)
     else:
-        made = cg.image(mechanism, need, which, True)
+        made = cg.image(mechanism, invariant, which, True)
     return {
         "each": cg.inference.error_margins(made, size=499, rng=source(1)),
         "sum": cg.inference.error_margin_of_sum(made, [3, 8], size=499, rng=source(2)),
@@ -264,8 +264,8 @@ def log_likelihood(kind, which):
 @case("conditioned", "image")
 def audit(which):
     tree, _ = tree_of((-1, 0, 0))
-    mechanism, need = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree)
-    made = (cg.condition if which == "conditioned" else cg.image)(mechanism, need)
+    mechanism, invariant = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.consistent(tree)
+    made = (cg.condition if which == "conditioned" else cg.image)(mechanism, invariant)
     found = cg.audit(made, neighbours="substitute", method="statistical", draws=500, rng=source(1))
     return {"losses": [one.found for one in found.findings]}
 

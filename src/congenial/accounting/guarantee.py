@@ -35,7 +35,7 @@ from congenial.accounting.neighbours.single_moves import (
     worst_move,
 )
 from congenial.errors import PrivacyError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray
 
@@ -154,7 +154,7 @@ def with_sampler_error(epsilon: float, delta: float, error: float) -> float:
 
 def conditioned_guarantee(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     neighbours: Neighbours,
     *,
     sampler_error: float,
@@ -181,19 +181,19 @@ def conditioned_guarantee(
     raises PrivacyError where it would have to guess.
     """
     source = NONE
-    if need.has_inequalities:
+    if resolved.has_inequalities:
         source = PROVED if mechanism.noise.measure == "pure" else WHOLE
-    if source == WHOLE and mechanism.noise.discrete and not nested_sums(need):
+    if source == WHOLE and mechanism.noise.discrete and not nested_sums(resolved):
         raise PrivacyError(
             f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds beside "
             "linear conditions that are no sums of cells, or cross each other or the tree; use "
             "DiscreteLaplace, or sums of which any two share no cell or one holds the other."
         )
-    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided, delta)
+    return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
 
 
 def union_guarantee(
-    mechanism: Additive, needs: Sequence[Requirements], neighbours: Neighbours
+    mechanism: Additive, alternatives: Sequence[ResolvedInvariant], neighbours: Neighbours
 ) -> Guarantee:
     """Guarantee of conditioning a mechanism on a disjoint union, its sampler's error apart.
 
@@ -215,17 +215,21 @@ def union_guarantee(
             f"no bound is proved for {mechanism.noise.name} noise conditioned on a union; use "
             "DiscreteLaplace, or condition on one alternative."
         )
-    low = np.minimum.reduce([need.lo for need in needs])
-    high = np.maximum.reduce([need.hi for need in needs])
-    whole = replace(needs[0], lo=low, hi=high)
+    low = np.minimum.reduce([resolved.lo for resolved in alternatives])
+    high = np.maximum.reduce([resolved.hi for resolved in alternatives])
+    whole = replace(alternatives[0], lo=low, hi=high)
     counted = mechanism.counted or whole.counted
     grid, change = mechanism.granularity, mechanism.per_record
     several = MOST_RECORDS if whole.equalities[1].size or crossing(whole, counted) else 1
-    apart = not may_cross(needs, counted, grid=grid, change=several * change)
+    apart = not may_cross(alternatives, counted, grid=grid, change=several * change)
     if apart:
-        found = [with_implied(need, counted, grid=grid, change=change) for need in needs]
+        found = [
+            with_implied(resolved, counted, grid=grid, change=change) for resolved in alternatives
+        ]
         check_neighbours(found, counted, neighbours)
-        whole = replace(whole, pinned=np.logical_and.reduce([need.pinned for need in found]))
+        whole = replace(
+            whole, pinned=np.logical_and.reduce([resolved.pinned for resolved in found])
+        )
     stated = _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
     told = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
     if "agree" in stated.covered:
@@ -235,7 +239,7 @@ def union_guarantee(
 
 def imaged_guarantee(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     neighbours: Neighbours,
     *,
     sampler_error: float,
@@ -253,11 +257,15 @@ def imaged_guarantee(
         If no neighbouring datasets remain.
     """
     source = IMAGED
-    return _guarantee(mechanism, need, neighbours, source, sampler_error, one_sided, delta)
+    return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
 
 
 def conditioned_pairs(
-    mechanism: Additive, need: Requirements, neighbours: Neighbours, *, one_sided: bool = False
+    mechanism: Additive,
+    resolved: ResolvedInvariant,
+    neighbours: Neighbours,
+    *,
+    one_sided: bool = False,
 ) -> Pairs:
     """What bounds can cost pure noise, for every pair of neighbours; `conditioned_guarantee`.
 
@@ -266,39 +274,39 @@ def conditioned_pairs(
     EmptyNeighbourhoodError, PrivacyError
         As `worst_move`.
     """
-    change, counted = mechanism.per_record, mechanism.counted or need.counted
-    need = with_implied(need, counted, grid=mechanism.granularity, change=change)
+    change, counted = mechanism.per_record, mechanism.counted or resolved.counted
+    resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise
-    cost = np.where(need.pinned, 0.0, change / mechanism.scales)
-    joint = None if one_sided else forced_moves(cost, need, counted, neighbours)
-    return _pairs(mechanism, cost, need, neighbours, joint, one_sided)
+    cost = np.where(resolved.pinned, 0.0, change / mechanism.scales)
+    joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours)
+    return _pairs(mechanism, cost, resolved, neighbours, joint, one_sided)
 
 
 def _pairs(
     mechanism: Additive,
     cost: FloatArray,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     neighbours: Neighbours,
     joint: JointMoves | None,
     one_sided: bool,
 ) -> Pairs:
-    counted = mechanism.counted or need.counted
+    counted = mechanism.counted or resolved.counted
     change, grid = mechanism.per_record, mechanism.granularity
     if joint is not None:
         through = np.where(joint.changes, joint.cost, -np.inf)
         if joint.largest > 1:
             # where changes differ in size a bound holds back a single step of the grid
-            return bounded_pairs(cost * grid / change, through, need, change=grid, grid=grid)
-        return bounded_pairs(cost, through, need, change=change, grid=grid)
-    through = costs_through(cost, need, counted, neighbours)
+            return bounded_pairs(cost * grid / change, through, resolved, change=grid, grid=grid)
+        return bounded_pairs(cost, through, resolved, change=change, grid=grid)
+    through = costs_through(cost, resolved, counted, neighbours)
     if one_sided:
-        through = np.maximum(through, one_sided_costs(cost, need, counted))
-    return bounded_pairs(cost, through, need, change=change, grid=grid)
+        through = np.maximum(through, one_sided_costs(cost, resolved, counted))
+    return bounded_pairs(cost, through, resolved, change=change, grid=grid)
 
 
 def _guarantee(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     neighbours: Neighbours,
     source: str,
     sampler_error: float,
@@ -311,19 +319,19 @@ def _guarantee(
             "one record changes a count by less than the granularity of the noise, so neighbouring "
             "datasets are not on its grid; use a granularity of 1 or finer."
         )
-    counted = mechanism.counted or need.counted
-    need = with_implied(need, counted, grid=mechanism.granularity, change=change)
+    counted = mechanism.counted or resolved.counted
+    resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     cost = change / mechanism.scales
     if noise.measure == "zcdp":
         cost = 0.5 * cost**2
-    cost = np.where(need.pinned, 0.0, cost)
+    cost = np.where(resolved.pinned, 0.0, cost)
     power = 2 if noise.measure == "zcdp" else 1
-    joint = None if one_sided else forced_moves(cost, need, counted, neighbours, power=power)
-    worst = worst_move(cost, need, counted, neighbours).cost if joint is None else joint.cost
+    joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours, power=power)
+    worst = worst_move(cost, resolved, counted, neighbours).cost if joint is None else joint.cost
     if one_sided:
-        worst = max(worst, float(one_sided_costs(cost, need, counted).max()))
+        worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
     if joint is None:
-        changes = changed_entries(need, counted, neighbours, one_sided=one_sided)
+        changes = changed_entries(resolved, counted, neighbours, one_sided=one_sided)
     else:
         changes = joint.changes
     rho: float | None = None
@@ -332,7 +340,7 @@ def _guarantee(
         base, delta = worst, 0.0
         epsilon = (1.0 + (source == TRIVIAL)) * base
         if source == PROVED:
-            pairs = _pairs(mechanism, cost, need, neighbours, joint, one_sided)
+            pairs = _pairs(mechanism, cost, resolved, neighbours, joint, one_sided)
             base = max(base, pairs.worst)
             epsilon = max(base, pairs.loss())
             if epsilon >= 2.0 * base * (1.0 - ROUNDING):
@@ -345,7 +353,7 @@ def _guarantee(
     if whole:  # close to 0, where the last digits are another machine's
         gamma = round(gamma, 9)
     error = 0.0 if not noise.discrete else sampler_error
-    entries = mechanism.workload or need.workload or counted
+    entries = mechanism.workload or resolved.workload or counted
     return Guarantee(
         epsilon=epsilon,
         delta=with_sampler_error(epsilon, delta, error),
@@ -354,14 +362,14 @@ def _guarantee(
         gamma_source=source,
         base_epsilon=base,
         rho=rho,
-        unprotected=unprotected(mechanism, need, neighbours, changes),
-        covered=covered(need),
+        unprotected=unprotected(mechanism, resolved, neighbours, changes),
+        covered=covered(resolved),
         sampler_error=error,
         ideal_only=not noise.discrete,
         records=1 if joint is None else joint.records,
         at_once=joint is not None,
         whole_orders=whole,
-        compared=in_records(need, entries, neighbours, change=change, grid=noise.granularity),
+        compared=in_records(resolved, entries, neighbours, change=change, grid=noise.granularity),
     )
 
 

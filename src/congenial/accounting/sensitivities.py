@@ -18,7 +18,8 @@ from congenial.accounting.neighbours.whole_sums import WholeArray, alike_columns
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
-from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.types import FloatArray, IntArray
 
 Order = Literal[1, 2]
@@ -152,15 +153,15 @@ def sensitivity(
             raise ArgumentError(f"workload is {workload}; give at least one cell.")
         return _of_units(int(workload), None, neighbours, norm, invariant)
     matrix = _checked_matrix(workload)
-    need = None if invariant is None else _known(invariant, matrix.shape[0], None)
+    resolved = None if invariant is None else _known(invariant, matrix.shape[0], None)
     if neighbours == "add-remove":
-        return _of_columns(matrix, norm, need)
-    return _of_pairs(matrix, norm, need)
+        return _of_columns(matrix, norm, resolved)
+    return _of_pairs(matrix, norm, resolved)
 
 
-def _known(invariant: Invariant, n: int, domain: Counted) -> Requirements:
+def _known(invariant: Invariant, n: int, domain: Counted) -> ResolvedInvariant:
     counted = domain.tree or domain if isinstance(domain, Workload) else domain
-    return with_implied(requirements(invariant, n, domain), counted)
+    return with_implied(resolve_invariant(invariant, n, domain), counted)
 
 
 def _of_units(
@@ -169,15 +170,15 @@ def _of_units(
     """Queries that one record changes by one each."""
     none = (np.zeros((0, n)), np.zeros(0))
     free = np.full(n, np.inf)
-    need = Requirements(n, None, np.zeros(n, dtype=np.bool_), -free, free, none, none)
+    resolved = ResolvedInvariant(n, None, np.zeros(n, dtype=np.bool_), -free, free, none, none)
     if invariant is not None:
-        need = _known(invariant, n, domain)
+        resolved = _known(invariant, n, domain)
     counted = domain.tree or domain if isinstance(domain, Workload) else domain
-    cost = np.where(need.pinned, 0.0, 1.0)
-    joint = forced_moves(cost, need, counted, neighbours, power=norm)
+    cost = np.where(resolved.pinned, 0.0, 1.0)
+    joint = forced_moves(cost, resolved, counted, neighbours, power=norm)
     if joint is not None:
         return _at_once(joint, norm, counting(n, counted).cells)
-    move = worst_move(cost, need, counted, neighbours)
+    move = worst_move(cost, resolved, counted, neighbours)
     value = move.cost if norm == 1 else math.sqrt(move.cost)
     return Sensitivity(value, norm, neighbours, move.origin, move.destination)
 
@@ -194,9 +195,9 @@ def _at_once(joint: JointMoves, norm: Order, cells: IntArray) -> Sensitivity:
     )
 
 
-def _of_columns(matrix: IntArray, norm: Order, need: Requirements | None) -> Sensitivity:
-    if need is not None and (need.pinned.any() or need.equalities[1].size):
-        fixed = _fixed_rows(matrix, need)
+def _of_columns(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None) -> Sensitivity:
+    if resolved is not None and (resolved.pinned.any() or resolved.equalities[1].size):
+        fixed = _fixed_rows(matrix, resolved)
         if fixed.any():
             raise EmptyNeighbourhoodError(
                 "add-remove neighbours do not exist for records that count in a query published "
@@ -207,11 +208,11 @@ def _of_columns(matrix: IntArray, norm: Order, need: Requirements | None) -> Sen
     return Sensitivity(float(sizes[at]), norm, "add-remove", at, None)
 
 
-def _of_pairs(matrix: IntArray, norm: Order, need: Requirements | None) -> Sensitivity:
+def _of_pairs(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None) -> Sensitivity:
     """Search all pairs of different columns, group by group of those that keep the invariant."""
     groups: Iterable[npt.NDArray[np.intp]] = (np.arange(matrix.shape[1]),)
-    if need is not None:
-        fixed = _fixed_rows(matrix, need)
+    if resolved is not None:
+        fixed = _fixed_rows(matrix, resolved)
         group = alike_columns(fixed)
         if fixed.shape[0] and group.max() + 1 == group.size > 1:
             every = np.ones(matrix.shape[0])
@@ -259,9 +260,9 @@ def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
     return np.asarray(np.sqrt((changes**2).sum(axis=0)))
 
 
-def _fixed_rows(matrix: IntArray, need: Requirements) -> WholeArray:
+def _fixed_rows(matrix: IntArray, resolved: ResolvedInvariant) -> WholeArray:
     """What a record in each cell adds to everything that is fixed, shape (fixed, n)."""
-    rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
+    rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))
     return whole_sums(rows, lambda r: r @ matrix, lambda r: r @ np.abs(matrix))
 
 

@@ -23,7 +23,7 @@ from congenial.accounting.neighbours.single_moves import (
 )
 from congenial.domain.tree import Tree
 from congenial.errors import PrivacyError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray, IntArray
 
@@ -58,7 +58,7 @@ class WorstPair:
 
 def worst_pair(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     tree: Tree,
     guarantee: Guarantee,
     *,
@@ -84,18 +84,18 @@ def worst_pair(
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
     zcdp = mechanism.noise.measure == "zcdp"
-    linear = need.equalities[1].size or need.inequalities[1].size
+    linear = resolved.equalities[1].size or resolved.inequalities[1].size
     if linear:
         raise PrivacyError(
             f"the worst pair of {mechanism.noise.name} noise under these invariants is not worked "
             "out; use a tree without linear conditions."
         )
     grid, change = mechanism.granularity, mechanism.per_record
-    need = with_implied(need, tree, grid=grid, change=change)
-    cost = np.where(need.pinned, 0.0, mechanism.per_record / mechanism.scales)
+    resolved = with_implied(resolved, tree, grid=grid, change=change)
+    cost = np.where(resolved.pinned, 0.0, mechanism.per_record / mechanism.scales)
     if zcdp:
         # the guarantee is the dearest pair's rho told as epsilon
-        move = _dearest(0.5 * cost**2, need, tree, guarantee, one_sided)
+        move = _dearest(0.5 * cost**2, resolved, tree, guarantee, one_sided)
         return WorstPair(
             move.origin,
             move.destination,
@@ -105,31 +105,31 @@ def worst_pair(
         )
 
     def found(weight: FloatArray) -> WorstPair:
-        move = _dearest(weight, need, tree, guarantee, one_sided)
-        return _charge(move, cost, need, tree, mechanism, guarantee)
+        move = _dearest(weight, resolved, tree, guarantee, one_sided)
+        return _charge(move, cost, resolved, tree, mechanism, guarantee)
 
     most = found(cost)
     if guarantee.gamma_source != PROVED:
         return most
-    pairs = conditioned_pairs(mechanism, need, guarantee.neighbours, one_sided=one_sided)
+    pairs = conditioned_pairs(mechanism, resolved, guarantee.neighbours, one_sided=one_sided)
     if most.loss >= pairs.loss() * (1.0 - CLOSE):
         return most
     # the pair that the bounds make worst changes one certain entry, which an extra cost forces
-    through = costs_through(cost, need, tree, guarantee.neighbours)
+    through = costs_through(cost, resolved, tree, guarantee.neighbours)
     if one_sided:
-        through = np.maximum(through, one_sided_costs(cost, need, tree))
-    node = _node(pairs, cost, through, need, mechanism)
+        through = np.maximum(through, one_sided_costs(cost, resolved, tree))
+    node = _node(pairs, cost, through, resolved, mechanism)
     extra = np.zeros(len(tree))
     extra[node] = 2.0 * pairs.worst
     return found(cost + extra)
 
 
 def _dearest(
-    cost: FloatArray, need: Requirements, tree: Tree, guarantee: Guarantee, one_sided: bool
+    cost: FloatArray, resolved: ResolvedInvariant, tree: Tree, guarantee: Guarantee, one_sided: bool
 ) -> WorstMove:
-    move = worst_move(cost, need, tree, guarantee.neighbours)
+    move = worst_move(cost, resolved, tree, guarantee.neighbours)
     if one_sided:
-        alone = one_sided_costs(cost, need, tree)[tree.leaves]
+        alone = one_sided_costs(cost, resolved, tree)[tree.leaves]
         at = int(np.argmax(alone))
         if alone[at] > move.cost * (1.0 + CLOSE):
             return WorstMove(float(alone[at]), int(tree.leaves[at]), None)
@@ -137,19 +137,23 @@ def _dearest(
 
 
 def _node(
-    pairs: Pairs, cost: FloatArray, through: FloatArray, need: Requirements, mechanism: Additive
+    pairs: Pairs,
+    cost: FloatArray,
+    through: FloatArray,
+    resolved: ResolvedInvariant,
+    mechanism: Additive,
 ) -> int:
     """First entry whose worst pair is charged the most."""
     losses = bounded_loss(pairs.base, pairs.alpha, pairs.steps)
     at = int(np.flatnonzero(losses >= losses.max() * (1.0 - CLOSE))[0])
-    here = charged(need, mechanism.granularity) & (cost == pairs.alpha[at])
+    here = charged(resolved, mechanism.granularity) & (cost == pairs.alpha[at])
     return int(np.argmax(np.where(here, through, -np.inf)))
 
 
 def _charge(
     move: WorstMove,
     cost: FloatArray,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     tree: Tree,
     mechanism: Additive,
     guarantee: Guarantee,
@@ -162,7 +166,7 @@ def _charge(
         loss = 2.0 * base
     elif guarantee.gamma_source == PROVED:
         grid = mechanism.granularity
-        counts = changed[charged(need, grid)[changed]]
+        counts = changed[charged(resolved, grid)[changed]]
         if counts.size:
             alpha = float(cost[counts].min())
             loss = float(bounded_loss(base, alpha, mechanism.per_record / grid))

@@ -85,7 +85,7 @@ def enumerated(
     # a mixture of Gaussian noise states no rho, and its losses have no bound either
     relaxed_claim = guarantee.rho is not None or space.mechanism.noise.measure == "zcdp"
     delta = guarantee.delta if relaxed_claim else None
-    pinned = np.logical_or.reduce([need.pinned for need in space.needs])
+    pinned = np.logical_or.reduce([resolved.pinned for resolved in space.alternatives])
     groups: dict[bytes, list[tuple[int, int]]] = {}
     for i, j in joined:
         groups.setdefault(datasets[i][pinned].tobytes(), []).append((i, j))
@@ -192,16 +192,16 @@ class _Box:
 def _box(space: Space, datasets: Values) -> _Box:
     """Return the releases in reach of datasets that agree on what is published."""
     x = datasets[0]
-    needs = [other.settled(x) for other in space.needs]
-    need = needs[0]
-    lo = np.minimum.reduce([other.lo for other in needs])
-    hi = np.maximum.reduce([other.hi for other in needs])
-    basis = np.eye(need.n, dtype=np.int64)
-    columns = np.arange(need.n)
-    if need.sums is not None:
+    alternatives = [other.with_pins(x) for other in space.alternatives]
+    resolved = alternatives[0]
+    lo = np.minimum.reduce([other.lo for other in alternatives])
+    hi = np.maximum.reduce([other.hi for other in alternatives])
+    basis = np.eye(resolved.n, dtype=np.int64)
+    columns = np.arange(resolved.n)
+    if resolved.sums is not None:
         basis, columns = space.incidence, space.entries
     low, high = datasets[:, columns].min(axis=0), datasets[:, columns].max(axis=0)
-    fixed = need.pinned[columns]
+    fixed = resolved.pinned[columns]
     solved, rest, values = _solved(*_sums(space, basis, x), fixed)
     step = space.mechanism.granularity
 
@@ -234,11 +234,11 @@ def _outputs(space: Space, datasets: Values) -> Values:
 
 def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:
     """Sums of the columns of the basis that every output has, and their values."""
-    need = space.needs[0]
-    pins = basis[:, need.pinned].T
-    matrix, value = need.equalities
+    resolved = space.alternatives[0]
+    pins = basis[:, resolved.pinned].T
+    matrix, value = resolved.equalities
     rows = np.vstack((pins, np.rint(basis @ matrix.T).astype(np.int64).T))
-    return rows, np.concatenate((x[need.pinned], value))
+    return rows, np.concatenate((x[resolved.pinned], value))
 
 
 def _solved(
@@ -313,7 +313,7 @@ def _imaged(
 
 def _measured(space: Space) -> IntArray:
     """Entries whose noisy values an image looks at."""
-    return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.needs[0].pinned)
+    return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.alternatives[0].pinned)
 
 
 def _outside(space: Space) -> float:

@@ -64,7 +64,9 @@ def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator
     """Yield pairs in which a record leaves one cell for another, empty or full around either."""
     low, high = _ends(space)
     shapes = [(low, high)]
-    if np.isfinite(np.minimum.reduce([need.hi for need in space.needs])[space.entries]).any():
+    if np.isfinite(
+        np.minimum.reduce([resolved.hi for resolved in space.alternatives])[space.entries]
+    ).any():
         shapes.append((high, low))
     ends = [(origin, destination)]
     if destination is not None:
@@ -157,8 +159,8 @@ def pairs_at(
 def _ends(space: Space) -> tuple[IntArray, IntArray]:
     """Least and crowded counts of each cell, shape (k,) each."""
     cells = space.entries
-    least = np.minimum.reduce([need.lo for need in space.needs])[cells]
-    most = np.maximum.reduce([need.hi for need in space.needs])[cells]
+    least = np.minimum.reduce([resolved.lo for resolved in space.alternatives])[cells]
+    most = np.maximum.reduce([resolved.hi for resolved in space.alternatives])[cells]
     scales = space.mechanism.scales
     widest = float(scales[np.isfinite(scales)].max(initial=1.0))
     crowd = min(max(float(CROWD), _SCALES * widest), _WHOLE / cells.size)

@@ -20,12 +20,8 @@ from congenial.auditing.finding import Pair
 from congenial.conditioning.grid import OnGrid
 from congenial.conditioning.mixtures import Mixture
 from congenial.conditioning.unions import ConditionedMixture
-from congenial.invariants.written import (
-    Invariant,
-    Requirements,
-    determined,
-    requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.types import IntArray, Values
 
@@ -44,17 +40,17 @@ class Space:
     Attributes
     ----------
     mechanism : Additive
-    needs : tuple of Requirements
+    alternatives : tuple of ResolvedInvariant
         The invariant's alternatives, one unless it is a union.
     """
 
     mechanism: Additive
-    needs: tuple[Requirements, ...]
+    alternatives: tuple[ResolvedInvariant, ...]
 
     @property
     def counted(self) -> Counted:
         """What says in which queries a record counts."""
-        return self.mechanism.counted or self.needs[0].counted
+        return self.mechanism.counted or self.alternatives[0].counted
 
     @cached_property
     def counting(self) -> Counting:
@@ -74,12 +70,12 @@ class Space:
     @cached_property
     def interchangeable(self) -> IntArray:
         """Number the cells so that those agree whose records count alike in all that is fixed."""
-        return self.counting.alike(replace(self.needs[0], pinned=self.determined))
+        return self.counting.alike(replace(self.alternatives[0], pinned=self.determined))
 
     @cached_property
     def determined(self) -> npt.NDArray[np.bool_]:
         """Whether each entry is the same in all neighbouring datasets that agree on the pins."""
-        return determined(_whole(self.needs))
+        return determined(_whole(self.alternatives))
 
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""
@@ -97,7 +93,9 @@ class Space:
 
     def satisfied(self, z: Values, x: Values) -> npt.NDArray[np.bool_]:
         """Whether each release, shape (size, n), satisfies the invariant at `x`, shape (n,)."""
-        return np.asarray(np.logical_or.reduce([_satisfied(need, z, x) for need in self.needs]))
+        return np.asarray(
+            np.logical_or.reduce([_satisfied(resolved, z, x) for resolved in self.alternatives])
+        )
 
     def datasets(self, total: int) -> Iterator[IntArray]:
         """Yield every count vector of at most `total` records that the invariant allows."""
@@ -108,7 +106,9 @@ class Space:
                 bars = np.array(block, dtype=np.int64).reshape(len(block), k - 1)
                 ends = np.full((len(block), 1), records + k - 1)
                 x = self.queries(np.diff(np.hstack((0 * ends - 1, bars, ends)), axis=1) - 1)
-                yield from x[np.logical_or.reduce([_held(need, x) for need in self.needs])]
+                yield from x[
+                    np.logical_or.reduce([_held(resolved, x) for resolved in self.alternatives])
+                ]
 
     def pairs(
         self, datasets: Sequence[Values], neighbours: Neighbours, records: int = 1
@@ -123,7 +123,7 @@ class Space:
         records : int
             Records that are replaced at once, at most.
         """
-        pinned = np.logical_and.reduce([need.pinned for need in self.needs])
+        pinned = np.logical_and.reduce([resolved.pinned for resolved in self.alternatives])
         if records > 1:
             return [
                 (i, j)
@@ -156,7 +156,7 @@ class Space:
             If mandated sums leave moves of several records, which are too many to search.
         """
         gains = self.dearest(neighbours)
-        low = np.clip(self.needs[0].lo[self.entries], 0.0, None).astype(np.int64)
+        low = np.clip(self.alternatives[0].lo[self.entries], 0.0, None).astype(np.int64)
         crowd = low.copy()
         rest = np.flatnonzero(gains == 0)
         crowd[rest[:1] if rest.size else slice(0, 1)] += CROWD
@@ -172,12 +172,12 @@ class Space:
         """Return what each entry gains between the neighbours that differ most, shape (k,)."""
         noise, scales = self.mechanism.noise, self.mechanism.scales
         power = 1 if noise.measure == "pure" else 2
-        need = replace(self.needs[0], pinned=self.determined)
-        cost = np.where(need.pinned, 0.0, scales**-power)
-        joint = forced_moves(cost, need, self.counted, neighbours, power=power)
+        resolved = replace(self.alternatives[0], pinned=self.determined)
+        cost = np.where(resolved.pinned, 0.0, scales**-power)
+        joint = forced_moves(cost, resolved, self.counted, neighbours, power=power)
         if joint is not None:
             return joint.move
-        move = worst_move(cost, need, self.counted, neighbours)
+        move = worst_move(cost, resolved, self.counted, neighbours)
         if move.destination is None:
             return np.asarray(self.entries == move.origin, dtype=np.int64)
         gains = np.asarray(self.entries == move.destination, dtype=np.int64)
@@ -193,7 +193,7 @@ class Space:
         if self.count(total) <= most:
             return True
         # mandated sums may leave few of many
-        if self.count(total) > CANDIDATES or not self.needs[0].equalities[1].size:
+        if self.count(total) > CANDIDATES or not self.alternatives[0].equalities[1].size:
             return False
         return len(list(itertools.islice(self.datasets(total), most + 1))) <= most
 
@@ -209,39 +209,39 @@ def space_of(mechanism: Mechanism) -> Space | None:
         inner = space_of(mechanism.inner)
         return None if inner is None else _off_units(inner, mechanism)
     if isinstance(mechanism, ConditionedMixture):
-        return Space(mechanism.parts[0].mechanism, mechanism.needs)
+        return Space(mechanism.parts[0].mechanism, mechanism.alternatives)
     if isinstance(mechanism, Mixture):
         first = mechanism.parts[0]
         if isinstance(first, Additive):
-            return Space(first, (requirements(Invariant(()), first.n, first.domain),))
+            return Space(first, (resolve_invariant(Invariant(()), first.n, first.domain),))
         return space_of(first)
-    queries, need = getattr(mechanism, "mechanism", None), getattr(mechanism, "requirements", None)
-    if isinstance(queries, Additive) and isinstance(need, Requirements):
-        return Space(queries, (need,))
+    queries, resolved = getattr(mechanism, "mechanism", None), getattr(mechanism, "resolved", None)
+    if isinstance(queries, Additive) and isinstance(resolved, ResolvedInvariant):
+        return Space(queries, (resolved,))
     return None
 
 
 def _off_units(inner: Space, grid: OnGrid) -> Space:
     step, whole = grid.granularity, grid.mechanism
     first = whole.parts[0] if isinstance(whole, Mixture) else whole
-    needs = tuple(
+    alternatives = tuple(
         replace(
-            need,
-            lo=need.lo * step,
-            hi=need.hi * step,
-            equalities=(need.equalities[0], need.equalities[1] * step),
-            inequalities=(need.inequalities[0], need.inequalities[1] * step),
+            resolved,
+            lo=resolved.lo * step,
+            hi=resolved.hi * step,
+            equalities=(resolved.equalities[0], resolved.equalities[1] * step),
+            inequalities=(resolved.inequalities[0], resolved.inequalities[1] * step),
         )
-        for need in inner.needs
+        for resolved in inner.alternatives
     )
-    return Space(first if isinstance(first, Additive) else inner.mechanism, needs)
+    return Space(first if isinstance(first, Additive) else inner.mechanism, alternatives)
 
 
-def _whole(needs: tuple[Requirements, ...]) -> Requirements:
-    low = np.minimum.reduce([need.lo for need in needs])
-    high = np.maximum.reduce([need.hi for need in needs])
-    pinned = np.logical_and.reduce([need.pinned for need in needs])
-    return replace(needs[0], lo=low, hi=high, pinned=pinned)
+def _whole(alternatives: tuple[ResolvedInvariant, ...]) -> ResolvedInvariant:
+    low = np.minimum.reduce([resolved.lo for resolved in alternatives])
+    high = np.maximum.reduce([resolved.hi for resolved in alternatives])
+    pinned = np.logical_and.reduce([resolved.pinned for resolved in alternatives])
+    return replace(alternatives[0], lo=low, hi=high, pinned=pinned)
 
 
 def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int, ...]]:
@@ -255,22 +255,22 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
                 yield (*more[:i], more[i] - 1, *more[i + 1 :])
 
 
-def _held(need: Requirements, x: IntArray) -> npt.NDArray[np.bool_]:
+def _held(resolved: ResolvedInvariant, x: IntArray) -> npt.NDArray[np.bool_]:
     """Whether each dataset, shape (size, n), satisfies an invariant with its own exact values."""
-    more, fewer = need.relative[~need.pinned[need.relative].all(axis=1)].T
-    ok = _satisfied(replace(need, relative=need.relative[:0]), x, x)
+    more, fewer = resolved.relative[~resolved.pinned[resolved.relative].all(axis=1)].T
+    ok = _satisfied(replace(resolved, relative=resolved.relative[:0]), x, x)
     return np.asarray(ok & (x[:, more] >= x[:, fewer]).all(axis=1))
 
 
-def _satisfied(need: Requirements, z: Values, x: Values) -> npt.NDArray[np.bool_]:
-    need = need.settled(x)
+def _satisfied(resolved: ResolvedInvariant, z: Values, x: Values) -> npt.NDArray[np.bool_]:
+    resolved = resolved.with_pins(x)
     near = 0.0 if z.dtype.kind == "i" else ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0)))
-    ok = (np.abs(z[:, need.pinned] - x[..., need.pinned]) <= near).all(axis=1)
-    free = ~need.pinned
-    ok &= ((z >= need.lo - near) & (z <= need.hi + near))[:, free].all(axis=1)
-    if need.sums is not None:
-        ok &= (np.abs(need.sums.gaps(z)) <= near).all(axis=1)
-    for (matrix, value), equal in ((need.equalities, True), (need.inequalities, False)):
+    ok = (np.abs(z[:, resolved.pinned] - x[..., resolved.pinned]) <= near).all(axis=1)
+    free = ~resolved.pinned
+    ok &= ((z >= resolved.lo - near) & (z <= resolved.hi + near))[:, free].all(axis=1)
+    if resolved.sums is not None:
+        ok &= (np.abs(resolved.sums.gaps(z)) <= near).all(axis=1)
+    for (matrix, value), equal in ((resolved.equalities, True), (resolved.inequalities, False)):
         gap = z @ matrix.T - value
         ok &= ((np.abs(gap) if equal else -gap) <= ROUNDING * (1 + np.abs(value))).all(axis=1)
     return np.asarray(ok)

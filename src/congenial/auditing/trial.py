@@ -326,7 +326,7 @@ def _check_neighbours(
     ArgumentError
         If one does not satisfy the invariant, or differs in more than one record or a pin.
     """
-    pinned = np.logical_and.reduce([need.pinned for need in space.needs])
+    pinned = np.logical_and.reduce([resolved.pinned for resolved in space.alternatives])
     some = "one record" if at_once == 1 else f"at most {at_once} records"
     for at, (one, other) in enumerate(pairs):
         size = float(np.abs((other - one)[space.entries]).sum())

@@ -14,12 +14,8 @@ from congenial.conditioning.sampler import Sampler, find_sampler, sampler_names
 from congenial.conditioning.unions import ConditionedMixture, check_alternatives
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.written import (
-    Invariant,
-    Requirements,
-    Union,
-    requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Invariant, Union, resolve_invariant
 from congenial.noise.additive import Additive
 
 
@@ -121,7 +117,7 @@ def _conditioned(
                 "condition each part and mix those."
             )
         parts = [_part(_additive(part), invariant, sampler) for part in mechanism.parts]
-        return ConditionedMixture(tuple(parts), mechanism.weights, (parts[0].requirements,))
+        return ConditionedMixture(tuple(parts), mechanism.weights, (parts[0].resolved,))
     whole = _additive(mechanism)
     if isinstance(invariant, Union):
         return _on_union(whole, invariant, sampler)
@@ -132,14 +128,14 @@ def _on_union(mechanism: Additive, invariant: Union, sampler: Sampler) -> Condit
     parts = [
         replace(_part(mechanism, one, sampler), bounds_hold=False) for one in invariant.alternatives
     ]
-    needs = tuple(part.requirements for part in parts)
-    if any(need.inequalities[1].size for need in needs):
+    alternatives = tuple(part.resolved for part in parts)
+    if any(resolved.inequalities[1].size for resolved in alternatives):
         raise UnsupportedError(
             "an alternative of a union has an at_least() condition between several entries; "
             "give bounds on single entries."
         )
-    check_alternatives(needs)
-    return ConditionedMixture(tuple(parts), (1.0,) * len(parts), needs)
+    check_alternatives(alternatives)
+    return ConditionedMixture(tuple(parts), (1.0,) * len(parts), alternatives)
 
 
 def _part(mechanism: Additive, invariant: Invariant, sampler: Sampler) -> Conditioned:
@@ -158,10 +154,10 @@ def _part(mechanism: Additive, invariant: Invariant, sampler: Sampler) -> Condit
     return made
 
 
-def _resolved(mechanism: Additive, invariant: Invariant) -> Requirements:
+def _resolved(mechanism: Additive, invariant: Invariant) -> ResolvedInvariant:
     """Resolve an invariant for a mechanism; refuse what no release can satisfy."""
     whole = mechanism.noise.discrete
-    resolved = requirements(invariant, mechanism.n, mechanism.domain, whole=whole)
+    resolved = resolve_invariant(invariant, mechanism.n, mechanism.domain, whole=whole)
     check_feasible(resolved, invariant, whole=whole, domain=mechanism.domain)
     check_consistent(resolved)
     return resolved
@@ -171,8 +167,8 @@ def _check_units(mechanism: Additive | Mixture, invariant: Invariant | Union, st
     """Refuse clashes in units of a grid; their bounds are told as they were given."""
     first = _additive(mechanism.parts[0] if isinstance(mechanism, Mixture) else mechanism)
     for one in invariant.alternatives if isinstance(invariant, Union) else (invariant,):
-        need = requirements(one, first.n, first.domain)
-        check_feasible(need, one, whole=True, domain=first.domain, grid=step)
+        resolved = resolve_invariant(one, first.n, first.domain)
+        check_feasible(resolved, one, whole=True, domain=first.domain, grid=step)
 
 
 def _additive(mechanism: object) -> Additive:

@@ -6,14 +6,14 @@ import numpy as np
 
 from congenial.accounting.neighbours.counting import counting
 from congenial.errors import InfeasibleError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 
 # Rows among which a contradiction is looked for; with more, data that violate one tell.
 _MOST_ROWS = 1000
 _TOLERANCE = 1e-9
 
 
-def check_consistent(need: Requirements) -> None:
+def check_consistent(resolved: ResolvedInvariant) -> None:
     """Check that some values meet all linear conditions, together with the tree.
 
     Rows that follow from others are no fault; rows that follow from others with another value are.
@@ -29,10 +29,14 @@ def check_consistent(need: Requirements) -> None:
     onto the null space of A A' is such an r where there is one, and the rows at fault are those
     where it is not zero.
     """
-    matrix, value = need.equalities
+    matrix, value = resolved.equalities
     if not 0 < value.size <= _MOST_ROWS:
         return
-    rows = matrix if need.counted is None else counting(need.n, need.counted).on_cells(matrix)
+    rows = (
+        matrix
+        if resolved.counted is None
+        else counting(resolved.n, resolved.counted).on_cells(matrix)
+    )
     lengths = np.linalg.norm(rows, axis=1)
     lengths[lengths == 0.0] = 1.0
     rows, value = rows / lengths[:, None], value / lengths

@@ -28,7 +28,7 @@ from congenial.invariants.written import (
     Linear,
     Part,
     Union,
-    requirements,
+    resolve_invariant,
 )
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
@@ -275,7 +275,7 @@ def in_units(
 def _restated(invariant: Invariant, step: float, mechanism: Additive) -> Invariant:
     out = Invariant(tuple(_part(part, step) for part in invariant.parts))
     try:
-        requirements(out, mechanism.n, mechanism.domain)
+        resolve_invariant(out, mechanism.n, mechanism.domain)
     except InfeasibleError as cause:
         raise InfeasibleError(
             f"the bounds of an entry leave no multiple of the granularity {step:g}; relax them or "

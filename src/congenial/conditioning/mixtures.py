@@ -18,12 +18,8 @@ from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PrivacyError
-from congenial.invariants.written import (
-    Invariant,
-    Requirements,
-    determined,
-    requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
@@ -110,7 +106,7 @@ class Mixture:
         stated = []
         for part in self.parts:
             if isinstance(part, Additive):
-                free = requirements(Invariant(()), part.n, part.domain)
+                free = resolve_invariant(Invariant(()), part.n, part.domain)
                 error = part.noise.sampling_error(part.scales)
                 stated.append(imaged_guarantee(part, free, neighbours, sampler_error=error))
             else:
@@ -195,7 +191,7 @@ class _Asked:
     """What decides which datasets are neighbours: how records count, and what is fixed."""
 
     counted: Tree | Workload | None
-    need: Requirements
+    resolved: ResolvedInvariant
     unit: float
     per_record: float
 
@@ -203,7 +199,7 @@ class _Asked:
 def _asked(part: object, unit: float) -> Iterator[_Asked]:
     """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
     if isinstance(part, Additive):
-        free = requirements(Invariant(()), part.n, part.domain)
+        free = resolve_invariant(Invariant(()), part.n, part.domain)
         yield _Asked(part.counted, free, unit, unit * part.per_record)
     elif isinstance(inner := getattr(part, "parts", None), tuple):
         for each in inner:
@@ -211,9 +207,11 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
     elif (below := getattr(part, "inner", None)) is not None:
         yield from _asked(below, unit * float(getattr(part, "granularity", 1.0)))
     elif isinstance(mechanism := getattr(part, "mechanism", None), Additive) and isinstance(
-        need := getattr(part, "requirements", None), Requirements
+        resolved := getattr(part, "resolved", None), ResolvedInvariant
     ):
-        yield _Asked(mechanism.counted or need.counted, need, unit, unit * mechanism.per_record)
+        yield _Asked(
+            mechanism.counted or resolved.counted, resolved, unit, unit * mechanism.per_record
+        )
     else:
         raise PrivacyError(
             f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
@@ -232,7 +230,7 @@ def check_alike(parts: Sequence[object]) -> None:
     asked = [found for part in parts for found in _asked(part, 1.0)]
     first = asked[0]
     for other in asked[1:]:
-        alike = first.need.n == other.need.n and _same(first.counted, other.counted)
+        alike = first.resolved.n == other.resolved.n and _same(first.counted, other.counted)
         if not alike:
             raise PrivacyError(
                 "the mixed mechanisms count records in different ways, so they share no guarantee; "
@@ -244,9 +242,12 @@ def check_alike(parts: Sequence[object]) -> None:
                 f"{other.per_record:g}, so they share no guarantee; give all of them the same "
                 "per_record."
             )
-        (rows, values), (theirs, their_values) = first.need.equalities, other.need.equalities
+        (rows, values), (theirs, their_values) = (
+            first.resolved.equalities,
+            other.resolved.equalities,
+        )
         if not (
-            np.array_equal(determined(first.need), determined(other.need))
+            np.array_equal(determined(first.resolved), determined(other.resolved))
             and np.array_equal(rows, theirs)
             and np.array_equal(values * first.unit, their_values * other.unit)
         ):

@@ -16,8 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
-from congenial.invariants.resolved import named
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.noise.additive import Additive
 from congenial.noise.law import checked_scale
 from congenial.sum_network.forest import structure_rows
@@ -93,7 +92,7 @@ class ByProposals:
             return self
         return replace(self, proposal=self.proposal.in_units(granularity))
 
-    def check_covers(self, resolved: Requirements) -> None:
+    def check_covers(self, resolved: ResolvedInvariant) -> None:
         """Refuse bounds that depend on counts published exactly.
 
         Raises
@@ -146,7 +145,7 @@ class Placed:
     rows: FloatArray
 
 
-def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) -> Placed:
+def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal | None) -> Placed:
     """Work out which entries are proposed, and how the others follow.
 
     Raises
@@ -173,20 +172,20 @@ def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) ->
         )
     given = Proposal() if proposal is None else proposal
     spread = mechanism.scales if given.spread is None else scale_each(given.spread, n)
-    rows = equality_rows(need)
+    rows = equality_rows(resolved)
     if whole and any(a.denominator != 1 for row in rows for a in row.values()):
         raise UnsupportedError(
             "a linear condition has a coefficient that is no integer, and the noise is on a grid; "
             "multiply the row out."
         )
-    free = np.flatnonzero(~need.pinned)
+    free = np.flatnonzero(~resolved.pinned)
     if given.chosen is not None:
         _check_range(given.chosen, n)
-        if len(given.chosen) == n and (need.pinned.any() or rows):
-            return _all_entries(mechanism, need, rows, spread)
+        if len(given.chosen) == n and (resolved.pinned.any() or rows):
+            return _all_entries(mechanism, resolved, rows, spread)
         solved = _follow(given.chosen, free, rows, whole=whole)
     else:
-        solved = _widest(mechanism, need, free, rows, whole=whole)
+        solved = _widest(mechanism, resolved, free, rows, whole=whole)
     index = np.array([v for v in free.tolist() if v not in solved], dtype=np.int64)
     rest = np.setdiff1d(np.arange(n), index)
     if index.size * rest.size > _MOST_SOLVED:
@@ -204,12 +203,12 @@ def place(mechanism: Additive, need: Requirements, proposal: Proposal | None) ->
     return Placed(index, rest, solve, spread[index], np.zeros((0, n)))
 
 
-def equality_rows(need: Requirements) -> list[Row]:
+def equality_rows(resolved: ResolvedInvariant) -> list[Row]:
     """Return every equality as a row of the noise, entries published exactly left out."""
-    listed = structure_rows(need)
+    listed = structure_rows(resolved)
     rows = [dict(zip(i.tolist(), s.tolist(), strict=True)) for i, s in listed]
-    rows += [{int(v): row[v] for v in np.flatnonzero(row)} for row in need.equalities[0]]
-    kept = [{v: Fraction(a) for v, a in row.items() if not need.pinned[v]} for row in rows]
+    rows += [{int(v): row[v] for v in np.flatnonzero(row)} for row in resolved.equalities[0]]
+    kept = [{v: Fraction(a) for v, a in row.items() if not resolved.pinned[v]} for row in rows]
     return [row for row in kept if row]
 
 
@@ -275,11 +274,16 @@ def _primitive(row: Row) -> Row:
 
 
 def _widest(
-    mechanism: Additive, need: Requirements, free: IntArray, rows: list[Row], *, whole: bool
+    mechanism: Additive,
+    resolved: ResolvedInvariant,
+    free: IntArray,
+    rows: list[Row],
+    *,
+    whole: bool,
 ) -> dict[int, Row]:
     inner = np.zeros(mechanism.n, dtype=np.bool_)
-    if need.sums is not None:
-        inner[need.sums.totals] = True  # among equals, so that nodes follow from leaves
+    if resolved.sums is not None:
+        inner[resolved.sums.totals] = True  # among equals, so that nodes follow from leaves
     order = free[np.lexsort((free, ~inner[free], -mechanism.scales[free]))]
     solved, complete = eliminate(rows, order.tolist(), unit=whole)
     if not complete:
@@ -317,7 +321,7 @@ def _follow(
 
 
 def _all_entries(
-    mechanism: Additive, need: Requirements, rows: list[Row], spread: FloatArray
+    mechanism: Additive, resolved: ResolvedInvariant, rows: list[Row], spread: FloatArray
 ) -> Placed:
     n = mechanism.n
     if not mechanism.noise.discrete:
@@ -330,7 +334,7 @@ def _all_entries(
     for k, row in enumerate(rows):
         for v, a in row.items():
             matrix[k, v] = float(a)
-    matrix = np.vstack((matrix, np.eye(n)[need.pinned]))
+    matrix = np.vstack((matrix, np.eye(n)[resolved.pinned]))
     none = np.zeros(0, dtype=np.int64)
     return Placed(np.arange(n), none, np.zeros((0, n)), spread, matrix)
 
@@ -363,7 +367,9 @@ def scale_each(spread: FloatArray, n: int) -> FloatArray:
     return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)
 
 
-def feasible_start(need: Requirements, placed: Placed, x: Values, *, whole: bool) -> FloatArray:
+def feasible_start(
+    resolved: ResolvedInvariant, placed: Placed, x: Values, *, whole: bool
+) -> FloatArray:
     """Return a point that depends on the invariant and its values, and not otherwise on the data.
 
     Returns
@@ -379,24 +385,24 @@ def feasible_start(need: Requirements, placed: Placed, x: Values, *, whole: bool
     InfeasibleError
         If no other one is found.
     """
-    start = np.zeros(need.n)
+    start = np.zeros(resolved.n)
     # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand
     solve = placed.solve.astype(np.int64) if whole else placed.solve
     start[placed.rest] = x[placed.rest] - solve @ x[placed.index]
-    if satisfied(need, start):
+    if satisfied(resolved, start):
         return start
-    return _searched(need, x, whole=whole)
+    return _searched(resolved, x, whole=whole)
 
 
-def satisfied(need: Requirements, z: FloatArray) -> bool:
+def satisfied(resolved: ResolvedInvariant, z: FloatArray) -> bool:
     """Whether a point satisfies the inequalities."""
-    free = ~need.pinned
-    matrix, value = need.inequalities
-    inside = ((z >= need.lo) & (z <= need.hi))[free].all()
+    free = ~resolved.pinned
+    matrix, value = resolved.inequalities
+    inside = ((z >= resolved.lo) & (z <= resolved.hi))[free].all()
     return bool(inside and (matrix @ z >= value).all())
 
 
-def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
+def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatArray:
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
         from scipy.sparse import csr_array
@@ -405,9 +411,9 @@ def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
             "a start that satisfies the inequalities is searched for with scipy; install "
             "congenial[imaging], or give start=."
         ) from cause
-    rows, ends = [need.equalities[0]], [need.equalities[1]]
-    if need.sums is not None:
-        listed = structure_rows(need)
+    rows, ends = [resolved.equalities[0]], [resolved.equalities[1]]
+    if resolved.sums is not None:
+        listed = structure_rows(resolved)
         place = np.repeat(np.arange(len(listed)), [i.size for i, _ in listed])
         entries = (
             np.concatenate([s for _, s in listed]),
@@ -416,18 +422,20 @@ def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
                 np.concatenate([i for i, _ in listed]),
             ),
         )
-        rows.append(csr_array(entries, shape=(len(listed), need.n)).toarray())
+        rows.append(csr_array(entries, shape=(len(listed), resolved.n)).toarray())
         ends.append(np.zeros(len(listed)))
     equal, value = np.vstack(rows), np.concatenate(ends)
     conditions = []
     if value.size:
         conditions.append(LinearConstraint(equal, value, value))
-    if need.inequalities[1].size:
-        conditions.append(LinearConstraint(need.inequalities[0], need.inequalities[1], np.inf))
-    lo, hi = np.where(need.pinned, x, need.lo), np.where(need.pinned, x, need.hi)
+    if resolved.inequalities[1].size:
+        conditions.append(
+            LinearConstraint(resolved.inequalities[0], resolved.inequalities[1], np.inf)
+        )
+    lo, hi = np.where(resolved.pinned, x, resolved.lo), np.where(resolved.pinned, x, resolved.hi)
     found = milp(
-        np.zeros(need.n),
-        integrality=np.full(need.n, int(whole)),
+        np.zeros(resolved.n),
+        integrality=np.full(resolved.n, int(whole)),
         bounds=Bounds(lo, hi),
         constraints=conditions,
         options={"time_limit": 60.0},
@@ -435,7 +443,7 @@ def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
     if found.x is not None:
         start = np.asarray(np.rint(found.x) if whole else found.x, dtype=np.float64)
         slack = 0.0 if whole else 1e-9 * max(1.0, float(np.abs(start).max()))
-        if satisfied(need, start) and bool((np.abs(equal @ start - value) <= slack).all()):
+        if satisfied(resolved, start) and bool((np.abs(equal @ start - value) <= slack).all()):
             return start
     raise InfeasibleError(
         "no start that satisfies the inequalities was found; give start=, a point that does."
@@ -443,7 +451,7 @@ def _searched(need: Requirements, x: Values, *, whole: bool) -> FloatArray:
 
 
 def checked_start(
-    need: Requirements, x: Values, start: npt.ArrayLike, *, whole: bool
+    resolved: ResolvedInvariant, x: Values, start: npt.ArrayLike, *, whole: bool
 ) -> FloatArray:
     """Return a given start, shape (n,), after checking that it satisfies the invariant.
 
@@ -453,19 +461,19 @@ def checked_start(
         If it does not.
     """
     z = np.asarray(start, dtype=np.float64)
-    ok = z.shape == (need.n,) and bool(np.isfinite(z).all())
+    ok = z.shape == (resolved.n,) and bool(np.isfinite(z).all())
     if ok and whole:
         ok = bool((z == np.rint(z)).all())
     if ok:
         slack = 1e-9 * max(1.0, float(np.abs(z).max())) * (not whole)
-        matrix, value = need.equalities
-        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfied(need, z)
-        ok &= bool((np.abs(z - x)[need.pinned] <= slack).all())
-    if ok and need.sums is not None:
-        ok = bool((np.abs(need.sums.gaps(z)) <= slack).all())
+        matrix, value = resolved.equalities
+        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfied(resolved, z)
+        ok &= bool((np.abs(z - x)[resolved.pinned] <= slack).all())
+    if ok and resolved.sums is not None:
+        ok = bool((np.abs(resolved.sums.gaps(z)) <= slack).all())
     if not ok:
         raise ArgumentError(
-            f"start is no point that satisfies the invariant; give {need.n} values that do."
+            f"start is no point that satisfies the invariant; give {resolved.n} values that do."
         )
     return z
 
@@ -474,7 +482,7 @@ def checked_start(
 _ROUNDS = 4
 
 
-def largest_noise(need: Requirements, lo: FloatArray, hi: FloatArray) -> FloatArray:
+def largest_noise(resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray) -> FloatArray:
     """Return an upper bound on the size of each entry's noise, inf where there is none.
 
     Notes
@@ -483,7 +491,7 @@ def largest_noise(need: Requirements, lo: FloatArray, hi: FloatArray) -> FloatAr
     """
     lo, hi = lo.copy(), hi.copy()
     for _ in range(_ROUNDS):
-        for at, row in _rows(need):
+        for at, row in _rows(resolved):
             low, high = (
                 np.minimum(row * lo[at], row * hi[at]),
                 np.maximum(row * lo[at], row * hi[at]),
@@ -494,11 +502,11 @@ def largest_noise(need: Requirements, lo: FloatArray, hi: FloatArray) -> FloatAr
     return np.maximum(-lo, hi)
 
 
-def _rows(need: Requirements) -> Iterator[tuple[IntArray, FloatArray]]:
-    for row in need.equalities[0]:
+def _rows(resolved: ResolvedInvariant) -> Iterator[tuple[IntArray, FloatArray]]:
+    for row in resolved.equalities[0]:
         at = np.flatnonzero(row)
         yield at, row[at]
-    for at, signs in structure_rows(need):
+    for at, signs in structure_rows(resolved):
         yield at, signs.astype(np.float64)
 
 

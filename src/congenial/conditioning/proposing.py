@@ -18,8 +18,7 @@ from congenial.conditioning.laws.normal import ConditionedGaussian
 from congenial.conditioning.laws.subspace import subspace
 from congenial.conditioning.proposal import ByProposals, Placed, largest_noise, place
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
@@ -53,7 +52,7 @@ class Proposing(Delegate):
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     placed : Placed
     exact : Conditioned, ConditionedGaussian or None
         The same law by the exact engine; None where that does not cover it.
@@ -116,7 +115,7 @@ class Proposing(Delegate):
     @property
     def data_free(self) -> bool:
         """Whether the law of the noise is the same for every dataset (equalities only)."""
-        return not self.requirements.has_inequalities
+        return not self.resolved.has_inequalities
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw, its distance from the law charged to delta.
@@ -141,7 +140,7 @@ class Proposing(Delegate):
                 f"{reason}; use sampler='exact' where it applies, or image with congenial.image."
             )
         return conditioned_guarantee(
-            self.mechanism, self.requirements, neighbours, sampler_error=self.error_bound
+            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
         )
 
     @cached_property
@@ -236,16 +235,16 @@ class Proposing(Delegate):
         """Bound on the largest log weight; inf where it is unbounded."""
         if self.widened:
             return 0.0
-        reach = largest_noise(self.requirements, *self._limits(counts))[self.placed.index]
+        reach = largest_noise(self.resolved, *self._limits(counts))[self.placed.index]
         rate = np.maximum(self._rates[0], 0.0)
         used = rate > 0.0
         powered = reach**2 if self._normal else reach
         return float((rate[used] * powered[used]).sum())
 
     def _limits(self, counts: Values) -> tuple[FloatArray, FloatArray]:
-        need = self.requirements
-        lo, hi = need.lo - counts, need.hi - counts
-        return np.where(need.pinned, 0.0, lo), np.where(need.pinned, 0.0, hi)
+        resolved = self.resolved
+        lo, hi = resolved.lo - counts, resolved.hi - counts
+        return np.where(resolved.pinned, 0.0, lo), np.where(resolved.pinned, 0.0, hi)
 
     @property
     def _normal(self) -> bool:
@@ -268,7 +267,7 @@ class Proposing(Delegate):
 
     def batch(self, counts: Values, rows: int, steps: int, source: Randomness) -> Batch:
         """Draw candidates; the work is the same for all data."""
-        noise, placed, need = self.mechanism.noise, self.placed, self.requirements
+        noise, placed, resolved = self.mechanism.noise, self.placed, self.resolved
         k = placed.index.size
         width = k * noise.words_per_entry
         words = source.bits(rows * steps * (width + 1)).reshape(rows * steps, width + 1)
@@ -280,11 +279,11 @@ class Proposing(Delegate):
         inside = np.ones(rows * steps, dtype=np.bool_)
         if placed.rows.size:
             inside &= (out @ placed.rows.T == 0.0).all(axis=1)
-        if need.has_inequalities:
+        if resolved.has_inequalities:
             lo, hi = self._limits(counts)
             used = np.flatnonzero(np.isfinite(lo) | np.isfinite(hi))
             inside &= ((out[:, used] >= lo[used]) & (out[:, used] <= hi[used])).all(axis=1)
-            matrix, value = need.inequalities
+            matrix, value = resolved.inequalities
             inside &= (out @ matrix.T >= value - matrix @ counts).all(axis=1)
         uniform = (words[:, width].astype(np.float64) + 1.0) * 2.0**-64
         shape = rows, steps
@@ -314,7 +313,7 @@ class Proposing(Delegate):
         drawn: Values = counts.astype(np.float64) + noise
         if self.mechanism.noise.discrete:
             drawn = counts.astype(np.int64) + noise.astype(np.int64)
-        return checked_draws(self.requirements, drawn, counts)
+        return checked_draws(self.resolved, drawn, counts)
 
     def blocks(self, rows: int, steps: int) -> Iterator[tuple[slice, list[int]]]:
         """Split `rows` times `steps` candidates into blocks: rows, and lengths of steps."""
@@ -418,7 +417,7 @@ class ProposalSampler(ByProposals):
 
     way: ClassVar[type[Proposing]]
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> Proposing:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> Proposing:
         """Return the mechanism drawn from proposals.
 
         Raises

@@ -8,7 +8,7 @@ from typing import Protocol, runtime_checkable
 
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.errors import ArgumentError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 
 _FOLDER = "congenial.conditioning.samplers"
@@ -33,14 +33,14 @@ class Sampler(Protocol):
         Mechanisms of other samplers are for studies, unless their `guarantee` states one.
         """
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionalMechanism:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:
         """Return the conditional mechanism.
 
         Parameters
         ----------
         mechanism : Additive
             With noise on integers, or continuous.
-        resolved : Requirements
+        resolved : ResolvedInvariant
             The invariant for this mechanism; some release is known to satisfy it.
 
         Returns

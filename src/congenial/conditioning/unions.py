@@ -27,7 +27,7 @@ from congenial.errors import (
     PrivacyError,
     UnsupportedError,
 )
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray, Values
 
@@ -50,13 +50,13 @@ class ConditionedMixture:
     parts : tuple of Conditioned
     weights : tuple of float
         Weights before the probabilities of the invariant.
-    needs : tuple of Requirements
+    alternatives : tuple of ResolvedInvariant
         The invariant's alternatives; the data satisfy one of them.
     """
 
     parts: tuple[Conditioned, ...]
     weights: tuple[float, ...]
-    needs: tuple[Requirements, ...]
+    alternatives: tuple[ResolvedInvariant, ...]
 
     def __post_init__(self) -> None:
         """Check that every part's probability of the invariant is known.
@@ -154,9 +154,9 @@ class ConditionedMixture:
         UnsupportedError
             If the union's alternatives have no inequality to be charged.
         """
-        if len(self.needs) > 1:
+        if len(self.alternatives) > 1:
             mechanism = self.parts[0].mechanism
-            parts = [union_guarantee(mechanism, self.needs, neighbours)]
+            parts = [union_guarantee(mechanism, self.alternatives, neighbours)]
             stated = parts[0]
         else:
             check_alike(self.parts)
@@ -167,7 +167,7 @@ class ConditionedMixture:
                     "no bound is proved for a mixture with Gaussian noise conditioned on "
                     "inequalities, whose weights depend on the data; mix discrete Laplace noise."
                 )
-            if any(part.requirements.has_inequalities for part in self.parts):
+            if any(part.resolved.has_inequalities for part in self.parts):
                 base = max(part.base_epsilon for part in parts)
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
@@ -196,7 +196,9 @@ class ConditionedMixture:
 
     def _log_weights(self, x: npt.ArrayLike) -> FloatArray:
         counts = self.parts[0].mechanism.counts(x)
-        if not any(need.settled(counts).within_bounds(counts) for need in self.needs):
+        if not any(
+            resolved.with_pins(counts).within_bounds(counts) for resolved in self.alternatives
+        ):
             raise ArgumentError(
                 "x satisfies no alternative of the invariant; the data themselves must satisfy one."
             )
@@ -215,11 +217,11 @@ class ConditionedMixture:
         share. One of less than exp(-200) of the probability of no noise at all, which satisfies
         the data's own alternative, is left out before its tables, far from the data, are filled.
         """
-        need = part.requirements.settled(counts)
-        if ((counts < need.lo) | (counts > need.hi))[part.fixed[: need.n]].any():
+        resolved = part.resolved.with_pins(counts)
+        if ((counts < resolved.lo) | (counts > resolved.hi))[part.fixed[: resolved.n]].any():
             return -np.inf
         try:
-            if len(self.needs) > 1 and part.log_ceiling(counts) < part.log_mode - _NEVER:
+            if len(self.alternatives) > 1 and part.log_ceiling(counts) < part.log_mode - _NEVER:
                 return -np.inf
             return part.log_normalizer(counts)
         except InfeasibleError:
@@ -227,7 +229,7 @@ class ConditionedMixture:
         except NumericalError:
             # its tables underflow so far from the data; a longer search may show how far it is
             never = part.log_mode - _NEVER
-            if len(self.needs) > 1 and part.log_ceiling(counts, thorough=True) < never:
+            if len(self.alternatives) > 1 and part.log_ceiling(counts, thorough=True) < never:
                 return -np.inf
             raise
 
@@ -236,7 +238,7 @@ def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
     return (values,), probabilities
 
 
-def check_alternatives(needs: Sequence[Requirements]) -> None:
+def check_alternatives(alternatives: Sequence[ResolvedInvariant]) -> None:
     """Check that alternatives differ in bounds alone and exclude each other.
 
     Raises
@@ -246,8 +248,8 @@ def check_alternatives(needs: Sequence[Requirements]) -> None:
     ArgumentError
         If two may hold at once.
     """
-    first = needs[0]
-    for i, one in enumerate(needs):
+    first = alternatives[0]
+    for i, one in enumerate(alternatives):
         same = (
             np.array_equal(one.pinned, first.pinned)
             and (one.sums is None) == (first.sums is None)
@@ -261,7 +263,7 @@ def check_alternatives(needs: Sequence[Requirements]) -> None:
                 "the alternatives of a union differ in more than bounds; give each of them the "
                 "same consistent(), exactly() and linear() parts."
             )
-        for other in needs[:i]:
+        for other in alternatives[:i]:
             if not ((one.lo > other.hi) | (other.lo > one.hi)).any():
                 raise ArgumentError(
                     "two alternatives of a union may hold at once; give an entry bounds that "

@@ -290,7 +290,7 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
             "header, and that the plan names its columns as the header does."
         )
     if lookup is not None and public.lookup is not None:
-        both.need(lookup.on, "data.lookup.on")
+        both.check_column(lookup.on, "data.lookup.on")
         others = {c.casefold() for c in public.lookup.columns} - {lookup.on.casefold()}
         for column in known:
             if column.casefold() in used & others:
@@ -302,9 +302,9 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
         whole = both.columns | public.lookup.columns
         both = replace(both, columns=whole, shown=f"{shown} with {public.lookup.shown}")
     for level in plan.hierarchy.levels:
-        both.need(level, "hierarchy.levels")
+        both.check_column(level, "hierarchy.levels")
     for column in plan.data.types or {}:
-        both.need(column, "data.types")
+        both.check_column(column, "data.types")
     public.condition.check_columns(tuple(both.columns), both.shown)
     return [c for c in known if c.casefold() in used]
 

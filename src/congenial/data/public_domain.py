@@ -107,7 +107,7 @@ def open_public(
         if lookup.on in types:  # the rows' keys are of this type
             opened = with_types(opened, {lookup.key: types[lookup.on]})
         opened = replace(opened, shown=f"the lookup {opened.shown}")
-        opened.need(lookup.key, "data.lookup.key")
+        opened.check_column(lookup.key, "data.lookup.key")
         _check_keys(connection, plan, opened, lookup.key)
     listing = tables.get("hierarchy.domain")
     if listing is not None:
@@ -244,7 +244,7 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
-        table.need(level, "hierarchy.levels")
+        table.check_column(level, "hierarchy.levels")
     if is_empty(connection, table, unreadable(table)):
         raise DataError(f"{table.shown} holds no row; list at least one node.")
     part = condition.on(table.columns)

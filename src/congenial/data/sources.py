@@ -70,7 +70,7 @@ class Relation:
     shown: str
     weight: str = "1"
 
-    def need(self, column: str, key: str) -> None:
+    def check_column(self, column: str, key: str) -> None:
         """Refuse a column that is not here; `key` is the plan's key that names it.
 
         Raises

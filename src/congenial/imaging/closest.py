@@ -37,12 +37,8 @@ from congenial.imaging.solvers.sparse import solve_sparse
 from congenial.imaging.solvers.tree_l1 import solve_l1
 from congenial.imaging.solvers.tree_l2 import solve_l2
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.written import (
-    Consistent,
-    Invariant,
-    Requirements,
-    requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Consistent, Invariant, resolve_invariant
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
 
@@ -129,27 +125,32 @@ def project(
     array = as_array("the entries of y", y)
     if array.ndim != 1 or array.size == 0:
         raise ArgumentError(f"y has shape {array.shape}; give one value an entry, shape (n,).")
-    need = requirements(invariant, array.size, _imposed(invariant), whole=integer is True)
-    check_feasible(need, invariant, whole=integer is True)
-    made = Projector(need, checked_weights(weights, need.n), norm, integer, beta)
-    if beta is None and _obeys(need, made.weight, array):
+    resolved = resolve_invariant(invariant, array.size, _imposed(invariant), whole=integer is True)
+    check_feasible(resolved, invariant, whole=integer is True)
+    made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
+    if beta is None and _obeys(resolved, made.weight, array):
         # no other point is as close
         return array.astype(np.int64) if integer else array.astype(np.float64)
     return made.apply(array, rng)
 
 
-def _obeys(need: Requirements, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
+def _obeys(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
     """Whether whole numbers on a tree, all of them looked at, satisfy what is imposed."""
-    tree = need.tree
-    if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
+    tree = resolved.tree
+    if (
+        tree is None
+        or resolved.equalities[1].size
+        or resolved.inequalities[1].size
+        or resolved.relative.size
+    ):
         return False
-    held = need.pinned | (need.lo == need.hi)
+    held = resolved.pinned | (resolved.lo == resolved.hi)
     if y.dtype.kind not in "iuf" or not ((weight > 0) | held).all():
         return False
     real = y.astype(np.float64)
-    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE) & (need.lo <= real)).all():
+    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE) & (resolved.lo <= real)).all():
         return False
-    return bool((real <= need.hi).all()) and tree.is_consistent(real.astype(np.int64))
+    return bool((real <= resolved.hi).all()) and tree.is_consistent(real.astype(np.int64))
 
 
 def _imposed(invariant: Invariant) -> Tree | Workload | None:
@@ -164,7 +165,7 @@ class Projector:
 
     Attributes
     ----------
-    need : Requirements
+    resolved : ResolvedInvariant
     weight : ndarray of float64, shape (n,)
         From `checked_weights`.
     norm : {"l2", "l1"}
@@ -172,7 +173,7 @@ class Projector:
     beta : float or array_like of float, optional
     """
 
-    need: Requirements
+    resolved: ResolvedInvariant
     weight: FloatArray
     norm: Norm
     integer: bool
@@ -196,21 +197,21 @@ class Projector:
                     "the L1 norm is not covered where sums cross or at_least() applies; use "
                     "norm='l2', a tree, or sums over disjoint entries."
                 )
-            if self.integer or self.need.has_inequalities or self.need.n > LONGEST:
+            if self.integer or self.resolved.has_inequalities or self.resolved.n > LONGEST:
                 check_solvers()
 
     @cached_property
     def forest(self) -> tuple[Links, FloatArray] | None:
         """The forest of sums and the mandated ones' values; None where conditions are no forest."""
-        need = self.need
-        if need.inequalities[1].size:
+        resolved = self.resolved
+        if resolved.inequalities[1].size:
             return None
-        matrix, value = need.equalities
-        if need.tree is not None:
-            return (link(need.tree, need.n), np.zeros(0)) if value.size == 0 else None
-        if need.sums is not None:
+        matrix, value = resolved.equalities
+        if resolved.tree is not None:
+            return (link(resolved.tree, resolved.n), np.zeros(0)) if value.size == 0 else None
+        if resolved.sums is not None:
             return None
-        parents = np.full(need.n + value.size, -1, dtype=np.int64)
+        parents = np.full(resolved.n + value.size, -1, dtype=np.int64)
         sums = np.zeros(value.size)
         for j in range(value.size):
             members = np.flatnonzero(matrix[j])
@@ -219,24 +220,24 @@ class Projector:
             factor = matrix[j, members[0]]
             if (matrix[j, members] != factor).any():
                 return None
-            parents[members] = need.n + j
+            parents[members] = resolved.n + j
             sums[j] = value[j] / factor
-        return link(Tree.from_parents(parents), need.n), sums
+        return link(Tree.from_parents(parents), resolved.n), sums
 
     @cached_property
     def active_set(self) -> ActiveSet | None:
         """What finds the closest point in L2 on a forest fast; None where it does not apply."""
-        if self.norm != "l2" or self.forest is None or self.need.relative.size:
+        if self.norm != "l2" or self.forest is None or self.resolved.relative.size:
             return None
-        return active_set(*self.forest, self.need, self.weight, integer=self.integer)
+        return active_set(*self.forest, self.resolved, self.weight, integer=self.integer)
 
     @cached_property
     def shares(self) -> tuple[Families, FloatArray] | None:
         """The sums and each entry's share of what its sum misses; None where beta is not given."""
         if self.beta is None or self.forest is None:
             return None
-        sums = families(self.forest[0], self.need)
-        return sums, checked_shares(self.beta, sums, self.need, self.weight)
+        sums = families(self.forest[0], self.resolved)
+        return sums, checked_shares(self.beta, sums, self.resolved, self.weight)
 
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
@@ -244,7 +245,7 @@ class Projector:
         source = None if rng is None and not self.integer else resolve(rng)
         fast = self.active_set
         if fast is not None:
-            given = as_floats(y, self.need.n)
+            given = as_floats(y, self.resolved.n)
             if source is None or not self.integer:
                 found: FloatArray | IntArray | None = fast.solve(given)
             else:
@@ -252,15 +253,17 @@ class Projector:
             if found is not None:
                 return found
         source = resolve(source)
-        needed = self.need.pinned | (self.weight > 0)
-        values = checked_values(y, self.need.n, needed, self.need.workload or self.need.tree)
-        need = self.need.settled(values)
+        needed = self.resolved.pinned | (self.weight > 0)
+        values = checked_values(
+            y, self.resolved.n, needed, self.resolved.workload or self.resolved.tree
+        )
+        resolved = self.resolved.with_pins(values)
         if self.forest is None:
-            return self._apply_general(need, values, source)
+            return self._apply_general(resolved, values, source)
         links, sums = self.forest
         if self.shares is not None:
             return share_out(self.shares[0], sums, self.shares[1], values)
-        task = prepare(links, need, sums, values, self.weight, integer=self.integer)
+        task = prepare(links, resolved, sums, values, self.weight, integer=self.integer)
         words = source.bits(task.y.size) if self.integer else NO_WORDS
         if self.norm == "l1":
             z = solve_l1(task, words)
@@ -272,11 +275,11 @@ class Projector:
         return np.rint(out).astype(np.int64) if self.integer else out
 
     def _apply_general(
-        self, need: Requirements, values: FloatArray, source: Randomness
+        self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
         """Project where the conditions are no forest."""
-        solve = solve_general if need.has_inequalities else solve_dense
-        z = (solve_sparse if need.n > LONGEST else solve)(need, values, self.weight)
+        solve = solve_general if resolved.has_inequalities else solve_dense
+        z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
         if not self.integer:
             return z
-        return round_general(need, z, source.bits(need.n)).astype(np.int64)
+        return round_general(resolved, z, source.bits(resolved.n)).astype(np.int64)

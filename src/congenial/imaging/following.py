@@ -41,12 +41,12 @@ def _follows_topdown(
     engine: TopDown, noisy: FloatArray, released: IntArray, rng: Randomness
 ) -> bool:
     """Compare level by level, given what was released above."""
-    values, need = engine.summed(noisy), engine.requirements
+    values, resolved = engine.summed(noisy), engine.resolved
     tree = engine.descent.tree
     for depth in range(tree.depth):
         above, here = tree.level < depth, tree.level == depth
         given = np.where(above, released, values)
-        known = replace(need, pinned=need.pinned | above)
+        known = replace(resolved, pinned=resolved.pinned | above)
         nearest, made = (
             Descent(tree, known, integer=whole).apply(given, rng)[here] for whole in (False, True)
         )

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive, checked_size, rolled_up
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
@@ -18,7 +18,7 @@ Values = FloatArray | IntArray
 
 def updated(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     update: Callable[[Values, Randomness], Values],
     x: npt.ArrayLike,
     size: int | None,
@@ -39,8 +39,8 @@ def updated(
         If `x` has the wrong shape or does not add up.
     """
     rows, source = checked_size(size), resolve(rng)
-    noisy = measured(mechanism, need, x, rows, source)
-    shape = (rows, need.n)
+    noisy = measured(mechanism, resolved, x, rows, source)
+    shape = (rows, resolved.n)
     out: Values = np.empty(shape, dtype=np.int64) if integer else np.empty(shape)
     for r in range(rows):
         out[r] = update(noisy[r], source)
@@ -49,7 +49,7 @@ def updated(
 
 def measured(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     x: npt.ArrayLike,
     size: int | None,
     rng: Randomness | None,
@@ -67,13 +67,13 @@ def measured(
         If `x` has the wrong shape or does not add up.
     """
     counts = mechanism.counts(x)
-    if not _adds_up(need, counts):
-        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
-    return np.where(need.pinned, counts, mechanism.sample(counts, size, rng))
+    if not _adds_up(resolved, counts):
+        raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")
+    return np.where(resolved.pinned, counts, mechanism.sample(counts, size, rng))
 
 
-def _adds_up(need: Requirements, counts: npt.NDArray[np.int64 | np.float64]) -> bool:
-    if need.sums is None or counts.dtype.kind == "i":
-        return bool(need.adds_up(counts))
-    gaps = np.abs(need.sums.gaps(counts))
+def _adds_up(resolved: ResolvedInvariant, counts: npt.NDArray[np.int64 | np.float64]) -> bool:
+    if resolved.sums is None or counts.dtype.kind == "i":
+        return bool(resolved.adds_up(counts))
+    gaps = np.abs(resolved.sums.gaps(counts))
     return bool((gaps <= 1e-9 * (1.0 + np.abs(counts).max())).all())

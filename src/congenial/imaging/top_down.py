@@ -15,8 +15,8 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.noisy import measured, updated
 from congenial.imaging.solvers.descent import Descent
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.resolved import checked_draws, named
-from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
@@ -83,26 +83,28 @@ def topdown(
         )
     if not isinstance(integer, bool):
         raise ArgumentError(f"integer is {integer!r}; give True or False.")
-    need = _covered(invariant, tree, found, whole=integer)
-    return Descent(found, need, integer).apply(y, resolve(rng))
+    resolved = _covered(invariant, tree, found, whole=integer)
+    return Descent(found, resolved, integer).apply(y, resolve(rng))
 
 
 def _covered(
     invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
-) -> Requirements:
+) -> ResolvedInvariant:
     """Resolve an invariant, if it is of pins and bounds on the tree, which is imposed as well."""
-    need = requirements(invariant, len(tree), domain, whole=whole)
-    if need.equalities[1].size or need.inequalities[1].size:
+    resolved = resolve_invariant(invariant, len(tree), domain, whole=whole)
+    if resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(
             "topdown covers pins and bounds on a tree, no further linear conditions; use project()."
         )
-    if need.tree is not None and not np.array_equal(need.tree.parents, tree.parents):
+    if resolved.tree is not None and not np.array_equal(resolved.tree.parents, tree.parents):
         raise ArgumentError(
             "the invariant imposes another tree than the one given; give the same tree to both."
         )
-    need = replace(need, tree=tree, workload=domain if isinstance(domain, Workload) else None)
-    check_feasible(need, invariant, whole=whole)
-    return need
+    resolved = replace(
+        resolved, tree=tree, workload=domain if isinstance(domain, Workload) else None
+    )
+    check_feasible(resolved, invariant, whole=whole)
+    return resolved
 
 
 def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
@@ -133,15 +135,15 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
             "topdown_image needs integer noise on a tree; give Additive(noise, tree) with a noise "
             "of granularity 1."
         )
-    need = _covered(invariant, mechanism.domain or tree, tree, whole=True)
-    open_ = ~(np.isfinite(mechanism.scales) | need.pinned)
+    resolved = _covered(invariant, mechanism.domain or tree, tree, whole=True)
+    open_ = ~(np.isfinite(mechanism.scales) | resolved.pinned)
     if open_[tree.leaves].any():
         leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
         raise UnsupportedError(
             f"{leaf} is neither measured nor published exactly, so topdown has nothing to share "
             "the count above it by; give it a finite scale."
         )
-    return TopDown(mechanism, need)
+    return TopDown(mechanism, resolved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -151,16 +153,16 @@ class TopDown:
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
 
     @cached_property
     def descent(self) -> Descent:
         """What is done to the noisy values."""
-        return Descent(self._tree, self.requirements, integer=True)
+        return Descent(self._tree, self.resolved, integer=True)
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -187,7 +189,7 @@ class TopDown:
         InfeasibleError
             If the values published exactly leave no consistent release.
         """
-        drawn = updated(self.mechanism, self.requirements, self.apply, x, size, rng, integer=True)
+        drawn = updated(self.mechanism, self.resolved, self.apply, x, size, rng, integer=True)
         return drawn.astype(np.int64, copy=False)
 
     def measure(
@@ -213,18 +215,18 @@ class TopDown:
         ArgumentError
             If `x` has the wrong shape or does not add up along the tree.
         """
-        return measured(self.mechanism, self.requirements, x, size, rng).astype(np.int64)
+        return measured(self.mechanism, self.resolved, x, size, rng).astype(np.int64)
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
         values = np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
-        return checked_draws(self.requirements, values, np.asarray(noisy))
+        return checked_draws(self.resolved, values, np.asarray(noisy))
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Give nodes that are not measured the sums of those below."""
         values = np.array(noisy, dtype=np.float64)
         tree = self._tree
-        unmeasured = ~(np.isfinite(self.mechanism.scales) | self.requirements.pinned)
+        unmeasured = ~(np.isfinite(self.mechanism.scales) | self.resolved.pinned)
         # from the deepest level up, so that a sum is complete before it is used
         for depth in range(tree.depth - 1, -1, -1):
             here = np.flatnonzero(unmeasured & (tree.level == depth))
@@ -252,12 +254,12 @@ class TopDown:
         Two Views, Lemma 3.7.
         """
         error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        return imaged_guarantee(self.mechanism, self.requirements, neighbours, sampler_error=error)
+        return imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
-        n, pinned = len(self._tree), int(self.requirements.pinned.sum())
-        open_ = int((~np.isfinite(self.mechanism.scales) & ~self.requirements.pinned).sum())
+        n, pinned = len(self._tree), int(self.resolved.pinned.sum())
+        open_ = int((~np.isfinite(self.mechanism.scales) & ~self.resolved.pinned).sum())
         sums = f"; {open_} that are not measured are the sums of those below" if open_ else ""
         return (
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "

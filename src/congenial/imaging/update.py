@@ -22,8 +22,8 @@ from congenial.imaging.solvers.dense import LONGEST
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.imaging.solvers.shares import two_bin_factor
 from congenial.invariants.feasibility.feasible import check_feasible, not_tried
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
@@ -77,9 +77,9 @@ def image(
             f"integer is True and the noise has granularity {mechanism.granularity:g}; release "
             "values on the grid with integer=False, or use a granularity of 1."
         )
-    need = requirements(invariant, mechanism.n, mechanism.domain, whole=integer is True)
-    check_feasible(need, invariant, whole=integer is True, domain=mechanism.domain)
-    imaged = Imaged(mechanism, need, norm, integer, beta)
+    resolved = resolve_invariant(invariant, mechanism.n, mechanism.domain, whole=integer is True)
+    check_feasible(resolved, invariant, whole=integer is True, domain=mechanism.domain)
+    imaged = Imaged(mechanism, resolved, norm, integer, beta)
     _ = imaged.projector.forest
     return imaged
 
@@ -91,14 +91,14 @@ class Imaged:
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     norm : {"l2", "l1"}
     integer : bool
     beta : float or array_like of float, optional
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     norm: Norm
     integer: bool
     beta: npt.ArrayLike | None = None
@@ -109,9 +109,9 @@ class Imaged:
         noise = self.mechanism.noise
         with np.errstate(divide="ignore", under="ignore", over="ignore"):
             precision = 1.0 / np.maximum(noise.variances(self.mechanism.scales), 1e-300)
-        precision = np.where(self.requirements.pinned, 0.0, precision)
+        precision = np.where(self.resolved.pinned, 0.0, precision)
         return Projector(
-            self.requirements,
+            self.resolved,
             checked_weights(precision, self.mechanism.n),
             self.norm,
             self.integer,
@@ -144,8 +144,8 @@ class Imaged:
         InfeasibleError
             If the values published exactly leave no consistent release.
         """
-        need = self.requirements
-        return updated(self.mechanism, need, self.apply, x, size, rng, integer=self.integer)
+        resolved = self.resolved
+        return updated(self.mechanism, resolved, self.apply, x, size, rng, integer=self.integer)
 
     def measure(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -170,12 +170,12 @@ class Imaged:
         ArgumentError
             If `x` has the wrong shape or does not add up along the tree.
         """
-        return measured(self.mechanism, self.requirements, x, size, rng)
+        return measured(self.mechanism, self.resolved, x, size, rng)
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
         """Move one vector of measurements to the invariant; pins hold their exact values."""
         values = self.projector.apply(noisy, rng)
-        return checked_draws(self.requirements, values, np.asarray(noisy))
+        return checked_draws(self.resolved, values, np.asarray(noisy))
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
@@ -196,9 +196,7 @@ class Imaged:
         Two Views, Lemma 3.7; Gong and Meng (2020), Theorem A.1.
         """
         error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        stated = imaged_guarantee(
-            self.mechanism, self.requirements, neighbours, sampler_error=error
-        )
+        stated = imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
         factor = self._loss_factor()
         if factor == 1.0:
             return stated
@@ -217,23 +215,23 @@ class Imaged:
         found, noise = self.projector.shares, self.mechanism.noise
         if found is None or noise.measure != "pure":
             return 1.0
-        scales = self.mechanism.scales[~self.requirements.pinned]
+        scales = self.mechanism.scales[~self.resolved.pinned]
         if (scales != scales[0]).any():
             return 1.0
-        return two_bin_factor(found[0], self.requirements, found[1], whole=noise.discrete)
+        return two_bin_factor(found[0], self.resolved, found[1], whole=noise.discrete)
 
     @property
     def _general_way(self) -> str:
         """How sums that are no forest are solved."""
-        if self.requirements.n > LONGEST:
+        if self.resolved.n > LONGEST:
             return "a sparse quadratic programme whose optimality is checked"
-        if self.requirements.has_inequalities:
+        if self.resolved.has_inequalities:
             return "a quadratic programme whose optimality is proved"
         return f"a dense {self.norm.upper()} least-squares solve"
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
-        need, norm = self.requirements, self.norm.upper()
+        resolved, norm = self.resolved, self.norm.upper()
         found = self.projector.forest
         how = (
             self._general_way
@@ -245,11 +243,11 @@ class Imaged:
             whole = " over the integers"
         if self.projector.shares is not None:
             how = "giving each entry its share of what its sum misses, one of the closest in L1"
-        pinned = int(need.pinned.sum())
+        pinned = int(resolved.pinned.sum())
         return (
-            f"imaging: adds {self.mechanism.noise.name} noise to {need.n - pinned} of {need.n} "
-            f"queries ({pinned} published exactly), then moves to the closest point of the "
-            f"invariant by {how}{whole}. Each measurement weighs one over its noise's variance. "
-            "The move looks at nothing but the noisy values and what is published exactly, so it "
-            "costs no privacy; where bounds bind it adds bias."
-        ) + (f" {left}" if (left := not_tried(need)) else "")
+            f"imaging: adds {self.mechanism.noise.name} noise to {resolved.n - pinned} of "
+            f"{resolved.n} queries ({pinned} published exactly), then moves to the closest point "
+            f"of the invariant by {how}{whole}. A measurement weighs one over the variance of its "
+            "noise. The move uses only the noisy values and the counts published exactly, so "
+            "it costs no privacy; where bounds bind it adds bias."
+        ) + (f" {left}" if (left := not_tried(resolved)) else "")

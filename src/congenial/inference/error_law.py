@@ -30,7 +30,7 @@ from congenial.inference.simulated import (
     order_statistic,
     rank,
 )
-from congenial.invariants.written import determined
+from congenial.invariants.resolved import determined
 from congenial.kernels.network import marginals as kernels
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import tables as exact
@@ -95,7 +95,7 @@ def error_margins(
     if not isinstance(mechanism, Conditioned):
         return _margins_of_images(mechanism, alpha, size, rng)
     conditioned = mechanism
-    tree = conditioned.requirements.tree
+    tree = conditioned.resolved.tree
     if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
         raise UnsupportedError(
             "margins of all nodes at once are for trees; take the interval() of each entry."
@@ -162,7 +162,7 @@ def margins_of_sums(
 ) -> list[int]:
     """Return `error_margin_of_sum` of each of several sums, by one simulation for all of them."""
     _check_data_free(mechanism)
-    found = [find_nodes(mechanism.mechanism, mechanism.requirements, nodes) for nodes in sums]
+    found = [find_nodes(mechanism.mechanism, mechanism.resolved, nodes) for nodes in sums]
     if not all(found):
         raise ArgumentError("no node is named; give at least one.")
     parts = [
@@ -217,7 +217,7 @@ def simultaneous_error_margins(
     if nodes is None:
         at = np.arange(own.size)
     else:
-        found = find_nodes(mechanism.mechanism, mechanism.requirements, nodes)
+        found = find_nodes(mechanism.mechanism, mechanism.resolved, nodes)
         at = np.array(found, dtype=np.int64)
     if not at.size:
         raise ArgumentError("no node is named; give at least one.")
@@ -246,7 +246,7 @@ def stretched(
         [(np.abs(u[:, at]) / width).max(axis=1) for at, width in zip(groups, widths, strict=True)]
         for u in _draws(mechanism, size, alpha, rng)
     ]
-    fixed, out = determined(mechanism.requirements), []
+    fixed, out = determined(mechanism.resolved), []
     for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
         stretch = order_statistic(np.concatenate(values), alpha)
         # values are whole, and rounding must not leave out those at the very end
@@ -261,13 +261,13 @@ def _check_data_free(mechanism: Mechanism) -> None:
             f"a {type(mechanism).__name__} was given; give what congenial.condition(), image() or "
             "topdown_image() makes."
         )
-    need = mechanism.requirements
-    if not isinstance(mechanism, Conditioned) and need.equalities[1].any():
+    resolved = mechanism.resolved
+    if not isinstance(mechanism, Conditioned) and resolved.equalities[1].any():
         raise UnsupportedError(
             "margins of images are simulated at counts of 0, which do not have the sums that "
             "linear() states; publish these sums by exactly()."
         )
-    if need.has_inequalities:
+    if resolved.has_inequalities:
         remedy = "publish measurements and take congenial.posterior() of them"
         if isinstance(mechanism, Conditioned):
             remedy = "take congenial.inference.inverted_intervals() of the release"
@@ -276,12 +276,12 @@ def _check_data_free(mechanism: Mechanism) -> None:
             "or drop the bounds."
         )
     if not isinstance(mechanism, Conditioned):
-        told = need.pinned | np.isfinite(mechanism.mechanism.scales)
-        free = np.flatnonzero(~determined(replace(need, pinned=told)))
+        told = resolved.pinned | np.isfinite(mechanism.mechanism.scales)
+        free = np.flatnonzero(~determined(replace(resolved, pinned=told)))
         if free.size:
             raise UnsupportedError(
-                f"{need.name(int(free[-1]))} is neither measured nor told by what is, so an image "
-                "may be off by any number there; give it a finite scale."
+                f"{resolved.name(int(free[-1]))} is neither measured nor determined by measured "
+                "counts, so its error has no bound; give it a finite scale."
             )
 
 
@@ -298,7 +298,7 @@ def _margins_of_images(
             f"simulate {int(_MOST_ERRORS / n / alpha)} releases at most."
         )
     margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
-    return np.where(determined(mechanism.requirements), 0, margin)
+    return np.where(determined(mechanism.resolved), 0, margin)
 
 
 def _whole(reach: float) -> int:
@@ -308,11 +308,11 @@ def _whole(reach: float) -> int:
 
 def _tables(conditioned: Conditioned) -> exact.Tables:
     """Messages in which like siblings stand one by one."""
-    noise, need, forest = conditioned.mechanism.noise, conditioned.requirements, conditioned.forest
+    noise, resolved, forest = conditioned.mechanism.noise, conditioned.resolved, conditioned.forest
     weights = share_noise(
         noise.kind,
         noise.spread,
-        (need.lo, need.hi),
+        (resolved.lo, resolved.hi),
         conditioned.fixed,
         forest.n,
         orientation=forest.orientation,

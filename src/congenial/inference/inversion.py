@@ -29,7 +29,7 @@ import numpy.typing as npt
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network import supported
 from congenial.kernels.network.messages import MERGE, PRODUCT
@@ -104,9 +104,9 @@ def inverted_intervals(
     checked_alpha(alpha)
     if isinstance(together, bool) or not isinstance(together, int | np.integer) or together < 1:
         raise ArgumentError(f"together is {together!r}; give a number of nodes of at least 1.")
-    need, _, bound = _checked(mechanism)
+    resolved, _, bound = _checked(mechanism)
     value = _whole(z, bound.size)
-    if not need.adds_up(value) or (value < bound).any():
+    if not resolved.adds_up(value) or (value < bound).any():
         raise ArgumentError("z does not add up, or is below a bound; give what was released.")
     return invert(mechanism, z, alpha, [int(together)])[0]
 
@@ -115,7 +115,7 @@ def invert(
     mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
     """Return `inverted_intervals` for several numbers of nodes that are to hold at once."""
-    need, tree, bound = _checked(mechanism)
+    resolved, tree, bound = _checked(mechanism)
     value = _whole(z, bound.size)
     # what the bounds of the leaves miss, they miss for all nodes at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
@@ -124,8 +124,8 @@ def invert(
             f"alpha {alpha:g} for {max(together)} nodes at once is beyond what laws are computed "
             "to; give a larger alpha, or fewer nodes."
         )
-    weights = _weights(mechanism, need, _cuts(mechanism, value, bound, _BOUNDS * alpha))
-    least = tree.roll_up(np.where(need.pinned, value, bound)[tree.leaves])
+    weights = _weights(mechanism, resolved, _cuts(mechanism, value, bound, _BOUNDS * alpha))
+    least = tree.roll_up(np.where(resolved.pinned, value, bound)[tree.leaves])
     low, high = _settled(_Laws(of_tree(tree), weights), tree, np.array(tails))
     lower = np.maximum((value[:, None] - high).astype(np.float64), least[:, None])
     upper = value[:, None] - low
@@ -203,30 +203,35 @@ def _whole(z: npt.ArrayLike, n: int) -> IntArray:
     return value.astype(np.int64)
 
 
-def _checked(mechanism: Conditioned) -> tuple[Requirements, Tree, FloatArray]:
+def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArray]:
     """Return what is imposed, the tree, and the lower bound of every leaf, -inf elsewhere."""
     if not isinstance(mechanism, Conditioned):
         raise UnsupportedError(
             f"intervals by inversion are not for a {type(mechanism).__name__}; give what "
             "congenial.condition() makes of noise on the integers."
         )
-    need = mechanism.requirements
-    tree = need.tree
-    if tree is None or need.equalities[1].size or need.inequalities[1].size or need.relative.size:
+    resolved = mechanism.resolved
+    tree = resolved.tree
+    if (
+        tree is None
+        or resolved.equalities[1].size
+        or resolved.inequalities[1].size
+        or resolved.relative.size
+    ):
         raise UnsupportedError(
             "intervals by inversion are for the nodes of a tree that adds up; impose "
             "consistent(tree), exact counts and lower bounds of leaves."
         )
-    free = ~need.pinned
-    bound = np.where(tree.is_leaf & free, np.ceil(need.lo), -np.inf)
+    free = ~resolved.pinned
+    bound = np.where(tree.is_leaf & free, np.ceil(resolved.lo), -np.inf)
     # exact counts lie within their bounds too
-    least = tree.roll_up(np.ceil(need.lo)[tree.leaves])
-    if (np.isfinite(need.hi) & free).any() or (free & (need.lo > least)).any():
+    least = tree.roll_up(np.ceil(resolved.lo)[tree.leaves])
+    if (np.isfinite(resolved.hi) & free).any() or (free & (resolved.lo > least)).any():
         raise UnsupportedError(
             "intervals by inversion know no upper bounds, nor bounds of sums beyond those of their "
             "parts; leave these out, or take the posterior."
         )
-    return need, tree, bound
+    return resolved, tree, bound
 
 
 def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: float) -> FloatArray:
@@ -252,10 +257,12 @@ def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: floa
     return np.where(bounded, -np.where(np.isfinite(scale), surely, 0.0), -np.inf)
 
 
-def _weights(mechanism: Conditioned, need: Requirements, cut: FloatArray) -> SharedUnary:
+def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArray) -> SharedUnary:
     """List the weights of the noise, cut below."""
     scales = mechanism.mechanism.scales
-    columns = np.column_stack((np.where(need.pinned, 0.0, scales), np.where(need.pinned, 0.0, cut)))
+    columns = np.column_stack(
+        (np.where(resolved.pinned, 0.0, scales), np.where(resolved.pinned, 0.0, cut))
+    )
     rows, code = np.unique(columns, axis=0, return_inverse=True)
     pinned = rows[:, 0] == 0.0
     kind = np.where(np.isfinite(rows[:, 0]), mechanism.mechanism.noise.kind, laws.FLAT)

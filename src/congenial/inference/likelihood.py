@@ -145,24 +145,24 @@ def _counts_given(
             "judge given counts, or take congenial.posterior(...).log_evidence() of measurements "
             "that imaging or topdown publish."
         )
-    need = conditioned.requirements
-    if need.tree is None:
+    resolved = conditioned.resolved
+    if resolved.tree is None:
         raise UnsupportedError("models are for releases on a tree; impose consistent(tree).")
-    if need.equalities[1].size:
+    if resolved.equalities[1].size:
         raise UnsupportedError(
             "a model's counts need not satisfy the linear() conditions of the release; publish "
             "nodes with exactly() instead, or judge given counts."
         )
-    if not need.tree.is_consistent(released):
+    if not resolved.tree.is_consistent(released):
         return None
     # the counts obey the bounds, and so does what is published of them exactly
-    known = need.settled(released)
-    if ((released < known.lo) | (released > known.hi))[need.pinned].any():
+    known = resolved.with_pins(released)
+    if ((released < known.lo) | (released > known.hi))[resolved.pinned].any():
         return None
-    imposed = consistent(need.tree) & bounds(-np.inf, np.inf)
-    if need.pinned.any():
-        imposed = imposed & exactly(np.flatnonzero(need.pinned).tolist())
-    prior.panjer(need.tree.leaves.size)
+    imposed = consistent(resolved.tree) & bounds(-np.inf, np.inf)
+    if resolved.pinned.any():
+        imposed = imposed & exactly(np.flatnonzero(resolved.pinned).tolist())
+    prior.panjer(resolved.tree.leaves.size)
     try:
         problem = pose(released, conditioned.mechanism, imposed, nonnegative_leaves=True)
     except InfeasibleError:  # no counts from 0 on have the values published exactly

@@ -16,8 +16,8 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.inference.priors import Prior
-from congenial.invariants.resolved import checked_draws, inequalities_in_units
-from congenial.invariants.written import Invariant, Requirements, requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
@@ -36,7 +36,7 @@ class Problem:
     ----------
     tree : Tree
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     y : ndarray of int64, shape (n,)
         Measurements, and exact values where pinned; 0 where there is neither.
     measured : ndarray of bool, shape (n,)
@@ -46,7 +46,7 @@ class Problem:
 
     tree: Tree
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     y: IntArray
     measured: BoolArray
     lo: FloatArray
@@ -55,7 +55,7 @@ class Problem:
     @property
     def pinned(self) -> BoolArray:
         """Entries whose values are published exactly."""
-        return self.requirements.pinned
+        return self.resolved.pinned
 
     @property
     def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
@@ -113,11 +113,11 @@ class Problem:
 
     def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
         """Return trees of counts, shape (..., n), once each is found to satisfy what is known."""
-        need = self.requirements
+        resolved = self.resolved
         if prior is not None:
             floor = np.where(self.tree.is_leaf, 0.0, -np.inf)
-            need = replace(need, lo=np.maximum(need.lo, floor))
-        return checked_draws(need, drawn, self.y)
+            resolved = replace(resolved, lo=np.maximum(resolved.lo, floor))
+        return checked_draws(resolved, drawn, self.y)
 
     def flat(self) -> tuple[SharedUnary, IntArray]:
         """Return the weights without a prior, as `conditioning.exact` takes them."""
@@ -154,37 +154,37 @@ def pose(
             f"the invariant is a {type(invariant).__name__}; give consistent(tree), joined by "
             "& with exactly(), nonnegative() and bounds()."
         )
-    need = inequalities_in_units(requirements(invariant, mechanism.n, mechanism.domain))
-    tree = need.tree
-    if tree is None or need.equalities[1].size or need.inequalities[1].size:
+    resolved = inequalities_in_units(resolve_invariant(invariant, mechanism.n, mechanism.domain))
+    tree = resolved.tree
+    if tree is None or resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(
             "posteriors are for the nodes of a tree that adds up; impose consistent(tree), and "
             "make sums of linear() nodes of it."
         )
     measured = np.isfinite(mechanism.scales)
-    values = _measurements(y, measured | need.pinned, need)
-    lo = np.where(need.pinned, values, np.ceil(need.lo))
-    hi = np.where(need.pinned, values, np.floor(need.hi))
-    if (need.pinned & ((values < need.lo) | (values > need.hi))).any():
+    values = _measurements(y, measured | resolved.pinned, resolved)
+    lo = np.where(resolved.pinned, values, np.ceil(resolved.lo))
+    hi = np.where(resolved.pinned, values, np.floor(resolved.hi))
+    if (resolved.pinned & ((values < resolved.lo) | (values > resolved.hi))).any():
         raise InvariantError("a value published exactly violates its bounds; correct one of them.")
     floor = lo.copy()
     if nonnegative_leaves:
         floor[tree.leaves] = np.maximum(floor[tree.leaves], 0.0)
-    _check_feasible(tree, need, floor, hi)
+    _check_feasible(tree, resolved, floor, hi)
     implied = np.zeros(len(tree), dtype=np.bool_)
     trees.mark_implied(
         read_only(tree.parents),
         read_only(tree.is_leaf),
-        read_only(need.pinned & ~tree.is_leaf),
+        read_only(resolved.pinned & ~tree.is_leaf),
         read_only(floor),
         np.zeros(len(tree)),
         implied,
     )
-    lo[implied & ~need.pinned] = -np.inf
-    return Problem(tree, mechanism, need, values, measured & ~need.pinned, lo, hi)
+    lo[implied & ~resolved.pinned] = -np.inf
+    return Problem(tree, mechanism, resolved, values, measured & ~resolved.pinned, lo, hi)
 
 
-def _measurements(y: npt.ArrayLike, needed: BoolArray, need: Requirements) -> IntArray:
+def _measurements(y: npt.ArrayLike, needed: BoolArray, resolved: ResolvedInvariant) -> IntArray:
     array = np.asarray(y)
     if array.shape != needed.shape or array.dtype.kind not in "iuf":
         raise ArgumentError(
@@ -195,13 +195,15 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray, need: Requirements) -> In
     wrong = np.flatnonzero(needed & ~((real == np.rint(real)) & (np.abs(real) <= _LARGEST)))
     if wrong.size:
         raise ArgumentError(
-            f"y is no integer of at most 2^52 in size at {need.name(int(wrong[0]))}; give the "
+            f"y is no integer of at most 2^52 in size at {resolved.name(int(wrong[0]))}; give the "
             "noisy measurements as they were made, or an infinite scale where there is none."
         )
     return np.where(needed, real, 0.0).astype(np.int64)
 
 
-def _check_feasible(tree: Tree, need: Requirements, lo: FloatArray, hi: FloatArray) -> None:
+def _check_feasible(
+    tree: Tree, resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray
+) -> None:
     """Check that some tree of counts lies within bounds."""
     low, high = lo.copy(), hi.copy()
     for level in range(tree.depth - 1, 0, -1):
@@ -216,6 +218,6 @@ def _check_feasible(tree: Tree, need: Requirements, lo: FloatArray, hi: FloatArr
     if (low > high).any():
         node = int(np.flatnonzero(low > high)[0])
         raise InfeasibleError(
-            f"no counts below {need.name(node)} satisfy the bounds and the values "
+            f"no counts below {resolved.name(node)} satisfy the bounds and the values "
             "published exactly; relax one of them."
         )

@@ -122,7 +122,7 @@ OnMargins = ExactMargins | MarginBounds | AtLeastAsMany
 Resolved = tuple[IntArray, FloatArray, FloatArray, IntArray]
 
 
-def resolved(part: OnMargins, workload: Workload | None) -> Resolved:
+def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
     """Resolve an invariant on margins.
 
     Returns

@@ -23,7 +23,7 @@ TOLERANCE = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
-class Requirements:
+class ResolvedInvariant:
     """An invariant resolved for vectors of length `n`.
 
     Attributes
@@ -41,7 +41,7 @@ class Requirements:
         The workload that must add up.
     relative : ndarray of int64, shape (k, 2)
         Pairs of a larger and a smaller entry, of which one at least is pinned: the pin's value
-        bounds the other. `settled` takes it in.
+        bounds the other. `with_pins` takes it in.
     """
 
     n: int
@@ -100,7 +100,7 @@ class Requirements:
         """Entries that are not pinned, and that a pin's value bounds."""
         return np.unique(self.relative[~self.pinned[self.relative]])
 
-    def settled(self, values: npt.NDArray[Any]) -> Requirements:
+    def with_pins(self, values: npt.NDArray[Any]) -> ResolvedInvariant:
         """Return the same with the bounds that follow from pinned values, shape (n,).
 
         Only the pinned entries of `values` are looked at.
@@ -141,7 +141,7 @@ class Requirements:
         given : ndarray, shape (n,)
             Of which only the pinned entries are looked at.
         """
-        ok = self.settled(given).within_bounds(values) & self.adds_up(values)
+        ok = self.with_pins(given).within_bounds(values) & self.adds_up(values)
         if self.pinned.any():
             ok &= (values[..., self.pinned] == given[self.pinned]).all(axis=-1)
         matrix, value = self.inequalities
@@ -161,7 +161,7 @@ class Requirements:
         return np.asarray((off <= _row_slack(values, matrix)).all(axis=-1))
 
 
-def checked_draws(need: Requirements, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
+def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
     """Return draws once each of them is found to satisfy what is imposed.
 
     Every draw of every mechanism passes here before it is given out.
@@ -171,7 +171,7 @@ def checked_draws(need: Requirements, drawn: Drawn, given: npt.NDArray[Any]) -> 
     NumericalError
         If one does not.
     """
-    if not need.satisfied_by(drawn, given).all():
+    if not resolved.satisfied_by(drawn, given).all():
         raise NumericalError(
             "a draw breaks an invariant, so nothing is released; please report this as a mistake "
             "of congenial."
@@ -206,37 +206,39 @@ def _listed(values: FloatArray) -> FloatArray:
     return values[:1] if values.strides == (0,) else values
 
 
-def determined(need: Requirements) -> npt.NDArray[np.bool_]:
+def determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
     """Entries whose values follow from what is fixed, shape (n,).
 
     Fixed are the pinned entries and those that their bounds leave one value. What follows is the
     only unknown of a sum, again and again, which is all on a tree; where sums cross it is what
     `congenial.invariants.implied` finds.
     """
-    known = _closed(need)
-    further = need.equalities[0]
-    if known.all() or not (further.shape[0] or (need.tree is None and need.workload is not None)):
+    known = _closed(resolved)
+    further = resolved.equalities[0]
+    if known.all() or not (
+        further.shape[0] or (resolved.tree is None and resolved.workload is not None)
+    ):
         return known
-    counted = need.tree or need.workload
+    counted = resolved.tree or resolved.workload
     if counted is None:
-        cells = np.arange(need.n)
+        cells = np.arange(resolved.n)
         return implied(cells, cells[None, :], known, further)
     cells = counted.leaves if isinstance(counted, Tree) else counted.cells
     return implied(cells, counted.chain, known, further)
 
 
-def _closed(need: Requirements) -> npt.NDArray[np.bool_]:
+def _closed(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
     """Entries that are fixed, and the only unknown of a sum of such, again and again."""
-    known = np.asarray(need.pinned | (need.lo == need.hi))
-    matrix, _ = need.equalities
+    known = np.asarray(resolved.pinned | (resolved.lo == resolved.hi))
+    matrix, _ = resolved.equalities
     while True:
         before = int(known.sum())
         for row in matrix:
             unknown = np.flatnonzero((row != 0) & ~known)
             if unknown.size == 1:
                 known[unknown] = True
-        if need.sums is not None:
-            _close_sums(need.sums, known)
+        if resolved.sums is not None:
+            _close_sums(resolved.sums, known)
         if int(known.sum()) == before:
             return known
 
@@ -250,7 +252,7 @@ def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
     known[sums.parts[one[of_part]]] = True
 
 
-def inequalities_in_units(need: Requirements) -> Requirements:
+def inequalities_in_units(resolved: ResolvedInvariant) -> ResolvedInvariant:
     """Turn inequalities on single entries into bounds, and the others into sums of entries.
 
     Raises
@@ -258,10 +260,10 @@ def inequalities_in_units(need: Requirements) -> Requirements:
     UnsupportedError
         If an inequality between several entries weighs them differently.
     """
-    matrix, value = need.inequalities
+    matrix, value = resolved.inequalities
     if not value.size:
-        return need
-    lo, hi = need.lo.copy(), need.hi.copy()
+        return resolved
+    lo, hi = resolved.lo.copy(), resolved.hi.copy()
     kept = []
     for row, bound in zip(matrix, value, strict=True):
         at = np.flatnonzero(row)
@@ -281,6 +283,6 @@ def inequalities_in_units(need: Requirements) -> Requirements:
         raise InfeasibleError(
             "the at_least() conditions on an entry leave no integer; relax one of them."
         )
-    rows = np.array([row for row, _ in kept]).reshape(-1, need.n)
+    rows = np.array([row for row, _ in kept]).reshape(-1, resolved.n)
     bounds = np.array([bound for _, bound in kept])
-    return replace(need, lo=lo, hi=hi, inequalities=(rows, bounds))
+    return replace(resolved, lo=lo, hi=hi, inequalities=(rows, bounds))

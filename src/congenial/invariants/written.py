@@ -2,7 +2,7 @@
 
 An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
 `linear`, `at_least` and `at_least_as_many`, joined with ``&``. ``C1 | C2`` is a disjoint union.
-`requirements` resolves one against a vector length; the confidential values that `exactly` refers
+`resolved` resolves one against a vector length; the confidential values that `exactly` refers
 to come in only when a release is drawn.
 """
 
@@ -27,9 +27,9 @@ from congenial.invariants.margins import (
     OnMargins,
     Side,
     difference_rows,
-    resolved,
+    on_entries,
 )
-from congenial.invariants.resolved import Requirements, determined, named
+from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.types import FloatArray
 
 NodeLike = int | str | Sequence[str]
@@ -43,19 +43,17 @@ __all__ = [
     "Linear",
     "Nonnegative",
     "Part",
-    "Requirements",
     "Union",
     "at_least",
     "at_least_as_many",
     "bounds",
     "bounds_margins",
     "consistent",
-    "determined",
     "exactly",
     "exactly_margins",
     "linear",
     "nonnegative",
-    "requirements",
+    "resolve_invariant",
 ]
 
 
@@ -504,9 +502,9 @@ def _checked_bounds(
     return lo, hi
 
 
-def requirements(
+def resolve_invariant(
     invariant: Invariant, n: int, domain: Tree | Workload | None = None, *, whole: bool = True
-) -> Requirements:
+) -> ResolvedInvariant:
     """Resolve an invariant for vectors of length `n`.
 
     Raises
@@ -525,7 +523,7 @@ def requirements(
     margins = workload or (domain if isinstance(domain, Workload) else None)
     lookup = imposed or (domain if isinstance(domain, Tree) else getattr(margins, "tree", None))
     pinned = np.zeros(n, dtype=np.bool_)
-    on_margins = [resolved(p, margins) for p in invariant.parts if isinstance(p, OnMargins)]
+    on_margins = [on_entries(p, margins) for p in invariant.parts if isinstance(p, OnMargins)]
     lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
     for entries, low, high, _ in on_margins:
         pinned[entries] = True
@@ -555,7 +553,7 @@ def requirements(
     by_pin = pinned[pairs].any(axis=1)
     if not by_pin.all():
         rows[AtLeast].append(difference_rows(pairs[~by_pin], n))
-    return Requirements(
+    return ResolvedInvariant(
         n,
         imposed,
         pinned,

@@ -19,7 +19,7 @@ def unused_levels(model: Model) -> tuple[str, ...]:
     Substituting a record never changes the root's count, for one, so that noise there costs
     nothing and protects nothing, and its share of epsilon is not spent.
     """
-    changing = changing_levels(model.tree, model.need, model.neighbours)
+    changing = changing_levels(model.tree, model.resolved, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
 
 

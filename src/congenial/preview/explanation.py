@@ -237,7 +237,7 @@ def _basis(model: Model, count: int) -> str:
     )
     if count != SYNTHETIC_COUNTS[0]:
         text += f", as releases of {SYNTHETIC_COUNTS[0]} cannot be simulated"
-    if model.plan.method.name == "conditioning" and not model.need.has_inequalities:
+    if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
         return f"{text}; under equalities alone they are the same for all rows."
     return f"{text}; at other counts they differ, most so near zero."
 

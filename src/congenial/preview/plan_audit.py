@@ -21,13 +21,8 @@ from congenial.auditing.trial import (
 from congenial.data.counts import build_tree
 from congenial.domain.tree import Tree
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
-from congenial.invariants.written import (
-    consistent,
-    determined,
-    exactly,
-    nonnegative,
-    requirements,
-)
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
@@ -130,7 +125,7 @@ def audit_model(
 ) -> PlanAudit:
     """Audit a model; see `audit_plan`."""
     source = seeded(seed)
-    space = Space(model.mechanism, (model.need,))
+    space = Space(model.mechanism, (model.resolved,))
     engine = model.engine
     size = checked_draws(draws, engine, space)
     check_confidence(confidence)
@@ -148,7 +143,7 @@ def audit_model(
     try:
         exact = hold(
             small.engine,
-            Space(small.mechanism, (small.need,)),
+            Space(small.mechanism, (small.resolved,)),
             model.guarantee,
             small.neighbours,
             stages=("enumerate",),
@@ -165,9 +160,9 @@ def audit_model(
 def part_of(model: Model) -> Model:
     """Return the model on a few leaves, the worst move's and their siblings, with their noise."""
     tree = model.tree
-    need = replace(model.need, pinned=determined(model.need))
-    cost = np.where(need.pinned, 0.0, _cost(model))
-    move = worst_move(cost, need, tree, model.neighbours)
+    resolved = replace(model.resolved, pinned=determined(model.resolved))
+    cost = np.where(resolved.pinned, 0.0, _cost(model))
+    move = worst_move(cost, resolved, tree, model.neighbours)
     ends = [v for v in (move.origin, move.destination) if v is not None]
     beside = [v for end in ends for v in _siblings(tree, end) if v not in ends]
     kept: set[int] = set(list(dict.fromkeys([*ends, *beside]))[:LEAVES])
@@ -181,15 +176,15 @@ def part_of(model: Model) -> Model:
     parents = [place.get(int(tree.parents[v]), -1) for v in nodes]
     small = Tree.from_parents(np.array(parents, dtype=np.int64), [tree.names[v] for v in nodes])
     invariant = consistent(small)
-    pinned = np.flatnonzero(model.need.pinned[nodes])
+    pinned = np.flatnonzero(model.resolved.pinned[nodes])
     if pinned.size:
         invariant = invariant & exactly(pinned.tolist())
     if model.plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
     law = DiscreteLaplace if model.delta is None else DiscreteGaussian
     mechanism = Additive(law(model.mechanism.scales[nodes]), small)
-    need = requirements(invariant, len(small), small)
-    return replace(model, tree=small, mechanism=mechanism, invariant=invariant, need=need)
+    resolved = resolve_invariant(invariant, len(small), small)
+    return replace(model, tree=small, mechanism=mechanism, invariant=invariant, resolved=resolved)
 
 
 def _cost(model: Model) -> npt.NDArray[np.float64]:
@@ -208,7 +203,7 @@ def _entering(model: Model, space: Space) -> list[Pair]:
     """Return a pair that a record makes which a substitution lets into the counted rows."""
     if model.neighbours != "substitute" or model.plan.data.where is None:
         return []
-    tree, pinned = model.tree, model.need.pinned
+    tree, pinned = model.tree, model.resolved.pinned
     cost = np.where(pinned, -np.inf, _cost(model))
     for depth in range(1, tree.depth):
         nodes = np.flatnonzero(tree.level == depth)

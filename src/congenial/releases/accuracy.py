@@ -19,7 +19,7 @@ from congenial.inference.error_law import (
 )
 from congenial.inference.noise_intervals import Noise, margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
-from congenial.invariants.written import determined
+from congenial.invariants.resolved import determined
 from congenial.plan.fields import on_a_line
 from congenial.plan.plan import named_nodes
 from congenial.randomness import seeded
@@ -122,7 +122,7 @@ def margins(model: Model) -> Margins:
     }
     told = f"Each holds its count with a probability of at least {_share(model)}, whatever the "
     told += "counts are"
-    if model.need.has_inequalities:
+    if model.resolved.has_inequalities:
         if plan.release.measurements:
             return _of_measurements(model, named, told)
         if not isinstance(engine, Conditioned):
@@ -141,10 +141,10 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
         here = model.tree.level == level.depth
         margin = _largest(found.margin[here])
         together = None if found.together is None else _largest(found.together[here])
-        need = required.get(level.name)
-        need = None if need is None else float(need)
-        met = None if need is None or margin is None else margin <= need
-        out.append(LevelAccuracy(level.name, margin, together, need, met))
+        target = required.get(level.name)
+        target = None if target is None else float(target)
+        met = None if target is None or margin is None else margin <= target
+        out.append(LevelAccuracy(level.name, margin, together, target, met))
     return tuple(out)
 
 
@@ -171,7 +171,7 @@ def _largest(margin: IntArray) -> int | None:
 def _of_law(
     model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]], told: str
 ) -> Margins:
-    alpha, fixed = model.plan.accuracy.alpha, determined(model.need)
+    alpha, fixed = model.plan.accuracy.alpha, determined(model.resolved)
     margin = error_margins(engine, alpha)
     together = None
     if model.plan.accuracy.simultaneous:
@@ -239,7 +239,7 @@ def _simulated_sums(
 def _none(
     model: Model, named: dict[str, tuple[int, ...]], told: str, *, source: Source = "none"
 ) -> Margins:
-    fixed = determined(model.need)
+    fixed = determined(model.resolved)
     margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
         SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
@@ -313,7 +313,7 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str)
 
 def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
     """Nodes whose measurement counts, and those that are told by the nodes below them."""
-    fixed = determined(model.need)
+    fixed = determined(model.resolved)
     measured = np.isfinite(model.mechanism.scales) & ~fixed
     return measured, ~(measured | fixed)
 

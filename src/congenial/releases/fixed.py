@@ -24,7 +24,7 @@ def fixed(model: Model) -> str:
         same counts; unequal ones may do so too, as where another hierarchy has the same places.
     """
     plan, tree = model.plan, model.tree
-    pinned = model.need.pinned.copy()
+    pinned = model.resolved.pinned.copy()
     if model.neighbours == "substitute" and plan.data.where is None:
         pinned[tree.parents < 0] = False  # no substitution changes the number of records
     by_rows = plan.hierarchy.domain == "data"

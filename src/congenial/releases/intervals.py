@@ -105,11 +105,11 @@ def intervals(
 def _by_margins(
     model: Model, found: Margins, value: IntArray, measured: IntArray | None
 ) -> Intervals:
-    n, need = len(model.tree), model.need
+    n, resolved = len(model.tree), model.resolved
     known = known_all = found.margin != UNKNOWN
     centre, low, high = value, np.full(n, -np.inf), np.full(n, np.inf)
     if found.source == "measurements" and measured is not None:
-        centre, low, high = estimates(model, value, measured), need.lo, need.hi
+        centre, low, high = estimates(model, value, measured), resolved.lo, resolved.hi
 
     def ends(at: IntArray, reach: IntArray) -> tuple[IntArray, IntArray]:
         below = np.minimum(np.maximum(at - reach, low), value)

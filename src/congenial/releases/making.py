@@ -238,7 +238,7 @@ def _refuse_before_noise(model: Model, counts: IntArray, notify: Notify) -> Marg
     """Refuse all that can be refused before anything is spent; return the margins of error."""
     notify("preparing the sampler")
     _ = model.engine, model.guarantee
-    check_pinned(model.need, counts, model.invariant, whole=True, domain=model.tree)
+    check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.tree)
     return margins(model)
 
 
@@ -251,7 +251,7 @@ def _draw(model: Model, counts: IntArray, randomness: Randomness, notify: Notify
     else:
         measured = model.measuring.measure(counts, rng=randomness)
         drawn = DrawnCounts(model.measuring.apply(measured, randomness), measured)
-    checked_draws(model.need, drawn.counts, counts)
+    checked_draws(model.resolved, drawn.counts, counts)
     return drawn
 
 
@@ -280,7 +280,7 @@ def _write(
     )
     written = [files.CSV, files.PARQUET]
     if shown is not None:
-        columns = measurement_rows(model.mechanism, model.need.pinned, shown)
+        columns = measurement_rows(model.mechanism, model.resolved.pinned, shown)
         files.write_measurements(place, names, model.tree, *columns, stamped=stamped)
         written += files.MEASUREMENTS
     if stamped:

@@ -29,14 +29,13 @@ from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, 
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.resolved import ResolvedInvariant, determined
 from congenial.invariants.written import (
     Invariant,
-    Requirements,
     consistent,
-    determined,
     exactly,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED, DiscreteGaussian
@@ -94,7 +93,7 @@ class Model:
     mechanism : Additive
         The plan's noise, one scale a node.
     invariant : Invariant
-    need : Requirements
+    resolved : ResolvedInvariant
         The invariant resolved for the tree.
     split : mapping of int to float
         Share of the noise's budget that each level has, by depth.
@@ -107,7 +106,7 @@ class Model:
     tree: Tree
     mechanism: Additive
     invariant: Invariant
-    need: Requirements
+    resolved: ResolvedInvariant
     split: Mapping[int, float]
     delta: float | None = None
 
@@ -154,14 +153,14 @@ class Model:
         out = []
         for depth, name in enumerate(self.plan.level_names):
             here = self.tree.level == depth
-            scales = self.mechanism.scales[here & ~self.need.pinned]
+            scales = self.mechanism.scales[here & ~self.resolved.pinned]
             finite = scales[np.isfinite(scales)]
             out.append(
                 Level(
                     depth,
                     name,
                     int(here.sum()),
-                    int((here & self.need.pinned).sum()),
+                    int((here & self.resolved.pinned).sum()),
                     float(finite[0]) if finite.size else None,
                 )
             )
@@ -195,15 +194,15 @@ def build_model(plan: Plan, tree: Tree) -> Model:
         invariant = invariant & exactly(list(nodes))
     if plan.invariants.nonnegative:
         invariant = invariant & nonnegative()
-    need = requirements(invariant, len(tree), tree)
-    check_feasible(need, invariant, whole=True)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    check_feasible(resolved, invariant, whole=True)
     if plan.privacy.delta is not None:
-        return _gaussian(plan, tree, invariant, need)
-    split, scales = _calibrated(plan, tree, need, None)
-    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, need, split)
+        return _gaussian(plan, tree, invariant, resolved)
+    split, scales = _calibrated(plan, tree, resolved, None)
+    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, resolved, split)
 
 
-def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) -> Model:
+def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedInvariant) -> Model:
     """Model with discrete Gaussian noise; a part of delta is kept for a draw's numerical error."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
@@ -214,13 +213,13 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, need: Requirements) 
         # most draws are far below their limit, so a smaller delta is not refused yet
         kept = max(kept, limit) if limit <= 0.5 * delta else kept
     while True:
-        split, scales = _calibrated(plan, tree, need, delta - kept)
+        split, scales = _calibrated(plan, tree, resolved, delta - kept)
         mechanism = Additive(DiscreteGaussian(scales), tree)
         _check_width(plan, mechanism)
         error = mechanism.noise.sampling_error(scales)
         owed = with_sampler_error(epsilon, 0.0, error)
         if owed <= kept:
-            return Model(plan, tree, mechanism, invariant, need, split, delta - kept)
+            return Model(plan, tree, mechanism, invariant, resolved, split, delta - kept)
         kept = 1.2 * owed  # wider noise has a little more error
         if kept > 0.5 * delta:
             raise PrivacyError(
@@ -242,14 +241,14 @@ def _check_width(plan: Plan, mechanism: Additive) -> None:
 
 
 def _calibrated(
-    plan: Plan, tree: Tree, need: Requirements, delta: float | None
+    plan: Plan, tree: Tree, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
     neighbours = _neighbours(plan)
-    split = _split(plan, tree, need, neighbours, delta)
+    split = _split(plan, tree, resolved, neighbours, delta)
     scales = level_scales(
         tree,
-        need,
+        resolved,
         epsilon=plan.privacy.epsilon,
         neighbours=neighbours,
         split=split,
@@ -287,7 +286,7 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
     asked = model.plan.privacy.delta
     found = state(
         model.mechanism,
-        model.need,
+        model.resolved,
         model.neighbours,
         sampler_error=0.0,
         one_sided=model.one_sided,
@@ -311,8 +310,8 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
 
 def _unprotected(model: Model) -> tuple[str, ...]:
     """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
-    tree, pinned = model.tree, determined(model.need)
-    known = dataclasses.replace(model.need, pinned=pinned)
+    tree, pinned = model.tree, determined(model.resolved)
+    known = dataclasses.replace(model.resolved, pinned=pinned)
     changes = changed_entries(known, tree, model.neighbours, one_sided=model.one_sided)
     same = ~(changes | pinned)
     out = all_records(same, tree, model.neighbours)
@@ -323,13 +322,13 @@ def _unprotected(model: Model) -> tuple[str, ...]:
 
 
 def _split(
-    plan: Plan, tree: Tree, need: Requirements, neighbours: Neighbours, delta: float | None
+    plan: Plan, tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, delta: float | None
 ) -> dict[int, float]:
     """Shares by depth: given, found for the goal, or equal over the levels that can change."""
     privacy = plan.privacy
     if privacy.goal is not None:
-        changing = changing_levels(tree, need, neighbours)
-        goal = _by_depth(plan, tree, need, "goal", privacy.goal)
+        changing = changing_levels(tree, resolved, neighbours)
+        goal = _by_depth(plan, tree, resolved, "goal", privacy.goal)
         for depth, weight in goal.items():
             if weight > 0 and depth not in changing:
                 raise PlanError(
@@ -339,7 +338,7 @@ def _split(
                 )
         return goal_split(
             tree,
-            need,
+            resolved,
             goal,
             epsilon=privacy.epsilon,
             neighbours=neighbours,
@@ -347,13 +346,13 @@ def _split(
             delta=delta,
         )
     if privacy.split is not None:
-        return _by_depth(plan, tree, need, "split", privacy.split)
-    levels = changing_levels(tree, need, neighbours)
+        return _by_depth(plan, tree, resolved, "split", privacy.split)
+    levels = changing_levels(tree, resolved, neighbours)
     return {level: 1.0 / len(levels) for level in levels}
 
 
 def _by_depth(
-    plan: Plan, tree: Tree, need: Requirements, key: str, given: Mapping[str, float]
+    plan: Plan, tree: Tree, resolved: ResolvedInvariant, key: str, given: Mapping[str, float]
 ) -> dict[int, float]:
     """Shares or weights of levels by depth instead of by name."""
     found = {}
@@ -364,7 +363,7 @@ def _by_depth(
                 f"{', '.join(plan.level_names)}."
             )
         depth = plan.level_names.index(name)
-        if number > 0 and need.pinned[tree.level == depth].all():
+        if number > 0 and resolved.pinned[tree.level == depth].all():
             raise PlanError(
                 f"privacy.{key} gives {number:g} to {name!r}, whose nodes are all published "
                 "exactly and need no noise; give it to the other levels."

@@ -155,7 +155,7 @@ class Release:
         groups: dict[str, dict[str, npt.NDArray[Any]]] = {}
         if draws:
             groups["posterior"] = {"count": self.posterior(prior).sample(int(draws), rng)}
-        pinned = self.model.need.pinned
+        pinned = self.model.resolved.pinned
         groups["observed_data"] = {"released": self.values}
         if self.measurements is not None:
             groups["observed_data"]["measurement"] = self.measurements.y

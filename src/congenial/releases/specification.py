@@ -189,7 +189,7 @@ def worst_neighbours(model: Model, guarantee: Guarantee) -> Neighbours:
         As `worst_pair`.
     """
     tree = model.tree
-    pair = worst_pair(model.mechanism, model.need, tree, guarantee, one_sided=model.one_sided)
+    pair = worst_pair(model.mechanism, model.resolved, tree, guarantee, one_sided=model.one_sided)
     named = model.plan.hierarchy.domain != "data"
     moves = pair.destination is not None
     return Neighbours(
@@ -227,7 +227,7 @@ def _invariants(model: Model) -> tuple[Mandate, ...]:
     listed = model.plan.invariants.publish_exactly
     if listed:
         told = "these counts are released as enumerated"
-        found.append(Mandate("exact", told, int(model.need.pinned.sum()), listed))
+        found.append(Mandate("exact", told, int(model.resolved.pinned.sum()), listed))
     if model.plan.invariants.nonnegative:
         found.append(Mandate("nonnegative", "no released count is below zero", n, ()))
     return tuple(found)

@@ -10,7 +10,7 @@ import numpy as np
 
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.invariants.written import determined
+from congenial.invariants.resolved import determined
 from congenial.releases.model import Model
 from congenial.releases.table_posterior import NoEnds
 from congenial.types import IntArray
@@ -47,7 +47,7 @@ def proved_ends(
     """
     from congenial.inference.inversion import invert
 
-    tree, fixed = model.tree, determined(model.need)
+    tree, fixed = model.tree, determined(model.resolved)
     free = [~fixed & (tree.level == depth) for depth in range(tree.depth)]
     levels = [max(int(here.sum()), 1) for here in free] if model.plan.accuracy.simultaneous else []
     parts = [max(int(np.count_nonzero(~fixed[list(nodes)])), 1) for nodes in sums]

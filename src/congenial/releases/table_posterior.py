@@ -9,12 +9,8 @@ import numpy as np
 
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.invariants.written import (
-    consistent,
-    determined,
-    exactly,
-    nonnegative,
-)
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import consistent, exactly, nonnegative
 from congenial.releases.model import Model
 from congenial.types import IntArray
 
@@ -62,7 +58,7 @@ def posterior_of_table(
     """
     from congenial.inference.posteriors import posterior
 
-    need = model.need
+    resolved = model.resolved
     if not isinstance(model.engine, Conditioned):
         raise UnsupportedError(
             "this release has no posterior that is known exactly, as a projection shaped it "
@@ -72,15 +68,15 @@ def posterior_of_table(
     # under equalities a release is a measurement whose noise adds up: its normaliser is one
     # number for all counts
     known = consistent(model.tree) & nonnegative()
-    if need.pinned.any():
-        known = known & exactly(np.flatnonzero(need.pinned).tolist())
+    if resolved.pinned.any():
+        known = known & exactly(np.flatnonzero(resolved.pinned).tolist())
     return posterior(value, model.mechanism, known, prior)
 
 
 def too_large(model: Model) -> bool:
     """Whether the posterior of a release takes more work than a release takes on."""
     # a plan measures every leaf
-    noisy = model.tree.is_leaf & ~determined(model.need)
+    noisy = model.tree.is_leaf & ~determined(model.resolved)
     scales = np.maximum(model.mechanism.scales[noisy], LEAST_SCALE)
     return float(scales @ scales) > MOST_WORK
 
@@ -96,7 +92,7 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
     """
     if too_large(model):
         return NoEnds("its leaves are so many, or have so much noise, that it takes too much work")
-    fixed = determined(model.need)
+    fixed = determined(model.resolved)
     try:
         low, high = posterior_of_table(model, value, PRIOR).intervals(model.plan.accuracy.alpha)
     except (UnsupportedError, MemoryError):

@@ -38,7 +38,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
     """
     certificate, tree = contents.certificate, contents.tree
     model = contents.model()
-    settled = determined(model.need)
+    settled = determined(model.resolved)
     errors = expected_errors(model, contents.value, seed=_SEED)
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"

@@ -307,16 +307,16 @@ def _sum(total: SumInterval, share: str) -> str:
 
 def _required(certificate: Certificate) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
-    need = "Say below what you need, and see which counts have it."
+    remark = "Say below what you need, and see which counts have it."
     if certificate.accuracy.source == "none":
-        need = "Without margins of error nothing tells which counts have it."
+        remark = "Without margins of error nothing tells which counts have it."
     if certificate.accuracy.source == "posterior":
-        need = "Say below what you need, and see which counts are likely to have it."
+        remark = "Say below what you need, and see which counts are likely to have it."
     if not asked:
-        return f"The plan states no accuracy that a release must reach. {need}"
+        return f"The plan states no accuracy that a release must reach. {remark}"
     told = {None: "not known", True: "yes", False: "no"}
     each = "; ".join(f"{v.level} ±{v.required:,g}: {told[v.met]}" for v in asked)
-    return f"Whether the margins are as small as the plan requires: {each}. {need}"
+    return f"Whether the margins are as small as the plan requires: {each}. {remark}"
 
 
 def cite(certificate: Certificate, title: str) -> tuple[str, ...]:

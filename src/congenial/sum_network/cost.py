@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.network.messages import MERGE
 from congenial.noise.additive import Additive
 from congenial.sum_network.direct import split_directly
@@ -73,13 +73,13 @@ def forest_cost(
 
 
 def data_free_weights(
-    mechanism: Additive, need: Requirements, fixed: npt.NDArray[np.bool_], size: int
+    mechanism: Additive, resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_], size: int
 ) -> SharedUnary:
     """Weights without bounds, but where a query is not measured and bounds alone hold it."""
     scale = mechanism.noise.spread
-    width = np.where(np.isfinite(scale), np.inf, need.hi - need.lo)
+    width = np.where(np.isfinite(scale), np.inf, resolved.hi - resolved.lo)
     width = np.where(np.isfinite(width), np.floor(width), np.inf)
-    slacks = np.full(fixed.size - need.n, np.inf)
+    slacks = np.full(fixed.size - resolved.n, np.inf)
     if slacks.size:
         scale = np.append(mechanism.scales, slacks)
         width = np.append(width, slacks)
@@ -88,13 +88,13 @@ def data_free_weights(
 
 def told_cost(
     mechanism: Additive,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     forest: SumForest,
     fixed: npt.NDArray[np.bool_],
 ) -> str:
     """Return a sentence on the cost of one call, whatever number of draws shares it."""
-    weights = data_free_weights(mechanism, need, fixed, forest.n)
-    if not need.has_inequalities:
+    weights = data_free_weights(mechanism, resolved, fixed, forest.n)
+    if not resolved.has_inequalities:
         cost = forest_cost(forest, weights, shared=True, compose=True)
         return "" if cost is None else f"Its tables take {cost}, once for all draws."
     least = forest_cost(forest, weights, shared=True, compose=False)

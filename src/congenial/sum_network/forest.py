@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics import trees
 from congenial.types import Indices, IntArray
 
@@ -172,9 +172,9 @@ def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArra
     return rows
 
 
-def structure_rows(requirements: Requirements) -> list[tuple[IntArray, IntArray]]:
+def structure_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
     """Return the sums of the tree or the workload as rows, each a total less its parts."""
-    sums = requirements.sums
+    sums = resolved.sums
     if sums is None:
         return []
     rows = []
@@ -185,7 +185,7 @@ def structure_rows(requirements: Requirements) -> list[tuple[IntArray, IntArray]
     return rows
 
 
-def requirement_rows(requirements: Requirements) -> list[tuple[IntArray, IntArray]]:
+def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
     """Return every equality of an invariant as a sparse row (indices, signs).
 
     Raises
@@ -193,7 +193,7 @@ def requirement_rows(requirements: Requirements) -> list[tuple[IntArray, IntArra
     UnsupportedError
         If an entry is not -1, 0 or 1.
     """
-    return sparse_rows(requirements.equalities[0]) + structure_rows(requirements)
+    return sparse_rows(resolved.equalities[0]) + structure_rows(resolved)
 
 
 def fixed_entries(
@@ -211,7 +211,7 @@ def fixed_entries(
         fixed[alone] = True
 
 
-def arrange(requirements: Requirements) -> tuple[SumForest, npt.NDArray[np.bool_]]:
+def arrange(resolved: ResolvedInvariant) -> tuple[SumForest, npt.NDArray[np.bool_]]:
     """Arrange all the equalities of an invariant as they are given.
 
     Returns
@@ -225,9 +225,9 @@ def arrange(requirements: Requirements) -> tuple[SumForest, npt.NDArray[np.bool_
     UnsupportedError
         If the sums contain a cycle, or an entry other than -1, 0, 1.
     """
-    if not requirements.equalities[0].shape[0] and requirements.tree is not None:
-        return of_tree(requirements.tree), requirements.pinned
-    rows = requirement_rows(requirements)
-    fixed = fixed_entries(rows, requirements.pinned)
+    if not resolved.equalities[0].shape[0] and resolved.tree is not None:
+        return of_tree(resolved.tree), resolved.pinned
+    rows = invariant_rows(resolved)
+    fixed = fixed_entries(rows, resolved.pinned)
     free = [(i[~fixed[i]], a[~fixed[i]]) for i, a in rows if not fixed[i].all()]
-    return of_rows(free, requirements.n), fixed
+    return of_rows(free, resolved.n), fixed

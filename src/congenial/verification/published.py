@@ -14,7 +14,7 @@ from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.invariants.written import determined
+from congenial.invariants.resolved import determined
 from congenial.plan.fields import show
 from congenial.randomness import seeded
 from congenial.releases import directory as files
@@ -56,7 +56,7 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
     except CongenialError as error:
         yield Check(name, False, f"none follow from the plan: {error}")
         return
-    y, pinned = _measured(contents), model.need.pinned
+    y, pinned = _measured(contents), model.resolved.pinned
     rows = measurement_rows(model.mechanism, pinned, y)
     stated = tuple(parquet.column(c) for c in ("measurement", "noise", "scale"))
     if not close([list(column) for column in rows], [list(column) for column in stated]):
@@ -132,7 +132,7 @@ def _same(model: Model, found: Intervals, contents: Contents) -> bool:
         return False
     if not differ or found.source != "posterior":
         return not differ
-    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~determined(model.need)
+    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~determined(model.resolved)
     made = [[stated[end][v] for v in differ] for end in ("lower", "upper")]
     if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
         return False

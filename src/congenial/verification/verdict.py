@@ -352,7 +352,7 @@ def _simulation(place: Path, contents: Contents) -> Check:
         and all(set(table.column("note")) == {STAMP} for table in shown)
     )
     if stamped and certificate.simulation.with_truth:
-        pinned = contents.model().need.pinned
+        pinned = contents.model().resolved.pinned
         truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
         if not (truth[pinned] == contents.value[pinned]).all():
             return Check("simulation", False, "a count to be published exactly is not its truth")

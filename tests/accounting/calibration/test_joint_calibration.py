@@ -17,7 +17,7 @@ from congenial.accounting.calibration.scales import (
 )
 from congenial.accounting.guarantee import conditioned_guarantee, imaged_guarantee
 from congenial.errors import ArgumentError, PrivacyError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from support.sum_networks import margins
 
 # two groups of two, sums across them
@@ -44,7 +44,7 @@ CASES = {
 
 def moves(tree, invariant, most):
     """All changes of all nodes by up to so many records that keep the sums, one by one."""
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     leaves = len(tree.leaves)
     found = {}
     for k in range(1, most + 1):
@@ -52,7 +52,10 @@ def moves(tree, invariant, most):
             for into in itertools.combinations_with_replacement(range(leaves), k):
                 v = np.bincount(into, minlength=leaves) - np.bincount(out, minlength=leaves)
                 change = np.asarray(tree.roll_up(v))
-                kept = not (need.equalities[0] @ change).any() and not change[need.pinned].any()
+                kept = (
+                    not (resolved.equalities[0] @ change).any()
+                    and not change[resolved.pinned].any()
+                )
                 if kept and v.any():
                     found[tuple(change)] = np.abs(change)
     return np.array([*found.values()])
@@ -65,8 +68,8 @@ def loss(tree, invariant, noise, claim):
 
 def reached(tree, invariant, noise, method):
     state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
-    need = requirements(invariant, len(tree), tree)
-    return state(cg.Additive(noise, tree), need, "substitute", sampler_error=0.0)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    return state(cg.Additive(noise, tree), resolved, "substitute", sampler_error=0.0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -98,8 +101,8 @@ def test_bounds_are_part_of_it(name):
 
 def test_a_given_split_and_levels_that_no_move_changes():
     tree, invariant = CASES["weights"]
-    need = requirements(invariant, len(tree), tree)
-    assert changing_levels(tree, need, "substitute") == [1, 2]
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    assert changing_levels(tree, resolved, "substitute") == [1, 2]
     assert changing_levels(*_known("square"), "substitute") == [2]
     assert changing_levels(*_known("deep"), "substitute") == [3]
     for share in (0.2, 0.5, 0.9):
@@ -117,7 +120,7 @@ def test_a_given_split_and_levels_that_no_move_changes():
 
 def _known(name):
     tree, invariant = CASES[name]
-    return tree, requirements(invariant, len(tree), tree)
+    return tree, resolve_invariant(invariant, len(tree), tree)
 
 
 @pytest.mark.parametrize("method", ["conditioning", "imaging"])
@@ -126,26 +129,26 @@ def test_no_split_on_a_grid_is_better_for_the_goal(method, bounds):
     tree, invariant = CASES["weights"]
     if bounds:
         invariant &= cg.nonnegative()
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     asked = {"epsilon": 1.0, "neighbours": "substitute", "method": method}
     goal = {1: 3.0, 2: 1.0}
 
     def error(split):
-        scales = level_scales(tree, need, split=split, **asked)
+        scales = level_scales(tree, resolved, split=split, **asked)
         return 3.0 * scales[1] + scales[3]
 
-    best = error(goal_split(tree, need, goal, **asked))
+    best = error(goal_split(tree, resolved, goal, **asked))
     for share in np.linspace(0.02, 0.98, 49):
         assert best <= error({1: share, 2: 1 - share}) * (1 + 1e-6)
 
 
 def test_gaussian_noise_is_for_the_squares():
     tree, invariant = CASES["weights"]
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     asked = {"epsilon": 1.0, "neighbours": "substitute", "method": "imaging", "delta": 1e-6}
-    sigmas = level_scales(tree, need, split={1: 0.3, 2: 0.7}, **asked)
+    sigmas = level_scales(tree, resolved, split={1: 0.3, 2: 0.7}, **asked)
     law = cg.Additive(cg.DiscreteGaussian(sigmas), tree)
-    claim = imaged_guarantee(law, need, "substitute", sampler_error=0.0, delta=1e-6)
+    claim = imaged_guarantee(law, resolved, "substitute", sampler_error=0.0, delta=1e-6)
     assert claim.epsilon == pytest.approx(1.0, rel=1e-8)
     changes = moves(tree, invariant, claim.records)
     rho = float((changes**2 / (2 * sigmas**2)).sum(axis=1).max())
@@ -172,10 +175,10 @@ def test_sensitivity_is_that_of_all_joint_moves(norm):
         assert "at once" in found.sentence
         # the same as a matrix
         counted = np.array([tree.roll_up(unit) for unit in np.eye(len(tree.leaves), dtype=int)]).T
-        need = requirements(invariant, len(tree), tree)
-        mandate = cg.linear(*need.equalities)
-        if need.pinned.any():
-            mandate &= cg.exactly(np.flatnonzero(need.pinned).tolist())
+        resolved = resolve_invariant(invariant, len(tree), tree)
+        mandate = cg.linear(*resolved.equalities)
+        if resolved.pinned.any():
+            mandate &= cg.exactly(np.flatnonzero(resolved.pinned).tolist())
         other = cg.accounting.sensitivity(
             counted, neighbours="substitute", norm=norm, invariant=mandate
         )

@@ -11,7 +11,7 @@ import congenial as cg
 from congenial.accounting.calibration.scales import calibrate, changing_levels, level_scales
 from congenial.accounting.guarantee import conditioned_guarantee, imaged_guarantee
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 CITY = cg.Tree.from_paths(
     [
@@ -26,9 +26,9 @@ BOUNDED = PINNED & cg.nonnegative()
 
 def reached(tree, invariant, noise, neighbours, method="conditioning"):
     """Return the guarantee that the noise gives."""
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
-    return state(cg.Additive(noise, tree), need, neighbours, sampler_error=0.0)
+    return state(cg.Additive(noise, tree), resolved, neighbours, sampler_error=0.0)
 
 
 def by_level(tree, scales):
@@ -141,11 +141,11 @@ def test_add_remove_changes_one_node_of_each_level_by_one():
 
 
 def test_equal_shares_over_the_levels_that_can_change():
-    need = requirements(PINNED, len(CITY), CITY)
-    assert changing_levels(CITY, need, "substitute") == [1, 2]
+    resolved = resolve_invariant(PINNED, len(CITY), CITY)
+    assert changing_levels(CITY, resolved, "substitute") == [1, 2]
     noise = calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute")
     assert by_level(CITY, noise.spread) == pytest.approx([math.inf, 4.0, 4.0], rel=1e-12)
-    free = requirements(cg.consistent(CITY), len(CITY), CITY)
+    free = resolve_invariant(cg.consistent(CITY), len(CITY), CITY)
     # substituting a record never changes the total
     assert changing_levels(CITY, free, "substitute") == [1, 2]
     assert changing_levels(CITY, free, "add-remove") == [0, 1, 2]
@@ -215,9 +215,9 @@ def test_unknown_relation_and_method_are_refused():
 def test_the_claim_is_the_worst_ratio_of_an_enumerated_mechanism():
     """Two leaves under an exact root, noise at both: the ratio over all outcomes is e^epsilon."""
     tree = cg.Tree.from_parents([-1, 0, 0])
-    need = requirements(cg.consistent(tree) & cg.exactly([0]), 3, tree)
+    resolved = resolve_invariant(cg.consistent(tree) & cg.exactly([0]), 3, tree)
     scales = level_scales(
-        tree, need, epsilon=0.8, neighbours="substitute", split={1: 1.0}, method="conditioning"
+        tree, resolved, epsilon=0.8, neighbours="substitute", split={1: 1.0}, method="conditioning"
     )
     first = np.arange(-60, 71)
 

@@ -19,7 +19,8 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
 )
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.written import determined, requirements
+from congenial.invariants.resolved import determined
+from congenial.invariants.written import resolve_invariant
 
 
 def regular(*fans):
@@ -64,9 +65,9 @@ CASES = {
 }
 
 
-def total(tree, need, goal, scales):
+def total(tree, resolved, goal, scales):
     """Weighted sum of the scales, one node of each level."""
-    free = ~need.pinned
+    free = ~resolved.pinned
     return math.fsum(
         weight * scales[free & (tree.level == level)][0]
         for level, weight in goal.items()
@@ -86,14 +87,14 @@ def splits(levels, parts):
 @pytest.mark.parametrize("name", CASES)
 def test_no_split_of_a_grid_is_better(name, epsilon, method):
     tree, invariant, neighbours, goal = CASES[name]
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     asked = {"epsilon": epsilon, "neighbours": neighbours, "method": method}
-    found = goal_split(tree, need, goal, **asked)
+    found = goal_split(tree, resolved, goal, **asked)
     measured = [level for level, weight in goal.items() if weight > 0]
     assert list(found) == measured
 
     def error(split):
-        return total(tree, need, goal, level_scales(tree, need, split=split, **asked))
+        return total(tree, resolved, goal, level_scales(tree, resolved, split=split, **asked))
 
     least = error(found)
     others = [error(split) for split in splits(measured, 40 if len(measured) == 2 else 12)]
@@ -108,31 +109,33 @@ def test_no_split_of_a_grid_is_better(name, epsilon, method):
 @pytest.mark.parametrize("weights", [(1.0, 1.0), (4.0, 1.0), (1.0, 100.0), (2.0, 3.0)])
 @pytest.mark.parametrize("scale", [1.0, 1e-200, 1e200])
 def test_equalities_alone_split_like_the_roots_of_the_weights(weights, scale):
-    need = requirements(cg.consistent(TWO) & cg.exactly("root"), len(TWO), TWO)
+    resolved = resolve_invariant(cg.consistent(TWO) & cg.exactly("root"), len(TWO), TWO)
     goal = {1: weights[0] * scale, 2: weights[1] * scale}
-    found = goal_split(TWO, need, goal, epsilon=1.0, neighbours="substitute", method="conditioning")
+    found = goal_split(
+        TWO, resolved, goal, epsilon=1.0, neighbours="substitute", method="conditioning"
+    )
     roots = np.sqrt(weights)
     assert list(found.values()) == pytest.approx(roots / roots.sum(), abs=1 / UNITS)
 
 
 def test_bounds_make_shares_of_leaves_dearer_to_lose():
     asked = {"epsilon": 1.0, "neighbours": "substitute"}
-    need = requirements(FREE[TWO] & cg.exactly("root"), len(TWO), TWO)
+    resolved = resolve_invariant(FREE[TWO] & cg.exactly("root"), len(TWO), TWO)
     goal = {1: 1.0, 2: 1.0}
-    assert goal_split(TWO, need, goal, method="imaging", **asked)[2] == 0.5
-    assert goal_split(TWO, need, goal, method="conditioning", **asked)[2] > 0.51
+    assert goal_split(TWO, resolved, goal, method="imaging", **asked)[2] == 0.5
+    assert goal_split(TWO, resolved, goal, method="conditioning", **asked)[2] > 0.51
 
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 3.0, 16.0])
 @pytest.mark.parametrize("name", CASES)
 def test_epsilon_is_never_passed(name, epsilon):
     tree, invariant, neighbours, goal = CASES[name]
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     for method, state in (("conditioning", conditioned_guarantee), ("imaging", imaged_guarantee)):
         noise = cg.calibrate(
             tree, invariant, epsilon=epsilon, neighbours=neighbours, goal=goal, method=method
         )
-        claim = state(cg.Additive(noise, tree), need, neighbours, sampler_error=0.0)
+        claim = state(cg.Additive(noise, tree), resolved, neighbours, sampler_error=0.0)
         assert claim.epsilon <= epsilon
         if name not in ("ragged", "crossing"):  # where no pair uses all the shares
             assert claim.epsilon == pytest.approx(epsilon, rel=1e-9)
@@ -141,8 +144,10 @@ def test_epsilon_is_never_passed(name, epsilon):
 @pytest.mark.parametrize("name", CASES)
 def test_the_split_found_gives_the_same_bits(name):
     tree, invariant, neighbours, goal = CASES[name]
-    need = requirements(invariant, len(tree), tree)
-    found = goal_split(tree, need, goal, epsilon=0.7, neighbours=neighbours, method="conditioning")
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    found = goal_split(
+        tree, resolved, goal, epsilon=0.7, neighbours=neighbours, method="conditioning"
+    )
     assert all(share == round(share * UNITS) / UNITS > 0 for share in found.values())
     assert sum(round(share * UNITS) for share in found.values()) == UNITS
     asked = {"epsilon": 0.7, "neighbours": neighbours}
@@ -155,10 +160,10 @@ def test_a_wide_tree_is_split_like_a_narrow_one():
     goal = {1: 3.0, 2: 1.0, 3: 2.0}
     found = []
     for tree in (regular(2, 2, 2), regular(5, 40, 7)):
-        need = requirements(cg.consistent(tree) & cg.nonnegative(), len(tree), tree)
+        resolved = resolve_invariant(cg.consistent(tree) & cg.nonnegative(), len(tree), tree)
         found.append(
             goal_split(
-                tree, need, goal, epsilon=1.0, neighbours="substitute", method="conditioning"
+                tree, resolved, goal, epsilon=1.0, neighbours="substitute", method="conditioning"
             )
         )
     assert found[0] == found[1]
@@ -175,14 +180,14 @@ def test_folding_keeps_every_pair(seed):
         invariant &= cg.exactly(rng.choice(n, size=int(rng.integers(1, 4)), replace=False).tolist())
     if rng.random() < 0.8:
         invariant &= cg.bounds(hi=np.where(rng.random(n) < 0.5, 9.0, np.inf)) & cg.nonnegative()
-    need = requirements(invariant, n, tree)
+    resolved = resolve_invariant(invariant, n, tree)
     share = rng.dirichlet(np.ones(tree.depth))
     noise = cg.Additive(cg.DiscreteLaplace(2.0 / share[tree.level]), tree)
     try:
-        wanted = conditioned_pairs(noise, need, "substitute")
+        wanted = conditioned_pairs(noise, resolved, "substitute")
     except EmptyNeighbourhoodError:
         return
-    known = replace(need, pinned=determined(need))
+    known = replace(resolved, pinned=determined(resolved))
     changes = level_units(tree, known, "substitute")
     found = pairs_by_share(tree, known, "substitute", changes, charge_bounds=True)(share)
     assert found.worst == pytest.approx(wanted.worst, rel=1e-12)
@@ -192,10 +197,10 @@ def test_folding_keeps_every_pair(seed):
 
 
 def test_order_of_the_levels_does_not_matter():
-    need = requirements(FREE[THREE], len(THREE), THREE)
+    resolved = resolve_invariant(FREE[THREE], len(THREE), THREE)
     asked = {"epsilon": 1.0, "neighbours": "substitute", "method": "conditioning"}
-    one = goal_split(THREE, need, {1: 3.0, 2: 1.0, 3: 2.0}, **asked)
-    assert goal_split(THREE, need, {3: 2.0, 1: 3.0, 2: 1.0}, **asked) == one
+    one = goal_split(THREE, resolved, {1: 3.0, 2: 1.0, 3: 2.0}, **asked)
+    assert goal_split(THREE, resolved, {3: 2.0, 1: 3.0, 2: 1.0}, **asked) == one
 
 
 @pytest.mark.parametrize(

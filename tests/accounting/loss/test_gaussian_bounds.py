@@ -19,7 +19,7 @@ from congenial.accounting.proofs import proofs_of
 from congenial.auditing.enumerated import enumerated
 from congenial.auditing.space import space_of
 from congenial.errors import PrivacyError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 INF = math.inf
 # weights of one step, as the squares of which noise decays; 1 where a count is not measured
@@ -144,9 +144,9 @@ def test_conditions_that_are_no_sums_break_it():
     weights = [Fraction(math.exp(-0.5 / s**2)) for s in (1.0, 0.5)]
     assert excess(kept, np.eye(2, dtype=int), weights, 2) > Fraction(5, 4)
     tree_free = cg.Additive(cg.DiscreteGaussian([1.0, 0.5]), 2)
-    need = requirements(cg.at_least([[3, 1], [-3, -1]], [-1, -2]), 2)
+    resolved = resolve_invariant(cg.at_least([[3, 1], [-3, -1]], [-1, -2]), 2)
     with pytest.raises(PrivacyError, match="no bound is proved"):
-        conditioned_guarantee(tree_free, need, "add-remove", sampler_error=0.0)
+        conditioned_guarantee(tree_free, resolved, "add-remove", sampler_error=0.0)
 
 
 def test_other_orders_break_it():
@@ -254,7 +254,7 @@ def test_what_is_nested_is_known():
         invariant = cg.linear(rows[:1], [0]) & cg.at_least(rows[1:], np.zeros(len(rows) - 1))
         if tree is not None:
             invariant &= cg.consistent(tree)
-        need = requirements(invariant, n, tree)
+        resolved = resolve_invariant(invariant, n, tree)
         cells = np.arange(n) if tree is None else tree.leaves
         counted = np.eye(n, dtype=int)
         if tree is not None:
@@ -263,16 +263,16 @@ def test_what_is_nested_is_known():
         sets = [set(np.flatnonzero(row)) for row in np.vstack((sums, counted))]
         plain = all(len(set(row[row != 0])) <= 1 for row in sums)
         apart = all(not a & b or a <= b or b <= a for a, b in itertools.combinations(sets, 2))
-        assert nested_sums(need) == (plain and apart)
-        seen.add(nested_sums(need))
+        assert nested_sums(resolved) == (plain and apart)
+        seen.add(nested_sums(resolved))
     assert seen == {True, False}
 
 
 def test_crossing_sums_are_refused():
     margins = np.array([[1, 1, 0, 0], [0, 0, 1, 1], [1, 0, 1, 0]])
-    need = requirements(cg.linear(margins, [1, 1, 1]) & cg.nonnegative(), 4)
+    resolved = resolve_invariant(cg.linear(margins, [1, 1, 1]) & cg.nonnegative(), 4)
     with pytest.raises(PrivacyError, match="share no cell or one holds the other"):
-        conditioned_guarantee(noisy(1.0, 4), need, "substitute", sampler_error=0.0)
+        conditioned_guarantee(noisy(1.0, 4), resolved, "substitute", sampler_error=0.0)
     with pytest.raises(PrivacyError, match="union"):
         cg.condition(noisy(1.0, 1), cg.bounds(0, 1) | cg.bounds(5, 6)).guarantee("add-remove")
     mixed = cg.mixture([noisy(1.0, PAIR), noisy(2.0, PAIR)], [0.5, 0.5])
@@ -287,9 +287,9 @@ def test_crossing_sums_are_refused():
 
 
 def test_real_noise_pays_nothing_at_any_order():
-    need = requirements(cg.consistent(PAIR) & cg.nonnegative(), len(PAIR), PAIR)
+    resolved = resolve_invariant(cg.consistent(PAIR) & cg.nonnegative(), len(PAIR), PAIR)
     real = cg.Additive(cg.Gaussian(2.0), PAIR)
-    claim = conditioned_guarantee(real, need, "add-remove", sampler_error=0.0)
+    claim = conditioned_guarantee(real, resolved, "add-remove", sampler_error=0.0)
     assert (claim.gamma, claim.gamma_source, claim.whole_orders) == (0.0, WHOLE, False)
     assert claim.ideal_only
 

@@ -24,7 +24,7 @@ from congenial.accounting.loss.inequalities import (
     charged,
 )
 from congenial.accounting.neighbours.single_moves import costs_through, one_sided_costs
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 INF = math.inf
 NO, HALF, TENTH = Fraction(1), Fraction(1, 2), Fraction(1, 10)
@@ -215,8 +215,8 @@ def claim(case):
     invariant = cg.consistent(tree) & cg.bounds(*limits(case))
     for node in sorted(pinned(case)):
         invariant &= cg.exactly(node)
-    need = requirements(invariant, len(tree), tree)
-    return conditioned_guarantee(mechanism, need, case.relation, sampler_error=0.0)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    return conditioned_guarantee(mechanism, resolved, case.relation, sampler_error=0.0)
 
 
 @pytest.mark.parametrize("name", CASES)
@@ -272,8 +272,8 @@ def test_one_cell_and_added_records_reach_the_bound(a, steps):
     further = sum(a**j for j in range(1, steps + 1)) + at_zero
     scale = -1.0 / math.log(a)
     mechanism = cg.Additive(cg.DiscreteLaplace(scale), 1, per_record=float(steps))
-    need = requirements(cg.nonnegative(), 1)
-    given = conditioned_guarantee(mechanism, need, "add-remove", sampler_error=0.0)
+    resolved = resolve_invariant(cg.nonnegative(), 1)
+    given = conditioned_guarantee(mechanism, resolved, "add-remove", sampler_error=0.0)
     loss = math.log(a**-steps * further / at_zero)
     assert given.epsilon == pytest.approx(loss, rel=1e-12)
     if steps == 1:
@@ -309,11 +309,11 @@ def test_bounds_of_entries_that_never_change_cost_nothing():
     case = Case(FLAT3, [HALF] * 4, lo=[0, -INF, -INF, -INF], hi=[9, INF, INF, INF])
     tree = cg.Tree.from_parents(FLAT3)
     invariant = cg.consistent(tree) & cg.bounds(case.lo, case.hi)
-    need = requirements(invariant, 4, tree)
+    resolved = resolve_invariant(invariant, 4, tree)
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
-    given = conditioned_guarantee(mechanism, need, "substitute", sampler_error=0.0)
+    given = conditioned_guarantee(mechanism, resolved, "substitute", sampler_error=0.0)
     assert (given.gamma, given.epsilon, given.gamma_source) == (0.0, 1.0, PROVED)
-    free = requirements(cg.consistent(tree), 4, tree)
+    free = resolve_invariant(cg.consistent(tree), 4, tree)
     assert (
         conditioned_guarantee(mechanism, free, "substitute", sampler_error=0.0).gamma_source == NONE
     )
@@ -331,12 +331,14 @@ def test_bounds_that_follow_from_others_do_not_count():
         (held & cg.bounds(0, [INF, 9, 10, 5, 5, 5, 5]), [False, True, False, *leaves[3:]]),
         (cg.nonnegative(), [True] * 7),
     ]:
-        need = requirements(invariant, 7, tree)
-        assert charged(need).tolist() == expected
+        resolved = resolve_invariant(invariant, 7, tree)
+        assert charged(resolved).tolist() == expected
     # entries that are at least 1/5 are at least 1/4 on a grid of 1/4, and 1 among integers
-    need = requirements(cg.consistent(tree) & cg.bounds([0, 0.9, 0, 0.2, 0.2, 0, 0]), 7, tree)
-    assert charged(need).tolist() == leaves
-    assert charged(need, 0.25).tolist() == [False, True, *leaves[2:]]
+    resolved = resolve_invariant(
+        cg.consistent(tree) & cg.bounds([0, 0.9, 0, 0.2, 0.2, 0, 0]), 7, tree
+    )
+    assert charged(resolved).tolist() == leaves
+    assert charged(resolved, 0.25).tolist() == [False, True, *leaves[2:]]
 
 
 def test_what_is_not_proved_is_charged_twice():
@@ -345,14 +347,14 @@ def test_what_is_not_proved_is_charged_twice():
     held = cg.consistent(tree) & cg.exactly(0)
     row = cg.at_least([0, 1, -1, 0], 0)
     for invariant in (held & row, held & row & cg.nonnegative()):
-        need = requirements(invariant, 4, tree)
-        given = conditioned_guarantee(mechanism, need, "substitute", sampler_error=0.0)
+        resolved = resolve_invariant(invariant, 4, tree)
+        given = conditioned_guarantee(mechanism, resolved, "substitute", sampler_error=0.0)
         assert (given.gamma, given.gamma_source) == (1.0, TRIVIAL)
         assert given.epsilon == 2.0 * given.base_epsilon == 2.0
     # noise without a grid is for studies and not covered either
     real = cg.Additive(cg.Laplace(2.0), tree)
-    need = requirements(held & cg.nonnegative(), 4, tree)
-    assert conditioned_guarantee(real, need, "substitute", sampler_error=0.0).gamma == 1.0
+    resolved = resolve_invariant(held & cg.nonnegative(), 4, tree)
+    assert conditioned_guarantee(real, resolved, "substitute", sampler_error=0.0).gamma == 1.0
 
 
 def test_a_mixture_under_bounds_is_charged_twice():
@@ -397,8 +399,8 @@ def test_costs_through_every_entry(seed):
     pins = [int(v) for v in rng.choice(n, size=int(rng.integers(0, 3)), replace=False)]
     if pins:
         invariant &= cg.exactly(pins)
-    need = requirements(invariant, n, tree)
-    cost = np.where(need.pinned, 0.0, rng.uniform(0.1, 2.0, n))
+    resolved = resolve_invariant(invariant, n, tree)
+    cost = np.where(resolved.pinned, 0.0, rng.uniform(0.1, 2.0, n))
     of_leaf = paths(parents)
     for relation in ("substitute", "one-sided"):
         expected = np.full(n, -INF)
@@ -412,9 +414,9 @@ def test_costs_through_every_entry(seed):
                 for v in touched:
                     expected[v] = max(expected[v], sum(cost[m] for m in touched))
         if relation == "one-sided":
-            found = one_sided_costs(cost, need, tree)
+            found = one_sided_costs(cost, resolved, tree)
             if not pins:
-                assert (costs_through(cost, need, tree, "add-remove") == found).all()
+                assert (costs_through(cost, resolved, tree, "add-remove") == found).all()
         else:
-            found = costs_through(cost, need, tree, "substitute")
+            found = costs_through(cost, resolved, tree, "substitute")
         assert found == pytest.approx(expected, rel=1e-13)

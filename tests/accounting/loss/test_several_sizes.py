@@ -12,7 +12,7 @@ import pytest
 import congenial as cg
 from congenial.accounting.guarantee import conditioned_guarantee
 from congenial.accounting.loss.inequalities import PROVED, bounded_loss
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 # What one step of noise leaves of a weight, exp(-1 / scale); 1 where a query is not measured.
 WEIGHTS = [Fraction(1, 20), Fraction(1, 3), Fraction(4, 5), Fraction(19, 20)]
@@ -75,8 +75,8 @@ def test_no_pair_loses_more_than_is_stated():
 def test_the_guarantee_states_it(scale, granularity):
     weights = cg.linear(np.array([[1, 2, 3]]), [8])
     noise = cg.Additive(cg.DiscreteLaplace(scale, granularity), 3)
-    need = requirements(weights & cg.nonnegative(), 3)
-    claim = conditioned_guarantee(noise, need, "substitute", sampler_error=0.0)
+    resolved = resolve_invariant(weights & cg.nonnegative(), 3)
+    claim = conditioned_guarantee(noise, resolved, "substitute", sampler_error=0.0)
     assert claim.gamma_source == PROVED
     # two records of the middle for one of each side
     assert claim.base_epsilon == pytest.approx(4 / scale)

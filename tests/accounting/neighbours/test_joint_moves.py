@@ -141,10 +141,10 @@ def losses(engine, sums, total, records):
         whole = np.array(same)
         if len(same) < 2:
             continue
-        need = cg.linear(sums, sums @ same[0])
-        if np.isfinite(engine.requirements.lo).any():
-            need &= cg.bounds(0)
-        here = cg.condition(engine.mechanism, need)
+        invariant = cg.linear(sums, sums @ same[0])
+        if np.isfinite(engine.resolved.lo).any():
+            invariant &= cg.bounds(0)
+        here = cg.condition(engine.mechanism, invariant)
         rows = np.array([here.log_prob(whole, x) for x in same])
         for i, j in itertools.combinations(range(len(same)), 2):
             if np.abs(same[i] - same[j]).sum() <= 2 * records:

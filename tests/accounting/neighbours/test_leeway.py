@@ -10,21 +10,23 @@ import pytest
 import congenial as cg
 from congenial.accounting.neighbours.leeway import with_implied
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, InfeasibleError
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 
 TREE = cg.Tree.from_parents([-1, 0, 0, 1, 1])
 LEAVES = np.flatnonzero(TREE.is_leaf)
 SPAN = range(-2, 7)
 
 
-def every_dataset(tree: cg.Tree, need) -> np.ndarray:
+def every_dataset(tree: cg.Tree, resolved) -> np.ndarray:
     """All counts whose leaves are in SPAN, within the bounds and the inequalities."""
     leaves = int(tree.is_leaf.sum())
     cells = np.array(list(itertools.product(SPAN, repeat=leaves)))
     x = np.asarray(tree.roll_up(cells))
-    matrix, value = need.inequalities
-    keep = ((x >= need.lo) & (x <= need.hi)).all(axis=1) & (x @ matrix.T >= value).all(axis=1)
-    matrix, value = need.equalities
+    matrix, value = resolved.inequalities
+    keep = ((x >= resolved.lo) & (x <= resolved.hi)).all(axis=1) & (x @ matrix.T >= value).all(
+        axis=1
+    )
+    matrix, value = resolved.equalities
     return x[keep & (x @ matrix.T == value).all(axis=1)]
 
 
@@ -45,7 +47,7 @@ def random_case(rng: np.random.Generator):
     if rng.random() < 0.4:
         row = rng.integers(-2, 3, 5)
         parts &= cg.at_least([row, -row], [rng.integers(0, 3), -3])
-    return requirements(parts, 5)
+    return resolve_invariant(parts, 5)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -53,22 +55,22 @@ def test_what_is_held_in_place_never_differs_and_on_trees_nothing_is_missed(seed
     rng = np.random.default_rng(seed)
     held = empty = 0
     for _ in range(60):
-        need = random_case(rng)
-        x = every_dataset(TREE, need)
+        resolved = random_case(rng)
+        x = every_dataset(TREE, resolved)
         try:
-            found = with_implied(need, TREE)
+            found = with_implied(resolved, TREE)
         except EmptyNeighbourhoodError:
             assert not len(x)
             empty += 1
             continue
         if not len(x):
-            assert need.inequalities[1].size
+            assert resolved.inequalities[1].size
             continue
         same = (x == x[0]).all(axis=0)
         assert same[found.pinned].all()
         matrix, value = found.equalities
         assert (x @ matrix.T == value).all()
-        if not need.inequalities[1].size:
+        if not resolved.inequalities[1].size:
             np.testing.assert_array_equal(found.pinned, same)
         held += int(found.pinned.sum() > 0)
     assert held > 5
@@ -77,17 +79,17 @@ def test_what_is_held_in_place_never_differs_and_on_trees_nothing_is_missed(seed
 
 def test_public_sums_are_carried_along() -> None:
     none = cg.linear([1, 1, 0], [0]) & cg.nonnegative()
-    assert with_implied(requirements(none, 3), None).pinned.tolist() == [True, True, False]
+    assert with_implied(resolve_invariant(none, 3), None).pinned.tolist() == [True, True, False]
     low = cg.at_least([[2, 0, 0], [-1, 1, 0], [0, -3, 0]], [5, 0, -9])
-    assert with_implied(requirements(low, 3), None).pinned.tolist() == [True, True, False]
+    assert with_implied(resolve_invariant(low, 3), None).pinned.tolist() == [True, True, False]
 
 
 @pytest.mark.parametrize(
     ("grid", "high", "pinned"), [(0.5, 0.5, True), (0.5, 1.0, False), (1.0, 0.9, True)]
 )
 def test_an_entry_with_less_room_than_a_record_needs_is_held(grid, high, pinned) -> None:
-    need = requirements(cg.bounds([0.0, -np.inf], [high, np.inf]), 2)
-    assert with_implied(need, None, grid=grid).pinned.tolist() == [pinned, False]
+    resolved = resolve_invariant(cg.bounds([0.0, -np.inf], [high, np.inf]), 2)
+    assert with_implied(resolved, None, grid=grid).pinned.tolist() == [pinned, False]
 
 
 LAPLACE, LEAF = cg.DiscreteLaplace(1.0), cg.Tree.from_parents([-1, 0, 0])
@@ -153,13 +155,15 @@ def test_a_guarantee_under_bounds_is_given_only_where_there_are_neighbours(
     rng = np.random.default_rng(alternatives)
     noise, seen = cg.Additive(LAPLACE, TREE), {True: 0, False: 0}
     for _ in range(60 * alternatives):
-        needs = [box_around(rng, TREE.roll_up(rng.integers(0, 4, 3))) for _ in range(alternatives)]
-        each = [cg.consistent(TREE) & cg.bounds(*box) for box in needs]
+        alternatives = [
+            box_around(rng, TREE.roll_up(rng.integers(0, 4, 3))) for _ in range(alternatives)
+        ]
+        each = [cg.consistent(TREE) & cg.bounds(*box) for box in alternatives]
         try:
             released = cg.condition(noise, each[0] if alternatives == 1 else each[0] | each[1])
         except (ArgumentError, InfeasibleError):  # alternatives that overlap, bounds that clash
             continue
-        kept = [every_dataset(TREE, requirements(one, 5)) for one in each]
+        kept = [every_dataset(TREE, resolve_invariant(one, 5)) for one in each]
         some = near(np.vstack(kept), relation)
         try:
             told = released.guarantee(relation).covered
@@ -189,8 +193,10 @@ def test_margins_that_cross_hold_cells_in_place() -> None:
         low[workload.cells] = np.maximum(low[workload.cells], 0)
         high[workload.cells] = np.minimum(high[workload.cells], 2)
         inside = x[((x >= low) & (x <= high)).all(axis=1)]
-        need = requirements(cg.consistent(workload) & cg.bounds(low, high), x.shape[1], workload)
-        found = with_implied(need, workload)
+        resolved = resolve_invariant(
+            cg.consistent(workload) & cg.bounds(low, high), x.shape[1], workload
+        )
+        found = with_implied(resolved, workload)
         assert (inside == inside[0]).all(axis=0)[found.pinned].all()
         held += int((found.pinned & (low < high)).sum())
     assert held > 20

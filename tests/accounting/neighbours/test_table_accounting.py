@@ -15,7 +15,7 @@ from congenial.accounting.neighbours.single_moves import (
     worst_move,
 )
 from congenial.errors import EmptyNeighbourhoodError
-from congenial.invariants.written import exactly, requirements
+from congenial.invariants.written import exactly, resolve_invariant
 from support.table_cases import AGES, PAIR, TWO, masks
 
 AXES = {"sex": ("F", "M"), "age": ("0", "1", "2")}
@@ -35,34 +35,34 @@ def worlds(count, seed):
             workload = workload + cg.Workload.of(homes, [()])
         n = len(workload)
         pins = np.flatnonzero(rng.random(n) < rng.choice([0.0, 0.1, 0.3, 0.7])).tolist()
-        need = requirements(exactly(pins), n, workload) if pins else None
-        need = need or requirements(cg.nonnegative(), n, workload)
-        cost = np.where(need.pinned, 0.0, rng.choice([0.0, 0.5, 1.0, rng.random()], n))
-        yield workload, need, cost
+        resolved = resolve_invariant(exactly(pins), n, workload) if pins else None
+        resolved = resolved or resolve_invariant(cg.nonnegative(), n, workload)
+        cost = np.where(resolved.pinned, 0.0, rng.choice([0.0, 0.5, 1.0, rng.random()], n))
+        yield workload, resolved, cost
 
 
-def pairs(each, need, cost):
+def pairs(each, resolved, cost):
     """Cost of every move of one record between cells that add the same to all pins."""
     k = each.shape[1]
     for a in range(k):
         for b in range(a + 1, k):
             changed = each[:, a] != each[:, b]
-            if not changed[need.pinned].any():
+            if not changed[resolved.pinned].any():
                 yield a, b, float(cost[changed].sum())
 
 
 def test_the_dearest_move_is_that_of_all_pairs():
     seen = {"pairs": 0, "none": 0, "pinned": 0}
-    for workload, need, cost in worlds(150, 3):
+    for workload, resolved, cost in worlds(150, 3):
         each = masks(workload)
-        found = list(pairs(each, need, cost))
+        found = list(pairs(each, resolved, cost))
         for counted in {workload, workload.tree or workload}:
             if not found:
                 seen["none"] += 1
                 with pytest.raises(EmptyNeighbourhoodError):
-                    worst_move(cost, need, counted, "substitute")
+                    worst_move(cost, resolved, counted, "substitute")
                 continue
-            move = worst_move(cost, need, counted, "substitute")
+            move = worst_move(cost, resolved, counted, "substitute")
             dearest = max(value for *_, value in found)
             assert move.cost == pytest.approx(dearest)
             ends = np.searchsorted(workload.cells, [move.origin, move.destination])
@@ -71,31 +71,31 @@ def test_the_dearest_move_is_that_of_all_pairs():
                 *((b, a, value) for a, b, value in found),
             ]
             seen["pairs"] += 1
-            seen["pinned"] += need.pinned.any()
+            seen["pinned"] += resolved.pinned.any()
     assert min(seen.values()) >= 5
 
 
 def test_records_that_enter_or_leave_and_the_entries_that_change():
     still = 0
-    for workload, need, cost in worlds(60, 4):
+    for workload, resolved, cost in worlds(60, 4):
         each = masks(workload)
-        free = ~each[need.pinned].any(axis=0)
+        free = ~each[resolved.pinned].any(axis=0)
         path = np.where(free, each.T @ cost, -np.inf)
         want = np.where(each, path, -np.inf).max(axis=1)
-        np.testing.assert_allclose(one_sided_costs(cost, need, workload), want)
-        np.testing.assert_array_equal(counting(need.n, workload).dense(), each)
+        np.testing.assert_allclose(one_sided_costs(cost, resolved, workload), want)
+        np.testing.assert_array_equal(counting(resolved.n, workload).dense(), each)
         entering = (each & free).any(axis=1)
-        moved = np.zeros(need.n, dtype=bool)
-        for a, b, _ in pairs(each, need, cost):
+        moved = np.zeros(resolved.n, dtype=bool)
+        for a, b, _ in pairs(each, resolved, cost):
             moved |= each[:, a] != each[:, b]
         for counted in {workload, workload.tree or workload}:
-            found = changed_entries(need, counted, "substitute")
+            found = changed_entries(resolved, counted, "substitute")
             np.testing.assert_array_equal(found, moved)
-            found = changed_entries(need, counted, "substitute", one_sided=True)
+            found = changed_entries(resolved, counted, "substitute", one_sided=True)
             np.testing.assert_array_equal(found, moved | entering)
-            found = changed_entries(need, counted, "add-remove")
+            found = changed_entries(resolved, counted, "add-remove")
             np.testing.assert_array_equal(found, entering)
-        still += not (moved | need.pinned).all()
+        still += not (moved | resolved.pinned).all()
     assert still >= 10
 
 

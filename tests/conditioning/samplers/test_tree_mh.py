@@ -126,9 +126,9 @@ def test_blocks_of_words_end_anywhere(monkeypatch):
 
 def test_starts_are_feasible_and_may_be_given():
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), LARGE)
-    need = cg.consistent(LARGE) & cg.nonnegative()
+    invariant = cg.consistent(LARGE) & cg.nonnegative()
     conditioned = cg.condition(
-        mechanism, need, "tree-mh", proposal=cg.conditioning.Proposal(scale=1e-9)
+        mechanism, invariant, "tree-mh", proposal=cg.conditioning.Proposal(scale=1e-9)
     )  # which stays
     draw, info = conditioned.run(COUNTS, 3, 4, cg.seeded(4), warmup=0)
     assert draw.values.min() >= 0

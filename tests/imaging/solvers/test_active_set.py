@@ -24,7 +24,7 @@ from congenial.invariants.written import (
     exactly,
     linear,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from support.projection_cases import problems
 from support.wide_trees import city
@@ -34,17 +34,17 @@ pytestmark = pytest.mark.kernels
 MEASURED = (1e-3, 0.5, 1.0, 1.0, 1.0, 7.3, 1e3)
 
 
-def off_optimum(z, y, tree, need, weight):
+def off_optimum(z, y, tree, resolved, weight):
     """Residual of the certificate that every solution must pass, which looks at `z` alone."""
-    task = prepare(link(tree, need.n), need, np.zeros(0), y, weight, integer=False)
+    task = prepare(link(tree, resolved.n), resolved, np.zeros(0), y, weight, integer=False)
     zeros = np.zeros_like(task.y)
     return residual(task, z - task.center, (task.y, task.y, zeros, task.weight), quadratic=True)
 
 
 def set_up(tree, invariant, weight):
-    need = requirements(invariant, len(tree))
+    resolved = resolve_invariant(invariant, len(tree))
     relative = checked_weights(weight, len(tree))
-    return need, relative, Projector(need, relative, "l2", integer=False).active_set
+    return resolved, relative, Projector(resolved, relative, "l2", integer=False).active_set
 
 
 def one_sided(draw_lo, x, tree):
@@ -59,28 +59,30 @@ def one_sided(draw_lo, x, tree):
 @settings(max_examples=200, deadline=None)
 def test_bounds_on_one_side_of_the_leaves_are_always_solved(problem, slack):
     tree, y, invariant, weight, x = problem
-    pins = requirements(invariant, len(tree)).pinned
+    pins = resolve_invariant(invariant, len(tree)).pinned
     for sign in (1.0, -1.0):
         lo = one_sided(np.array(slack[: len(tree)]), x, tree)
         box = bounds(lo) if sign > 0 else bounds(hi=2.0 * x - lo)
         imposed = consistent(tree) & box
         if pins.any():
             imposed = imposed & exactly(np.flatnonzero(pins))
-        need, relative, found = set_up(tree, imposed, weight)
+        resolved, relative, found = set_up(tree, imposed, weight)
         z = found.solve(y.astype(float))
         assert z is not None
-        assert off_optimum(z, y, tree, need, relative) <= 1e-9
+        assert off_optimum(z, y, tree, resolved, relative) <= 1e-9
 
 
 @given(problems(most=14, weights=MEASURED))
 @settings(max_examples=200, deadline=None)
 def test_what_it_finds_is_what_the_dynamic_programme_finds(problem):
     tree, y, invariant, weight, _ = problem
-    need, relative, found = set_up(tree, invariant, weight)
+    resolved, relative, found = set_up(tree, invariant, weight)
     z = found.solve(y.astype(float))
     assume(z is not None)
-    assert off_optimum(z, y, tree, need, relative) <= 1e-9
-    task = prepare(link(tree, need.n), need, np.zeros(0), y.astype(float), relative, integer=False)
+    assert off_optimum(z, y, tree, resolved, relative) <= 1e-9
+    task = prepare(
+        link(tree, resolved.n), resolved, np.zeros(0), y.astype(float), relative, integer=False
+    )
     assert z == pytest.approx(task.released(solve_l2(task)), abs=1e-7)
 
 
@@ -91,14 +93,16 @@ def test_large_trees_in_any_order_reach_the_optimum(seed):
     weight = np.array([1.0, 0.2, 5.0, 1.0, 0.01, 3.0])[tree.level]
     y = x + rng.normal(0.0, 3.0, n) / np.sqrt(weight)
     y[tree.roots] = x[tree.roots]
-    need, relative, found = set_up(tree, consistent(tree) & exactly("root") & nonnegative(), weight)
+    resolved, relative, found = set_up(
+        tree, consistent(tree) & exactly("root") & nonnegative(), weight
+    )
     z = found.solve(y)
     assert z is not None and (z[tree.is_leaf] >= 0.0).all()
     assert 10 < (z[tree.is_leaf] == 0.0).sum() < n
-    assert off_optimum(z, y, tree, need, relative) <= 1e-9
+    assert off_optimum(z, y, tree, resolved, relative) <= 1e-9
     moved = z.copy()
     moved[tree.leaves[:2]] += 1e-6, -1e-6
-    assert off_optimum(moved, y, tree, need, relative) > 1e-9
+    assert off_optimum(moved, y, tree, resolved, relative) > 1e-9
 
 
 @pytest.mark.parametrize("total", [0.0, 3.0, 1e5])
@@ -107,11 +111,11 @@ def test_families_all_below_their_bounds_at_first_are_solved(total):
     tree = Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
     y = np.array([total, -5.0, 2.0, -7.0, -3.0, -900.0, -1.0, 4.0])
     invariant = consistent(tree) & exactly([0]) & nonnegative()
-    need, weight, fast = set_up(tree, invariant, None)
+    resolved, weight, fast = set_up(tree, invariant, None)
     z = fast.solve(y)
     assert z is not None
     assert z[0] == pytest.approx(total, abs=1e-9)
-    assert off_optimum(z, y, tree, need, weight) < 1e-9
+    assert off_optimum(z, y, tree, resolved, weight) < 1e-9
 
 
 def test_where_it_finds_nothing_the_dynamic_programme_is_asked(monkeypatch):
@@ -125,11 +129,13 @@ def test_where_it_finds_nothing_the_dynamic_programme_is_asked(monkeypatch):
 
 def test_leaves_without_a_measurement_are_not_for_it():
     tree = Tree.from_parents([-1, 0, 0])
-    need = requirements(consistent(tree), 3)
+    resolved = resolve_invariant(consistent(tree), 3)
     links = link(tree, 3)
     nothing = np.zeros(0)
-    assert active_set(links, nothing, need, np.array([1.0, 1.0, 0.0]), integer=False) is None
-    assert active_set(links, nothing, need, np.array([0.0, 1.0, 1.0]), integer=False) is not None
+    assert active_set(links, nothing, resolved, np.array([1.0, 1.0, 0.0]), integer=False) is None
+    assert (
+        active_set(links, nothing, resolved, np.array([0.0, 1.0, 1.0]), integer=False) is not None
+    )
     assert project([np.nan, 2.0, 3.0], consistent(tree), [0, 1, 1]).tolist() == [5.0, 2.0, 3.0]
 
 
@@ -165,6 +171,6 @@ def test_disjoint_sums_of_a_plain_vector_and_lone_entries():
     total = linear([[1, 1, 1, 0, 0], [0, 0, 0, 2, 0]], [6, 10])
     z = project([1.0, 2.0, -9.0, 9.0, -4.0], total & nonnegative())
     assert z == pytest.approx([2.5, 3.5, 0.0, 5.0, 0.0])
-    need = requirements(total & nonnegative(), 5)
-    found = Projector(need, np.ones(5), "l2", integer=False).active_set
+    resolved = resolve_invariant(total & nonnegative(), 5)
+    found = Projector(resolved, np.ones(5), "l2", integer=False).active_set
     assert found.solve(np.array([1.0, 2.0, -9.0, 9.0, -4.0])) == pytest.approx(z)

@@ -19,7 +19,7 @@ from congenial.invariants.written import (
     exactly,
     linear,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.randomness import seeded
 from support.crossing_problems import cases
@@ -27,52 +27,52 @@ from support.crossing_problems import cases
 pytestmark = pytest.mark.kernels
 
 
-def least_slope(need, y, slope):
+def least_slope(resolved, y, slope):
     """Smallest value of a linear form on the invariant, by a linear programme; -inf if none."""
-    lo = np.where(need.pinned, y, need.lo)
-    hi = np.where(need.pinned, y, need.hi)
-    b, c = need.inequalities
+    lo = np.where(resolved.pinned, y, resolved.lo)
+    hi = np.where(resolved.pinned, y, resolved.hi)
+    b, c = resolved.inequalities
     found = linprog(
         slope,
         A_ub=-b if c.size else None,
         b_ub=-c if c.size else None,
-        A_eq=need.equalities[0],
-        b_eq=need.equalities[1],
+        A_eq=resolved.equalities[0],
+        b_eq=resolved.equalities[1],
         bounds=np.stack((lo, hi), axis=1),
     )
     return found.fun if found.status == 0 else -np.inf
 
 
-def gap(need, y, weight, z):
+def gap(resolved, y, weight, z):
     """How much further down the distance goes within the invariant, to first order."""
     slope = weight * (z - y)
-    return float(slope @ z - least_slope(need, y, slope))
+    return float(slope @ z - least_slope(resolved, y, slope))
 
 
 def test_l2_is_the_minimum():
-    for _, y, weight, invariant, need in cases(150, 1):
+    for _, y, weight, invariant, resolved in cases(150, 1):
         z = project(y, invariant, weights=weight)
-        assert (z >= need.lo - 1e-12).all() and (z <= need.hi + 1e-12).all()
-        np.testing.assert_allclose(need.equalities[0] @ z, need.equalities[1], atol=1e-8)
-        assert (need.inequalities[0] @ z - need.inequalities[1] > -1e-8).all()
-        assert np.array_equal(z[need.pinned], y[need.pinned])
-        assert gap(need, y, weight / weight.max(), z) < 1e-6
+        assert (z >= resolved.lo - 1e-12).all() and (z <= resolved.hi + 1e-12).all()
+        np.testing.assert_allclose(resolved.equalities[0] @ z, resolved.equalities[1], atol=1e-8)
+        assert (resolved.inequalities[0] @ z - resolved.inequalities[1] > -1e-8).all()
+        assert np.array_equal(z[resolved.pinned], y[resolved.pinned])
+        assert gap(resolved, y, weight / weight.max(), z) < 1e-6
 
 
 @pytest.mark.parametrize("spread", [0.0, 2.0])
 def test_unmeasured_entries_move_least_among_the_closest(spread):
     rng = np.random.default_rng(3)
     many = 0
-    for _, y, given, invariant, need in cases(150, 4):
-        open_ = (rng.random(need.n) < 0.5) & ~need.pinned
-        weight = np.where(open_, 0.0, given * 10.0 ** rng.uniform(-spread, spread, need.n))
+    for _, y, given, invariant, resolved in cases(150, 4):
+        open_ = (rng.random(resolved.n) < 0.5) & ~resolved.pinned
+        weight = np.where(open_, 0.0, given * 10.0 ** rng.uniform(-spread, spread, resolved.n))
         z = project(np.where(open_, np.nan, y), invariant, weights=weight)
-        assert (z >= need.lo - 1e-12).all() and (z <= need.hi + 1e-12).all()
-        np.testing.assert_allclose(need.equalities[0] @ z, need.equalities[1], atol=1e-8)
-        assert (need.inequalities[0] @ z - need.inequalities[1] > -1e-8).all()
+        assert (z >= resolved.lo - 1e-12).all() and (z <= resolved.hi + 1e-12).all()
+        np.testing.assert_allclose(resolved.equalities[0] @ z, resolved.equalities[1], atol=1e-8)
+        assert (resolved.inequalities[0] @ z - resolved.inequalities[1] > -1e-8).all()
         scaled = weight / max(weight.max(), 1e-300)
-        assert gap(need, y, scaled, z) < 1e-6
-        measured = replace(need, pinned=need.pinned | ~open_)
+        assert gap(resolved, y, scaled, z) < 1e-6
+        measured = replace(resolved, pinned=resolved.pinned | ~open_)
         assert gap(measured, np.where(open_, 0.0, z), open_ * 1.0, z) < 1e-5
         many += open_.sum() >= 2
     assert many > 80
@@ -130,15 +130,15 @@ def test_draws_of_an_image_where_nothing_binds():
 
 def test_the_check_of_the_minimum_sees_another_point():
     seen = [
-        gap(need, y, weight / weight.max(), x.astype(float))
-        for x, y, weight, _, need in cases(80, 2)
-        if not need.pinned.any()
+        gap(resolved, y, weight / weight.max(), x.astype(float))
+        for x, y, weight, _, resolved in cases(80, 2)
+        if not resolved.pinned.any()
     ]
     assert sum(g > 1e-3 for g in seen) > 20
 
 
 def test_integers_are_of_least_change():
-    for _, y, _, invariant, need in cases(40, 3, most=5):
+    for _, y, _, invariant, resolved in cases(40, 3, most=5):
         z = project(y, invariant)
         whole = project(y, invariant, integer=True, rng=seeded(4))
         assert whole.dtype == np.int64
@@ -148,11 +148,11 @@ def test_integers_are_of_least_change():
             )
             if not pin
             else [int(v)]
-            for v, lo, hi, pin in zip(z, need.lo, need.hi, need.pinned, strict=True)
+            for v, lo, hi, pin in zip(z, resolved.lo, resolved.hi, resolved.pinned, strict=True)
         ]
         every = np.array(list(itertools.product(*sides)))
-        ok = (every @ need.equalities[0].T == need.equalities[1]).all(axis=1)
-        ok &= (every @ need.inequalities[0].T >= need.inequalities[1]).all(axis=1)
+        ok = (every @ resolved.equalities[0].T == resolved.equalities[1]).all(axis=1)
+        ok &= (every @ resolved.inequalities[0].T >= resolved.inequalities[1]).all(axis=1)
         best = np.abs(every[ok] - z).sum(axis=1).min()
         assert ok[(every == whole).all(axis=1)].any()
         assert np.abs(whole - z).sum() <= best + 1e-5
@@ -214,12 +214,12 @@ def test_tight_bounds_of_which_too_many_seem_to_bind(seed):
     y = x + rng.laplace(0.0, np.where(np.isinf(scale), 0.0, scale))
     weight = 1.0 / scale**2
     z = project(y, invariant, weights=weight)
-    need = requirements(invariant, n, workload)
-    assert (z >= need.lo - 1e-12).all() and (z <= need.hi + 1e-12).all()
+    resolved = resolve_invariant(invariant, n, workload)
+    assert (z >= resolved.lo - 1e-12).all() and (z <= resolved.hi + 1e-12).all()
     assert np.abs(workload.sums.gaps(z)).max() < 1e-6
     # no feasible direction goes further down, by a linear programme over the table's sums
-    rows, values = general.sum_rows(need)
-    assert gap(replace(need, equalities=(rows, values)), y, weight, z) < 1e-5
+    rows, values = general.sum_rows(resolved)
+    assert gap(replace(resolved, equalities=(rows, values)), y, weight, z) < 1e-5
 
 
 def test_conditions_that_rounding_alone_tells_apart_are_no_contradiction():

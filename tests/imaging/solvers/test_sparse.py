@@ -14,7 +14,7 @@ from congenial.imaging.solvers import sparse
 from congenial.imaging.solvers.general import solve_general
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.imaging.solvers.rounding_general import round_general
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from support.crossing_problems import cases
 from support.table_cases import counts
 from support.table_worlds import CASES, world
@@ -24,38 +24,38 @@ def tables(count):
     """Noisy answers of small tables, with weights."""
     for name in CASES:
         workload, x, mechanism, more = world(name)
-        need = requirements(cg.consistent(workload) & more, len(workload), workload)
+        resolved = resolve_invariant(cg.consistent(workload) & more, len(workload), workload)
         with np.errstate(divide="ignore"):
             precision = 1.0 / mechanism.noise.variances(mechanism.scales)
-        weight = checked_weights(np.where(need.pinned, 0.0, precision), need.n)
+        weight = checked_weights(np.where(resolved.pinned, 0.0, precision), resolved.n)
         for seed in range(count):
             noisy = mechanism.sample(x, rng=cg.seeded(seed)).astype(float)
-            yield need, np.where(need.pinned, x, noisy), weight
+            yield resolved, np.where(resolved.pinned, x, noisy), weight
 
 
 def mixed(count):
     """Random rows, inequalities and bounds."""
-    for _, y, weight, _, need in cases(count, 12):
-        yield need, y, weight
+    for _, y, weight, _, resolved in cases(count, 12):
+        yield resolved, y, weight
 
 
 @pytest.mark.parametrize("world", [tables(4), mixed(30)], ids=["tables", "rows"])
 def test_both_solvers_find_the_same_points(world):
-    for need, y, weight in world:
-        dense, thin = solve_general(need, y, weight), sparse.solve_sparse(need, y, weight)
+    for resolved, y, weight in world:
+        dense, thin = solve_general(resolved, y, weight), sparse.solve_sparse(resolved, y, weight)
         np.testing.assert_allclose(thin, dense, atol=1e-4)
         far = [float(weight @ np.where(weight > 0, z - y, 0.0) ** 2) for z in (thin, dense)]
         assert abs(far[0] - far[1]) <= 1e-8 * (1.0 + np.abs(thin - y).max())
 
 
-def least_change(need, z):
+def least_change(resolved, z):
     """Least summed change of integers that satisfy every condition: a programme of its own.
 
     None where there are none. Changes are bounded from both sides, in the place of units.
     """
     n = z.size
-    rows, values, lower, least = sparse.systems(need)
-    lo, hi = (np.where(need.pinned, z, bound) for bound in (need.lo, need.hi))
+    rows, values, lower, least = sparse.systems(resolved)
+    lo, hi = (np.where(resolved.pinned, z, bound) for bound in (resolved.lo, resolved.hi))
     eye = np.eye(n)
     found = milp(
         np.concatenate((np.zeros(n), np.ones(n))),
@@ -76,15 +76,15 @@ def least_change(need, z):
 @pytest.mark.parametrize("world", [tables(4), mixed(30)], ids=["tables", "rows"])
 def test_integers_are_of_least_change(world):
     moved = 0
-    for need, y, weight in world:
-        z = solve_general(need, y, weight)
-        words = cg.seeded(5).bits(need.n)
-        best = least_change(need, z)
+    for resolved, y, weight in world:
+        z = solve_general(resolved, y, weight)
+        words = cg.seeded(5).bits(resolved.n)
+        best = least_change(resolved, z)
         if best is None:
             with pytest.raises(InfeasibleError, match="no integers satisfy the sums"):
-                round_general(need, z, words)
+                round_general(resolved, z, words)
             continue
-        whole = round_general(need, z, words)
+        whole = round_general(resolved, z, words)
         change = np.abs(whole - z).sum()
         assert abs(change - best) < 1e-4
         moved += change > 0.1
@@ -113,10 +113,10 @@ def test_bounds_that_are_no_integers_round_inward():
 
 
 def test_a_result_that_is_not_the_closest_is_refused(monkeypatch):
-    need, y, weight = next(iter(tables(1)))
+    resolved, y, weight = next(iter(tables(1)))
     monkeypatch.setattr(sparse, "_ITERATIONS", 2)
     with pytest.raises(NumericalError, match="misses its conditions of optimality"):
-        sparse.solve_sparse(need, y, weight)
+        sparse.solve_sparse(resolved, y, weight)
 
 
 def test_long_tables_with_crossing_margins_are_imaged():

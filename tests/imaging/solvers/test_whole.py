@@ -20,7 +20,7 @@ from congenial.invariants.written import (
     consistent,
     exactly,
     nonnegative,
-    requirements,
+    resolve_invariant,
 )
 from congenial.kernels.projection.whole import ROUNDED, is_least, round_levels
 from congenial.randomness import seeded
@@ -32,14 +32,14 @@ pytestmark = pytest.mark.kernels
 POSITIVE = (1e-3, 0.5, 1.0, 1.0, 1.0, 7.3)
 
 
-def least_change(tree, z, need):
+def least_change(tree, z, resolved):
     """Least summed change to integers, by HiGHS: each value is floor + part + more - fewer."""
     n, inner = len(tree), np.flatnonzero(~tree.is_leaf)
     floor = np.floor(z + 2.0**-21)
     share = np.maximum(z - floor, 0.0)
     share[share < 2.0**-20] = 0.0
-    lo, hi = np.ceil(need.lo), np.floor(need.hi)
-    lo, hi = np.where(need.pinned, floor, lo), np.where(need.pinned, floor, hi)
+    lo, hi = np.ceil(resolved.lo), np.floor(resolved.hi)
+    lo, hi = np.where(resolved.pinned, floor, lo), np.where(resolved.pinned, floor, hi)
     child = np.flatnonzero(tree.parents >= 0)
     sums = np.zeros((inner.size, n))
     sums[np.searchsorted(inner, tree.parents[child]), child] = 1.0
@@ -60,26 +60,26 @@ def least_change(tree, z, need):
 
 def both(tree, y, invariant, weight=None):
     """The closest real point and its rounding, by the fast method alone."""
-    need = requirements(invariant, len(tree))
+    resolved = resolve_invariant(invariant, len(tree))
     relative = checked_weights(weight, len(tree))
-    found = Projector(need, relative, "l2", integer=True).active_set
+    found = Projector(resolved, relative, "l2", integer=True).active_set
     real = found.solve(y)
     if real is None:
-        return need, None, None
-    return need, real, found.solve_whole(y, seeded(8).bits(len(tree)))
+        return resolved, None, None
+    return resolved, real, found.solve_whole(y, seeded(8).bits(len(tree)))
 
 
 @given(problems(most=12, reach=6, weights=POSITIVE))
 @settings(max_examples=120, deadline=None)
 def test_the_change_is_the_least(problem):
     tree, y, invariant, weight, _ = problem
-    need, real, z = both(tree, y.astype(float), invariant, weight)
+    resolved, real, z = both(tree, y.astype(float), invariant, weight)
     if z is None:  # left to the dynamic programme, which is tested by enumeration
         return
     assert tree.is_consistent(z)
-    assert ((z >= need.lo) & (z <= need.hi))[~need.pinned].all()
-    assert (z == y)[need.pinned].all()
-    assert np.abs(z - real).sum() == pytest.approx(least_change(tree, real, need), abs=1e-4)
+    assert ((z >= resolved.lo) & (z <= resolved.hi))[~resolved.pinned].all()
+    assert (z == y)[resolved.pinned].all()
+    assert np.abs(z - real).sum() == pytest.approx(least_change(tree, real, resolved), abs=1e-4)
 
 
 @pytest.mark.parametrize("seed", range(6))
@@ -87,10 +87,10 @@ def test_trees_of_some_hundred_nodes_too(seed):
     tree, x, rng = city(150, 2 + seed % 3, 40 + seed)
     y = x + rng.normal(0.0, 3.0, len(tree))
     y[tree.roots] = x[tree.roots]
-    need, real, z = both(tree, y, consistent(tree) & exactly("root") & nonnegative())
+    resolved, real, z = both(tree, y, consistent(tree) & exactly("root") & nonnegative())
     assert z is not None
     assert tree.is_consistent(z) and (z >= 0).all()
-    assert np.abs(z - real).sum() == pytest.approx(least_change(tree, real, need), abs=1e-3)
+    assert np.abs(z - real).sum() == pytest.approx(least_change(tree, real, resolved), abs=1e-3)
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -106,8 +106,8 @@ def test_large_trees_are_rounded_without_help(seed):
 def test_the_certificate_sees_a_rounding_that_is_not_the_least():
     tree, x, rng = city(400, 3, 5)
     y = x + rng.normal(0.0, 3.0, len(tree))
-    need = requirements(consistent(tree) & nonnegative(), len(tree))
-    found = Projector(need, np.ones(len(tree)), "l2", integer=True).active_set
+    resolved = resolve_invariant(consistent(tree) & nonnegative(), len(tree))
+    found = Projector(resolved, np.ones(len(tree)), "l2", integer=True).active_set
     (z, near), out = found._solve(y, 2), np.empty(len(tree))
     task = (found.levels.rows, found.leaf, found.inner, found.kind, near, z)
     full = int(1.0 / tie_grid(z))

@@ -17,7 +17,7 @@ from congenial.invariants.feasibility.bounds_on_trees import on_hierarchy
 from congenial.invariants.feasibility.feasible import check_pinned, find_clash, not_tried
 from congenial.invariants.feasibility.irreducible import fewest, hitting_set
 from congenial.invariants.feasibility.statements import Member, take_apart
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
 from congenial.releases.model import build_model
@@ -78,27 +78,27 @@ def row_case(rng):
     return n, tree, parts
 
 
-def statements_hold(need, invariant):
+def statements_hold(resolved, invariant):
     """Every statement by name, and at which points of a large box it holds."""
-    points = np.array(list(itertools.product(range(-REACH, REACH + 1), repeat=need.n)))
-    stated = take_apart(need, invariant, whole=True)
+    points = np.array(list(itertools.product(range(-REACH, REACH + 1), repeat=resolved.n)))
+    stated = take_apart(resolved, invariant, whole=True)
     out = {}
     if np.isfinite(stated.every[0]):
         out[Member("every", 0)] = (points >= stated.every[0]).all(axis=1)
     if np.isfinite(stated.every[1]):
         out[Member("every", 1)] = (points <= stated.every[1]).all(axis=1)
-    for v in range(need.n):
-        if need.lo[v] > stated.every[0]:
-            out[Member("lower", v)] = points[:, v] >= need.lo[v]
-        if need.hi[v] < stated.every[1]:
-            out[Member("upper", v)] = points[:, v] <= need.hi[v]
-    for k, (row, value) in enumerate(zip(*need.equalities, strict=True)):
+    for v in range(resolved.n):
+        if resolved.lo[v] > stated.every[0]:
+            out[Member("lower", v)] = points[:, v] >= resolved.lo[v]
+        if resolved.hi[v] < stated.every[1]:
+            out[Member("upper", v)] = points[:, v] <= resolved.hi[v]
+    for k, (row, value) in enumerate(zip(*resolved.equalities, strict=True)):
         out[Member("linear", k)] = points @ row == value
-    for k, (row, value) in enumerate(zip(*need.inequalities, strict=True)):
+    for k, (row, value) in enumerate(zip(*resolved.inequalities, strict=True)):
         out[Member("at_least", k)] = points @ row >= value
-    if need.tree is not None:
-        for v in np.flatnonzero(~need.tree.is_leaf):
-            below = points[:, need.tree.parents == v].sum(axis=1)
+    if resolved.tree is not None:
+        for v in np.flatnonzero(~resolved.tree.is_leaf):
+            below = points[:, resolved.tree.parents == v].sum(axis=1)
             out[Member("sum", int(v))] = points[:, v] == below
     return out
 
@@ -123,11 +123,11 @@ def test_the_fewest_are_found_wherever_enumeration_finds_no_point(case, seed, le
     for _ in range(220):
         n, tree, parts = case(rng)
         try:
-            need = requirements(joined(parts), n, tree)
+            resolved = resolve_invariant(joined(parts), n, tree)
         except InfeasibleError:
             continue
-        want = smallest(statements_hold(need, joined(parts)))
-        found = find_clash(need, joined(parts), whole=True, domain=tree)
+        want = smallest(statements_hold(resolved, joined(parts)))
+        found = find_clash(resolved, joined(parts), whole=True, domain=tree)
         assert (found is None) == (not want)
         if found is not None:
             assert found.fewest
@@ -146,8 +146,8 @@ def test_a_larger_tree_gives_as_few_as_the_solver():
         hi = np.maximum(lo, np.where(rng.random(n) < 0.5, rng.integers(0, 9, n), INF))
         parts = [cg.consistent(tree), cg.bounds(lo, hi)] + [cg.nonnegative()] * (n % 2)
         invariant = joined(parts)
-        need = requirements(invariant, n)
-        stated = take_apart(need, invariant, whole=True)
+        resolved = resolve_invariant(invariant, n)
+        stated = take_apart(resolved, invariant, whole=True)
         rows = system.as_rows(stated)
         every = frozenset(range(len(rows.members)))
         oracle = system.Solver(rows)
@@ -170,12 +170,12 @@ def test_a_set_that_is_not_the_smallest_would_be_seen(monkeypatch):
     monkeypatch.setattr("congenial.invariants.feasibility.bounds_on_trees._MOST_INNER", 0)
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     invariant = cg.consistent(tree) & cg.bounds([-INF, 4, 0, 3, 2], [3, INF, INF, INF, INF])
-    need = requirements(invariant, 5)
-    traced = find_clash(need, invariant, whole=True)
+    resolved = resolve_invariant(invariant, 5)
+    traced = find_clash(resolved, invariant, whole=True)
     assert not traced.fewest
     assert "a smaller set may clash" in traced.sentence
     monkeypatch.undo()
-    found = find_clash(need, invariant, whole=True)
+    found = find_clash(resolved, invariant, whole=True)
     assert found.fewest
     assert len(found.members) == 4 < len(traced.members) == 6
 
@@ -242,9 +242,9 @@ def test_bounds_on_a_grid_are_told_as_they_were_given():
 
 def test_real_numbers_may_do_where_integers_clash():
     invariant = cg.linear([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1, 1, 1])
-    need = requirements(invariant, 3)
-    assert find_clash(need, invariant, whole=False) is None
-    found = find_clash(need, invariant, whole=True)
+    resolved = resolve_invariant(invariant, 3)
+    assert find_clash(resolved, invariant, whole=False) is None
+    found = find_clash(resolved, invariant, whole=True)
     assert {m.kind for m in found.members} == {"linear"}
     assert len(found.members) == 3
 
@@ -257,10 +257,10 @@ def test_a_million_nodes_take_a_fraction_of_a_second():
     hi[1] -= 1
     for high, number in ((x, None), (hi, 102)):
         invariant = cg.consistent(tree) & cg.nonnegative() & cg.bounds(np.minimum(x, high), high)
-        need = requirements(invariant, len(tree))
-        find_clash(need, invariant, whole=True)
+        resolved = resolve_invariant(invariant, len(tree))
+        find_clash(resolved, invariant, whole=True)
         before = time.process_time()
-        found = find_clash(need, invariant, whole=True)
+        found = find_clash(resolved, invariant, whole=True)
         assert time.process_time() - before < 2.0
         assert (None if found is None else len(found.members)) == number
 
@@ -270,17 +270,17 @@ def test_without_the_solver_bounds_are_carried_from_row_to_row(monkeypatch):
     clash = chain & cg.bounds([9, -INF, -INF, 0], INF)
     hidden = cg.linear([[1, 1, 1, 0], [1, 1, 0, 1]], [4, 4]) & cg.at_least([0, 0, 1, -1], 1)
     for invariant in (clash, hidden):
-        need = requirements(invariant, 4)
-        assert find_clash(need, invariant, whole=True).fewest
-        assert not_tried(need) == ""
+        resolved = resolve_invariant(invariant, 4)
+        assert find_clash(resolved, invariant, whole=True).fewest
+        assert not_tried(resolved) == ""
     monkeypatch.setattr(system, "SOLVER", "no_such_solver")
-    found = find_clash(requirements(clash, 4), clash, whole=True)
+    found = find_clash(resolve_invariant(clash, 4), clash, whole=True)
     assert not found.fewest
     assert {m.at for m in found.members if m.kind == "lower"} == {0, 3}
     assert {m.at for m in found.members if m.kind == "linear"} == {0, 1, 2}
-    need = requirements(hidden, 4)
-    assert find_clash(need, hidden, whole=True) is None
-    assert "install congenial[imaging]" in not_tried(need)
+    resolved = resolve_invariant(hidden, 4)
+    assert find_clash(resolved, hidden, whole=True) is None
+    assert "install congenial[imaging]" in not_tried(resolved)
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 4), chain & cg.bounds(-50, 50))
     assert "install congenial[imaging]" in conditioned.explain()
 
@@ -291,14 +291,14 @@ def test_what_is_published_exactly_is_looked_at_alone():
         & cg.exactly(["city", "city/south"])
         & cg.bounds([-INF] * 5, [INF, INF, 4, 4, INF])
     )
-    need = requirements(invariant, 5)
+    resolved = resolve_invariant(invariant, 5)
     inside = TREE.roll_up([3, 3, 1000])
-    check_pinned(need, inside, invariant, whole=True)
+    check_pinned(resolved, inside, invariant, whole=True)
     # what is not published may be anything at all
-    check_pinned(need, inside + np.array([0, 77, -5, 10**6, 0]), invariant, whole=True)
+    check_pinned(resolved, inside + np.array([0, 77, -5, 10**6, 0]), invariant, whole=True)
     for outside in (TREE.roll_up([9, 9, 1000]), TREE.roll_up([0, 18, 1000])):
         with pytest.raises(InfeasibleError) as caught:
-            check_pinned(need, outside, invariant, whole=True)
+            check_pinned(resolved, outside, invariant, whole=True)
         told = str(caught.value)
         assert "exactly() of 'city' and 'city/south'" in told
         assert "bounds() of 'city/north/a' and 'city/north/b' (at most 8 together)" in told
@@ -349,13 +349,13 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
         & cg.exactly(margins=[("occupied",)], level=1, table=homes)
         & cg.bounds(hi=20, margin=(), level=0, table=people)
     )
-    need = requirements(whole, len(workload), workload)
-    assert find_clash(need, whole, whole=True) is None
+    resolved = resolve_invariant(whole, len(workload), workload)
+    assert find_clash(resolved, whole, whole=True) is None
     some = workload.answers([[0, 9], [1, 8]], [[3, 1], [4, 0]])
-    check_pinned(need, some, whole, whole=True)
+    check_pinned(resolved, some, whole, whole=True)
     many = workload.answers([[0, 9], [1, 8]], [[13, 1], [14, 0]])
     with pytest.raises(InfeasibleError) as caught:
-        check_pinned(need, many, whole, whole=True)
+        check_pinned(resolved, many, whole, whole=True)
     told = str(caught.value)
     assert "bounds() of 'total in people at town' (at most 20)" in told
     assert "at_least_as_many() of 'total in people at town/a' as 'occupied=yes in homes" in told
@@ -364,11 +364,11 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
 
 def test_tables_without_bounds_above_hold_at_once(monkeypatch):
     whole = cg.consistent(CROSSING) & cg.nonnegative() & cg.exactly(margins=[("sex",)])
-    need = requirements(whole, len(CROSSING), CROSSING)
+    resolved = resolve_invariant(whole, len(CROSSING), CROSSING)
     x = CROSSING.answers([[1, 2], [3, 4]])
-    check_pinned(need, x, whole, whole=True)
+    check_pinned(resolved, x, whole, whole=True)
     monkeypatch.setattr(system.Solver, "holds", None)
-    assert find_clash(need, whole, whole=True) is None
+    assert find_clash(resolved, whole, whole=True) is None
 
 
 def test_hitting_sets_are_smallest_by_enumeration():
@@ -397,7 +397,9 @@ def test_counts_published_exactly_are_refused_before_the_debit(tmp_path, monkeyp
         model = build_model(plan, tree)
         most = np.where(tree.is_leaf, 2.0, INF)
         invariant = model.invariant & cg.bounds(hi=most)
-        return replace(model, invariant=invariant, need=requirements(invariant, len(tree), tree))
+        return replace(
+            model, invariant=invariant, resolved=resolve_invariant(invariant, len(tree), tree)
+        )
 
     monkeypatch.setattr(congenial.releases.making, "build_model", bounded)
     with pytest.raises(InfeasibleError, match=r"exactly\(\) of 'City'"):

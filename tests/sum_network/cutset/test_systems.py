@@ -14,7 +14,7 @@ from congenial.errors import (
     PrivacyError,
     UnsupportedError,
 )
-from congenial.invariants.written import requirements
+from congenial.invariants.written import resolve_invariant
 from congenial.sum_network.cutset.assignments import choose_cut, enumerate_cut, weigh
 from congenial.sum_network.cutset.boxes import place_box
 from congenial.sum_network.cutset.systems import cycle_closers, sum_system
@@ -35,7 +35,7 @@ TABLES = {
 
 
 def system_of(matrix, n):
-    return sum_system(requirements(cg.linear(matrix, np.zeros(len(matrix))), n))
+    return sum_system(resolve_invariant(cg.linear(matrix, np.zeros(len(matrix))), n))
 
 
 @pytest.mark.parametrize("name", TABLES)

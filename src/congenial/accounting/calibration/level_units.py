@@ -10,7 +10,7 @@ from congenial.accounting.loss.inequalities import Pairs, sorted_pairs
 from congenial.accounting.neighbours.joint_moves import JointMoves, forced_moves
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
 
@@ -47,7 +47,7 @@ def joint_pairs(
     units: LevelUnits,
     joint: JointMoves,
     share: FloatArray,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     tree: Tree,
     counts: BoolArray | None,
 ) -> Pairs:
@@ -56,13 +56,13 @@ def joint_pairs(
     worst = float((joint.sums @ rate).max())
     if counts is None:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
-    cost = np.where(need.pinned, 0.0, rate[tree.level])
+    cost = np.where(resolved.pinned, 0.0, rate[tree.level])
     through = np.where(joint.changes, worst, -np.inf)
     return sorted_pairs(cost, through, counts, steps=1.0)
 
 
 def level_units(
-    tree: Tree, need: Requirements, neighbours: Neighbours, *, power: int = 1
+    tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, *, power: int = 1
 ) -> LevelUnits:
     """Find what neighbouring datasets change at each level of a tree.
 
@@ -71,9 +71,14 @@ def level_units(
     EmptyNeighbourhoodError, PrivacyError
         As `forced_moves`.
     """
-    groups = (tree.level[:, None] == np.arange(tree.depth)) & ~need.pinned[:, None]
+    groups = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
     joint = forced_moves(
-        np.zeros(len(tree)), need, tree, neighbours, power=power, groups=groups.astype(np.float64)
+        np.zeros(len(tree)),
+        resolved,
+        tree,
+        neighbours,
+        power=power,
+        groups=groups.astype(np.float64),
     )
     units = np.full(tree.depth, 2.0 if neighbours == "substitute" else 1.0)
     if joint is not None:

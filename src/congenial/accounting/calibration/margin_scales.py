@@ -14,7 +14,7 @@ from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.blocks import Block
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
@@ -25,7 +25,7 @@ _TOLERANCE = 1e-9
 
 def margin_scales(
     workload: Workload,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     *,
     epsilon: float,
     neighbours: Neighbours,
@@ -43,22 +43,22 @@ def margin_scales(
     PrivacyError
         If a margin published exactly is given a share.
     """
-    shares = _equal(workload, need, neighbours) if split is None else workload.select(split)
+    shares = _equal(workload, resolved, neighbours) if split is None else workload.select(split)
     rate = np.zeros(len(workload))
     for block, share in shares:
-        _check(block, share, need)
+        _check(block, share, resolved)
         rate[block.entries] = share
     _check_totals(workload, shares)
     with np.errstate(divide="ignore"):
-        unit = np.where(need.pinned, np.inf, 1.0 / rate)
-    pairs = _pairs(workload, need, unit, neighbours)
+        unit = np.where(resolved.pinned, np.inf, 1.0 / rate)
+    pairs = _pairs(workload, resolved, unit, neighbours)
     if not pairs.worst > 0.0:
         raise EmptyNeighbourhoodError(
             "no neighbouring datasets differ in a margin that is measured, so noise there protects "
             "nothing; give other margins a share, or publish fewer exactly."
         )
     factor = epsilon / pairs.worst
-    if bounds_charged and need.has_inequalities:
+    if bounds_charged and resolved.has_inequalities:
         factor = _factor(pairs, epsilon)
     return np.asarray(unit / factor)
 
@@ -77,30 +77,30 @@ def _factor(pairs: Pairs, epsilon: float) -> float:
 
 
 def _pairs(
-    workload: Workload, need: Requirements, scales: FloatArray, neighbours: Neighbours
+    workload: Workload, resolved: ResolvedInvariant, scales: FloatArray, neighbours: Neighbours
 ) -> Pairs:
-    return conditioned_pairs(Additive(DiscreteLaplace(scales), workload), need, neighbours)
+    return conditioned_pairs(Additive(DiscreteLaplace(scales), workload), resolved, neighbours)
 
 
 def _equal(
-    workload: Workload, need: Requirements, neighbours: Neighbours
+    workload: Workload, resolved: ResolvedInvariant, neighbours: Neighbours
 ) -> list[tuple[Block, float]]:
     """Give every block of a table that some neighbouring dataset changes the same share."""
     changing = []
     for block in workload.blocks:
         scales = np.full(len(workload), np.inf)
         scales[block.entries] = 1.0
-        if _pairs(workload, need, scales, neighbours).worst > 0.0:
+        if _pairs(workload, resolved, scales, neighbours).worst > 0.0:
             changing.append(block)
     tables = [block.table for block in changing]
     return [(block, 1.0 / tables.count(block.table)) for block in changing]
 
 
-def _check(block: Block, share: object, need: Requirements) -> None:
+def _check(block: Block, share: object, resolved: ResolvedInvariant) -> None:
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0.0 <= float(str(share)) <= 1.0:
         raise ArgumentError(f"split gives {share!r} to {block.told}; give a share from 0 to 1.")
-    if share and need.pinned[block.entries].all():
+    if share and resolved.pinned[block.entries].all():
         raise PrivacyError(
             f"split gives {share:g} of epsilon to {block.told}, which is published exactly and "
             "needs none; give its share to other margins."

@@ -23,12 +23,8 @@ from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.written import (
-    Invariant,
-    Requirements,
-    determined,
-    requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
@@ -100,36 +96,38 @@ def calibrate(
     The scale is the mean absolute error of Laplace noise, which that of discrete Laplace noise is
     a little below. `goal_split` gives the split that a goal stands for.
     """
-    need = requirements(invariant, len(tree), tree)
+    resolved = resolve_invariant(invariant, len(tree), tree)
     if isinstance(tree, Workload):
         if goal is not None:
             raise ArgumentError("goal is for trees and a workload was given; give a split.")
         _check(epsilon, neighbours, method)
         scales = margin_scales(
             tree,
-            need,
+            resolved,
             epsilon=epsilon,
             neighbours=neighbours,
             split=split,
             bounds_charged=method == "conditioning",
         )
-        return DiscreteLaplace(_settled(tree, need, scales, epsilon, neighbours, method, None))
+        return DiscreteLaplace(_settled(tree, resolved, scales, epsilon, neighbours, method, None))
     if goal is not None:
         if split is not None:
             raise ArgumentError("both split and goal are given; give one of them.")
-        split = goal_split(tree, need, goal, epsilon=epsilon, neighbours=neighbours, method=method)
+        split = goal_split(
+            tree, resolved, goal, epsilon=epsilon, neighbours=neighbours, method=method
+        )
     elif split is None:
-        levels = changing_levels(tree, need, neighbours)
+        levels = changing_levels(tree, resolved, neighbours)
         split = {level: 1.0 / len(levels) for level in levels}
     scales = level_scales(
-        tree, need, epsilon=epsilon, neighbours=neighbours, split=split, method=method
+        tree, resolved, epsilon=epsilon, neighbours=neighbours, split=split, method=method
     )
     return DiscreteLaplace(scales)
 
 
 def goal_split(
     tree: Tree,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     goal: Mapping[int, float],
     *,
     epsilon: float,
@@ -160,14 +158,14 @@ def goal_split(
             raise ArgumentError(f"goal names level {level!r}; give 0 to {tree.depth - 1}.")
         if not (math.isfinite(weight) and weight >= 0):
             raise ArgumentError(f"goal[{level}] is {weight!r}; give a nonnegative, finite weight.")
-        if weight > 0 and need.pinned[tree.level == level].all():
+        if weight > 0 and resolved.pinned[tree.level == level].all():
             raise PrivacyError(
                 f"goal gives weight {weight:g} to level {level}, which is published exactly and "
                 "has no error; leave it out."
             )
     if not any(goal.values()):
         raise ArgumentError("goal weighs no level; give some level a positive weight.")
-    changing = changing_levels(tree, need, neighbours)
+    changing = changing_levels(tree, resolved, neighbours)
     for level, weight in goal.items():
         if weight > 0 and level not in changing:
             raise ArgumentError(
@@ -176,7 +174,7 @@ def goal_split(
             )
     return best_split(
         tree,
-        need,
+        resolved,
         goal,
         epsilon=epsilon,
         neighbours=neighbours,
@@ -185,7 +183,7 @@ def goal_split(
     )
 
 
-def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> list[int]:
+def changing_levels(tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours) -> list[int]:
     """Levels where some node differs between some neighbouring datasets.
 
     Raises
@@ -194,13 +192,13 @@ def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> l
         If there are no neighbouring datasets.
     """
     found = []
-    known = replace(need, pinned=determined(need))
-    joint = forced_moves(np.zeros(need.n), known, tree, neighbours)
+    known = replace(resolved, pinned=determined(resolved))
+    joint = forced_moves(np.zeros(resolved.n), known, tree, neighbours)
     if joint is not None:
         return [d for d in range(tree.depth) if joint.changes[tree.level == d].any()]
     for level in range(tree.depth):
-        cost = np.where((tree.level == level) & ~need.pinned, 1.0, 0.0)
-        if worst_move(cost, need, tree, neighbours).cost > 0:
+        cost = np.where((tree.level == level) & ~resolved.pinned, 1.0, 0.0)
+        if worst_move(cost, resolved, tree, neighbours).cost > 0:
             found.append(level)
     if not found:
         raise EmptyNeighbourhoodError(
@@ -212,7 +210,7 @@ def changing_levels(tree: Tree, need: Requirements, neighbours: Neighbours) -> l
 
 def level_scales(
     tree: Tree,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     *,
     epsilon: float,
     neighbours: Neighbours,
@@ -240,8 +238,8 @@ def level_scales(
     adding one costs half of that.
     """
     _check(epsilon, neighbours, method)
-    _check_split(tree, need, split)
-    known = replace(need, pinned=determined(need))
+    _check_split(tree, resolved, split)
+    known = replace(resolved, pinned=determined(resolved))
     share = np.zeros(tree.depth)
     share[list(split)] = list(split.values())
     units = level_units(tree, known, neighbours, power=1 if delta is None else 2).of(share)
@@ -251,19 +249,19 @@ def level_scales(
             by_level = (
                 units / (share * base) if delta is None else np.sqrt(units / (2 * share * base))
             )
-        return np.where(need.pinned, np.inf, by_level[tree.level])
+        return np.where(resolved.pinned, np.inf, by_level[tree.level])
 
-    bounded = method == "conditioning" and need.has_inequalities
+    bounded = method == "conditioning" and resolved.has_inequalities
     base = epsilon if delta is None else zcdp_rho(epsilon, delta, whole_orders=bounded)
     if delta is None and bounded:
         noise = Additive(DiscreteLaplace(scales_for(1.0)), tree)
-        base = conditioned_pairs(noise, need, neighbours).budget(epsilon)
-    return _settled(tree, need, scales_for(base), epsilon, neighbours, method, delta)
+        base = conditioned_pairs(noise, resolved, neighbours).budget(epsilon)
+    return _settled(tree, resolved, scales_for(base), epsilon, neighbours, method, delta)
 
 
 def _settled(
     tree: Tree | Workload,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     scales: FloatArray,
     epsilon: float,
     neighbours: Neighbours,
@@ -271,7 +269,7 @@ def _settled(
     delta: float | None,
 ) -> FloatArray:
     """Widen scales by what rounding has left the guarantee above epsilon."""
-    reached = _reached(tree, need, scales, neighbours, method, delta)
+    reached = _reached(tree, resolved, scales, neighbours, method, delta)
     # the conversion of rho cancels where delta is far above epsilon
     if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
         raise PrivacyError(
@@ -279,17 +277,17 @@ def _settled(
             "released. Please report this as a mistake of congenial."
         )
     scales = scales * max(1.0, reached / epsilon)
-    reached = _reached(tree, need, scales, neighbours, method, delta)
+    reached = _reached(tree, resolved, scales, neighbours, method, delta)
     step = 2.0**-52
     while reached > epsilon:  # rounding alone
         scales, step = scales * (1.0 + step), 2.0 * step
-        reached = _reached(tree, need, scales, neighbours, method, delta)
+        reached = _reached(tree, resolved, scales, neighbours, method, delta)
     return scales
 
 
 def _reached(
     tree: Tree | Workload,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     scales: FloatArray,
     neighbours: Neighbours,
     method: Method,
@@ -299,9 +297,9 @@ def _reached(
     state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
     if delta is None:
         laplace = Additive(DiscreteLaplace(scales), tree)
-        return state(laplace, need, neighbours, sampler_error=0.0).epsilon
+        return state(laplace, resolved, neighbours, sampler_error=0.0).epsilon
     gaussian = Additive(DiscreteGaussian(scales), tree)
-    return state(gaussian, need, neighbours, sampler_error=0.0, delta=delta).epsilon
+    return state(gaussian, resolved, neighbours, sampler_error=0.0, delta=delta).epsilon
 
 
 def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
@@ -315,13 +313,13 @@ def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
         raise ArgumentError(f"method is {method!r}; give 'conditioning' or 'imaging'.")
 
 
-def _check_split(tree: Tree, need: Requirements, split: Mapping[int, float]) -> None:
+def _check_split(tree: Tree, resolved: ResolvedInvariant, split: Mapping[int, float]) -> None:
     for level, share in split.items():
         if level not in range(tree.depth):
             raise ArgumentError(f"split names level {level!r}; give 0 to {tree.depth - 1}.")
         if not (math.isfinite(share) and share >= 0):
             raise ArgumentError(f"split[{level}] is {share!r}; give a share between 0 and 1.")
-        if share > 0 and need.pinned[tree.level == level].all():
+        if share > 0 and resolved.pinned[tree.level == level].all():
             raise PrivacyError(
                 f"split gives {share:g} of epsilon to level {level}, which is published exactly "
                 "and needs none; give its share to the other levels."

@@ -13,7 +13,7 @@ from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs
 from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
-from congenial.invariants.written import Requirements, determined
+from congenial.invariants.resolved import ResolvedInvariant, determined
 from congenial.types import BoolArray, FloatArray
 
 # Shares are whole numbers of these units, so that rounding on another machine finds the same ones.
@@ -28,7 +28,7 @@ _MOST_KINDS = 30
 
 def best_split(
     tree: Tree,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     goal: Mapping[int, float],
     *,
     epsilon: float,
@@ -60,7 +60,7 @@ def best_split(
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
-    known = replace(need, pinned=determined(need))
+    known = replace(resolved, pinned=determined(resolved))
     changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
     pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 
@@ -121,7 +121,7 @@ def _moves(n: int) -> list[tuple[int, ...]]:
 
 def pairs_by_share(
     tree: Tree,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     neighbours: Neighbours,
     changes: LevelUnits,
     *,
@@ -134,22 +134,22 @@ def pairs_by_share(
     function of ndarray of float64, shape (depth,), to Pairs
         Its cost does not grow with the number of siblings that are alike.
     """
-    proved = not (charge_bounds and need.inequalities[1].size)
+    proved = not (charge_bounds and resolved.inequalities[1].size)
     counts = np.zeros(len(tree), dtype=np.bool_)
-    if charge_bounds and need.has_inequalities and proved:
-        counts = charged(need)
+    if charge_bounds and resolved.has_inequalities and proved:
+        counts = charged(resolved)
     joint = changes.joint
     if joint is not None:
         known = counts if proved else None
-        return lambda share: joint_pairs(changes, joint, share, need, tree, known)
-    folded = _Folded(tree, need, counts)
-    if not need.equalities[1].size:
+        return lambda share: joint_pairs(changes, joint, share, resolved, tree, known)
+    folded = _Folded(tree, resolved, counts)
+    if not resolved.equalities[1].size:
         folded = _fold(folded)
     units = 2.0 if neighbours == "substitute" else 1.0
 
     def pairs(share: FloatArray) -> Pairs:
-        cost = np.where(folded.need.pinned, 0.0, share[folded.tree.level] / units)
-        through = costs_through(cost, folded.need, folded.tree, neighbours)
+        cost = np.where(folded.resolved.pinned, 0.0, share[folded.tree.level] / units)
+        through = costs_through(cost, folded.resolved, folded.tree, neighbours)
         if not proved:
             return Pairs(float(through.max()), np.zeros(0), np.zeros(0), 0.0)
         return sorted_pairs(cost, through, folded.counts, steps=1.0)
@@ -162,7 +162,7 @@ class _Folded:
     """A tree, what it must satisfy, and which nodes' bounds count, shape (n,)."""
 
     tree: Tree
-    need: Requirements
+    resolved: ResolvedInvariant
     counts: BoolArray
 
 
@@ -174,7 +174,7 @@ def _fold(whole: _Folded) -> _Folded:
     _Folded
         Its pins and its tree are those that `costs_through` reads; it has no bounds.
     """
-    tree, pinned = whole.tree, whole.need.pinned
+    tree, pinned = whole.tree, whole.resolved.pinned
     n = len(tree)
     # of each node, what is below it; roots are siblings below the last place
     below = np.zeros(n + 1, dtype=np.int64)
@@ -199,8 +199,8 @@ def _fold(whole: _Folded) -> _Folded:
     place = np.append(np.cumsum(keep) - 1, -1)
     small = Tree.from_parents(place[tree.parents[keep]])
     size = len(small)
-    need = replace(
-        whole.need,
+    resolved = replace(
+        whole.resolved,
         n=size,
         tree=small,
         pinned=pinned[keep],
@@ -209,4 +209,4 @@ def _fold(whole: _Folded) -> _Folded:
         equalities=(np.zeros((0, size)), np.zeros(0)),
         inequalities=(np.zeros((0, size)), np.zeros(0)),
     )
-    return _Folded(small, need, whole.counts[keep])
+    return _Folded(small, resolved, whole.counts[keep])

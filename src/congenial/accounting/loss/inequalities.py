@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.workload import Workload
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
 NONE = "equality: none"
@@ -44,20 +44,20 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
     return e + np.where(a == 0.0, e, np.minimum(np.logaddexp(0.0, excess), e))
 
 
-def charged(need: Requirements, grid: float = 1.0) -> BoolArray:
+def charged(resolved: ResolvedInvariant, grid: float = 1.0) -> BoolArray:
     """Entries whose bounds count: finite, of entries that are not pinned, not implied by others."""
-    low, high = np.ceil(need.lo / grid), np.floor(need.hi / grid)
-    counts = np.isfinite(low) & ~_implied(low, need)
-    counts |= np.isfinite(high) & ~_implied(-high, need)
-    counts[need.bounded_by_pins] = True
-    return np.asarray(counts & ~need.pinned)
+    low, high = np.ceil(resolved.lo / grid), np.floor(resolved.hi / grid)
+    counts = np.isfinite(low) & ~_implied(low, resolved)
+    counts |= np.isfinite(high) & ~_implied(-high, resolved)
+    counts[resolved.bounded_by_pins] = True
+    return np.asarray(counts & ~resolved.pinned)
 
 
-def _implied(low: FloatArray, need: Requirements) -> BoolArray:
+def _implied(low: FloatArray, resolved: ResolvedInvariant) -> BoolArray:
     """Entries whose lower bounds follow from those of the entries that they are the sum of."""
-    tree = need.tree
+    tree = resolved.tree
     if tree is None:
-        return _implied_by_cells(low, need.workload)
+        return _implied_by_cells(low, resolved.workload)
     below = np.where(tree.is_leaf, -np.inf, 0.0)
     for depth in range(tree.depth - 1, 0, -1):
         nodes = np.flatnonzero(tree.level == depth)
@@ -124,13 +124,18 @@ class Pairs:
 
 
 def bounded_pairs(
-    cost: FloatArray, through: FloatArray, need: Requirements, *, change: float, grid: float
+    cost: FloatArray,
+    through: FloatArray,
+    resolved: ResolvedInvariant,
+    *,
+    change: float,
+    grid: float,
 ) -> Pairs:
     """Sort neighbouring pairs by what the bounds can cost them."""
     worst = float(through.max(initial=0.0))
-    if need.inequalities[1].size or grid == 0.0:
+    if resolved.inequalities[1].size or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
-    return sorted_pairs(cost, through, charged(need, grid), steps=change / grid)
+    return sorted_pairs(cost, through, charged(resolved, grid), steps=change / grid)
 
 
 def sorted_pairs(

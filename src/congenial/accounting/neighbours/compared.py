@@ -15,7 +15,7 @@ from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 
@@ -25,7 +25,7 @@ class Compared:
 
     Attributes
     ----------
-    need : Requirements
+    resolved : ResolvedInvariant
         Pinned and equal is what neighbours share. Of a union's alternatives, what all have.
     counted : Tree, Workload or None
         What a record counts in.
@@ -35,26 +35,26 @@ class Compared:
         Pinned entries that a move of records might change but for the pin.
     """
 
-    need: Requirements
+    resolved: ResolvedInvariant
     counted: Counted
     grid: float
     fixed: npt.NDArray[np.bool_]
 
     def within(self, other: Compared) -> bool:
         """Whether all that is fixed here is known to be fixed there."""
-        if not (self.fixed.any() or self.need.equalities[1].size):
+        if not (self.fixed.any() or self.resolved.equalities[1].size):
             return True
         return (
             self.counts_like(other)
             and not (self.fixed & ~other.fixed).any()
-            and _rows(*self.need.equalities) <= _rows(*other.need.equalities)
+            and _rows(*self.resolved.equalities) <= _rows(*other.resolved.equalities)
         )
 
     def counts_like(self, other: Compared) -> bool:
         """Whether the entries are the same, by their names; vectors are, if equally long."""
         one, two = self.counted, other.counted
         if one is two:
-            return self.need.n == other.need.n
+            return self.resolved.n == other.resolved.n
         if isinstance(one, Tree) and isinstance(two, Tree):
             return one.same_as(two) and one.names == two.names
         if isinstance(one, Workload) and isinstance(two, Workload):
@@ -64,26 +64,31 @@ class Compared:
 
 
 def in_records(
-    need: Requirements, counted: Counted, neighbours: Neighbours, *, change: float, grid: float
+    resolved: ResolvedInvariant,
+    counted: Counted,
+    neighbours: Neighbours,
+    *,
+    change: float,
+    grid: float,
 ) -> Compared:
-    """Make a `Compared` of requirements in which a record counts for `change`."""
-    fixed = need.pinned
+    """Make a `Compared` of a resolved invariant in which a record counts for `change`."""
+    fixed = resolved.pinned
     if neighbours == "substitute" and fixed.any():
         # the number of records never changes
-        chain = counting(need.n, counted).chain
+        chain = counting(resolved.n, counted).chain
         every = chain[(chain == chain[:, :1]).all(axis=1), 0]
         fixed = fixed.copy()
         fixed[every[every >= 0]] = False
     if change != 1.0:
-        (rows, values), (least, bounds) = need.equalities, need.inequalities
-        need = replace(
-            need,
-            lo=need.lo / change,
-            hi=need.hi / change,
+        (rows, values), (least, bounds) = resolved.equalities, resolved.inequalities
+        resolved = replace(
+            resolved,
+            lo=resolved.lo / change,
+            hi=resolved.hi / change,
             equalities=(rows, values / change),
             inequalities=(least, bounds / change),
         )
-    return Compared(need, counted, grid / change, fixed)
+    return Compared(resolved, counted, grid / change, fixed)
 
 
 def compared_by_all(
@@ -101,7 +106,7 @@ def compared_by_all(
     known = [one for one in each if one is not None]
     if not known:
         return None
-    most = max(known, key=lambda one: (one.need.equalities[1].size, int(one.fixed.sum())))
+    most = max(known, key=lambda one: (one.resolved.equalities[1].size, int(one.fixed.sum())))
     if not all(one.within(most) and (most.within(one) or not at_once) for one in known):
         raise PrivacyError(
             "the releases publish different things exactly, such as other counts or different "
@@ -113,14 +118,14 @@ def compared_by_all(
         if one is not most and one.counts_like(merged):
             merged = _merged(merged, one)
     if merged is not most:
-        need = with_implied(merged.need, merged.counted, grid=merged.grid)
-        check_neighbours([need], merged.counted, neighbours)
+        resolved = with_implied(merged.resolved, merged.counted, grid=merged.grid)
+        check_neighbours([resolved], merged.counted, neighbours)
     return merged
 
 
 def _merged(one: Compared, other: Compared) -> Compared:
     """Take in the other's bounds, where they differ."""
-    mine, theirs = one.need, other.need
+    mine, theirs = one.resolved, other.resolved
     more = _rows(*theirs.inequalities) - _rows(*mine.inequalities)
     if not more and (mine.lo >= theirs.lo).all() and (mine.hi <= theirs.hi).all():
         return one
@@ -132,8 +137,8 @@ def _merged(one: Compared, other: Compared) -> Compared:
         )
     (rows, values), (others, bounds) = mine.inequalities, theirs.inequalities
     both = np.vstack((rows, others)), np.concatenate((values, bounds))
-    need = replace(mine, lo=low, hi=high, inequalities=both)
-    return replace(one, need=need, grid=min(one.grid, other.grid))
+    resolved = replace(mine, lo=low, hi=high, inequalities=both)
+    return replace(one, resolved=resolved, grid=min(one.grid, other.grid))
 
 
 def _rows(matrix: FloatArray, values: FloatArray) -> set[bytes]:

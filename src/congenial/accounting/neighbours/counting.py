@@ -9,7 +9,7 @@ import numpy as np
 from congenial.accounting.neighbours.whole_sums import WholeArray, alike_columns, whole_sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, IntArray
 
 # What a record counts in; None for a plain vector, where each counts in one entry.
@@ -55,12 +55,12 @@ class Counting:
             out[entries, np.arange(self.cells.size)] = 1.0
         return out[:-1]
 
-    def alike(self, need: Requirements) -> IntArray:
+    def alike(self, resolved: ResolvedInvariant) -> IntArray:
         """Number the cells so that those whose records add the same to all that is fixed agree.
 
         Parameters
         ----------
-        need : Requirements
+        resolved : ResolvedInvariant
 
         Returns
         -------
@@ -72,18 +72,18 @@ class Counting:
             If rounding leaves it in doubt which sums are equal.
         """
         group = np.zeros(self.cells.size, dtype=np.int64)
-        if need.equalities[1].size:
-            group = alike_columns(self.mandated(need))
+        if resolved.equalities[1].size:
+            group = alike_columns(self.mandated(resolved))
         for entries in self.chain:
             # of one row two records count in the same entry or in different ones
-            held = np.where((entries >= 0) & need.pinned[entries], entries, -1)
+            held = np.where((entries >= 0) & resolved.pinned[entries], entries, -1)
             both = group * (self.n + 1) + held + 1
             group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()
         return group
 
-    def mandated(self, need: Requirements) -> WholeArray:
+    def mandated(self, resolved: ResolvedInvariant) -> WholeArray:
         """What a record in each cell adds to each linear condition, in whole multiples."""
-        return whole_sums(need.equalities[0], self.on_cells)
+        return whole_sums(resolved.equalities[0], self.on_cells)
 
 
 def counting(n: int, counted: Counted) -> Counting:

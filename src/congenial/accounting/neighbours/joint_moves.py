@@ -15,7 +15,7 @@ from congenial.accounting.neighbours.scope import crossing
 from congenial.accounting.neighbours.single_moves import Neighbours, fixed_sums, worst_move
 from congenial.accounting.neighbours.whole_sums import WholeArray
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most records that are moved at once in the search.
@@ -61,7 +61,7 @@ class JointMoves:
 
 def forced_moves(
     cost: FloatArray,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     counted: Counted,
     neighbours: Neighbours,
     *,
@@ -82,19 +82,19 @@ def forced_moves(
     """
     if neighbours != "substitute":
         return None
-    if not (need.equalities[1].size or crossing(need, counted)):
+    if not (resolved.equalities[1].size or crossing(resolved, counted)):
         return None
     try:
-        worst_move(cost, need, counted, neighbours)
+        worst_move(cost, resolved, counted, neighbours)
     except EmptyNeighbourhoodError:
-        incidence, fixed = fixed_sums(need, counted)
+        incidence, fixed = fixed_sums(resolved, counted)
     else:
         return None
     return joint_moves(cost, incidence, fixed, power=power, groups=groups)
 
 
 def check_neighbours(
-    needs: Sequence[Requirements], counted: Counted, neighbours: Neighbours
+    alternatives: Sequence[ResolvedInvariant], counted: Counted, neighbours: Neighbours
 ) -> None:
     """Check that some dataset of one of several alternatives has neighbours in the same one.
 
@@ -103,13 +103,13 @@ def check_neighbours(
     EmptyNeighbourhoodError, PrivacyError
         As `worst_move`, for the last alternative.
     """
-    for i, need in enumerate(needs):
-        cost = np.zeros(need.n)
+    for i, resolved in enumerate(alternatives):
+        cost = np.zeros(resolved.n)
         try:
-            if forced_moves(cost, need, counted, neighbours) is None:
-                worst_move(cost, need, counted, neighbours)
+            if forced_moves(cost, resolved, counted, neighbours) is None:
+                worst_move(cost, resolved, counted, neighbours)
         except EmptyNeighbourhoodError:
-            if i + 1 == len(needs):
+            if i + 1 == len(alternatives):
                 raise
         else:
             return

@@ -14,7 +14,7 @@ from congenial.domain.nesting import Sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError
-from congenial.invariants.resolved import Requirements, determined
+from congenial.invariants.resolved import ResolvedInvariant, determined
 from congenial.types import FloatArray
 
 Span = tuple[FloatArray, FloatArray]
@@ -37,16 +37,16 @@ class _Row:
 
 
 def with_implied(
-    need: Requirements, counted: Counted, *, grid: float = 1.0, change: float = 1.0
-) -> Requirements:
-    """Return requirements whose pins and sums are all that neighbouring datasets must share.
+    resolved: ResolvedInvariant, counted: Counted, *, grid: float = 1.0, change: float = 1.0
+) -> ResolvedInvariant:
+    """Return an invariant with the pins and sums on which neighbouring datasets agree.
 
     To what is `determined` come the entries, and the sums of `at_least` conditions, whose bounds
     are closer together than what one record changes, after intervals are carried along the sums.
 
     Returns
     -------
-    Requirements
+    ResolvedInvariant
         With more pins and equalities, and the same bounds.
 
     Raises
@@ -59,13 +59,13 @@ def with_implied(
     Every dataset within the bounds lies in the intervals, however many rounds are made, so an entry
     is never pinned that could differ between two of them that are neighbours.
     """
-    sums = need.equalities[1].size or need.inequalities[1].size
-    free = not need.has_inequalities or not (sums or _on_both_sides(need))
-    need = replace(need, pinned=determined(need))
+    sums = resolved.equalities[1].size or resolved.inequalities[1].size
+    free = not resolved.has_inequalities or not (sums or _on_both_sides(resolved))
+    resolved = replace(resolved, pinned=determined(resolved))
     if free:
-        return need
+        return resolved
     unit = grid or 1.0
-    span, rows = _spans(need, counted, grid)
+    span, rows = _spans(resolved, counted, grid)
     if (span[0] > span[1]).any():
         raise EmptyNeighbourhoodError(
             "the bounds leave no dataset, so a guarantee would say nothing; relax some of them."
@@ -73,24 +73,28 @@ def with_implied(
     step = change / unit
     # neighbours change entries and whole sums of them by multiples of a step
     kept = [r for r in rows if not r.given and r.at.size > 1 and r.high - r.low < step]
-    more = np.zeros((len(kept), need.n))
+    more = np.zeros((len(kept), resolved.n))
     for out, row in zip(more, kept, strict=True):
         out[row.at] = row.weights
-    pinned = need.pinned | (span[1] - span[0] < step)
-    if not kept and (pinned == need.pinned).all():
-        return need
-    matrix, values = need.equalities
+    pinned = resolved.pinned | (span[1] - span[0] < step)
+    if not kept and (pinned == resolved.pinned).all():
+        return resolved
+    matrix, values = resolved.equalities
     told = np.array([row.low * unit for row in kept])
-    need = replace(
-        need,
+    resolved = replace(
+        resolved,
         pinned=pinned,
         equalities=(np.vstack((matrix, more)), np.concatenate((values, told))),
     )
-    return replace(need, pinned=determined(need))
+    return replace(resolved, pinned=determined(resolved))
 
 
 def may_cross(
-    needs: Sequence[Requirements], counted: Counted, *, grid: float = 1.0, change: float = 1.0
+    alternatives: Sequence[ResolvedInvariant],
+    counted: Counted,
+    *,
+    grid: float = 1.0,
+    change: float = 1.0,
 ) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
 
@@ -100,7 +104,7 @@ def may_cross(
         False where any two alternatives are too far apart in some entry.
     """
     step = change / (grid or 1.0)
-    found = [_spans(need, counted, grid)[0] for need in needs]
+    found = [_spans(resolved, counted, grid)[0] for resolved in alternatives]
     spans = [span for span in found if (span[0] <= span[1]).all()]
     return any(
         bool((np.maximum(one[0] - other[1], other[0] - one[1]) <= step).all())
@@ -109,24 +113,24 @@ def may_cross(
     )
 
 
-def _spans(need: Requirements, counted: Counted, grid: float) -> tuple[Span, list[_Row]]:
+def _spans(resolved: ResolvedInvariant, counted: Counted, grid: float) -> tuple[Span, list[_Row]]:
     """Bounds of entries in steps of the grid, carried along the sums, and the linear conditions."""
-    span = _rounded(need, grid)
+    span = _rounded(resolved, grid)
     # without a grid, intervals are carried only where their sums are exact
     if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
         return span, []
-    rows = _rows(need, grid or 1.0, whole=bool(grid))
-    return _carried(span, rows, _sums(need, counted), whole=bool(grid)), rows
+    rows = _rows(resolved, grid or 1.0, whole=bool(grid))
+    return _carried(span, rows, _sums(resolved, counted), whole=bool(grid)), rows
 
 
-def _on_both_sides(need: Requirements) -> bool:
+def _on_both_sides(resolved: ResolvedInvariant) -> bool:
     """Whether there are bounds from below and from above."""
-    return bool(np.isfinite(need.lo).any() and np.isfinite(need.hi).any())
+    return bool(np.isfinite(resolved.lo).any() and np.isfinite(resolved.hi).any())
 
 
-def _rounded(need: Requirements, grid: float) -> Span:
+def _rounded(resolved: ResolvedInvariant, grid: float) -> Span:
     """Round bounds inward to the grid, in its steps; those too large for exact sums are dropped."""
-    low, high = need.lo.copy(), need.hi.copy()
+    low, high = resolved.lo.copy(), resolved.hi.copy()
     if grid:
         low, high = np.ceil(low / grid), np.floor(high / grid)
     low[~(np.abs(low) < _EXACT)] = -np.inf
@@ -134,10 +138,10 @@ def _rounded(need: Requirements, grid: float) -> Span:
     return low, high
 
 
-def _rows(need: Requirements, unit: float, *, whole: bool) -> list[_Row]:
+def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row]:
     """Sums of entries with whole weights, each once with all that is said of it."""
     found: dict[tuple[bytes, bytes], _Row] = {}
-    for (matrix, values), equal in ((need.equalities, True), (need.inequalities, False)):
+    for (matrix, values), equal in ((resolved.equalities, True), (resolved.inequalities, False)):
         for coefficients, bound in zip(matrix, values / unit, strict=True):
             at = np.flatnonzero(coefficients)
             weights = coefficients[at]
@@ -161,10 +165,10 @@ def _rows(need: Requirements, unit: float, *, whole: bool) -> list[_Row]:
     return list(found.values())
 
 
-def _sums(need: Requirements, counted: Counted) -> Sums | None:
+def _sums(resolved: ResolvedInvariant, counted: Counted) -> Sums | None:
     if isinstance(counted, Tree):
-        return replace(need, tree=counted).sums
-    return counted.sums if isinstance(counted, Workload) else need.sums
+        return replace(resolved, tree=counted).sums
+    return counted.sums if isinstance(counted, Workload) else resolved.sums
 
 
 def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) -> Span:

@@ -6,11 +6,11 @@ import numpy as np
 
 from congenial.accounting.neighbours.counting import counting
 from congenial.accounting.neighbours.whole_sums import whole_sums
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import IntArray
 
 
-def nested_sums(need: Requirements) -> bool:
+def nested_sums(resolved: ResolvedInvariant) -> bool:
     """Whether two sums of a release share no cell, or one holds the other.
 
     The sums are those of a tree or a workload and of linear conditions.
@@ -26,13 +26,13 @@ def nested_sums(need: Requirements) -> bool:
     PrivacyError
         If rounding leaves it in doubt what a linear condition with decimals adds up.
     """
-    if need.tree is None and need.sums is not None:
+    if resolved.tree is None and resolved.sums is not None:
         return False
-    rows = np.vstack((need.equalities[0], need.inequalities[0]))
+    rows = np.vstack((resolved.equalities[0], resolved.inequalities[0]))
     if not rows.size:
         return True
-    tree = need.tree
-    lay = counting(need.n, tree)
+    tree = resolved.tree
+    lay = counting(resolved.n, tree)
     whole = whole_sums(rows, lay.on_cells)
     if any(np.unique(row[row != 0]).size > 1 for row in whole):
         return False

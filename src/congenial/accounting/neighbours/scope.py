@@ -10,7 +10,7 @@ from congenial.accounting.neighbours.counting import Counted, counting
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, IntArray
 
@@ -22,7 +22,7 @@ MOST_NAMED = 5
 
 
 def unprotected(
-    mechanism: Additive, need: Requirements, neighbours: Neighbours, changes: BoolArray
+    mechanism: Additive, resolved: ResolvedInvariant, neighbours: Neighbours, changes: BoolArray
 ) -> tuple[str, ...]:
     """Name what is the same in all neighbouring datasets, published exactly or with noise.
 
@@ -32,18 +32,18 @@ def unprotected(
         Whole margins and levels by name, other exact entries one by one; of the rest some by name,
         then their number.
     """
-    workload = mechanism.workload or need.workload
-    tree = mechanism.tree or need.tree
-    same = ~(changes | need.pinned)
-    out = all_records(same, mechanism.counted or need.counted, neighbours)
+    workload = mechanism.workload or resolved.workload
+    tree = mechanism.tree or resolved.tree
+    same = ~(changes | resolved.pinned)
+    out = all_records(same, mechanism.counted or resolved.counted, neighbours)
     if workload is not None:
-        out += _margins(workload, need.pinned, same)
+        out += _margins(workload, resolved.pinned, same)
     elif tree is not None:
-        out += on_levels(tree, need.pinned, same, [str(depth) for depth in range(tree.depth)])
+        out += on_levels(tree, resolved.pinned, same, [str(depth) for depth in range(tree.depth)])
     else:
-        out += [f"the exact value of entry {i}" for i in np.flatnonzero(need.pinned)]
+        out += [f"the exact value of entry {i}" for i in np.flatnonzero(resolved.pinned)]
         out += _told("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
-    mandated = need.equalities[1].size
+    mandated = resolved.equalities[1].size
     if mandated:
         out.append(f"{mandated} mandated linear totals")
     return tuple(out)
@@ -124,19 +124,19 @@ def _told(
     return [f"the {what}s of {whole}, {SAME.format('are')}"]
 
 
-def crossing(need: Requirements, counted: Counted) -> bool:
+def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:
     """Whether entries published exactly may cross, so that some records cannot move alone."""
-    return isinstance(counted, Workload) and bool(need.pinned.any())
+    return isinstance(counted, Workload) and bool(resolved.pinned.any())
 
 
-def covered(need: Requirements) -> str:
+def covered(resolved: ResolvedInvariant) -> str:
     """Say which datasets are compared."""
     told = "all datasets"
-    if need.pinned.any() or need.equalities[1].size:
+    if resolved.pinned.any() or resolved.equalities[1].size:
         told = "datasets that agree on everything that is published exactly"
-    free = ~need.pinned
-    if ((need.lo > 0.0) | np.isfinite(need.hi))[free].any() or (
-        need.inequalities[1].size or need.relative.size
+    free = ~resolved.pinned
+    if ((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any() or (
+        resolved.inequalities[1].size or resolved.relative.size
     ):
         # data outside the bounds are refused, which an onlooker may notice
         told += " and satisfy the bounds" if "agree" in told else " that satisfy the bounds"

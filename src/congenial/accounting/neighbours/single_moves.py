@@ -11,7 +11,7 @@ from congenial.accounting.neighbours.counting import Counted, counting
 from congenial.accounting.neighbours.whole_sums import WholeArray, whole_sums
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray, IntArray
 
 Neighbours = Literal["substitute", "add-remove"]
@@ -38,7 +38,7 @@ class WorstMove:
 
 
 def worst_move(
-    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
+    cost: FloatArray, resolved: ResolvedInvariant, counted: Counted, neighbours: Neighbours
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
@@ -62,17 +62,17 @@ def worst_move(
     """
     if neighbours not in RELATIONS:
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
-    matrix, _ = need.equalities
+    matrix, _ = resolved.equalities
     if neighbours == "add-remove":
-        if need.pinned.any() or matrix.shape[0]:
-            what = "an exactly published count" if need.pinned.any() else "a mandated sum"
+        if resolved.pinned.any() or matrix.shape[0]:
+            what = "an exactly published count" if resolved.pinned.any() else "a mandated sum"
             what += ", or one that bounds hold in place"
             raise EmptyNeighbourhoodError(
                 f"add-remove neighbours do not exist together with {what}: nobody can be added to "
                 "or removed from it, so a guarantee would say nothing about its records; use "
                 "neighbours = 'substitute', or do not publish it exactly."
             )
-        lay = counting(need.n, counted)
+        lay = counting(resolved.n, counted)
         path = lay.summed(cost)
         at = int(np.argmax(path))
         return WorstMove(float(path[at]), int(lay.cells[at]), None)
@@ -83,12 +83,12 @@ def worst_move(
             "as a Tree or a Workload, or mandate sums of entries that share no record."
         )
     if not isinstance(counted, Tree) or matrix.shape[0]:
-        return _worst_between_columns(cost, need, counted)
-    return _worst_in_tree(cost, need, counted)
+        return _worst_between_columns(cost, resolved, counted)
+    return _worst_in_tree(cost, resolved, counted)
 
 
 def costs_through(
-    cost: FloatArray, need: Requirements, counted: Counted, neighbours: Neighbours
+    cost: FloatArray, resolved: ResolvedInvariant, counted: Counted, neighbours: Neighbours
 ) -> FloatArray:
     """Bound the summed cost of the neighbouring pairs in which each entry changes.
 
@@ -99,12 +99,12 @@ def costs_through(
         linear conditions; elsewhere that of the worst pair of all.
     """
     if neighbours == "add-remove":
-        return one_sided_costs(cost, need, counted)
-    if not isinstance(counted, Tree) or need.equalities[1].size:
-        worst = worst_move(cost, need, counted, neighbours).cost
-        return np.where(need.pinned, -np.inf, worst)
+        return one_sided_costs(cost, resolved, counted)
+    if not isinstance(counted, Tree) or resolved.equalities[1].size:
+        worst = worst_move(cost, resolved, counted, neighbours).cost
+        return np.where(resolved.pinned, -np.inf, worst)
     tree = counted
-    climbs = _climbs(cost, need, tree)
+    climbs = _climbs(cost, resolved, tree)
     # what a climb that has reached a node adds until its pair is complete
     rest = np.full(len(tree), -np.inf)
     for depth in range(tree.depth):
@@ -113,12 +113,12 @@ def costs_through(
         best, runner = climbs.first[above], climbs.second[above]
         sibling = np.where(climbs.best_child[above] == nodes, runner, best)
         onward = np.where(above >= 0, rest[above] + cost[above], -np.inf)
-        blocked = (above >= 0) & need.pinned[above]
+        blocked = (above >= 0) & resolved.pinned[above]
         rest[nodes] = np.maximum(sibling, np.where(blocked, -np.inf, onward))
     return np.asarray(climbs.reach + rest)
 
 
-def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> FloatArray:
+def one_sided_costs(cost: FloatArray, resolved: ResolvedInvariant, counted: Counted) -> FloatArray:
     """Largest summed cost of a record that enters or leaves, among those that change each entry.
 
     Returns
@@ -126,9 +126,9 @@ def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> F
     ndarray of float64, shape (n,)
         -inf for an entry that no such record changes, because pins forbid it.
     """
-    lay = counting(need.n, counted)
-    path = lay.summed(np.where(need.pinned, -np.inf, cost))
-    out = np.full(need.n, -np.inf)
+    lay = counting(resolved.n, counted)
+    path = lay.summed(np.where(resolved.pinned, -np.inf, cost))
+    out = np.full(resolved.n, -np.inf)
     for entries in lay.chain:
         inside = entries >= 0
         np.maximum.at(out, entries[inside], path[inside])
@@ -136,7 +136,11 @@ def one_sided_costs(cost: FloatArray, need: Requirements, counted: Counted) -> F
 
 
 def changed_entries(
-    need: Requirements, counted: Counted, neighbours: Neighbours, *, one_sided: bool = False
+    resolved: ResolvedInvariant,
+    counted: Counted,
+    neighbours: Neighbours,
+    *,
+    one_sided: bool = False,
 ) -> BoolArray:
     """Entries that differ in some pair of neighbours.
 
@@ -145,19 +149,19 @@ def changed_entries(
     ndarray of bool, shape (n,)
         Of the pairs that differ in one record; what moves of several change, `joint_moves` tells.
     """
-    free = np.zeros(need.n)
+    free = np.zeros(resolved.n)
     if one_sided or neighbours == "add-remove":
-        enters = np.isfinite(one_sided_costs(free, need, counted))
+        enters = np.isfinite(one_sided_costs(free, resolved, counted))
         if neighbours == "add-remove":
             return enters
-        return enters | changed_entries(need, counted, neighbours)
-    if isinstance(counted, Tree) and not need.equalities[1].size:
-        return np.isfinite(costs_through(free, need, counted, neighbours))
-    lay = counting(need.n, counted)
-    group = lay.alike(need)
+        return enters | changed_entries(resolved, counted, neighbours)
+    if isinstance(counted, Tree) and not resolved.equalities[1].size:
+        return np.isfinite(costs_through(free, resolved, counted, neighbours))
+    lay = counting(resolved.n, counted)
+    group = lay.alike(resolved)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
-    out = np.zeros(need.n + 1, dtype=np.bool_)  # the last place takes what is no entry
+    out = np.zeros(resolved.n + 1, dtype=np.bool_)  # the last place takes what is no entry
     for entries in lay.chain[:, order]:
         # a record that moves within a group changes what only some cells of the group count in
         apart = np.minimum.reduceat(entries, starts) != np.maximum.reduceat(entries, starts)
@@ -187,7 +191,7 @@ class _Climbs:
     best_child: IntArray
 
 
-def _climbs(cost: FloatArray, need: Requirements, tree: Tree) -> _Climbs:
+def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climbs:
     """Find the dearest climbs by one pass from the leaves up."""
     n = len(tree)
     reach = np.full(n, -np.inf)
@@ -199,7 +203,7 @@ def _climbs(cost: FloatArray, need: Requirements, tree: Tree) -> _Climbs:
         leaf = tree.is_leaf[nodes]
         best = np.where(leaf, 0.0, first[nodes])
         origin = np.where(leaf, nodes, first_at[nodes])
-        reach[nodes] = np.where(need.pinned[nodes], -np.inf, best + cost[nodes])
+        reach[nodes] = np.where(resolved.pinned[nodes], -np.inf, best + cost[nodes])
         source[nodes] = origin
         order = nodes[np.lexsort((-reach[nodes], tree.parents[nodes]))]
         parents = tree.parents[order]
@@ -215,9 +219,9 @@ def _climbs(cost: FloatArray, need: Requirements, tree: Tree) -> _Climbs:
     return _Climbs(reach, first, second, first_at, second_at, best_child)
 
 
-def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMove:
+def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> WorstMove:
     """Best pair of leaves: two climbs meet below a common parent, or nowhere, from two roots."""
-    climbs = _climbs(cost, need, tree)
+    climbs = _climbs(cost, resolved, tree)
     pair = climbs.first + climbs.second
     at = int(np.argmax(pair))
     if not np.isfinite(pair[at]):
@@ -229,10 +233,12 @@ def _worst_in_tree(cost: FloatArray, need: Requirements, tree: Tree) -> WorstMov
     return WorstMove(float(pair[at]), int(climbs.first_leaf[at]), int(climbs.second_leaf[at]))
 
 
-def _worst_between_columns(cost: FloatArray, need: Requirements, counted: Counted) -> WorstMove:
+def _worst_between_columns(
+    cost: FloatArray, resolved: ResolvedInvariant, counted: Counted
+) -> WorstMove:
     """Best pair of cells that enter every linear condition and every pin alike."""
-    lay = counting(need.n, counted)
-    group = lay.alike(need)
+    lay = counting(resolved.n, counted)
+    group = lay.alike(resolved)
     order = np.argsort(group, kind="stable")
     starts = np.flatnonzero(np.diff(group[order], prepend=-1))
     size = np.diff(np.append(starts, order.size))
@@ -311,7 +317,7 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     return best, int(order[pair[0]]), int(order[pair[1]])
 
 
-def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeArray]:
+def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArray, WholeArray]:
     """What a record in each cell adds to every query, and to everything that is fixed.
 
     Returns
@@ -325,6 +331,6 @@ def fixed_sums(need: Requirements, counted: Counted) -> tuple[FloatArray, WholeA
     PrivacyError
         If rounding leaves it in doubt which sums are equal.
     """
-    lay = counting(need.n, counted)
-    rows = np.vstack((need.equalities[0], np.eye(need.n)[need.pinned]))
+    lay = counting(resolved.n, counted)
+    rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))
     return lay.dense(), whole_sums(rows, lay.on_cells)

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.conditioning.laws.forest_sampler import Conditioned
-from congenial.invariants.resolved import checked_draws, named
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network.cost import (
@@ -94,7 +93,7 @@ class CutConditioned(Conditioned):
         noise[order], _ = draw_forest(
             found.branches, self.sums.size, held[order], words.reshape(rows, found.branches.choices)
         )
-        out = checked_draws(self.requirements, counts + noise[:, : self.mechanism.n], counts)
+        out = checked_draws(self.resolved, counts + noise[:, : self.mechanism.n], counts)
         return out[0] if size is None else out
 
     def _log_mass(self, counts: IntArray) -> float:
@@ -126,7 +125,7 @@ class CutConditioned(Conditioned):
         system, cost = self.sums, self.cost
         if cost is None:
             raise AssertionError("made without a cost")
-        domain = self.mechanism.domain or self.requirements.counted
+        domain = self.mechanism.domain or self.resolved.counted
         first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""
         estimate = (
@@ -236,7 +235,7 @@ def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
 
 
 def cut_conditioned(
-    mechanism: Additive, need: Requirements, system: SumSystem
+    mechanism: Additive, resolved: ResolvedInvariant, system: SumSystem
 ) -> CutConditioned | None:
     """Condition on a system with cycles, or return None where that costs too much.
 
@@ -247,7 +246,7 @@ def cut_conditioned(
     UnsupportedError
         If the law is improper.
     """
-    unary = data_free_weights(mechanism, need, system.fixed, system.size).each
+    unary = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     cost = estimated(system, unary) if summable(unary, system.every_fixed) else None
     if cost is None:
         return None
@@ -257,4 +256,4 @@ def cut_conditioned(
         if k != cost.tally
     ]
     forest = of_rows(as_arrays([row for row in rest if row]), system.size)
-    return CutConditioned(mechanism, need, forest, system.fixed, system=system, cost=cost)
+    return CutConditioned(mechanism, resolved, forest, system.fixed, system=system, cost=cost)

@@ -15,8 +15,7 @@ from congenial.conditioning.laws.normal import ConditionedGaussian, checked_valu
 from congenial.conditioning.laws.questions import checked_counts
 from congenial.conditioning.laws.subspace import solutions
 from congenial.errors import InvariantError, UnsupportedError
-from congenial.invariants.resolved import inequalities_in_units
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.sum_network.cutset.systems import sum_system
@@ -32,13 +31,13 @@ class Delegate:
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     exact : Conditioned, ConditionedGaussian or None
         The same law by the exact engine; None where that does not cover it.
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     exact: Exact | None
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -77,18 +76,20 @@ class Delegate:
 
     def _checked(self, x: npt.ArrayLike) -> Values:
         """Return `x`, shape (n,), after checking that it satisfies the invariant itself."""
-        need = self.requirements
+        resolved = self.resolved
         counts: Values
         if self.mechanism.noise.discrete:
-            counts = checked_counts(self.mechanism, need, x)
+            counts = checked_counts(self.mechanism, resolved, x)
         else:
-            counts = checked_values(self.mechanism, need, x)
-            if not bool(((counts >= need.lo) & (counts <= need.hi) | need.pinned).all()):
+            counts = checked_values(self.mechanism, resolved, x)
+            if not bool(
+                ((counts >= resolved.lo) & (counts <= resolved.hi) | resolved.pinned).all()
+            ):
                 raise InvariantError(
                     "x violates the bounds of some entry; the data themselves must satisfy the "
                     "invariant."
                 )
-        matrix, value = need.inequalities
+        matrix, value = resolved.inequalities
         if not bool((matrix @ counts >= value).all()):
             raise InvariantError(
                 "x violates an at_least() condition; the data themselves must satisfy the "
@@ -97,7 +98,7 @@ class Delegate:
         return counts
 
 
-def where_affordable(mechanism: Additive, resolved: Requirements) -> Exact | None:
+def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
     """Condition exactly; None where that costs too much, or is not known for continuous noise.
 
     Raises
@@ -109,17 +110,17 @@ def where_affordable(mechanism: Additive, resolved: Requirements) -> Exact | Non
         if mechanism.noise.kind != laws.GAUSSIAN:
             return None
         return ConditionedGaussian(mechanism, resolved, solutions(mechanism, resolved))
-    need = inequalities_in_units(resolved)
-    system = sum_system(need)
+    resolved = inequalities_in_units(resolved)
+    system = sum_system(resolved)
     if system.forest is None:
-        return cut_conditioned(mechanism, need, system)
-    made = Conditioned(mechanism, need, system.forest, system.fixed)
+        return cut_conditioned(mechanism, resolved, system)
+    made = Conditioned(mechanism, resolved, system.forest, system.fixed)
     if np.isinf(mechanism.scales).any():
         made.check_proper()
     return made
 
 
-def same_law(mechanism: Additive, resolved: Requirements) -> Exact | None:
+def same_law(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
     """Return the exact mechanism that another sampler approximates; None where none covers it."""
     try:
         return where_affordable(mechanism, resolved)

@@ -19,8 +19,7 @@ from congenial.conditioning.laws.questions import (
 )
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.invariants.feasibility.feasible import not_tried
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive, checked_size
@@ -52,7 +51,7 @@ class Conditioned:
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
     forest : SumForest
     fixed : ndarray of bool, shape (n + slacks,)
         Entries, and slacks of inequalities, that keep the value of the data.
@@ -61,7 +60,7 @@ class Conditioned:
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     forest: SumForest
     fixed: npt.NDArray[np.bool_]
     bounds_hold: bool = True
@@ -70,7 +69,7 @@ class Conditioned:
     @property
     def data_free(self) -> bool:
         """Whether the law of the noise is the same for every dataset (equalities only)."""
-        return not self.requirements.has_inequalities
+        return not self.resolved.has_inequalities
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -107,7 +106,7 @@ class Conditioned:
         if (compact(self.forest.orientation) < 0).any():
             out *= self.forest.orientation[: self.mechanism.n]
         out += counts
-        checked_draws(self.requirements, out, counts)
+        checked_draws(self.resolved, out, counts)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -235,13 +234,13 @@ class Conditioned:
             If it takes too many values of all nodes but the last, or too many multiplications.
         """
         counts = self._checked(x)
-        found = find_nodes(self.mechanism, self.requirements, nodes)
+        found = find_nodes(self.mechanism, self.resolved, nodes)
         return joint_law(self.sums, self._weights(counts), counts, found, self._tally)
 
     @cached_property
     def sums(self) -> SumSystem:
         """The sums as rows."""
-        return sums_of(self.requirements)
+        return sums_of(self.resolved)
 
     @property
     def _tally(self) -> int | None:
@@ -297,7 +296,7 @@ class Conditioned:
             If the pinned values leave no neighbouring datasets.
         """
         return conditioned_guarantee(
-            self.mechanism, self.requirements, neighbours, sampler_error=self.error_bound
+            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
         )
 
     @cached_property
@@ -314,7 +313,7 @@ class Conditioned:
         shape = (
             f"{n} queries joined by {sums} without a cycle, {n - free} of them published exactly"
         )
-        inequalities = self.requirements.inequalities[1].size
+        inequalities = self.resolved.inequalities[1].size
         if inequalities:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         why = (
@@ -322,7 +321,7 @@ class Conditioned:
             if self.data_free
             else "Bounds apply: the law depends on the confidential counts, which is charged for."
         )
-        cost = told_cost(self.mechanism, self.requirements, self.forest, self.fixed)
+        cost = told_cost(self.mechanism, self.resolved, self.forest, self.fixed)
         return (
             f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
             f"is at most {exact.error_limit(self.forest.n):.0e} in total variation."
@@ -331,7 +330,7 @@ class Conditioned:
 
     @property
     def _untried(self) -> str:
-        left = not_tried(self.requirements)
+        left = not_tried(self.resolved)
         return f" {left}" if left else ""
 
     @cached_property
@@ -359,11 +358,11 @@ class Conditioned:
         self, counts: IntArray | None, orientation: npt.NDArray[np.int8] | None
     ) -> SharedUnary:
         """List the weights of the noise; the bounds hold for it where `counts` are given."""
-        noise, need = self.mechanism.noise, self.requirements
+        noise, resolved = self.mechanism.noise, self.resolved
         if counts is not None:
-            need = need.settled(counts)
-        scale, lo, hi, dropped = noise.spread, need.lo, need.hi, self._implied
-        matrix, value = need.inequalities
+            resolved = resolved.with_pins(counts)
+        scale, lo, hi, dropped = noise.spread, resolved.lo, resolved.hi, self._implied
+        matrix, value = resolved.inequalities
         if value.size:
             if counts is None:
                 raise AssertionError("inequalities make it depend on the data")
@@ -393,15 +392,15 @@ class Conditioned:
         Without those bounds fewer classes differ. Consistent counts move the bounds of a node and
         of its children alike.
         """
-        need, tree = self.requirements, self.requirements.tree
-        if tree is None or not need.has_inequalities:
+        resolved, tree = self.resolved, self.resolved.tree
+        if tree is None or not resolved.has_inequalities:
             return None
         implied = np.zeros(len(tree), dtype=np.bool_)
         parents, fixed = read_only(tree.parents), read_only(self.fixed[: len(tree)])
         below = np.zeros(len(tree))
-        lo = compact(need.lo)
+        lo = compact(resolved.lo)
         trees.mark_implied(parents, read_only(tree.is_leaf), fixed, lo, below, implied)
-        implied[need.bounded_by_pins] = False
+        implied[resolved.bounded_by_pins] = False
         return implied
 
     def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
@@ -411,10 +410,10 @@ class Conditioned:
         return noise, probabilities
 
     def _node(self, node: int | str) -> int:
-        return find_node(self.mechanism, self.requirements, node)
+        return find_node(self.mechanism, self.resolved, node)
 
     def _checked(self, x: npt.ArrayLike) -> IntArray:
-        return checked_counts(self.mechanism, self.requirements, x, bounds_hold=self.bounds_hold)
+        return checked_counts(self.mechanism, self.resolved, x, bounds_hold=self.bounds_hold)
 
     def _satisfied(
         self, values: npt.NDArray[np.generic], counts: IntArray
@@ -424,4 +423,4 @@ class Conditioned:
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
         exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
         v: IntArray = np.asarray(exact_values).astype(np.int64)
-        return np.asarray(whole & self.requirements.satisfied_by(v, counts))
+        return np.asarray(whole & self.resolved.satisfied_by(v, counts))

@@ -15,8 +15,7 @@ from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_gu
 from congenial.conditioning.laws.questions import checked_rows, find_node, find_nodes
 from congenial.conditioning.laws.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray
@@ -39,13 +38,13 @@ class ConditionedGaussian:
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
         Without inequalities.
     space : Subspace
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     space: Subspace
 
     @cached_property
@@ -80,10 +79,10 @@ class ConditionedGaussian:
         InvariantError
             If `x` does not satisfy a linear condition.
         """
-        values = checked_values(self.mechanism, self.requirements, x)
+        values = checked_values(self.mechanism, self.resolved, x)
         rows = checked_size(size)
         noise = draw_noise(self.mechanism, rows, resolve(rng))
-        out = checked_draws(self.requirements, values + project(self.fitted, noise), values)
+        out = checked_draws(self.resolved, values + project(self.fitted, noise), values)
         return out[0] if size is None else out
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -95,7 +94,7 @@ class ConditionedGaussian:
         ----------
         x : array_like, shape (n,)
         """
-        checked_values(self.mechanism, self.requirements, x)
+        checked_values(self.mechanism, self.resolved, x)
         return self._log_at_mode + self.fitted.log_volume
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
@@ -114,10 +113,10 @@ class ConditionedGaussian:
         -------
         float or ndarray of float64, shape (size,)
         """
-        values = checked_values(self.mechanism, self.requirements, x)
+        values = checked_values(self.mechanism, self.resolved, x)
         given = checked_rows(self.mechanism, z).astype(np.float64)
         rows = np.atleast_2d(given)
-        inside = self.requirements.satisfied_by(rows, values)
+        inside = self.resolved.satisfied_by(rows, values)
         log_density = self.mechanism.log_prob(rows, values) - self.log_normalizer(values)
         out = np.where(inside, log_density, -np.inf)
         return float(out[0]) if given.ndim == 1 else out
@@ -131,7 +130,7 @@ class ConditionedGaussian:
             Index, or name where the queries are a tree.
         x : array_like, shape (n,)
         """
-        values = checked_values(self.mechanism, self.requirements, x)
+        values = checked_values(self.mechanism, self.resolved, x)
         v = self._node(node)
         return Normal(float(values[v]), float(np.sqrt(self.fitted.variance(v))))
 
@@ -148,8 +147,8 @@ class ConditionedGaussian:
         mean : ndarray of float64, shape (k,)
         covariance : ndarray of float64, shape (k, k)
         """
-        values = checked_values(self.mechanism, self.requirements, x)
-        found = find_nodes(self.mechanism, self.requirements, nodes)
+        values = checked_values(self.mechanism, self.resolved, x)
+        found = find_nodes(self.mechanism, self.resolved, nodes)
         one = np.zeros((len(found), self.mechanism.n))
         one[np.arange(len(found)), found] = 1.0
         covariance = self.fitted.respond(one)[:, found]
@@ -191,9 +190,7 @@ class ConditionedGaussian:
         ----------
         Two Views, Lemma 3.3: conditioning noise on data-independent equalities costs nothing.
         """
-        return conditioned_guarantee(
-            self.mechanism, self.requirements, neighbours, sampler_error=0.0
-        )
+        return conditioned_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=0.0)
 
     @property
     def error_bound(self) -> float:
@@ -202,7 +199,7 @@ class ConditionedGaussian:
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
-        n, pinned = self.mechanism.n, int(self.requirements.pinned.sum())
+        n, pinned = self.mechanism.n, int(self.resolved.pinned.sum())
         return (
             f"closed form: Gaussian noise on {n - pinned} of {n} queries ({pinned} published "
             "exactly) given equalities is normal; noise is moved to the closest solution, each "
@@ -217,7 +214,7 @@ class ConditionedGaussian:
         return float(self.mechanism.noise.log_pmf(zero, self.mechanism.scales).sum())
 
     def _node(self, node: int | str) -> int:
-        return find_node(self.mechanism, self.requirements, node)
+        return find_node(self.mechanism, self.resolved, node)
 
 
 def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
@@ -227,7 +224,9 @@ def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
     return np.asarray(mechanism.noise.draw(words, mechanism.scales), dtype=np.float64)
 
 
-def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) -> FloatArray:
+def checked_values(
+    mechanism: Additive, resolved: ResolvedInvariant, x: npt.ArrayLike
+) -> FloatArray:
     """Return `x` as float64, shape (n,), after checking that it satisfies the equalities.
 
     Raises
@@ -238,11 +237,11 @@ def checked_values(mechanism: Additive, need: Requirements, x: npt.ArrayLike) ->
         If it does not satisfy a linear condition.
     """
     values = mechanism.counts(x).astype(np.float64)
-    if not need.adds_up(values):
+    if not resolved.adds_up(values):
         raise ArgumentError(
             "x does not add up along the tree; roll leaf counts up with tree.roll_up."
         )
-    if not need.meets_equalities(values):
+    if not resolved.meets_equalities(values):
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )

@@ -8,11 +8,11 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InvariantError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive, rolled_up
 
 
-def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
+def find_node(mechanism: Additive, resolved: ResolvedInvariant, node: int | str) -> int:
     """Return the index of a node.
 
     Raises
@@ -20,7 +20,7 @@ def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
     ArgumentError
         If there is no such node.
     """
-    tree = mechanism.tree or need.tree
+    tree = mechanism.tree or resolved.tree
     if tree is not None:
         return tree.find(node)
     number = isinstance(node, int | np.integer) and not isinstance(node, bool)
@@ -29,7 +29,9 @@ def find_node(mechanism: Additive, need: Requirements, node: int | str) -> int:
     return int(node)
 
 
-def find_nodes(mechanism: Additive, need: Requirements, nodes: Sequence[int | str]) -> list[int]:
+def find_nodes(
+    mechanism: Additive, resolved: ResolvedInvariant, nodes: Sequence[int | str]
+) -> list[int]:
     """Return the indices of several nodes.
 
     Raises
@@ -39,7 +41,7 @@ def find_nodes(mechanism: Additive, need: Requirements, nodes: Sequence[int | st
     """
     if isinstance(nodes, str) or not isinstance(nodes, Sequence | np.ndarray):
         raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
-    return [find_node(mechanism, need, node) for node in nodes]
+    return [find_node(mechanism, resolved, node) for node in nodes]
 
 
 def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generic]:
@@ -64,7 +66,7 @@ def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generi
 
 
 def checked_counts(
-    mechanism: Additive, need: Requirements, x: npt.ArrayLike, *, bounds_hold: bool = True
+    mechanism: Additive, resolved: ResolvedInvariant, x: npt.ArrayLike, *, bounds_hold: bool = True
 ) -> npt.NDArray[np.int64]:
     """Return counts, shape (n,), after checking that they satisfy the invariant themselves.
 
@@ -76,18 +78,18 @@ def checked_counts(
         If they violate a linear condition or, where `bounds_hold`, a bound.
     """
     counts = mechanism.counts(x).astype(np.int64, copy=False)
-    if not need.adds_up(counts):
-        raise ArgumentError(f"x does not add up; {rolled_up(need.workload)}.")
-    matrix, value = need.equalities
+    if not resolved.adds_up(counts):
+        raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")
+    matrix, value = resolved.equalities
     if value.size and not np.array_equal(matrix @ counts, value):
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )
-    if bounds_hold and not need.settled(counts).within_bounds(counts):
+    if bounds_hold and not resolved.with_pins(counts).within_bounds(counts):
         raise InvariantError(
             "x violates the bounds of some entry; the data themselves must satisfy the invariant."
         )
-    matrix, value = need.inequalities
+    matrix, value = resolved.inequalities
     if bounds_hold and value.size and not (matrix @ counts >= value).all():
         raise InvariantError(
             "x violates an at_least() condition; the data themselves must satisfy the invariant."

@@ -12,7 +12,7 @@ from scipy import sparse
 from scipy.sparse.linalg import splu
 
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.sum_network.forest import structure_rows
 from congenial.types import FloatArray
 
@@ -36,32 +36,32 @@ class Sparse:
 
     Attributes
     ----------
-    need : Requirements
+    resolved : ResolvedInvariant
     """
 
-    need: Requirements
+    resolved: ResolvedInvariant
 
     @property
     def described(self) -> str:
         """How the equalities are solved."""
-        return f"a sparse factorisation of {self.rows.shape[0]} sums on {self.need.n} entries"
+        return f"a sparse factorisation of {self.rows.shape[0]} sums on {self.resolved.n} entries"
 
     @cached_property
     def free(self) -> npt.NDArray[np.int64]:
         """Entries that are not published exactly."""
-        return np.flatnonzero(~self.need.pinned)
+        return np.flatnonzero(~self.resolved.pinned)
 
     @cached_property
     def rows(self) -> Any:
         """Independent rows over the free entries, of length 1, a scipy sparse matrix."""
-        parts = [sparse.csr_array(self.need.equalities[0])]
-        if self.need.sums is not None:
-            listed = structure_rows(self.need)
+        parts = [sparse.csr_array(self.resolved.equalities[0])]
+        if self.resolved.sums is not None:
+            listed = structure_rows(self.resolved)
             ends = np.cumsum([0] + [i.size for i, _ in listed])
             columns = np.concatenate([i for i, _ in listed])
             entries = np.concatenate([s for _, s in listed]).astype(np.float64)
             parts.append(
-                sparse.csr_array((entries, columns, ends), shape=(len(listed), self.need.n))
+                sparse.csr_array((entries, columns, ends), shape=(len(listed), self.resolved.n))
             )
         whole = sparse.vstack(parts).tocsr()[:, self.free]
         lengths = np.sqrt(whole.power(2).sum(axis=1))

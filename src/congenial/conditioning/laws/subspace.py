@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.network import normal
 from congenial.noise.additive import Additive
 from congenial.sum_network.cutset.systems import sum_system
@@ -74,7 +74,7 @@ class Subspace(Protocol):
         """
 
 
-def solutions(mechanism: Additive, need: Requirements) -> Subspace:
+def solutions(mechanism: Additive, resolved: ResolvedInvariant) -> Subspace:
     """Return the solutions of the equalities on which continuous noise has a law.
 
     Raises
@@ -82,18 +82,18 @@ def solutions(mechanism: Additive, need: Requirements) -> Subspace:
     UnsupportedError
         If there are inequalities, or some solution is left free of noise.
     """
-    if need.has_inequalities:
+    if resolved.has_inequalities:
         raise UnsupportedError(
             f"conditioning continuous {mechanism.noise.name} noise on inequalities is not covered; "
             f"use Discrete{type(mechanism.noise).__name__}, on a fine grid where the values are "
             "not whole."
         )
-    space = subspace(need)
+    space = subspace(resolved)
     space.check(np.isfinite(mechanism.scales))
     return space
 
 
-def subspace(need: Requirements) -> Subspace:
+def subspace(resolved: ResolvedInvariant) -> Subspace:
     """Choose how the equalities of an invariant are solved.
 
     Raises
@@ -101,22 +101,22 @@ def subspace(need: Requirements) -> Subspace:
     UnsupportedError
         If they are neither a forest nor few, and scipy is not installed.
     """
-    if np.isin(need.equalities[0], (-1.0, 0.0, 1.0)).all():
-        system = sum_system(need)
+    if np.isin(resolved.equalities[0], (-1.0, 0.0, 1.0)).all():
+        system = sum_system(resolved)
         if system.forest is not None:
-            return OnForest(need.n, system.forest, system.fixed)
-    if need.n <= LONGEST_DENSE:
-        return Dense(need.n, need.pinned, _dense_rows(need))
+            return OnForest(resolved.n, system.forest, system.fixed)
+    if resolved.n <= LONGEST_DENSE:
+        return Dense(resolved.n, resolved.pinned, _dense_rows(resolved))
     try:
         import scipy.sparse  # noqa: F401
     except ImportError as cause:
         raise UnsupportedError(
-            f"sums that cross on {need.n} entries need scipy; install congenial[imaging], or use "
+            f"sums that cross on {resolved.n} entries need scipy; install congenial[imaging], or "
             f"at most {LONGEST_DENSE} entries."
         ) from cause
     from congenial.conditioning.laws.sparse_subspace import Sparse
 
-    return Sparse(need)
+    return Sparse(resolved)
 
 
 @dataclass(frozen=True, eq=False)
@@ -321,11 +321,11 @@ class FittedDense:
         return float((self._root[node] ** 2).sum())
 
 
-def _dense_rows(need: Requirements) -> FloatArray:
-    parts = [need.equalities[0]]
-    if need.sums is not None:
-        listed = structure_rows(need)
-        sums = np.zeros((len(listed), need.n))
+def _dense_rows(resolved: ResolvedInvariant) -> FloatArray:
+    parts = [resolved.equalities[0]]
+    if resolved.sums is not None:
+        listed = structure_rows(resolved)
+        sums = np.zeros((len(listed), resolved.n))
         for row, (indices, signs) in zip(sums, listed, strict=True):
             row[indices] = signs
         parts.append(sums)

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.delegate import where_affordable
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 
 
@@ -18,7 +18,7 @@ class AutomaticSampler:
     name: ClassVar[str] = "auto"
     certified: ClassVar[bool] = False
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionalMechanism:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:
         """Return the mechanism, by the first sampler that covers it at an affordable cost.
 
         Raises

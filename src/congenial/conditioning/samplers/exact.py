@@ -11,7 +11,7 @@ from typing import ClassVar
 
 from congenial.conditioning.laws.delegate import Exact, where_affordable
 from congenial.errors import UnsupportedError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.sum_network.cutset.assignments import too_costly
 
@@ -23,7 +23,7 @@ class ExactSampler:
     name: ClassVar[str] = "exact"
     certified: ClassVar[bool] = True
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> Exact:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> Exact:
         """Return the mechanism drawn exactly.
 
         Raises

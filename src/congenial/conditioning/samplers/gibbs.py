@@ -25,8 +25,7 @@ from congenial.conditioning.chains import (
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import UnsupportedError
-from congenial.invariants.resolved import checked_draws, inequalities_in_units
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
@@ -159,7 +158,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
         counts = self._checked(x)
         check_lengths({"draws": draws, "chains": chains})
         values = self._chains(counts, int(draws), int(chains), source)
-        checked_draws(self.requirements, values, counts)
+        checked_draws(self.resolved, values, counts)
         info = Info(
             WARMUP,
             1,
@@ -214,9 +213,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     def cost(self) -> tuple[int, int]:
         """Table entries, and multiplications a sweep, without the bounds that depend on data."""
         system = self.sums
-        weights = data_free_weights(
-            self.mechanism, self.requirements, system.fixed, system.size
-        ).each
+        weights = data_free_weights(self.mechanism, self.resolved, system.fixed, system.size).each
         box = self._box(weights)
         free = free_variables(system)
         made = [compile_branches(system.rows, box, free, cut, fill=False) for cut in self.blocks]
@@ -290,7 +287,7 @@ class _Sweeps:
         return state
 
 
-def _blocked(mechanism: Additive, need: Requirements) -> GibbsConditioned:
+def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsConditioned:
     """Condition on sums for studies, by chains.
 
     Raises
@@ -298,28 +295,28 @@ def _blocked(mechanism: Additive, need: Requirements) -> GibbsConditioned:
     UnsupportedError
         If the law is improper.
     """
-    system = sums_of(need)
-    weights = data_free_weights(mechanism, need, system.fixed, system.size).each
+    system = sums_of(resolved)
+    weights = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     spans_of(system.rows, weights, system.every_fixed)
     blocks = choose_blocks(system)
-    basis = None if () in blocks else lattice_of(system, weights, _counted(need, system))
+    basis = None if () in blocks else lattice_of(system, weights, _counted(resolved, system))
     forest = of_rows([], system.size)
     made = GibbsConditioned(
-        mechanism, need, forest, system.fixed, system=system, blocks=blocks, lattice=basis
+        mechanism, resolved, forest, system.fixed, system=system, blocks=blocks, lattice=basis
     )
     return made if basis is None or _affordable(made, weights) else replace(made, blocks=())
 
 
-def _counted(need: Requirements, system: SumSystem) -> npt.NDArray[np.bool_]:
+def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.bool_]:
     """Variables with bounds, shape (size,): of a tree or workload the finest that have any."""
-    bounded = np.isfinite(need.lo) | np.isfinite(need.hi)
-    finest = np.zeros(need.n, dtype=np.bool_)
-    if need.workload is not None:
-        finest[need.workload.cells] = True
-    elif need.tree is not None:
-        finest[need.tree.leaves] = True
+    bounded = np.isfinite(resolved.lo) | np.isfinite(resolved.hi)
+    finest = np.zeros(resolved.n, dtype=np.bool_)
+    if resolved.workload is not None:
+        finest[resolved.workload.cells] = True
+    elif resolved.tree is not None:
+        finest[resolved.tree.leaves] = True
     kept = bounded & finest if (bounded & finest).any() else bounded
-    rest = np.zeros(system.size - need.n, dtype=np.bool_)
+    rest = np.zeros(system.size - resolved.n, dtype=np.bool_)
     rest[: system.slacks] = True
     return np.append(kept, rest)
 
@@ -340,7 +337,7 @@ class GibbsSampler:
     name: ClassVar[str] = "gibbs"
     certified: ClassVar[bool] = False
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionalMechanism:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:
         """Return the mechanism drawn by chains.
 
         Raises

@@ -234,9 +234,9 @@ def _starts(
     """Noise at the start, (rows, n), and its log weights, (rows,)."""
     whole, placed = sampler.mechanism.noise.discrete, sampler.placed
     if start is None:
-        z = feasible_start(sampler.requirements, placed, counts, whole=whole)
+        z = feasible_start(sampler.resolved, placed, counts, whole=whole)
     else:
-        z = checked_start(sampler.requirements, counts, start, whole=whole)
+        z = checked_start(sampler.resolved, counts, start, whole=whole)
     noise = z - counts
     log_weight = sampler.log_weights(noise[None, placed.index], noise[None, placed.rest])
     return np.tile(noise, (rows, 1)), np.full(rows, log_weight[0])

@@ -18,8 +18,7 @@ from congenial.conditioning.chains import (
 from congenial.conditioning.laws.normal import checked_values
 from congenial.conditioning.laws.subspace import Subspace, project, solutions
 from congenial.errors import UnsupportedError
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
@@ -45,7 +44,7 @@ class ConditionedLaplace(ChainAlone):
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
         Without inequalities.
     space : Subspace
     warmup, thin : int
@@ -53,7 +52,7 @@ class ConditionedLaplace(ChainAlone):
     """
 
     mechanism: Additive
-    requirements: Requirements
+    resolved: ResolvedInvariant
     space: Subspace
     warmup: int
     thin: int
@@ -100,12 +99,12 @@ class ConditionedLaplace(ChainAlone):
             If `x` does not satisfy a linear condition.
         """
         source = self._source(rng)
-        values = checked_values(self.mechanism, self.requirements, x)
+        values = checked_values(self.mechanism, self.resolved, x)
         check_lengths({"draws": draws, "chains": chains})
         spread = np.geomspace(0.1, 10.0, chains)
         noise = np.stack([self._run(draws, float(s), source) for s in spread])
         info = Info(self.warmup, self.thin, noise, unbounded=_UNBOUNDED)
-        return Draw(checked_draws(self.requirements, values + noise, values)), info
+        return Draw(checked_draws(self.resolved, values + noise, values)), info
 
     def explain(self) -> str:
         """Say how draws are made, and why so."""
@@ -180,7 +179,7 @@ class LaplaceChainSampler:
     name: ClassVar[str] = "laplace-chain"
     certified: ClassVar[bool] = False
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> ConditionedLaplace:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionedLaplace:
         """Return the mechanism drawn by chains.
 
         Raises

@@ -31,8 +31,7 @@ from congenial.conditioning.proposal import (
 )
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.invariants.resolved import checked_draws
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.chains import tree_mh
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
@@ -67,7 +66,7 @@ class TreeMH(Chain, Delegate):
     Attributes
     ----------
     mechanism : Additive
-    requirements : Requirements
+    resolved : ResolvedInvariant
         A tree with inequalities, and no other equalities.
     exact : Conditioned, ConditionedGaussian or None
         The same law by the exact engine; None where that does not cover it.
@@ -119,7 +118,7 @@ class TreeMH(Chain, Delegate):
             unbounded="no bound on the convergence of a random walk on a tree is known",
         )
         noise = values.astype(np.int64) if self.mechanism.noise.discrete else values
-        return Draw(checked_draws(self.requirements, np.asarray(counts + noise), counts)), info
+        return Draw(checked_draws(self.resolved, np.asarray(counts + noise), counts)), info
 
     @property
     def apart(self) -> int:
@@ -147,7 +146,7 @@ class TreeMH(Chain, Delegate):
 
     @property
     def _tree(self) -> Tree:
-        tree = self.requirements.tree
+        tree = self.resolved.tree
         if tree is None:
             raise AssertionError("made without a tree")
         return tree
@@ -166,23 +165,23 @@ class TreeMH(Chain, Delegate):
         """Noise at the start of each chain, shape (chains, n)."""
         whole = self.mechanism.noise.discrete
         if start is not None:
-            z = checked_start(self.requirements, counts, start, whole=whole)
+            z = checked_start(self.resolved, counts, start, whole=whole)
             return np.tile(z - counts, (chains, 1))
         width = self.mechanism.n * self.mechanism.noise.words_per_entry
         words = source.bits(chains * width).reshape(chains, width)
         leaves = self.mechanism.noise.draw(words, self.mechanism.scales)[:, self._tree.leaves]
         noise = self._tree.roll_up(leaves).astype(np.float64)
         for i in range(chains):
-            while not satisfied(self.requirements, counts + noise[i]):
+            while not satisfied(self.resolved, counts + noise[i]):
                 half = 0.5 * noise[i, self._tree.leaves]
                 half = np.trunc(half) if whole else np.where(np.abs(half) < 1e-9, 0.0, half)
                 noise[i] = self._tree.roll_up(half)
         return noise
 
     def _walk(self, counts: Values) -> _Walk:
-        tree, need = self._tree, self.requirements
-        matrix, value = need.inequalities
-        limits = (need.lo - counts, need.hi - counts, value - matrix @ counts)
+        tree, resolved = self._tree, self.resolved
+        matrix, value = resolved.inequalities
+        limits = (resolved.lo - counts, resolved.hi - counts, value - matrix @ counts)
         shape = (tree.parents, tree.bottom_up, tree.leaves)
         return _Walk(
             tuple(read_only(array) for array in shape),
@@ -244,7 +243,7 @@ class TreeMHSampler(ByProposals):
 
     name: ClassVar[str] = "tree-mh"
 
-    def condition(self, mechanism: Additive, resolved: Requirements) -> TreeMH:
+    def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> TreeMH:
         """Return the mechanism drawn by chains.
 
         Raises

@@ -10,7 +10,7 @@ import numpy.typing as npt
 
 from congenial.imaging.solvers.problem import LARGEST, TOLERANCE, Links
 from congenial.imaging.solvers.rounding import tie_grid
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.projection.levels import drop_implied, lay_out
 from congenial.kernels.projection.newton import FIXED, FREE, solve
 from congenial.kernels.projection.whole import ROUNDED, is_least, round_levels
@@ -163,19 +163,24 @@ class ActiveSet:
 
 
 def active_set(
-    links: Links, sums: FloatArray, need: Requirements, weight: FloatArray, *, integer: bool
+    links: Links,
+    sums: FloatArray,
+    resolved: ResolvedInvariant,
+    weight: FloatArray,
+    *,
+    integer: bool,
 ) -> ActiveSet | None:
     """Set up projections; None where an entry without children is neither pinned nor measured."""
     size = len(links.tree)
     pinned = np.ones(size, dtype=np.bool_)
-    pinned[: need.n] = need.pinned
+    pinned[: resolved.n] = resolved.pinned
     is_leaf = links.starts[1:] == links.starts[:-1]
     limits = np.full((2, size), -np.inf)
-    limits[:, : need.n] = need.lo, -need.hi
+    limits[:, : resolved.n] = resolved.lo, -resolved.hi
     if integer:
         limits = np.ceil(limits)
     full = np.zeros(size)
-    full[: need.n] = weight
+    full[: resolved.n] = weight
     if (is_leaf & ~pinned & (full == 0.0)).any():
         return None
     laid = levels(links)

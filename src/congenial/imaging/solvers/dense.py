@@ -8,7 +8,7 @@ import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.solvers.problem import TOLERANCE
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 LONGEST = 2000
@@ -16,7 +16,7 @@ LONGEST = 2000
 _ROUNDING = 1e-13
 
 
-def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+def solve_dense(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under pins, tree sums and linear equalities.
 
     Returns
@@ -33,15 +33,15 @@ def solve_dense(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatA
     UnsupportedError
         If the vector is too long for a dense solve.
     """
-    n = need.n
-    sums, values = sum_rows(need)
-    matrix = np.vstack((sums, np.eye(n)[need.pinned]))
-    value = np.concatenate((values, y[need.pinned]))
+    n = resolved.n
+    sums, values = sum_rows(resolved)
+    matrix = np.vstack((sums, np.eye(n)[resolved.pinned]))
+    value = np.concatenate((values, y[resolved.pinned]))
     move = least_move(matrix, gaps(matrix, value, y), weight)
-    return np.asarray(np.where(need.pinned, y, y + move))
+    return np.asarray(np.where(resolved.pinned, y, y + move))
 
 
-def sum_rows(need: Requirements) -> tuple[FloatArray, FloatArray]:
+def sum_rows(resolved: ResolvedInvariant) -> tuple[FloatArray, FloatArray]:
     """Return the linear equalities and the tree's sums as rows, shape (m, n), and their values.
 
     Raises
@@ -49,19 +49,19 @@ def sum_rows(need: Requirements) -> tuple[FloatArray, FloatArray]:
     UnsupportedError
         If there are too many entries for dense rows.
     """
-    n = need.n
+    n = resolved.n
     if n > LONGEST:
         raise UnsupportedError(
             f"general linear equalities on {n} entries are solved densely, which is limited to "
             f"{LONGEST}; use a tree, or sums of disjoint entries."
         )
-    rows, values = need.equalities
-    if need.sums is None:
+    rows, values = resolved.equalities
+    if resolved.sums is None:
         return rows, values
-    totals, parts = need.sums.totals, need.sums.parts
+    totals, parts = resolved.sums.totals, resolved.sums.parts
     sums = np.zeros((totals.size, n))
     sums[np.arange(totals.size), totals] = -1.0
-    sums[need.sums.sum_of_part, parts] = 1.0
+    sums[resolved.sums.sum_of_part, parts] = 1.0
     return np.vstack((rows, sums)), np.concatenate((values, np.zeros(totals.size)))
 
 

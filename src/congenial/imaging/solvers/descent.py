@@ -21,7 +21,7 @@ from congenial.imaging.solvers.problem import (
     link,
     prepare,
 )
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics.trees import read_only
 from congenial.kernels.projection.top_down import (
     CLASH,
@@ -40,25 +40,25 @@ class Descent:
     Attributes
     ----------
     tree : Tree
-    need : Requirements
+    resolved : ResolvedInvariant
         Those of the tree, without further linear conditions.
     integer : bool
     """
 
     tree: Tree
-    need: Requirements
+    resolved: ResolvedInvariant
     integer: bool
 
     @cached_property
     def levels(self) -> Levels:
         """The tree as the kernel reads it."""
-        return levels(link(self.tree, self.need.n))
+        return levels(link(self.tree, self.resolved.n))
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray, bool]:
         """Bounds by place, tightened to what is below; whether they leave anything."""
-        need, laid = self.need, self.levels
-        lo, hi = laid.placed(need.lo), laid.placed(need.hi)
+        resolved, laid = self.resolved, self.levels
+        lo, hi = laid.placed(resolved.lo), laid.placed(resolved.hi)
         if self.integer:
             lo, hi = np.ceil(lo), np.floor(hi)
         lo, hi = np.array(lo), np.array(hi)
@@ -71,7 +71,7 @@ class Descent:
     @cached_property
     def _pins(self) -> tuple[npt.NDArray[np.bool_], IntArray]:
         """Whether each root is pinned, by place, and the places of the other pins."""
-        pinned = self.levels.placed(self.need.pinned)
+        pinned = self.levels.placed(self.resolved.pinned)
         roots = int(self.tree.roots.size)
         return np.array(pinned[:roots]), roots + np.flatnonzero(pinned[roots:])
 
@@ -87,10 +87,10 @@ class Descent:
         NumericalError
             If the numbers are too far apart for double precision.
         """
-        need, laid = self.need, self.levels
-        values = as_floats(y, need.n)
-        if need.relative.size:
-            return replace(self, need=need.settled(values)).apply(values, source)
+        resolved, laid = self.resolved, self.levels
+        values = as_floats(y, resolved.n)
+        if resolved.relative.size:
+            return replace(self, resolved=resolved.with_pins(values)).apply(values, source)
         lo, hi, sound = self._ranges
         capped = self._capped
         fixed, pins = self._pins
@@ -102,8 +102,8 @@ class Descent:
             capped = True
             slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
             sound = sound and bool(tighten(laid.rows, lo, hi, slack))
-        words = source.bits(need.n) if self.integer else NO_WORDS
-        z = np.empty(need.n)
+        words = source.bits(resolved.n) if self.integer else NO_WORDS
+        z = np.empty(resolved.n)
         state = CLASH
         if sound:
             given = read_only(values)
@@ -114,12 +114,12 @@ class Descent:
 
     def _refuse(self, values: FloatArray) -> NoReturn:
         """Say why nothing was found."""
-        need = self.need
-        domain = need.workload or self.tree
-        values = checked_values(values, need.n, np.ones(need.n, dtype=np.bool_), domain)
-        links = link(self.tree, need.n)
+        resolved = self.resolved
+        domain = resolved.workload or self.tree
+        values = checked_values(values, resolved.n, np.ones(resolved.n, dtype=np.bool_), domain)
+        links = link(self.tree, resolved.n)
         # raises where what is imposed clashes
-        prepare(links, need, np.zeros(0), values, np.ones(need.n), integer=self.integer)
+        prepare(links, resolved, np.zeros(0), values, np.ones(resolved.n), integer=self.integer)
         raise NumericalError(
             "topdown cannot keep the sums exact in double precision; give values of similar size."
         )

@@ -12,7 +12,7 @@ from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.solvers.dense import gaps, least_move, sum_rows
 from congenial.imaging.solvers.problem import TOLERANCE
 from congenial.imaging.solvers.sparse import solve_sparse
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 Flags = npt.NDArray[np.bool_]
@@ -47,7 +47,7 @@ def check_solvers() -> None:
         )
 
 
-def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under any linear conditions and bounds.
 
     Returns
@@ -74,18 +74,18 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
     least; where that fails a larger weight is tried, and the point is one of the closest. Where
     what binds is not found at all, the point is that of `solve_sparse`, proved by its own prices.
     """
-    free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
-    fixed = np.where(need.pinned, y, np.where(need.lo == need.hi, need.lo, 0.0))
+    free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
+    fixed = np.where(resolved.pinned, y, np.where(resolved.lo == resolved.hi, resolved.lo, 0.0))
     fixed[free] = y[free]
-    rows, values = sum_rows(need)
-    lower, least = need.inequalities
+    rows, values = sum_rows(resolved)
+    lower, least = resolved.inequalities
     task = _Task(
         rows[:, free],
         gaps(rows, values, fixed),
         lower[:, free],
         gaps(lower, least, fixed),
-        need.lo[free] - y[free],
-        need.hi[free] - y[free],
+        resolved.lo[free] - y[free],
+        resolved.hi[free] - y[free],
         weight[free],
     )
     out = fixed.copy()
@@ -93,10 +93,14 @@ def solve_general(need: Requirements, y: FloatArray, weight: FloatArray) -> Floa
         try:
             out[free] = y[free] + _closest(task)
         except NumericalError:
-            return solve_sparse(need, y, weight)
+            return solve_sparse(resolved, y, weight)
     else:
         _check_settled(task, fixed)
-    return np.clip(out, np.where(need.pinned, out, need.lo), np.where(need.pinned, out, need.hi))
+    return np.clip(
+        out,
+        np.where(resolved.pinned, out, resolved.lo),
+        np.where(resolved.pinned, out, resolved.hi),
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -11,7 +11,7 @@ from congenial.domain.given import as_array
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
-from congenial.invariants.resolved import Requirements, named
+from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.kernels.projection.check import (
     add_told,
     certify,
@@ -178,7 +178,7 @@ def checked_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
 
 def prepare(
     links: Links,
-    need: Requirements,
+    resolved: ResolvedInvariant,
     sums: FloatArray,
     values: FloatArray,
     weight: FloatArray,
@@ -192,18 +192,18 @@ def prepare(
     InfeasibleError
         If no vector satisfies the invariants.
     """
-    fixed = np.concatenate((need.pinned, np.ones(sums.size, dtype=np.bool_)))
+    fixed = np.concatenate((resolved.pinned, np.ones(sums.size, dtype=np.bool_)))
     y = np.concatenate((values, sums))
-    w = np.concatenate((np.where(need.pinned, 0.0, weight), np.zeros(sums.size)))
-    lo = np.concatenate((need.lo, np.full(sums.size, -np.inf)))
-    hi = np.concatenate((need.hi, np.full(sums.size, np.inf)))
+    w = np.concatenate((np.where(resolved.pinned, 0.0, weight), np.zeros(sums.size)))
+    lo = np.concatenate((resolved.lo, np.full(sums.size, -np.inf)))
+    hi = np.concatenate((resolved.hi, np.full(sums.size, np.inf)))
     if integer:
         lo, hi = np.ceil(lo), np.floor(hi)
         wrong = fixed & (y != np.rint(y))
-        _refuse(links, need, wrong, "is to equal a number that is not an integer")
-    _refuse(links, need, lo > hi, "has bounds that exclude each other")
+        _refuse(links, resolved, wrong, "is to equal a number that is not an integer")
+    _refuse(links, resolved, lo > hi, "has bounds that exclude each other")
     wrong = fixed & ((y < lo) | (y > hi))
-    _refuse(links, need, wrong, "is to equal a value outside its own bounds")
+    _refuse(links, resolved, wrong, "is to equal a value outside its own bounds")
     known = fixed | (w > 0)
     center = np.zeros(y.size)
     settle(links.starts, links.children, links.downward, links.is_root, known, y, center)
@@ -213,8 +213,8 @@ def prepare(
     clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
     if clash >= 0:
         raise InfeasibleError(
-            f"what is imposed on {_name(links, need, clash)} and on what is below it clashes: no "
-            "values add up; relax bounds there, or publish fewer counts exactly there."
+            f"the invariants on {_name(links, resolved, clash)} and on the nodes below it are "
+            "infeasible: no values add up; relax bounds, or publish fewer counts exactly there."
         )
     prefer = np.where(known, y, -center)
     # what is told by all below it prefers their sum, so that an image moves with the counts
@@ -223,14 +223,16 @@ def prepare(
     return Task(links, center, y, w, lo, hi, prefer)
 
 
-def _name(links: Links, need: Requirements, v: int) -> str:
-    return f"sum {v - links.n}" if v >= links.n else need.name(v)
+def _name(links: Links, resolved: ResolvedInvariant, v: int) -> str:
+    return f"sum {v - links.n}" if v >= links.n else resolved.name(v)
 
 
-def _refuse(links: Links, need: Requirements, wrong: npt.NDArray[np.bool_], why: str) -> None:
+def _refuse(
+    links: Links, resolved: ResolvedInvariant, wrong: npt.NDArray[np.bool_], why: str
+) -> None:
     if wrong.any():
         v = int(np.flatnonzero(wrong)[0])
-        told = f"{_name(links, need, v)} {why}; change its bounds or what it must equal."
+        told = f"{_name(links, resolved, v)} {why}; change its bounds or what it must equal."
         raise InfeasibleError(told)
 
 

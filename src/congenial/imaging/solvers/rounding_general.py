@@ -6,7 +6,7 @@ import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.solvers.sparse import systems
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, Words
 
 # Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
@@ -16,7 +16,7 @@ _ROUNDING = 2.0**-40
 _INFEASIBLE = 2
 
 
-def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray:
+def round_general(resolved: ResolvedInvariant, z: FloatArray, words: Words) -> FloatArray:
     """Round to the integers of least summed change that satisfy every condition.
 
     Returns
@@ -39,22 +39,22 @@ def round_general(need: Requirements, z: FloatArray, words: Words) -> FloatArray
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
 
-    wrong = np.flatnonzero(need.pinned & (z != np.rint(z)))
+    wrong = np.flatnonzero(resolved.pinned & (z != np.rint(z)))
     if wrong.size:
         raise InfeasibleError(
-            f"{need.name(int(wrong[0]))} is to equal a number that is not an integer; change what "
-            "it must equal, or release real numbers with integer=False."
+            f"{resolved.name(int(wrong[0]))} must equal a number that is not an integer; change "
+            "that number, or release real numbers with integer=False."
         )
     # the floor, or the nearest integer within the bounds
-    floor = np.clip(np.floor(z + _WHOLE), np.ceil(need.lo), np.floor(need.hi))
-    floor = np.where(need.pinned, np.rint(z), floor)
-    free = np.flatnonzero(~need.pinned)
+    floor = np.clip(np.floor(z + _WHOLE), np.ceil(resolved.lo), np.floor(resolved.hi))
+    floor = np.where(resolved.pinned, np.rint(z), floor)
+    free = np.flatnonzero(~resolved.pinned)
     if not free.size:
         return floor
     part = np.clip(z - floor, 0.0, 1.0)[free]
-    up = np.floor(need.hi[free]) - floor[free]
-    down = floor[free] - np.ceil(need.lo[free])
-    rows, values, lower, least = systems(need)
+    up = np.floor(resolved.hi[free]) - floor[free]
+    down = floor[free] - np.ceil(resolved.lo[free])
+    rows, values, lower, least = systems(resolved)
     tie = (words[free] >> np.uint64(11)).astype(np.float64) * 2.0**-53
     ones = np.ones(free.size)
     constraints = []

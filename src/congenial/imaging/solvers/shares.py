@@ -9,13 +9,13 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.solvers.problem import TOLERANCE, Links
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, IntArray
 
 Families = tuple[tuple[IntArray, IntArray], ...]
 
 
-def families(links: Links, need: Requirements) -> Families:
+def families(links: Links, resolved: ResolvedInvariant) -> Families:
     """Return, for each mandated sum, its pinned entries and those that can move.
 
     Raises
@@ -24,9 +24,9 @@ def families(links: Links, need: Requirements) -> Families:
         If anything but sums of single entries is imposed.
     """
     tree = links.tree
-    fixed = np.concatenate((need.pinned, np.ones(len(tree) - need.n, dtype=np.bool_)))
+    fixed = np.concatenate((resolved.pinned, np.ones(len(tree) - resolved.n, dtype=np.bool_)))
     inner = ~tree.is_leaf
-    if need.has_inequalities or not fixed[inner].all():
+    if resolved.has_inequalities or not fixed[inner].all():
         raise UnsupportedError(
             "beta chooses among the L1 images of mandated sums of single entries, without bounds "
             "and with every sum published exactly; leave beta out for the image whose entries all "
@@ -42,7 +42,7 @@ def families(links: Links, need: Requirements) -> Families:
 
 
 def checked_shares(
-    beta: npt.ArrayLike, sums: Families, need: Requirements, weight: FloatArray
+    beta: npt.ArrayLike, sums: Families, resolved: ResolvedInvariant, weight: FloatArray
 ) -> FloatArray:
     """Return the share that each entry takes of what its sum misses, shape (n,).
 
@@ -53,14 +53,14 @@ def checked_shares(
         its sum, which is never closest.
     """
     given = np.asarray(beta)
-    if given.dtype.kind not in "iuf" or given.shape not in ((), (need.n,)):
+    if given.dtype.kind not in "iuf" or given.shape not in ((), (resolved.n,)):
         raise ArgumentError(
             f"beta has shape {given.shape} and dtype {given.dtype}; give a number for sums of two "
-            f"entries, or {need.n} shares."
+            f"entries, or {resolved.n} shares."
         )
     if not (np.isfinite(given).all() and (given >= 0).all() and (given <= 1).all()):
         raise ArgumentError(f"beta is {beta!r}; give numbers between 0 and 1.")
-    shares = np.zeros(need.n)
+    shares = np.zeros(resolved.n)
     for _, free in sums:
         if given.ndim == 0:
             if free.size != 2:
@@ -80,13 +80,13 @@ def checked_shares(
         heavy = free[(shares[free] > 0) & (weight[free] > weight[free].min())]
         if heavy.size:
             raise ArgumentError(
-                f"beta moves {need.name(int(heavy[0]))}, which weighs more than another of its "
+                f"beta moves {resolved.name(int(heavy[0]))}, which weighs more than another of its "
                 "sum, so the result is not closest; give shares to entries of least weight only."
             )
     stray = np.flatnonzero(given.ravel() * (shares == 0)) if given.ndim else np.zeros(0)
     if stray.size:
         raise ArgumentError(
-            f"beta moves {need.name(int(stray[0]))}, which is pinned or in no sum; give it the "
+            f"beta moves {resolved.name(int(stray[0]))}, which is pinned or in no sum; give it the "
             "share 0."
         )
     return shares
@@ -110,7 +110,9 @@ def share_out(
     return z
 
 
-def two_bin_factor(sums: Families, need: Requirements, shares: FloatArray, *, whole: bool) -> float:
+def two_bin_factor(
+    sums: Families, resolved: ResolvedInvariant, shares: FloatArray, *, whole: bool
+) -> float:
     """Return the proved ratio of an image's loss to its noise's, for Laplace noise of one scale.
 
     Returns
@@ -128,7 +130,7 @@ def two_bin_factor(sums: Families, need: Requirements, shares: FloatArray, *, wh
     beta is 1. With three bins, some pair of bins takes no more than half of what is missing each,
     and nothing is gained. See proofs/l1-two-bins.md; Gong and Meng (2020), Theorem A.1.
     """
-    if len(sums) != 1 or sums[0][1].size != 2 or int((~need.pinned).sum()) != 2:
+    if len(sums) != 1 or sums[0][1].size != 2 or int((~resolved.pinned).sum()) != 2:
         return 1.0
     largest = float(shares[sums[0][1]].max())
     if whole and largest < 1.0:

@@ -8,7 +8,7 @@ import numpy as np
 
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.solvers.problem import TOLERANCE
-from congenial.invariants.resolved import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 # Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
@@ -16,7 +16,7 @@ _ITERATIONS = 250
 _AIM = 1e-12
 
 
-def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> FloatArray:
+def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under sums, linear conditions and bounds.
 
     Returns
@@ -41,11 +41,13 @@ def solve_sparse(need: Requirements, y: FloatArray, weight: FloatArray) -> Float
     import piqp
     from scipy import sparse
 
-    free = np.flatnonzero(~need.pinned & (need.lo < need.hi))
-    held = _centered(need, np.where(need.pinned | (need.lo != need.hi), y, need.lo), weight)
-    rows, values, lower, least = systems(need)
+    free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
+    held = _centered(
+        resolved, np.where(resolved.pinned | (resolved.lo != resolved.hi), y, resolved.lo), weight
+    )
+    rows, values, lower, least = systems(resolved)
     gap, short = values - rows @ held, least - lower @ held
-    lo, hi = need.lo[free] - held[free], need.hi[free] - held[free]
+    lo, hi = resolved.lo[free] - held[free], resolved.hi[free] - held[free]
     a, g = sparse.csc_matrix(rows[:, free]), sparse.csc_matrix(lower[:, free])
     solver = piqp.SparseSolver()
     settings = solver.settings
@@ -101,14 +103,16 @@ def _spare(price: FloatArray, room: FloatArray) -> float:
     return float(np.abs(price[paid] * room[paid]).sum())
 
 
-def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> FloatArray:
+def _centered(resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray) -> FloatArray:
     """Give totals that are not measured the sum of their parts, so that moves have noise's size."""
     out = values.copy()
-    sums = need.sums
+    sums = resolved.sums
     if sums is None:
         return out
     total = sums.totals
-    open_ = (weight[total] == 0.0) & ~need.pinned[total] & (need.lo[total] < need.hi[total])
+    open_ = (
+        (weight[total] == 0.0) & ~resolved.pinned[total] & (resolved.lo[total] < resolved.hi[total])
+    )
     while True:  # one round for each block that refines another
         below = np.add.reduceat(out[sums.parts], sums.starts[:-1])
         after = np.where(open_, below, out[total])
@@ -117,7 +121,7 @@ def _centered(need: Requirements, values: FloatArray, weight: FloatArray) -> Flo
         out[total] = after
 
 
-def systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
+def systems(resolved: ResolvedInvariant) -> tuple[Any, FloatArray, Any, FloatArray]:
     """Return equalities and inequalities as sparse rows, each with its values.
 
     Returns
@@ -127,15 +131,15 @@ def systems(need: Requirements) -> tuple[Any, FloatArray, Any, FloatArray]:
     """
     from scipy import sparse
 
-    matrix, value = need.equalities
+    matrix, value = resolved.equalities
     parts = [sparse.csr_array(matrix)]
-    sums = need.sums
+    sums = resolved.sums
     if sums is not None:
         m = sums.totals.size
         place = np.concatenate((np.arange(m), sums.sum_of_part))
         at = np.concatenate((sums.totals, sums.parts))
         sign = np.concatenate((np.full(m, -1.0), np.ones(sums.parts.size)))
-        parts.append(sparse.csr_array((sign, (place, at)), shape=(m, need.n)))
+        parts.append(sparse.csr_array((sign, (place, at)), shape=(m, resolved.n)))
         value = np.concatenate((value, np.zeros(m)))
-    lower, least = need.inequalities
+    lower, least = resolved.inequalities
     return sparse.vstack(parts).tocsr(), value, sparse.csr_array(lower), least

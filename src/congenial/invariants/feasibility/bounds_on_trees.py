@@ -82,7 +82,7 @@ def tightest(stated: Statements) -> Ends:
 
     A pair of entries of which one is published exactly bounds the other, and is one statement.
     """
-    need = stated.need
+    resolved = stated.resolved
     ends = Ends(stated.lo.copy(), stated.hi.copy(), {}, {})
 
     def tighten(v: int, low: float, high: float, by: Member) -> None:
@@ -93,12 +93,12 @@ def tightest(stated: Statements) -> Ends:
         if high < min(ends.hi[v], stated.every[1]):
             ends.hi[v], ends.hi_by[v] = high, by
 
-    matrix, values = need.equalities
+    matrix, values = resolved.equalities
     for k in np.flatnonzero(matrix.any(axis=1)).tolist():
         v = int(np.flatnonzero(matrix[k])[0])
         at = values[k] / matrix[k, v]
         tighten(v, at, at, Member("linear", k))
-    matrix, values = need.inequalities
+    matrix, values = resolved.inequalities
     for k in np.flatnonzero(matrix.any(axis=1)).tolist():
         row, value = matrix[k], values[k]
         v = int(np.flatnonzero(row)[0])
@@ -106,7 +106,7 @@ def tightest(stated: Statements) -> Ends:
         low, high = (bound, np.inf) if row[v] > 0 else (-np.inf, bound)
         tighten(v, low, high, Member("at_least", k))
     known = dict(zip(stated.pins.tolist(), stated.values.tolist(), strict=True))
-    for k, (more, fewer) in enumerate(need.relative.tolist()):
+    for k, (more, fewer) in enumerate(resolved.relative.tolist()):
         if fewer in known:
             tighten(more, known[fewer], np.inf, Member("pair", k))
         if more in known:

@@ -27,7 +27,8 @@ from congenial.invariants.feasibility.statements import (
     take_apart,
     tell,
 )
-from congenial.invariants.written import Invariant, Requirements
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import Invariant
 from congenial.types import FloatArray
 
 log = logging.getLogger("congenial.invariants.feasibility")
@@ -36,7 +37,7 @@ _MOST_CARRIED = 20_000
 
 
 def find_clash(
-    need: Requirements,
+    resolved: ResolvedInvariant,
     invariant: Invariant | None = None,
     *,
     whole: bool,
@@ -58,24 +59,24 @@ def find_clash(
     linear or integer programme. Of the statements that clash, the fewest are searched for; where
     that takes too long, none of those named can be spared.
     """
-    if _open_ended(need, counts):
+    if _open_ended(resolved, counts):
         return None
-    stated = take_apart(need, invariant, whole=whole, counts=counts)
-    alone = _alone(need, whole=whole)
+    stated = take_apart(resolved, invariant, whole=whole, counts=counts)
+    alone = _alone(resolved, whole=whole)
     if alone is not None:
         found: tuple[list[Member], bool] | None = [alone], True
-    elif _is_hierarchy(need, settled=counts is not None):
+    elif _is_hierarchy(resolved, settled=counts is not None):
         found = on_hierarchy(stated)
     else:
         found = _in_system(stated)
     if found is None:
         return None
-    named = need.workload or need.tree or domain
+    named = resolved.workload or resolved.tree or domain
     return tell(stated, *found, invariant, named, grid)
 
 
 def check_feasible(
-    need: Requirements,
+    resolved: ResolvedInvariant,
     invariant: Invariant | None = None,
     *,
     whole: bool,
@@ -89,13 +90,13 @@ def check_feasible(
     InfeasibleError
         Naming the fewest statements that clash.
     """
-    found = find_clash(need, invariant, whole=whole, domain=domain, grid=grid)
+    found = find_clash(resolved, invariant, whole=whole, domain=domain, grid=grid)
     if found is not None:
         raise InfeasibleError(found.sentence)
 
 
 def check_pinned(
-    need: Requirements,
+    resolved: ResolvedInvariant,
     counts: npt.ArrayLike,
     invariant: Invariant | None = None,
     *,
@@ -112,26 +113,26 @@ def check_pinned(
     InfeasibleError
         Naming the fewest statements that clash.
     """
-    if not need.pinned.any():
+    if not resolved.pinned.any():
         return
-    found = find_clash(need, invariant, whole=whole, domain=domain, counts=counts)
+    found = find_clash(resolved, invariant, whole=whole, domain=domain, counts=counts)
     if found is not None:
         raise InfeasibleError(found.sentence)
 
 
-def not_tried(need: Requirements) -> str:
+def not_tried(resolved: ResolvedInvariant) -> str:
     """Say what of an invariant is not looked at for clashes; empty where all is."""
-    if _open_ended(need, None) or _is_hierarchy(need, settled=False):
+    if _open_ended(resolved, None) or _is_hierarchy(resolved, settled=False):
         return ""
     if not has_solver():
         return (
             "Whether all conditions can hold together was tested one after another only; install "
             "congenial[imaging] to have it decided."
         )
-    numbers = np.count_nonzero(need.equalities[0]) + np.count_nonzero(need.inequalities[0])
-    numbers += need.relative.size
-    numbers += 0 if need.sums is None else need.sums.parts.size + need.sums.totals.size
-    if numbers + 2 * need.n > MOST_NUMBERS:
+    numbers = np.count_nonzero(resolved.equalities[0]) + np.count_nonzero(resolved.inequalities[0])
+    numbers += resolved.relative.size
+    numbers += 0 if resolved.sums is None else resolved.sums.parts.size + resolved.sums.totals.size
+    if numbers + 2 * resolved.n > MOST_NUMBERS:
         return (
             "Whether all conditions can hold together was not tested, because they have more than "
             f"{MOST_NUMBERS} numbers."
@@ -139,20 +140,20 @@ def not_tried(need: Requirements) -> str:
     return ""
 
 
-def _open_ended(need: Requirements, counts: npt.ArrayLike | None) -> bool:
+def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bool:
     """Whether large enough values, or small enough ones, satisfy everything at a glance."""
-    if need.equalities[1].size or need.inequalities[1].size:
+    if resolved.equalities[1].size or resolved.inequalities[1].size:
         return False
-    if need.relative.size or _crossing(need):  # a part may count in several totals
+    if resolved.relative.size or _crossing(resolved):  # a part may count in several totals
         return False
-    if counts is not None and need.pinned.any():
-        return not (_any_finite(need.lo) or _any_finite(need.hi))
-    return not (_any_finite(need.lo) and _any_finite(need.hi))
+    if counts is not None and resolved.pinned.any():
+        return not (_any_finite(resolved.lo) or _any_finite(resolved.hi))
+    return not (_any_finite(resolved.lo) and _any_finite(resolved.hi))
 
 
-def _crossing(need: Requirements) -> bool:
+def _crossing(resolved: ResolvedInvariant) -> bool:
     """Whether sums hold that are not those of a tree, which are not listed for it."""
-    return need.tree is None and need.sums is not None
+    return resolved.tree is None and resolved.sums is not None
 
 
 def _any_finite(values: FloatArray) -> bool:
@@ -160,22 +161,22 @@ def _any_finite(values: FloatArray) -> bool:
     return bool(np.isfinite(listed).any())
 
 
-def _is_hierarchy(need: Requirements, *, settled: bool) -> bool:
+def _is_hierarchy(resolved: ResolvedInvariant, *, settled: bool) -> bool:
     """Whether bounds on a tree are all there is, rows of a single entry among them.
 
     Pairs of entries are bounds once the data have settled the one published exactly.
     """
-    crossing = _crossing(need) | (need.relative.size > 0 and not settled)
-    return not crossing and _single(need.equalities[0]) and _single(need.inequalities[0])
+    crossing = _crossing(resolved) | (resolved.relative.size > 0 and not settled)
+    return not crossing and _single(resolved.equalities[0]) and _single(resolved.inequalities[0])
 
 
 def _single(matrix: FloatArray) -> bool:
     return bool((np.count_nonzero(matrix, axis=1) <= 1).all())
 
 
-def _alone(need: Requirements, *, whole: bool) -> Member | None:
+def _alone(resolved: ResolvedInvariant, *, whole: bool) -> Member | None:
     """A row that cannot hold by itself: without entries, or one that no integers can satisfy."""
-    matrix, value = need.equalities
+    matrix, value = resolved.equalities
     for k, (row, at) in enumerate(zip(matrix, value, strict=True)):
         factors = row[row != 0]
         if not factors.size and at != 0:
@@ -184,7 +185,7 @@ def _alone(need: Requirements, *, whole: bool) -> Member | None:
             step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if _small(factors) else 1
             if at % step:
                 return Member("linear", k)
-    matrix, value = need.inequalities
+    matrix, value = resolved.inequalities
     never = np.flatnonzero((value > 0) & ~matrix.any(axis=1))
     return Member("at_least", int(never[0])) if never.size else None
 
@@ -197,7 +198,7 @@ def _in_system(stated: Statements) -> tuple[list[Member], bool] | None:
     """Decide by programming, or by bounds alone where there is no solver."""
     if _at_hand(stated):
         return None
-    if not_tried(stated.need):
+    if not_tried(stated.resolved):
         rows = None if has_solver() else as_rows(stated)
         if rows is None or rows.index.size > _MOST_CARRIED:
             return None
@@ -226,25 +227,25 @@ def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[Member], bool
 
 def _at_hand(stated: Statements) -> bool:
     """Whether the smallest values within the bounds, added up, satisfy everything."""
-    need = stated.need
+    resolved = stated.resolved
     low = np.maximum(stated.lo, stated.every[0])
     high = np.minimum(stated.hi, stated.every[1])
     z = np.clip(0.0, low, high)
     z[stated.pins] = stated.values
-    if need.tree is not None:
-        z = np.asarray(need.tree.roll_up(z[need.tree.leaves]), dtype=np.float64)
-    elif need.workload is not None:
-        cells = z[need.workload.cells]
-        z = np.zeros(need.n)
-        for entries in need.workload.chain:
+    if resolved.tree is not None:
+        z = np.asarray(resolved.tree.roll_up(z[resolved.tree.leaves]), dtype=np.float64)
+    elif resolved.workload is not None:
+        cells = z[resolved.workload.cells]
+        z = np.zeros(resolved.n)
+        for entries in resolved.workload.chain:
             held = entries >= 0
             np.add.at(z, entries[held], cells[held])
     inside = bool(((z >= low) & (z <= high)).all())
-    more, fewer = need.relative.T
+    more, fewer = resolved.relative.T
     return (
         inside
         and bool((z[more] >= z[fewer]).all())
         and bool((z[stated.pins] == stated.values).all())
-        and bool((need.equalities[0] @ z == need.equalities[1]).all())
-        and bool((need.inequalities[0] @ z >= need.inequalities[1]).all())
+        and bool((resolved.equalities[0] @ z == resolved.equalities[1]).all())
+        and bool((resolved.inequalities[0] @ z >= resolved.inequalities[1]).all())
     )

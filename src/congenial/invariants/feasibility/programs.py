@@ -78,7 +78,7 @@ class Rows:
 
 def as_rows(stated: Statements) -> Rows:
     """List all statements of an invariant as rows."""
-    need, n = stated.need, stated.need.n
+    resolved, n = stated.resolved, stated.resolved.n
     members: list[Member] = []
     owner: list[IntArray] = []
     width: list[IntArray] = []
@@ -115,17 +115,17 @@ def as_rows(stated: Statements) -> Rows:
         state(Member("upper", int(v)), np.array([v]), one, -np.inf, stated.hi[v])
     for v, at in zip(stated.pins, stated.values, strict=True):
         state(Member("pin", int(v)), np.array([v]), one, at, at)
-    for k, (row, at) in enumerate(zip(*need.equalities, strict=True)):
+    for k, (row, at) in enumerate(zip(*resolved.equalities, strict=True)):
         entries = np.flatnonzero(row)
         state(Member("linear", k), entries, row[entries], at, at)
-    for k, (row, at) in enumerate(zip(*need.inequalities, strict=True)):
+    for k, (row, at) in enumerate(zip(*resolved.inequalities, strict=True)):
         entries = np.flatnonzero(row)
         state(Member("at_least", k), entries, row[entries], at, np.inf)
-    for k, pair in enumerate(need.relative):
+    for k, pair in enumerate(resolved.relative):
         state(Member("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
-    if need.sums is not None:
-        starts, parts = need.sums.starts, need.sums.parts
-        for k, v in enumerate(need.sums.totals):
+    if resolved.sums is not None:
+        starts, parts = resolved.sums.starts, resolved.sums.parts
+        for k, v in enumerate(resolved.sums.totals):
             below = parts[starts[k] : starts[k + 1]]
             factors = np.append(1.0, np.full(below.size, -1.0))
             state(Member("sum", int(v)), np.append(v, below), factors, 0.0, 0.0)

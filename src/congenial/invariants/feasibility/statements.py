@@ -11,13 +11,8 @@ import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.invariants.written import (
-    AtLeast,
-    Bounds,
-    Invariant,
-    Nonnegative,
-    Requirements,
-)
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.written import AtLeast, Bounds, Invariant, Nonnegative
 from congenial.types import FloatArray, IntArray
 
 Kind = Literal["every", "lower", "upper", "pin", "sum", "linear", "at_least", "pair"]
@@ -51,7 +46,7 @@ class Statements:
 
     Attributes
     ----------
-    need : Requirements
+    resolved : ResolvedInvariant
     whole : bool
         Whether entries are integers.
     every : (float, float)
@@ -65,7 +60,7 @@ class Statements:
         Entries published exactly and their values, where the data are known; both empty elsewhere.
     """
 
-    need: Requirements
+    resolved: ResolvedInvariant
     whole: bool
     every: tuple[float, float]
     nonnegative: bool
@@ -77,18 +72,18 @@ class Statements:
     @property
     def tree(self) -> Tree | None:
         """The hierarchy that must add up."""
-        return self.need.tree
+        return self.resolved.tree
 
 
 def take_apart(
-    need: Requirements,
+    resolved: ResolvedInvariant,
     invariant: Invariant | None = None,
     *,
     whole: bool,
     counts: npt.ArrayLike | None = None,
 ) -> Statements:
     """Take an invariant apart."""
-    low, high = need.lo, need.hi
+    low, high = resolved.lo, resolved.hi
     parts = () if invariant is None else invariant.parts
     nonnegative = any(isinstance(part, Nonnegative) for part in parts)
     shared = [part for part in parts if isinstance(part, Bounds)]
@@ -103,10 +98,10 @@ def take_apart(
     none = np.zeros(0)
     pins = np.zeros(0, dtype=np.int64)
     if counts is not None:
-        pins = np.flatnonzero(need.pinned)
+        pins = np.flatnonzero(resolved.pinned)
         none = np.asarray(counts, dtype=np.float64)[pins]
     return Statements(
-        need,
+        resolved,
         whole,
         every,
         named,
@@ -168,23 +163,26 @@ def tell(
     for kind in _ORDER:
         at = [m.at for m in found if m.kind == kind]
         if at and kind == "at_least":
-            words += _inequalities(stated.need, invariant, at, name)
+            words += _inequalities(stated.resolved, invariant, at, name)
         elif at:
             words += _WORDS[kind](stated, at, name, grid)
     return Clash(found, fewest, _joined(words))
 
 
 def _inequalities(
-    need: Requirements, invariant: Invariant | None, at: list[int], name: Callable[[int], str]
+    resolved: ResolvedInvariant,
+    invariant: Invariant | None,
+    at: list[int],
+    name: Callable[[int], str],
 ) -> list[str]:
     """Name rows by the call that made them; those of at_least_as_many() by their entries."""
     parts = () if invariant is None else invariant.parts
     plain = sum(part.value.size for part in parts if isinstance(part, AtLeast))
     if invariant is None:
-        plain = need.inequalities[1].size
+        plain = resolved.inequalities[1].size
     rows = [k for k in at if k < plain]
     words = _rows("at_least(), counted from 0", rows) if rows else []
-    pairs = [np.argsort(need.inequalities[0][k])[[-1, 0]] for k in at if k >= plain]
+    pairs = [np.argsort(resolved.inequalities[0][k])[[-1, 0]] for k in at if k >= plain]
     return words + _pairs(pairs, name)
 
 
@@ -232,7 +230,7 @@ _WORDS: dict[Kind, _Words] = {
         f"exactly() of {_listed([name(v) for v in at[:_LISTED]], len(at))}"
     ],
     "linear": lambda _, at, __, ___: _rows("linear(), counted from 0", at),
-    "pair": lambda stated, at, name, _: _pairs([stated.need.relative[k] for k in at], name),
+    "pair": lambda stated, at, name, _: _pairs([stated.resolved.relative[k] for k in at], name),
     "sum": lambda stated, at, name, _: [
         f"the sum{'s' * (len(at) > 1)} of the {'tree' if stated.tree else 'cells'} at "
         f"{_listed([name(v) for v in at[:_LISTED]], len(at))}"

@@ -106,7 +106,7 @@ class Unconstrained:
         mechanism, tree = self.model.mechanism, self.model.tree
         counts = np.asarray(mechanism.counts(x), dtype=np.int64)
         drawn = mechanism.sample(counts, checked_size(size), resolve(rng)).astype(np.int64)
-        pinned = self.model.need.pinned
+        pinned = self.model.resolved.pinned
         drawn[:, pinned] = counts[pinned]
         for node in self._unmeasured:
             drawn[:, node] = drawn[:, tree.parents == node].sum(axis=1)
@@ -115,7 +115,7 @@ class Unconstrained:
     @property
     def _unmeasured(self) -> list[int]:
         """Nodes without noise that are not published exactly, the deepest first."""
-        open_ = ~np.isfinite(self.model.mechanism.scales) & ~self.model.need.pinned
+        open_ = ~np.isfinite(self.model.mechanism.scales) & ~self.model.resolved.pinned
         nodes = np.flatnonzero(open_)
         deepest = np.argsort(-self.model.tree.level[nodes], kind="stable")
         return [int(v) for v in nodes[deepest]]

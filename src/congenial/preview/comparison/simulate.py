@@ -114,7 +114,7 @@ class _Tally:
         self.squares = np.zeros(tree.depth)
         none = np.zeros(0, dtype=np.int64)
         self.values = [(none, none)] * tree.depth
-        open_ = np.flatnonzero(~self.model.need.pinned)
+        open_ = np.flatnonzero(~self.model.resolved.pinned)
         group = tree.level[open_] * (MOST_DIGITS + 1) + size_class(self.counts[open_])
         order = np.argsort(group, kind="stable")
         self._order = open_[order]
@@ -123,9 +123,9 @@ class _Tally:
     def add(self, released: IntArray) -> None:
         """Take in releases, shape (size, n)."""
         model, tree = self.model, self.model.tree
-        need = model.need
-        inside = (released >= need.lo) & (released <= need.hi)
-        self.obeys = self.obeys and bool(inside[:, ~need.pinned].all())
+        resolved = model.resolved
+        inside = (released >= resolved.lo) & (released <= resolved.hi)
+        self.obeys = self.obeys and bool(inside[:, ~resolved.pinned].all())
         self.obeys = self.obeys and tree.is_consistent(released)
         error = released - self.counts
         size = np.abs(error)

@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from congenial.errors import ArgumentError
-from congenial.invariants.written import Requirements
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.sum_network.cutset.assignments import joint_table
 from congenial.sum_network.cutset.systems import SumSystem, sum_system
 from congenial.sum_network.forest import structure_rows
@@ -70,13 +70,13 @@ def _trimmed(
     return values, table
 
 
-def sums_of(need: Requirements) -> SumSystem:
+def sums_of(resolved: ResolvedInvariant) -> SumSystem:
     """Return all the sums of an invariant as rows, those of a tree included."""
-    system = sum_system(need)
-    if need.sums is None or system.rows:
+    system = sum_system(resolved)
+    if resolved.sums is None or system.rows:
         return system
     rows = [
         {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
-        for row in structure_rows(need)
+        for row in structure_rows(resolved)
     ]
     return replace(system, rows=tuple(row for row in rows if row))

@@ -18,13 +18,13 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.invariants.resolved import Requirements, determined
+from congenial.invariants.resolved import ResolvedInvariant, determined
 from congenial.sum_network.forest import (
     SumForest,
     fixed_entries,
+    invariant_rows,
     of_rows,
     of_tree,
-    requirement_rows,
     sparse_rows,
 )
 from congenial.types import IntArray
@@ -74,7 +74,7 @@ class SumSystem:
         return f"slack of inequality {past + self.slacks}" if past < 0 else f"block sum {past}"
 
 
-def sum_system(requirements: Requirements) -> SumSystem:
+def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     """Collect and simplify all the sums of an invariant, inequalities with their slacks.
 
     Raises
@@ -82,24 +82,24 @@ def sum_system(requirements: Requirements) -> SumSystem:
     UnsupportedError
         If a row has an entry other than -1, 0, 1.
     """
-    n, slacks = requirements.n, requirements.inequalities[1].size
-    plain = not requirements.equalities[1].size and not slacks
-    if plain and requirements.tree is not None:
-        return SumSystem(n, 0, n, (), requirements.pinned, of_tree(requirements.tree))
-    listed = requirement_rows(requirements)
+    n, slacks = resolved.n, resolved.inequalities[1].size
+    plain = not resolved.equalities[1].size and not slacks
+    if plain and resolved.tree is not None:
+        return SumSystem(n, 0, n, (), resolved.pinned, of_tree(resolved.tree))
+    listed = invariant_rows(resolved)
     # an entry may follow from several sums together, though from none of them alone; bounds may
     # not hold of the data yet, and fix nothing here
     unbounded = np.full(n, np.inf)
-    fixed = determined(replace(requirements, lo=-unbounded, hi=unbounded))
+    fixed = determined(replace(resolved, lo=-unbounded, hi=unbounded))
     fixed = fixed_entries(listed, fixed)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
     rows = [row for row in rows if row]
-    exceeding = _with_slacks(requirements, fixed)
+    exceeding = _with_slacks(resolved, fixed)
     rows += [row for row in exceeding if row]
     fixed = np.append(fixed, [not row for row in exceeding]).astype(np.bool_)
     size = n + slacks
     if cycle_closers(rows, range(size)):
-        rows, size = _simplest(rows, size, _across(requirements, fixed))
+        rows, size = _simplest(rows, size, _across(resolved, fixed))
         while alone := {v for row in rows if len(row) == 1 for v in row if v < n + slacks}:
             fixed[list(alone)] = True
             rows = [{v: a for v, a in row.items() if v not in alone} for row in rows]
@@ -108,13 +108,13 @@ def sum_system(requirements: Requirements) -> SumSystem:
     return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
 
 
-def _with_slacks(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+def _with_slacks(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[Row]:
     """Return every inequality as a sum that its slack equals; empty where all else is fixed."""
     rows: list[Row] = []
-    for k, (indices, signs) in enumerate(sparse_rows(requirements.inequalities[0])):
+    for k, (indices, signs) in enumerate(sparse_rows(resolved.inequalities[0])):
         pairs = zip(indices, signs, strict=True)
         row = {int(v): int(a) for v, a in pairs if not fixed[v]}
-        rows.append(row | {requirements.n + k: -1} if row else {})
+        rows.append(row | {resolved.n + k: -1} if row else {})
     return rows
 
 
@@ -190,14 +190,14 @@ def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], i
     return plain, size
 
 
-def _across(requirements: Requirements, fixed: npt.NDArray[np.bool_]) -> list[Row]:
+def _across(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[Row]:
     """Return sums of one margin's entries that another, exact margin fixes.
 
     Two margins that cross count the same records wherever cells are connected by entries of
     either: what is fixed in all entries of one there is so in the sum over the other.
     """
-    workload = requirements.workload
-    if workload is None or requirements.sums is None or workload.chain.size > _MOST_CHAIN:
+    workload = resolved.workload
+    if workload is None or resolved.sums is None or workload.chain.size > _MOST_CHAIN:
         return []
     rows: list[Row] = []
     for exact in workload.chain[fixed[workload.chain].any(axis=1)]:
