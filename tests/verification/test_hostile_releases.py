@@ -5,7 +5,9 @@ from __future__ import annotations
 import json
 import random
 import shutil
+import tracemalloc
 from contextlib import suppress
+from datetime import UTC, datetime, timedelta
 
 import duckdb
 import pytest
@@ -16,6 +18,7 @@ from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.certificate import plan_digest
 from congenial.releases.making import release
+from congenial.releases.measurements import read_measurements
 from congenial.releases.reading import read_release
 from congenial.verification.verdict import verify
 from support.city import make_city
@@ -219,13 +222,12 @@ def failed(place):
     return next((c.name, c.detail) for c in verify(place) if not c.passed)
 
 
-@pytest.mark.parametrize(
-    "deep", [DEEP, DEEP + "]" * 100_000, '{"a":' * 50_000 + "1" + "}" * 50_000]
-)
-def test_deep_nesting_is_a_sentence(pristine, tmp_path, deep, capsys):
+@pytest.mark.parametrize("deep", [DEEP + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000])
+@pytest.mark.parametrize("at", [("plan", "data"), ("made",), ("guarantee", "epsilon")])
+def test_deep_nesting_is_a_sentence(pristine, tmp_path, deep, at, capsys):
     place = shutil.copytree(pristine / "real", tmp_path / "real")
     stated = json.loads((place / files.CERTIFICATE).read_text())
-    (place / files.CERTIFICATE).write_text(put(stated, ("plan", "data"), deep))
+    (place / files.CERTIFICATE).write_text(put(stated, at, deep))
     assert failed(place)[0] == "certificate"
     assert cli.run(["verify", str(place)]) == 1
     assert cli.run(["report", str(place)]) == 2
@@ -259,3 +261,46 @@ def test_a_time_that_is_none_is_refused(pristine, tmp_path, made):
     name, detail = failed(place)
     assert name == "certificate"
     assert "which is no time" in detail
+
+
+@pytest.mark.parametrize(("hours", "passed"), [(-1000, True), (0.9, True), (1.1, False)])
+def test_a_release_of_the_future_is_refused(pristine, tmp_path, hours, passed):
+    place = shutil.copytree(pristine / "real", tmp_path / "real")
+    stated = json.loads((place / files.CERTIFICATE).read_text())
+    made = (datetime.now(UTC) + timedelta(hours=hours)).isoformat(timespec="seconds")
+    certify(place, stated | {"made": made})
+    [check] = [check for check in verify(place) if check.name == "certificate"]
+    assert check.passed is passed
+    assert ("still to come" in check.detail) is not passed
+
+
+# Columns of a small file that take gigabytes once they are read.
+BOMBS = {
+    "rows": ("SELECT t.* FROM t, range(3000000)", "30,000,000 rows"),
+    "text": ("SELECT * REPLACE (repeat('x', 20000000) AS borough) FROM t", "bytes of text"),
+    "lists": ("SELECT * REPLACE (range(1000000) AS value) FROM t", "the column value BIGINT[]"),
+}
+
+
+@pytest.mark.parametrize("kind", BOMBS)
+def test_a_small_file_is_refused_before_it_fills_the_memory(pristine, tmp_path, kind, monkeypatch):
+    place = shutil.copytree(pristine / "image", tmp_path / "image")
+    query, said = BOMBS[kind]
+    for path in (place / files.PARQUET, place / files.MEASUREMENTS_PARQUET):
+        own = query if path.name == files.PARQUET else query.replace("value", "measurement")
+        with duckdb.connect(":memory:", config={"threads": 1}) as connection:
+            connection.execute(f"CREATE TABLE t AS SELECT * FROM '{path}'")
+            connection.execute(f"COPY ({own}) TO '{path}.new' (FORMAT parquet)")
+        path.with_name(f"{path.name}.new").replace(path)
+    certify(place, json.loads((place / files.CERTIFICATE).read_text()))
+    monkeypatch.setattr(files, "allowance", lambda: 10**8)
+    tracemalloc.start()
+    name, detail = failed(place)
+    with pytest.raises(ReleaseError, match=r"measurements\.parquet"):
+        read_measurements(place)
+    assert tracemalloc.get_traced_memory()[1] < 2e7
+    tracemalloc.stop()
+    assert name == "table"
+    assert said in detail
+    assert cli.run(["verify", str(place)]) == 1
+    assert cli.run(["report", str(place)]) == 2

@@ -2,11 +2,17 @@
 
 from __future__ import annotations
 
+from datetime import datetime, timedelta
 from pathlib import Path
 
 from congenial.errors import LedgerError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.records import SPENT, UNFINISHED
+
+# Between the clocks of two machines that are both taken to be right.
+CLOCKS_DIFFER = timedelta(hours=1)
+# From a debit to the certificate's end, a machine that was suspended over a weekend included.
+_LONGEST = timedelta(days=7)
 
 
 def beside(directory: str | Path, name: str | None) -> Path | None:
@@ -24,9 +30,17 @@ def beside(directory: str | Path, name: str | None) -> Path | None:
 
 
 def look_up(
-    path: str | Path | None, entry: str, *, epsilon: str, delta: str, neighbours: str
+    path: str | Path | None,
+    entry: str,
+    *,
+    epsilon: str,
+    delta: str,
+    neighbours: str,
+    made: str,
 ) -> tuple[bool, str]:
     """Look for a debit in a ledger, which is not changed.
+
+    `made` is the time in the release's certificate, which comes after the debit.
 
     Returns
     -------
@@ -47,5 +61,16 @@ def look_up(
         return False, f"the ledger {path} has no entry {entry}"
     if (found.cost.epsilon_text, found.cost.delta_text) != (epsilon, delta):
         return False, f"the ledger {path} holds {found.cost} for entry {entry}"
+    if not _follows(made, found.made):
+        return False, f"the ledger {path} has the debit at {found.made}, and the release at {made}"
     state = found.state if found.state == SPENT else UNFINISHED
     return True, f"the ledger {path} holds it, {state}"
+
+
+def _follows(made: str, debited: str) -> bool:
+    """Whether a release can have been made at one time and debited at another."""
+    try:
+        after = datetime.fromisoformat(made) - datetime.fromisoformat(debited)
+    except (ValueError, TypeError):  # no time, or one without its zone: of an edited ledger
+        return False
+    return -CLOCKS_DIFFER <= after <= _LONGEST

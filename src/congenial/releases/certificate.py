@@ -302,8 +302,9 @@ def read_certificate(path: Path) -> Certificate:
     reason = ""
     try:
         raw = path.read_bytes()
+        # first what msgspec lets pass: the last of two values, and depth where it expects no list
+        json.loads(raw, object_pairs_hook=_each_once)
         found = msgspec.json.decode(raw, type=Certificate)
-        json.loads(raw, object_pairs_hook=_each_once)  # msgspec takes the last of two values
         _check_time(found.made)
     except OSError as error:
         reason = error.strerror or "unreadable"

@@ -15,6 +15,7 @@ from typing import TypeVar
 import duckdb
 import numpy as np
 
+from congenial.data.memory import allowance
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
 from congenial.signals import held
@@ -41,6 +42,10 @@ _FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
 _NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
 # Rows read at a time.
 _BATCH = 100_000
+# Types of columns that releases have.
+_KINDS = ("BIGINT", "DOUBLE", "VARCHAR")
+# Bytes of memory that a row takes at least, and that there are where the system does not tell.
+_ROW, _MEMORY = 100, 2**31
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
 
@@ -208,12 +213,12 @@ def read_tables(directory: Path) -> tuple[FileRows, FileRows]:
     ReleaseError
         If a file cannot be read as a table.
     """
-    return _read_csv(directory / CSV), _read_parquet(directory / PARQUET)
+    return _read_both(directory, (CSV, PARQUET))
 
 
 def read_measurement_tables(directory: Path) -> tuple[FileRows, FileRows]:
     """Read the measurements from the CSV and from the Parquet file, as `read_tables` does."""
-    return _read_csv(directory / MEASUREMENTS_CSV), _read_parquet(directory / MEASUREMENTS_PARQUET)
+    return _read_both(directory, MEASUREMENTS)
 
 
 def read_table(path: Path) -> FileRows:
@@ -222,9 +227,10 @@ def read_table(path: Path) -> FileRows:
     Raises
     ------
     ReleaseError
-        If it cannot be read as one.
+        If it cannot be read as one, or holds more than a release can, or than memory does.
     """
-    return _read_parquet(path)
+    memory = allowance() or _MEMORY
+    return _read_parquet(path, rows=memory // _ROW, text=memory)
 
 
 def tree_of(table: FileRows, level_names: Sequence[str], what: str) -> Tree:
@@ -346,11 +352,36 @@ def _read_csv(path: Path) -> FileRows:
     return FileRows(tuple((name, "VARCHAR") for name in lines[0]), list(lines[1:]))
 
 
-def _read_parquet(path: Path) -> FileRows:
+def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileRows]:
+    csv, parquet = (directory / name for name in names)
+    found = _read_csv(csv)
+    # the CSV file is as large as what it holds, and the Parquet file holds nothing more
+    return found, _read_parquet(parquet, rows=len(found.rows), text=csv.stat().st_size)
+
+
+def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
+    """Read a table of at most so many rows, and bytes of text; a small file may declare any."""
     try:
         with _connect() as connection, held(connection.interrupt):
-            found = connection.execute(f"SELECT * FROM read_parquet({_path(path)})")
+            source = f"FROM read_parquet({_path(path)})"
+            found = connection.execute(f"SELECT * {source} LIMIT 0")
             columns = tuple((str(d[0]), str(d[1])) for d in found.description or ())
+            strange = [f"{name} {kind}" for name, kind in columns if kind not in _KINDS]
+            if strange:
+                raise ReleaseError(
+                    f"{path.name} has the column {strange[0]}, which no release has; get the "
+                    "release anew."
+                )
+            texts = [_identifier(name) for name, kind in columns if kind == "VARCHAR"]
+            lengths = " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in texts) or "0"
+            for size, what, most in (("count(*)", "rows", rows), (lengths, "bytes of text", text)):
+                [[found_size]] = connection.execute(f"SELECT {size} {source}").fetchall()
+                if found_size > most:
+                    raise ReleaseError(
+                        f"{path.name} holds {found_size:,} {what}, and there can be at most "
+                        f"{most:,}; get the release anew."
+                    )
+            found = connection.execute(f"SELECT * {source}")
             batches = iter(lambda: found.fetchmany(_BATCH), [])
             return FileRows(columns, list(_sharing(chain.from_iterable(batches))))
     except duckdb.Error as error:

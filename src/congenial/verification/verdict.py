@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from pathlib import Path
 
 import msgspec
@@ -11,7 +12,7 @@ import numpy as np
 from congenial._version import __version__
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import CongenialError, ReleaseError
-from congenial.ledger.lookup import beside, look_up
+from congenial.ledger.lookup import CLOCKS_DIFFER, beside, look_up
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
 from congenial.releases.certificate import (
@@ -66,9 +67,10 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     -----
     A certificate carries no signature: these checks find damage, mistakes and claims that do not
     follow from the plan, and not a forger who makes everything anew. They cannot tell whether the
-    confidential rows were counted rightly, nor check when and by which versions a release was drawn
-    (`made`, `versions`), or a simulation's seed. The words of another version are not compared,
-    only the numbers behind them and in them.
+    confidential rows were counted rightly, nor check by which versions a release was drawn
+    (`versions`), or a simulation's seed. The time at which it was made is held against this
+    machine's clock and against the ledger, where that is at hand. The words of another version are
+    not compared, only the numbers behind them and in them.
 
     Examples
     --------
@@ -100,11 +102,7 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     except ReleaseError as error:
         yield Check("certificate", False, str(error))
         return
-    yield Check(
-        "certificate",
-        certificate.format == FORMAT,
-        f"format {certificate.format}, made {certificate.made}",
-    )
+    yield _certificate(certificate)
     yield _hashes(place, certificate)
     yield _plan_hash(certificate)
     try:
@@ -126,6 +124,14 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     yield from check_measurements(contents)
     yield check_intervals(contents)
     yield _simulation(place, contents)
+
+
+def _certificate(certificate: Certificate) -> Check:
+    told = f"format {certificate.format}, made {certificate.made}"
+    early = datetime.fromisoformat(certificate.made) > datetime.now(UTC) + CLOCKS_DIFFER
+    if early:
+        told += ", which is still to come by this machine's clock; correct the clock if it is slow"
+    return Check("certificate", certificate.format == FORMAT and not early, told)
 
 
 def _hashes(place: Path, certificate: Certificate) -> Check:
@@ -282,7 +288,10 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
         kept, told = check_debit(certificate)
         if kept and debited is not None:
             kept, state = look_up(
-                ledger, neighbours=found.neighbours, **msgspec.structs.asdict(debited)
+                ledger,
+                neighbours=found.neighbours,
+                made=certificate.made,
+                **msgspec.structs.asdict(debited),
             )
             told = f"{told}; {state}"
         yield Check("ledger", kept, told)

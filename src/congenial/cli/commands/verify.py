@@ -45,10 +45,10 @@ class Result:
 def command(directory: Path, ledger: Path | None) -> Answer:
     """Check the release in DIRECTORY: files, numbers and claims.
 
-    Not checked, since nothing in the directory can tell: when the release was made and by which
-    versions (made and versions in the certificate), a simulation's seed, and whether the
-    confidential rows were counted rightly. Nothing is signed. Of a release by another version the
-    numbers are checked, and its words are not compared.
+    Not checked, since nothing in the directory can tell: by which versions the release was made, a
+    simulation's seed, and whether the confidential rows were counted rightly. The time at which it
+    was made is held against the clock, and against the ledger where that is at hand. Nothing is
+    signed. Of a release by another version the numbers are checked, and its words are not compared.
     """
     with held():
         from congenial.errors import ReleaseError
