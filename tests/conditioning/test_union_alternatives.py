@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import InfeasibleError
+from congenial.errors import InfeasibleError, InvariantError
 from congenial.sum_network.tables import prepare
 from congenial.sum_network.windows import check_feasible_sums
 from support.conditioning_cases import INF
@@ -205,3 +205,16 @@ def test_an_alternative_far_off_narrow_normal_noise_is_left_out(parents, sigma, 
         x, 100, rng=cg.seeded(3)
     )
     assert ((drawn[:, node] <= limit) == (x[node] <= limit)).all()
+
+
+def test_data_outside_are_refused_as_those_of_one_invariant_are():
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
+    held = cg.consistent(tree) & cg.exactly([0])
+    low = held & cg.bounds(hi=[INF, 2, INF, INF])
+    high = held & cg.bounds(lo=[-INF, 5, -INF, -INF])
+    for invariant in (low, low | high):
+        drawn = cg.condition(mechanism, invariant)
+        for ask in (drawn.sample, drawn.log_normalizer, lambda x, d=drawn: d.log_prob(x, x)):
+            with pytest.raises(InvariantError):
+                ask([7, 4, 2, 1])

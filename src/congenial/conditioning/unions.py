@@ -23,6 +23,7 @@ from congenial.conditioning.mixtures import check_alike, draw_mixed
 from congenial.errors import (
     ArgumentError,
     InfeasibleError,
+    InvariantError,
     NumericalError,
     PrivacyError,
     UnsupportedError,
@@ -81,7 +82,9 @@ class ConditionedMixture:
         Raises
         ------
         ArgumentError
-            If `x` has the wrong shape, does not add up or satisfies no alternative.
+            If `x` has the wrong shape or does not add up.
+        InvariantError
+            If it satisfies no alternative.
         """
         log_weights = self._log_weights(x)
         weights = np.exp(log_weights - log_weights.max())
@@ -199,7 +202,7 @@ class ConditionedMixture:
         if not any(
             resolved.with_pins(counts).within_bounds(counts) for resolved in self.alternatives
         ):
-            raise ArgumentError(
+            raise InvariantError(
                 "x satisfies no alternative of the invariant; the data themselves must satisfy one."
             )
         found = [self._log_probability(part, counts) for part in self.parts]
