@@ -43,6 +43,32 @@ def test_a_debit_is_forced_to_the_disk(tmp_path):
         assert database.execute("PRAGMA journal_mode").fetchone() == ("delete",)
 
 
+def test_a_ledger_in_wal_mode_gets_its_rollback_journal_back(tmp_path, monkeypatch):
+    path = make_ledger(tmp_path)
+    monkeypatch.setattr(ledger_files, "PATIENCE", 0.1)
+    with closing(sqlite3.connect(path)) as other:
+        assert other.execute("PRAGMA journal_mode = WAL").fetchone() == ("wal",)
+        assert read_ledger(path).accounts == ()
+        other.execute("BEGIN")
+        other.execute("SELECT * FROM ledger").fetchall()
+        # in the log that another program has open the debit would not be in the ledger's file
+        assert "is locked by another program" in refusal(lambda: debit(path), LedgerError)
+    debit(path)
+    assert listing(tmp_path) == ["ledger"]
+    assert path.read_bytes()[18:20] == b"\x01\x01"  # SQLite's header: the rollback journal
+    assert len(read_ledger(path).accounts) == 1
+
+
+def test_no_other_program_s_database_is_changed(tmp_path):
+    path = tmp_path / "other"
+    with closing(sqlite3.connect(path)) as other:
+        other.execute("PRAGMA journal_mode = WAL")
+        other.execute("CREATE TABLE t (a)")
+    before = path.read_bytes()
+    assert "is not a ledger" in refusal(lambda: debit(path), LedgerError)
+    assert path.read_bytes() == before
+
+
 @pytest.mark.parametrize("kind", ["a ledger", "a file", "a directory", "a dangling link"])
 def test_a_ledger_is_never_made_over_something(tmp_path, kind):
     path = tmp_path / "ledger"

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import sqlite3
 from contextlib import closing
+from datetime import datetime, timedelta
 
 import msgspec
 import pytest
@@ -270,10 +271,27 @@ def test_a_pattern_with_a_name_is_released(tmp_path):
     assert make(tmp_path).debit.label == "trips"
 
 
-def test_explain_tells_the_cost_and_opens_no_ledger(tmp_path):
-    plan = make_city(tmp_path, privacy=PRIVACY)
-    text = as_text(explain(read_plan(plan), tmp_path))
+def test_explain_tells_the_cost_and_what_remains(tmp_path, capsys):
+    city(tmp_path, epsilon="1.5")
+    plan = read_plan(tmp_path / "plan.toml")
+    before = (tmp_path / "ledger").read_bytes()
+    text = as_text(explain(plan, tmp_path))
     assert "A release is debited epsilon 1 and delta 3.718" in text
+    assert "where epsilon 1.5 and delta 1e-6 remain, epsilon 0.5 and delta 9.96" in text
+    assert (tmp_path / "ledger").read_bytes() == before
+    make(tmp_path)
+    found = explain(plan, tmp_path)
+    assert found.remaining.epsilon_text == "0.5"
+    assert "A release would be refused: it is debited epsilon 1 and" in as_text(found)
+    refused = refusal(lambda: make(tmp_path, "again"), BudgetError)
+    assert f"Remaining {found.remaining}" in refused
+    assert cli.run(["explain", str(tmp_path / "plan.toml"), "--json"]) == 0
+    told = json.loads(capsys.readouterr().out)["result"]
+    assert told["remaining"]["epsilon"] == "0.5"
+    (tmp_path / "ledger").unlink()
+    found = explain(plan, tmp_path)
+    assert found.remaining is None
+    assert "A release would be refused: there is no ledger" in as_text(found)
 
 
 def test_the_certificate_names_no_directory(tmp_path):
@@ -334,6 +352,15 @@ def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert passed
     assert told.endswith("holds it, unfinished, counted as spent")
+    # a release comes after its debit, and not long after
+    for days, near in ((-6, True), (-8, False), (0.01, True), (1, False)):
+        then = datetime.fromisoformat(entry.made) + timedelta(days=days)
+        execute(tmp_path / "moved", f"UPDATE entries SET made = '{then.isoformat()}'")
+        reseal(tmp_path / "moved")
+        passed, told = checked(made.directory, ledger=tmp_path / "moved")
+        assert passed is near
+        assert ("has the debit at" in told) is not near
+    execute(tmp_path / "moved", f"UPDATE entries SET made = '{entry.made}'")
     execute(tmp_path / "moved", "UPDATE entries SET epsilon = epsilon / 2")
     passed, told = checked(made.directory, ledger=tmp_path / "moved")
     assert not passed

@@ -13,7 +13,7 @@ from dataclasses import replace
 from datetime import UTC, datetime
 from pathlib import Path
 
-from congenial.accounting.amounts import Amount
+from congenial.accounting.amounts import NOTHING, Amount
 from congenial.errors import BudgetError, LedgerError
 from congenial.ledger.ledger_file import transaction
 from congenial.ledger.records import (
@@ -26,7 +26,7 @@ from congenial.ledger.records import (
     Entry,
     Ledger,
 )
-from congenial.ledger.seals import Held
+from congenial.ledger.seals import Held, Row
 from congenial.randomness import secure
 
 
@@ -87,6 +87,20 @@ def reserve(
     )
 
 
+def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
+    """Return what is left of a dataset's budget; nothing is written.
+
+    Raises
+    ------
+    LedgerError
+        If a debit would be refused for another reason than its amount.
+    """
+    path = Path(path)
+    with transaction(path, write=False, neighbours=neighbours) as (_, held):
+        row, *_ = _known(path, held, dataset)
+        return held.budget - (NOTHING if row is None else _as_account(held, *row).total())
+
+
 def settle(path: str | Path, entry: str) -> None:
     """Mark an entry as spent: its release is on disk.
 
@@ -131,15 +145,32 @@ def _account(
 ) -> tuple[Account, bool]:
     """Find or open the account that a release is charged to; the transaction undoes it on failure.
 
-    A name leads to its account, and so does a place of rows that were once released without a name:
-    a name that comes later leads to the same account. A place seen only under names leads nowhere,
-    as several named tables may lie there.
-
     Returns
     -------
     account : Account
     first : bool
         Whether it is new.
+
+    Raises
+    ------
+    LedgerError
+        As `_known` does.
+    """
+    known, one, place = _known(path, held, dataset)
+    row = known or (_opened(database, one, dataset.label), one, _text(dataset.label))
+    database.executemany(
+        "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
+        [(one, row[0], 1), (place, row[0], 0)],
+    )
+    return _as_account(held, *row), known is None
+
+
+def _known(path: Path, held: Held, dataset: Dataset) -> tuple[Row | None, str, str]:
+    """Return the row of a dataset's account, None where it has none yet, and its fingerprints.
+
+    A name leads to its account, and so does a place of rows that were once released without a name:
+    a name that comes later leads to the same account. A place seen only under names leads nowhere,
+    as several named tables may lie there.
 
     Raises
     ------
@@ -158,15 +189,7 @@ def _account(
             f"data.name is missing, and the ledger {path} knows the rows of data.source by a name; "
             "give the name that 'congenial ledger show' tells."
         )
-    if numbers:
-        [row] = [row for row in held.datasets if row[0] in numbers]
-    else:
-        row = (_opened(database, one, dataset.label), one, _text(dataset.label))
-    database.executemany(
-        "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
-        [(one, row[0], 1), (place, row[0], 0)],
-    )
-    return _as_account(held, *row), not numbers
+    return next((row for row in held.datasets if row[0] in numbers), None), one, place
 
 
 def _opened(database: sqlite3.Connection, fingerprint: str, label: str) -> int:

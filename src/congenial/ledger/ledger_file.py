@@ -112,6 +112,8 @@ def transaction(
     """
     _check_place(path)
     with _connected(path, shown=path) as database:
+        if write:
+            _leave_wal(database)
         database.execute("BEGIN IMMEDIATE" if write else "BEGIN")
         try:
             held = examine(path, database)
@@ -131,6 +133,18 @@ def transaction(
             if database.in_transaction:
                 with suppress(sqlite3.Error):
                     database.execute("ROLLBACK")
+
+
+def _leave_wal(database: sqlite3.Connection) -> None:
+    """Give a ledger that somebody put in WAL mode its rollback journal back.
+
+    A write-ahead log stands beside the file for as long as anybody has it open. A copy of the file
+    alone lacks the debits in it, and file systems without shared memory lose them.
+    """
+    [[application]] = database.execute("PRAGMA application_id")
+    [[mode]] = database.execute("PRAGMA journal_mode")
+    if application == APPLICATION and mode == "wal":
+        database.execute("PRAGMA journal_mode = DELETE").fetchall()
 
 
 def _check_place(path: Path) -> None:

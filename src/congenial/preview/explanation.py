@@ -9,10 +9,13 @@ from pathlib import Path
 
 import numpy as np
 
-from congenial.accounting.amounts import amount_of
+from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import build_tree
 from congenial.data.spelling import odd_names
+from congenial.errors import LedgerError
+from congenial.ledger.debits import remaining
+from congenial.ledger.records import dataset_of
 from congenial.plan.fields import on_a_line, show
 from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
@@ -91,6 +94,10 @@ class Explanation:
         Sums that name a node and one that it is a part of.
     odd : tuple of str
         Sentences about names that could be taken for others.
+    remaining : Amount or None
+        What the plan's ledger has left for these rows; None where it has none, or cannot tell.
+    ledger_fault : str
+        Why it cannot tell; empty where nothing is wrong.
     """
 
     plan: Plan
@@ -108,6 +115,8 @@ class Explanation:
     missing: bool = False
     nested: tuple[str, ...] = ()
     odd: tuple[str, ...] = ()
+    remaining: Amount | None = None
+    ledger_fault: str = ""
 
     def __str__(self) -> str:
         """Write the explanation as lines of plain text."""
@@ -118,7 +127,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     """Say what a release of a plan will do, before anything is spent.
 
     The explanation has the noise of each level, the errors to expect, the guarantee, and what is
-    not protected. No row is counted and nothing is written.
+    not protected. No row is counted and nothing is written; a ledger is read.
 
     Parameters
     ----------
@@ -180,7 +189,19 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         source_missing(plan, Path(base)),
         nested_sums(model, reach),
         odd_names(model.tree),
+        *_remaining(plan, Path(base)),
     )
+
+
+def _remaining(plan: Plan, base: Path) -> tuple[Amount | None, str]:
+    """Look into the plan's ledger, where a debit may be refused after all that comes before it."""
+    if plan.privacy.ledger is None:
+        return None, ""
+    path, dataset = base / plan.privacy.ledger, dataset_of(plan, base)
+    try:
+        return remaining(path, dataset, neighbours=plan.privacy.neighbours), ""
+    except LedgerError as error:
+        return None, str(error)
 
 
 def expected_noise(scale: float, noise: str = LAPLACE) -> float:
@@ -336,7 +357,17 @@ def _debited(explanation: Explanation) -> list[str]:
     if ledger is None:
         return []
     cost = amount_of(guarantee.epsilon, guarantee.delta)
-    return [f"A release is debited {cost} in {ledger}, which was not opened."]
+    left = explanation.remaining
+    if left is None:
+        return [f"A release would be refused: {explanation.ledger_fault}"]
+    if not left.covers(cost):
+        return [
+            f"A release would be refused: it is debited {cost} in {ledger}, where {left} remain; "
+            "ask for less, or release no more of these rows."
+        ]
+    return [
+        f"A release is debited {cost} in {ledger}, where {left} remain, {left - cost} after it."
+    ]
 
 
 def _read(explanation: Explanation) -> str:

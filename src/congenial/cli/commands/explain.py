@@ -35,6 +35,8 @@ class Result:
     unused_levels: tuple[str, ...]
     found_split: dict[str, float] | None
     debit: dict[str, str] | None
+    remaining: dict[str, str] | None
+    ledger_fault: str
     accuracy: tuple[LevelAccuracy, ...]
     intervals: str
     source_missing: bool
@@ -77,6 +79,8 @@ def command(plan: Path) -> Answer:
         found.unused,
         found.found,
         debit,
+        None if found.remaining is None else in_decimals(found.remaining),
+        found.ledger_fault,
         found.accuracy,
         "" if found.margins is None else found.margins.told,
         found.missing,
