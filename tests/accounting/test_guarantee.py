@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -293,3 +294,20 @@ def test_shares_that_miss_one_by_rounding_are_calibrated_at_once():
     )
     released = cg.condition(cg.Additive(noise, DEEP), invariant)
     assert 1 - 1e-8 < released.guarantee("substitute").epsilon <= 1.0
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"delta": 1.0}, "A delta of 1 allows any release, so this promises nothing."),
+        ({"epsilon": 112.0}, "lets a reader be certain of a record, so this promises nothing."),
+        ({"epsilon": 20.0, "delta": 0.999}, ""),
+    ],
+)
+def test_a_guarantee_that_promises_nothing_says_so(changes, said):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    whole = cg.Additive(cg.DiscreteLaplace(2.0), tree)
+    stated = cg.condition(whole, cg.consistent(tree)).guarantee("substitute")
+    found = replace(stated, **changes)
+    assert said in found.sentence
+    assert ("promises nothing" in found.sentence) is bool(said)

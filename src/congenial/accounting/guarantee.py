@@ -55,6 +55,8 @@ IMAGED = "imaging: post-processing, none"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated where no other is asked for.
 ZCDP_DELTA = 1e-6
+# Above this epsilon, odds of one to a million may become 485 to one.
+MEANINGFUL = 20.0
 # A bound this close to the trivial one is called trivial.
 ROUNDING = 1e-12
 
@@ -136,11 +138,24 @@ class Guarantee:
         )
         if self.unprotected:
             text += f" Not protected: {'; '.join(self.unprotected)}."
+        text += self.vacuous and f" {self.vacuous}"
         if self.ideal_only:
             text += (
                 " This holds for real-number noise only; its floating-point draws are for studies."
             )
         return text
+
+    @property
+    def vacuous(self) -> str:
+        """Why a guarantee promises nothing; empty where it promises something."""
+        if self.delta >= 1.0:
+            return "A delta of 1 allows any release, so this promises nothing."
+        if self.epsilon > MEANINGFUL:
+            return (
+                f"A factor above exp({MEANINGFUL:g}), half a billion, lets a reader be certain of "
+                "a record, so this promises nothing."
+            )
+        return ""
 
     def __str__(self) -> str:
         """Return the sentence."""
