@@ -18,7 +18,8 @@
     └── ReleaseError           a release that cannot be written or verified
 
 A message names the thing, the value and the remedy in one sentence. No message ever carries a
-confidential count.
+confidential count. An argument of a function that the command line also has stands in backquotes,
+such as `overwrite=True`; the command line shows its option instead.
 """
 
 from __future__ import annotations

@@ -104,7 +104,7 @@ def test_overwrite_is_asked_for(tmp_path, capsys):
     out = tmp_path / "out"
     assert run("release", plan, "--out", out) == 0
     assert run("release", plan, "--out", out) == 2
-    assert "--overwrite" in capsys.readouterr().err
+    assert "give --overwrite to replace it, or another --out." in capsys.readouterr().err
     assert run("release", plan, "--out", out, "--overwrite") == 0
 
 
@@ -235,7 +235,7 @@ def test_truth_without_a_simulation_is_refused(tmp_path, capsys):
     plan = make_city(tmp_path)
     assert run("release", plan, "--out", tmp_path / "out", "--with-truth") == 2
     said = capsys.readouterr().err
-    assert "--simulate SEED" in said
+    assert "give --simulate a seed as well, or leave --with-truth out." in said
     assert not (tmp_path / "out").exists()
 
 

@@ -202,7 +202,7 @@ def test_an_older_release_is_replaced_only_when_told(tmp_path):
     plan = make_city(tmp_path)
     make(tmp_path, plan=plan, simulate=1)
     before = (tmp_path / "out" / files.CSV).read_text()
-    with pytest.raises(ReleaseError, match="' holds a release; give --overwrite"):
+    with pytest.raises(ReleaseError, match="' holds a release; give `overwrite=True`"):
         make(tmp_path, plan=plan)
     assert (tmp_path / "out" / files.CSV).read_text() == before
     make(tmp_path, plan=plan, overwrite=True)
@@ -276,7 +276,7 @@ def test_a_place_that_cannot_be_written_is_refused_before_counting(tmp_path, mon
         "congenial.releases.making.open_source", lambda *a, **k: pytest.fail("rows were counted")
     )
     before = listing(tmp_path)
-    with pytest.raises(ReleaseError, match="another --out"):
+    with pytest.raises(ReleaseError, match="another `out`"):
         make(tmp_path, out, plan)
     assert listing(tmp_path) == before
 

@@ -18,6 +18,8 @@ if TYPE_CHECKING:
 
 # Of the JSON object; a key that goes or changes its meaning makes it larger, a new one does not.
 FORMAT = 1
+# An argument as messages name it; a text is the name of an option of its own, as `rows='public'`.
+_ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(=(True|'(?P<value>[a-z_]+)'))?`")
 DONE, FAILED, UNUSABLE, UNPRINTED, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 70, 130
 INTERRUPTION = "Interrupted: no partial release is left behind."
 
@@ -108,14 +110,20 @@ def show_failure(
             click.echo(f"Error: {told}", err=True)
         code, failure = UNUSABLE, Failure("UsageError", told)
     elif error is not None:
-        click.echo(f"Error: {error}", err=True)
-        code, failure = UNUSABLE, Failure(type(error).__name__, str(error))
+        told = with_options(str(error))
+        click.echo(f"Error: {told}", err=True)
+        code, failure = UNUSABLE, Failure(type(error).__name__, told)
     else:
         click.echo(INTERRUPTION, err=True)
         code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
     if as_json:
         _print(Output(FORMAT, name, code, failure, None))
     return code
+
+
+def with_options(message: str) -> str:
+    """Name options where a message names arguments: of `overwrite=True` it is --overwrite."""
+    return _ARGUMENT.sub(lambda m: "--" + (m["value"] or m["name"]).replace("_", "-"), message)
 
 
 def _usage(error: click.ClickException, name: str) -> str:

@@ -204,7 +204,7 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
         raise DataError(f"{key} is {show(source)}, which no file matches; give another pattern.")
     for file in found:
         if not file.exists():
-            here = "this directory" if key.startswith("--") else "the plan's directory"
+            here = "this directory" if key.startswith("`") else "the plan's directory"
             raise DataError(
                 f"{key} is {show(source)}, and there is no such file; give a path that starts from "
                 f"{here}, or the whole path."

@@ -54,30 +54,30 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
 def _check_target(out: Path, overwrite: bool) -> None:
     if out.name in ("", ".."):
         raise ReleaseError(
-            f"--out is {str(out)!r}, which is no new name; give one, such as "
+            f"`out` is {str(out)!r}, which is no new name; give one, such as "
             f"{str(out / 'release')!r}."
         )
     if not files.is_text(out):
         raise ReleaseError(
-            f"--out is {str(out)!r}, and its path is not in UTF-8; give another --out."
+            f"`out` is {str(out)!r}, and its path is not in UTF-8; give another `out`."
         )
     try:
         if out.is_symlink() or (out.exists() and not out.is_dir()):
             raise ReleaseError(
                 f"{out} is not a directory and stands where the release would go; give another "
-                "--out."
+                "`out`."
             )
         if not out.parent.is_dir():
             told = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
             raise ReleaseError(
                 f"{out.parent} {told}, and the release would go into it; make it first, or give "
-                "another --out."
+                "another `out`."
             )
         found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []
     except OSError as error:
         raise ReleaseError(
             f"{out} cannot be looked into ({(error.strerror or 'unreadable').lower()}); give "
-            "another --out."
+            "another `out`."
         ) from error
     if not found:
         return
@@ -89,7 +89,7 @@ def _check_target(out: Path, overwrite: bool) -> None:
         )
     if not overwrite:
         raise ReleaseError(
-            f"{str(out)!r} holds a release; give --overwrite to replace it, or another --out."
+            f"{str(out)!r} holds a release; give `overwrite=True` to replace it, or another `out`."
         )
 
 

@@ -209,8 +209,8 @@ def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
     if simulate is None:
         if with_truth:
             raise ReleaseError(
-                "with_truth writes confidential counts, which only a simulation may do; give a "
-                "seed to simulate as well, or leave with_truth out."
+                "`with_truth` writes confidential counts, which only a simulation may do; give "
+                "`simulate` a seed as well, or leave `with_truth` out."
             )
         return secure()
     return seeded(simulate)

@@ -133,7 +133,7 @@ def test_a_file_that_does_not_fit_is_one_sentence(city, text, message):
 def test_a_file_that_cannot_be_read_is_told(city, name):
     plan, tree, place = city
     (place / "x.txt").write_bytes(b"\x00\xff")
-    with pytest.raises(DataError, match="--counts"):
+    with pytest.raises(DataError, match="`counts`"):
         from_file(plan, tree, place / name, seed=1)
 
 
@@ -161,12 +161,12 @@ def test_the_plans_own_rows_are_no_public_counts_by_whatever_name(city):
         "hard.csv",
         "r*.csv",
     ):
-        with pytest.raises(DataError, match="its own rows; give --public"):
+        with pytest.raises(DataError, match="its own rows; give `rows='public'`"):
             from_file(plan, tree, place / name, place, seed=1)
     # one of several, another of which cannot be read
     many = msgspec.structs.replace(plan, data=msgspec.structs.replace(plan.data, source="r*.csv"))
     (place / "r.csv").write_text("")
-    with pytest.raises(DataError, match="its own rows; give --public"):
+    with pytest.raises(DataError, match="its own rows; give `rows='public'`"):
         from_file(many, tree, place / "hard.csv", place, seed=1)
     copied = written(place, rows.read_text())
     assert from_file(plan, tree, copied, place, seed=1).counts[0] == 4

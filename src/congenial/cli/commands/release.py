@@ -71,11 +71,6 @@ def command(
     Counts the rows, draws the release and writes it as CSV and Parquet, beside a certificate. Each
     release of the same rows costs epsilon again.
     """
-    if with_truth and simulate is None:
-        raise click.UsageError(
-            "--with-truth writes confidential counts, which only a simulation may do; give "
-            "--simulate SEED as well, or leave --with-truth out."
-        )
     with held():
         from congenial.cli.progress import progress
         from congenial.data.public_domain import find_files

@@ -38,7 +38,7 @@ SPREAD = 2.0
 # Columns of a file of public counts that may hold the counts; a release calls its own "value".
 VALUES = ("count", "value")
 MOST_TOTAL, MOST_SPREAD = 2**52, 10.0
-_KEY = "--counts"
+_KEY = "`counts`"
 
 
 @dataclass(frozen=True, eq=False)
@@ -213,8 +213,8 @@ def _read(plan: Plan, file: Path, base: Path) -> tuple[list[tuple[str, ...]], li
     own = [path for path in matching(base, plan.data.source) if path.exists()]
     if any(path.samefile(one) for path in own for one in files):
         raise DataError(
-            f"--counts is {str(file)!r}, which is data.source of the plan, its own rows; give "
-            "--public if they are public, or a file of public counts."
+            f"{_KEY} is {str(file)!r}, which is data.source of the plan, its own rows; give "
+            "`rows='public'` if they are public, or a file of public counts."
         )
     with connect() as connection:
         restrict(connection, files)
