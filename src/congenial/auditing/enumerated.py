@@ -38,8 +38,8 @@ _MOST_OUTSIDE = 0.02
 _TAPES = 2
 
 
-def can_enumerate(mechanism: Mechanism, space: Space, x: Values) -> bool:
-    """Whether laws such as that at a dataset can be enumerated."""
+def can_enumerate(mechanism: Mechanism, space: Space, datasets: Values) -> bool:
+    """Whether the laws at datasets, shape (size, n), can be enumerated."""
     if not space.mechanism.noise.discrete or space.entries.size > ENTRIES:
         return False
     if isinstance(mechanism, Imaged | TopDown):
@@ -47,11 +47,17 @@ def can_enumerate(mechanism: Mechanism, space: Space, x: Values) -> bool:
     log_prob: Callable[..., object] | None = getattr(mechanism, "log_prob", None)
     if log_prob is None:
         return False
+    x = datasets[0]
+    if _size(_box(space, x[None]).spans(1)) > OUTPUTS:
+        return False
     try:
         log_prob(x, x)
     except UnsupportedError:
         return False
-    return _size(_box(space, x[None]).spans(1)) <= OUTPUTS
+    pinned = _pinned(space)
+    _, group = np.unique(datasets[:, pinned], axis=0, return_inverse=True)
+    groups = (datasets[group.ravel() == g] for g in range(int(group.max()) + 1))
+    return all(len(x) * _size(_box(space, x).spans(1)) <= OUTPUTS * DATASETS for x in groups)
 
 
 def enumerated(
@@ -85,7 +91,7 @@ def enumerated(
     # a mixture of Gaussian noise states no rho, and its losses have no bound either
     relaxed_claim = guarantee.rho is not None or space.mechanism.noise.measure == "zcdp"
     delta = guarantee.delta if relaxed_claim else None
-    pinned = np.logical_or.reduce([resolved.pinned for resolved in space.alternatives])
+    pinned = _pinned(space)
     groups: dict[bytes, list[tuple[int, int]]] = {}
     for i, j in joined:
         groups.setdefault(datasets[i][pinned].tobytes(), []).append((i, j))
@@ -230,6 +236,11 @@ def _outputs(space: Space, datasets: Values) -> Values:
     z = cells @ box.basis
     z = z.astype(np.int64) if step == 1.0 else z
     return np.asarray(z[space.satisfied(z, datasets[0])])
+
+
+def _pinned(space: Space) -> npt.NDArray[np.bool_]:
+    """Whether each count is published exactly by some alternative of the invariant."""
+    return np.asarray(np.logical_or.reduce([resolved.pinned for resolved in space.alternatives]))
 
 
 def _sums(space: Space, basis: IntArray, x: Values) -> tuple[IntArray, FloatArray]:

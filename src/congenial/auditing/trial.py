@@ -231,14 +231,18 @@ def _affordable(
     if space is None:
         return None
     if pairs is not None:
-        return total if can_enumerate(mechanism, space, pairs[0][0]) else None
+        both = np.array([x for pair in pairs for x in pair])
+        return total if can_enumerate(mechanism, space, both) else None
     if space.entries.size > ENTRIES:
         return None
     size = next((t for t in range(total, 0, -1) if space.fits(t, DATASETS)), 0)
-    x = next(space.datasets(size), None)
-    if x is None:  # which is told where nothing else was asked for
+    if next(space.datasets(size), None) is None:  # told where nothing else was asked for
         return size if exact else None
-    return size if can_enumerate(mechanism, space, x) else None
+    for records in range(size, 0, -1):
+        datasets = np.array([*space.datasets(records)])
+        if len(datasets) > 1 and can_enumerate(mechanism, space, datasets):
+            return records
+    return None
 
 
 def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) -> int:
