@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import InfeasibleError, InvariantError
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.errors import InfeasibleError, InvariantError, UnsupportedError
 from congenial.sum_network.tables import prepare
 from congenial.sum_network.windows import check_feasible_sums
 from support.conditioning_cases import INF
@@ -218,3 +219,100 @@ def test_data_outside_are_refused_as_those_of_one_invariant_are():
         for ask in (drawn.sample, drawn.log_normalizer, lambda x, d=drawn: d.log_prob(x, x)):
             with pytest.raises(InvariantError):
                 ask([7, 4, 2, 1])
+
+
+def extreme(rng: np.random.Generator) -> Case:
+    """Noise far narrower than a count beside wide noise and none, far from one alternative."""
+    n = int(rng.integers(3, 8))
+    tree = cg.Tree.from_parents([-1] + [int(rng.integers(0, v)) for v in range(1, n)])
+    most = int(rng.choice([5, 30, 300, 6000]))
+    leaves = tree.leaves.size
+    x = tree.roll_up(rng.integers(0, most, size=leaves) * (rng.random(leaves) < 0.7))
+    scales = np.where(rng.random(n) < 0.25, INF, 10.0 ** rng.uniform(-1.5, 3.0, size=n))
+    pins = [0] + [v for v in range(1, n) if rng.random() < 0.1]
+    v = int(rng.integers(1, n))
+    at = int(rng.choice([0, x[v], x[v] // 2, rng.integers(0, most), x[0] * 9 // 10]))
+    lo, hi = np.full((2, n), -INF), np.full((2, n), INF)
+    hi[0, v], lo[1, v] = at, at + 1
+    ends = list(zip(lo, hi, strict=True))
+    floor = 0.0 if rng.random() < 0.8 else -INF
+    return Case(str(rng.choice(list(LAWS))), tree, x, pins, scales, floor, ends)
+
+
+def test_no_union_fails_for_an_alternative_far_from_the_data():
+    rng, drawn = np.random.default_rng(2), 0
+    for number in range(600):
+        case = extreme(rng)
+        try:
+            made = case.made()
+        except (InfeasibleError, UnsupportedError):  # for all data alike
+            continue
+        draws = made.sample(case.x, 3, cg.seeded(number))
+        assert np.logical_or.reduce([case.holds(draws, ends) for ends in case.ends]).all()
+        drawn += 1
+    assert drawn > 500
+
+
+@pytest.mark.parametrize(
+    ("kind", "parents", "scales", "x", "node", "limit"),
+    [
+        ("laplace", (-1, 0, 0, 1), (INF, 0.0503, INF, 3.6818), (4, 0, 4, 0), 3, 2),
+        ("gaussian", (-1, 0, 0, 1), (INF, 0.06, INF, 3.0), (4, 0, 4, 0), 3, 0),
+    ],
+)
+def test_a_possible_alternative_is_weighed_where_narrow_noise_resists(
+    kind, parents, scales, x, node, limit
+):
+    # its tables are filled, at e^-60 and e^-139 of what the data's own alternative has
+    tree = cg.Tree.from_parents(parents)
+    base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    lo, hi = np.full(len(tree), -INF), np.full(len(tree), INF)
+    hi[node], lo[node] = limit, limit + 1
+    mechanism = cg.Additive(LAWS[kind](np.array(scales)), tree)
+    made = cg.condition(mechanism, (base & cg.bounds(hi=hi)) | (base & cg.bounds(lo=lo)))
+    near, far = (part.log_normalizer(x) - part.log_mode for part in made.parts)
+    # the least that node 1, and node 3 below it, may have
+    away = np.array([limit + 1, limit + 2])
+    if kind == "laplace":
+        cost = away / scales[1] + away / scales[3]
+    else:
+        cost = 0.5 * (away / scales[1]) ** 2 + 0.5 * (away / scales[3]) ** 2
+    assert near == pytest.approx(0.0, abs=1e-6)
+    assert far == pytest.approx(np.logaddexp.reduce(-cost), abs=1e-9)
+
+
+@pytest.mark.parametrize("kind", LAWS)
+def test_unions_over_sums_that_cross(kind):
+    workload = cg.Workload.of(cg.Table({"a": ("u", "v"), "b": ("x", "y")}), [(), ("a",), ("b",)])
+    rows = np.array(  # total, u, v, x, y, ux, uy, vx, vy
+        [
+            [1, -1, -1, 0, 0, 0, 0, 0, 0],
+            [0, 1, 0, 0, 0, -1, -1, 0, 0],
+            [0, 0, 1, 0, 0, 0, 0, -1, -1],
+            [0, 0, 0, 1, 0, -1, 0, -1, 0],
+            [0, 0, 0, 0, 1, 0, -1, 0, -1],
+        ]
+    )
+    rng, cut = np.random.default_rng(5), 0
+    for number in range(30):
+        x = workload.answers(rng.integers(0, 4, size=(2, 2)))
+        scales = rng.choice([0.05, 0.3, 1.0, INF], size=9, p=[0.2, 0.3, 0.3, 0.2])
+        v, at = int(rng.integers(1, 9)), int(rng.integers(0, 6))
+        lo, hi = np.zeros((2, 9)), np.full((2, 9), INF)
+        hi[0, v], lo[1, v] = at, at + 1
+        base = cg.consistent(workload) & cg.exactly(0)
+        first, other = (base & cg.bounds(*ends) for ends in zip(lo, hi, strict=True))
+        made = cg.condition(cg.Additive(LAWS[kind](scales), workload), first | other)
+        cut += isinstance(made.parts[0], CutConditioned)
+        draws = made.sample(x, 20, cg.seeded(number))
+        assert workload.consistent_with(draws).all()
+        assert draws.min() >= 0
+        assert (draws[:, 0] == x[0]).all()
+        with np.errstate(divide="ignore"):  # of nothing
+            found = [
+                enumerate_law(rows, kind, scales, x, [0], *ends, flat=30)
+                for ends in zip(lo, hi, strict=True)
+            ]
+        total = np.logaddexp.reduce([law.log_total for law in found if law.states.size])
+        assert made.log_normalizer(x) == pytest.approx(total, abs=1e-9)
+    assert cut > 10

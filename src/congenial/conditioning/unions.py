@@ -24,7 +24,6 @@ from congenial.errors import (
     ArgumentError,
     InfeasibleError,
     InvariantError,
-    NumericalError,
     PrivacyError,
     UnsupportedError,
 )
@@ -223,18 +222,15 @@ class ConditionedMixture:
         resolved = part.resolved.with_pins(counts)
         if ((counts < resolved.lo) | (counts > resolved.hi))[part.fixed[: resolved.n]].any():
             return -np.inf
+        never = part.log_mode - _NEVER
         try:
-            if len(self.alternatives) > 1 and part.log_ceiling(counts) < part.log_mode - _NEVER:
+            if not resolved.within_bounds(counts) and any(
+                part.log_ceiling(counts, thorough=long) < never for long in (False, True)
+            ):
                 return -np.inf
             return part.log_normalizer(counts)
         except InfeasibleError:
             return -np.inf
-        except NumericalError:
-            # its tables underflow so far from the data; a longer search may show how far it is
-            never = part.log_mode - _NEVER
-            if len(self.alternatives) > 1 and part.log_ceiling(counts, thorough=True) < never:
-                return -np.inf
-            raise
 
 
 def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:

@@ -11,6 +11,7 @@ from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.numerics import laws
+from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import error_without_tables, split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
@@ -117,7 +118,21 @@ def prepare(
     """
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
-    theta = tilts(forest, weights)
+    try:
+        return _tilted(forest, weights, tilts(forest, weights), compose=compose, loose=loose)
+    except NumericalError:
+        # multipliers from moments stop short where noise is far narrower than one count
+        rows = forest_rows(forest)
+        if rows is None:
+            raise
+        *_, theta = interior_tilts(rows, weights.each)
+    return _tilted(forest, weights, theta, compose=compose, loose=loose)
+
+
+def _tilted(
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, *, compose: bool, loose: bool
+) -> Tables:
+    """Fill and verify the messages of a forest, its sums tilted by `theta`."""
     unary = weights.unary
     composed = composable(unary) * np.int8(compose)
     limit = error_limit(forest.n)

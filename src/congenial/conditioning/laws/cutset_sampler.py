@@ -17,6 +17,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
+from congenial.sum_network.ceiling import dense_rows, least_ceiling
 from congenial.sum_network.cost import (
     RATE,
     data_free_weights,
@@ -99,10 +100,14 @@ class CutConditioned(Conditioned):
     def _log_mass(self, counts: IntArray) -> float:
         return self._weighed(counts).log_total + self.log_mode
 
-    def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:  # noqa: ARG002 -- as that of `Conditioned`
-        """Return inf: no bound is known. See `Conditioned.log_ceiling`."""
-        self._checked(x)
-        return np.inf
+    def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:
+        """Bound `log_normalizer` from above; inf unless `thorough`. See `Conditioned`."""
+        counts, sums = self._checked(x), self.sums
+        if not thorough:
+            return np.inf
+        return (
+            least_ceiling(dense_rows(sums.rows, sums.size), self._weights(counts)) + self.log_mode
+        )
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""

@@ -25,7 +25,7 @@ from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import tables as exact
-from congenial.sum_network.ceiling import least_ceiling, log_ceiling
+from congenial.sum_network.ceiling import forest_rows, least_ceiling, log_ceiling
 from congenial.sum_network.cost import told_cost
 from congenial.sum_network.cutset.joint import joint_law, sums_of
 from congenial.sum_network.cutset.systems import SumSystem
@@ -146,7 +146,7 @@ class Conditioned:
         ----------
         x : array_like of int, shape (n,)
         thorough : bool
-            Search for the least bound, at the cost of thousands of passes.
+            Search for the least bound, at the cost of some dozens of dense solutions of the sums.
 
         Raises
         ------
@@ -156,7 +156,7 @@ class Conditioned:
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
         check_feasible_sums(self.forest, weights)
         if thorough:
-            return least_ceiling(self.forest, weights) + self.log_mode
+            return least_ceiling(forest_rows(self.forest), weights.each) + self.log_mode
         return log_ceiling(self.forest, weights, tilts(self.forest, weights)) + self.log_mode
 
     @property
