@@ -187,7 +187,6 @@ UNTESTED: set[str] = {
     "sum_network/cutset/branches.py",
     "sum_network/cutset/table_list.py",
     "sum_network/forest.py",
-    "sum_network/fourier.py",
     "sum_network/marginals.py",
     "sum_network/moments.py",
     "sum_network/tables.py",

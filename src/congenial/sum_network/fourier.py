@@ -20,7 +20,7 @@ TOLERANCE = 1e-11
 
 
 def convolve_wide(
-    a: FloatArray, b: FloatArray, first: int, width: int
+    a: FloatArray, b: FloatArray, first: int, width: int, *, tolerance: float = TOLERANCE
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
 
@@ -29,7 +29,8 @@ def convolve_wide(
     table : ndarray of float64, shape (width,)
         Divided by `top`, so that the largest entry is 1.
     error : ndarray of float64, shape (width,)
-        Bound on the error of each entry, at most `TOLERANCE` times the entry.
+        Bound on the error of each entry, at most `tolerance` times the entry; ten times as much
+        where less would take `_LONG` multiplications.
     top : float
         The largest entry of the convolution.
 
@@ -43,7 +44,7 @@ def convolve_wide(
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)
     relative = plain_error / np.maximum(plain, 1e-300)
-    done = relative < TOLERANCE - _SCALING
+    done = relative < tolerance - _SCALING
     plain_done = done.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         log_out = np.where(done, np.log(plain), -np.inf)
@@ -60,12 +61,15 @@ def convolve_wide(
             bound = error / np.maximum(got, 1e-300)
             # logarithms and exponentials lose their size in units of rounding
             bound += 2.0**-53 * (4.0 * abs(tilt) * (a.size + b.size) + 2000.0)
-            fresh = (bound < TOLERANCE - _SCALING) & ~done
+            fresh = (bound < tolerance - _SCALING) & ~done
             if fresh.sum() < _LEAST_GAIN * width:
                 break
             log_out[fresh] = np.log(got[fresh]) - tilt * s[fresh] + top_a + top_b
             relative[fresh] = bound[fresh]
             done |= fresh
+    # the bound of a transform grows with the root of its size: with 1e5 counts it is near the limit
+    if int((~done).sum()) * min(a.size, b.size) > _LONG and tolerance == TOLERANCE:
+        return convolve_wide(a, b, first, width, tolerance=10.0 * TOLERANCE)
     # piece by piece, so that an interrupt is seen between two of them
     piece = max(1, (1 << 31) // min(a.size, b.size))
     for begin, end in _runs(~done):
@@ -73,7 +77,7 @@ def convolve_wide(
             rest = convolve_directly(a, b, first + start, min(piece, end - start))
             with np.errstate(divide="ignore"):
                 log_out[start : start + rest.size] = np.log(rest)
-        relative[begin:end] = TOLERANCE - _SCALING
+        relative[begin:end] = tolerance - _SCALING
     log_top = float(log_out.max())
     top = float(np.exp(log_top))
     table = np.where(plain_done, plain / top, np.exp(log_out - log_top))
@@ -100,6 +104,8 @@ def convolve_directly(
     return np.asarray(table[offset[2] :] * factor[2])
 
 
+# Multiplications term by term that take some minutes.
+_LONG = 1 << 38
 # Scaling, and multiplying by the factor again, cost two roundings more.
 _SCALING = 2.0**-51
 # Tilts tried on each side, and the share of the window that one must add to go on.
