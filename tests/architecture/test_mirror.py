@@ -105,7 +105,7 @@ UNTESTED: set[str] = {
     "invariants/feasibility/bounds_on_trees.py",
     "invariants/feasibility/irreducible.py",
     "invariants/feasibility/programs.py",
-    "invariants/feasibility/statements.py",
+    "invariants/feasibility/single_invariants.py",
     "invariants/margins.py",
     "invariants/resolved.py",
     "kernels/chains/independence.py",

@@ -34,19 +34,19 @@ def wrongly(domain, at):
     bad[at] = np.inf
     low, high = np.full(n, -np.inf), np.full(n, np.inf)
     low[at], high[at] = 3.0, 2.0
-    clash = imposed & cg.bounds(low, high)
+    infeasible = imposed & cg.bounds(low, high)
     yield lambda: cg.project(bad, imposed)
-    yield lambda: cg.project(np.zeros(n), clash)
-    yield lambda: cg.image(noise, clash)
-    yield lambda: cg.condition(noise, clash)
+    yield lambda: cg.project(np.zeros(n), infeasible)
+    yield lambda: cg.image(noise, infeasible)
+    yield lambda: cg.condition(noise, infeasible)
     if domain is None or domain is CROSSING:
         return
     tree = domain if isinstance(domain, cg.Tree) else domain.tree
     yield lambda: cg.topdown(bad, domain, imposed)
     yield lambda: cg.topdown(bad, domain, cg.nonnegative())
-    yield lambda: cg.topdown(np.zeros(n), domain, clash)
+    yield lambda: cg.topdown(np.zeros(n), domain, infeasible)
     yield lambda: cg.posterior(bad, noise, imposed)
-    yield lambda: cg.calibrate(domain, clash, epsilon=1.0, neighbours="substitute")
+    yield lambda: cg.calibrate(domain, infeasible, epsilon=1.0, neighbours="substitute")
     leaf = np.arange(n) == at
     if tree.is_leaf[at]:
         scales = np.where(leaf, np.inf, 2.0)
@@ -75,7 +75,7 @@ def test_a_pin_that_is_no_integer_is_named(domain):
     values = np.full(len(domain), 0.5)
     # under crossing conditions as on a forest
     for more in (imposed, imposed & cg.at_least(np.ones(len(domain)), 0)):
-        with pytest.raises(CongenialError, match=r"'(total in people.*|town)' is to equal a numb"):
+        with pytest.raises(CongenialError, match=r"'(total in people.*|town)' must equal a number"):
             cg.project(values, more & total, integer=True)
 
 

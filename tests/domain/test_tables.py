@@ -130,7 +130,7 @@ def test_arrays_names_and_scales_by_margin():
     assert np.isinf(workload.scales({("sex",): 3.0})[4:]).all()
     block = workload.block(("sex",))
     assert (block.start, block.stop) == (0, 4)
-    assert block.told == "sex in people at level region"
+    assert block.text == "sex in people at level region"
 
 
 def test_impossible_cells_are_no_entries():

@@ -12,7 +12,7 @@ import pytest
 import congenial as cg
 from congenial.errors import ArgumentError
 from congenial.inference import simulated
-from congenial.inference.error_law import error_margin_of_sum, margins_of_sums
+from congenial.inference.error_law import error_margin_of_sum, error_margins_of_sums
 from congenial.inference.simulated import cautious_alpha, largest, rank
 from congenial.randomness import seeded
 from congenial.releases.accuracy import RISK, margins, simulated_releases
@@ -53,11 +53,11 @@ def test_parts_change_no_margin(monkeypatch):
 def test_sums_share_a_simulation():
     model = made((2, 3), method="topdown")
     sums = [[1], [3, 4], ["t0", "all/t1/b1"]]
-    found = margins_of_sums(model.engine, sums, 0.1, size=500, rng=seeded(2))
+    found = error_margins_of_sums(model.engine, sums, 0.1, size=500, rng=seeded(2))
     alone = [error_margin_of_sum(model.engine, at, size=500, rng=seeded(2)) for at in sums]
     assert found == alone
     with pytest.raises(ArgumentError, match="no node is named"):
-        margins_of_sums(model.engine, [[1], []], 0.1, size=500, rng=seeded(2))
+        error_margins_of_sums(model.engine, [[1], []], 0.1, size=500, rng=seeded(2))
 
 
 @pytest.mark.parametrize(("draws", "method"), [(100, "imaging"), (256, "topdown")])

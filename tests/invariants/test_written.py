@@ -184,11 +184,11 @@ def test_columns_of_another_number_are_refused():
 
 
 @pytest.mark.parametrize(
-    "clash", [cg.bounds(3, 2), cg.bounds(lo=1) & cg.bounds(hi=0), cg.bounds(0.2, 0.8)]
+    "infeasible", [cg.bounds(3, 2), cg.bounds(lo=1) & cg.bounds(hi=0), cg.bounds(0.2, 0.8)]
 )
-def test_bounds_that_leave_no_integer_are_refused(clash):
+def test_bounds_that_leave_no_integer_are_refused(infeasible):
     with pytest.raises(InfeasibleError, match="leaves no integer"):
-        resolve_invariant(clash, 2)
+        resolve_invariant(infeasible, 2)
 
 
 def test_bounds_between_integers_hold_real_numbers():

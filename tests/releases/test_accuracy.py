@@ -10,7 +10,7 @@ import pytest
 import congenial as cg
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, PlanError, UnsupportedError
-from congenial.inference.noise_intervals import margin_of_noise_sum, noise_margin
+from congenial.inference.noise_intervals import error_margin_of_noise_sum, noise_margin
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
@@ -70,18 +70,18 @@ def test_the_margin_of_a_sum_is_the_least_that_holds(noise, scales, times):
         law = np.convolve(law, spread)
     middle = law.size // 2
     within = law[middle] + np.concatenate(([0.0], np.cumsum(2.0 * law[middle + 1 :])))
-    margin = margin_of_noise_sum(noise, scales, 0.1, times=times)
+    margin = error_margin_of_noise_sum(noise, scales, 0.1, times=times)
     assert within[margin] >= 0.9 and within[margin - 1] < 0.9
 
 
 def test_a_sum_beyond_the_grid_has_a_larger_margin_and_nonsense_is_refused():
     noise = NOISES[0]
-    wide = margin_of_noise_sum(noise, [1e6, 1e6], 0.1)
+    wide = error_margin_of_noise_sum(noise, [1e6, 1e6], 0.1)
     assert wide == 2 * noise_margin(noise, 1e6, 0.05)
-    assert margin_of_noise_sum(noise, [], 0.1) == 0
-    assert margin_of_noise_sum(noise, [0.0, 2.0], 0.1, times=[1, 0]) == 0
+    assert error_margin_of_noise_sum(noise, [], 0.1) == 0
+    assert error_margin_of_noise_sum(noise, [0.0, 2.0], 0.1, times=[1, 0]) == 0
     with pytest.raises(ArgumentError, match="finite"):
-        margin_of_noise_sum(noise, [np.inf], 0.1)
+        error_margin_of_noise_sum(noise, [np.inf], 0.1)
 
 
 @pytest.mark.parametrize("exact", [(), ("root",), ("root", "t1"), ("root", "t0", "t2/b0")])
@@ -167,7 +167,7 @@ def test_unmeasured_levels_have_the_margins_of_the_sums_below():
     found, scale = margins(model), float(model.mechanism.scales[model.tree.leaves[0]])
     noise = model.mechanism.noise
     for town, fan in zip(np.flatnonzero(model.tree.level == 1), (2, 3), strict=True):
-        assert found.margin[town] == margin_of_noise_sum(noise, [scale] * fan, 0.1)
+        assert found.margin[town] == error_margin_of_noise_sum(noise, [scale] * fan, 0.1)
 
 
 def test_confidence_and_required_margins_are_the_plans():

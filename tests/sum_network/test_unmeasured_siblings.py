@@ -89,7 +89,7 @@ def test_the_normalizer_is_that_of_the_plain_tables(one):
     composed = conditioned._prepare(one.x, compose=True)
     assert exact.log_sum(composed) == pytest.approx(exact.log_sum(plain), abs=1e-8)
     draws = conditioned.sample(one.x, size=20, rng=cg.seeded(1))
-    assert conditioned._satisfied(draws, one.x).all()
+    assert conditioned._satisfied_by(draws, one.x).all()
 
 
 def test_tables_do_not_grow_with_the_counts():
@@ -103,7 +103,7 @@ def test_tables_do_not_grow_with_the_counts():
         x = tree.roll_up(counts)
         sizes.append(conditioned._prepare(x, compose=True).table.size)
         draws = conditioned.sample(x, size=10, rng=cg.seeded(1))
-        assert conditioned._satisfied(draws, x).all()
+        assert conditioned._satisfied_by(draws, x).all()
         assert np.unique(draws[:, tree.leaves[0]]).size > 5
     assert sizes[1] <= 1.1 * sizes[0]
     assert sizes[0] < 4000

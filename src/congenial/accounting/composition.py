@@ -245,5 +245,5 @@ def _together(guarantees: Sequence[Guarantee]) -> tuple[str, ...]:
 
 
 def _covered(guarantees: Sequence[Guarantee]) -> str:
-    told = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
-    return ", and also ".join(told) if told else _ALL
+    scopes = [c for c in dict.fromkeys(g.covered for g in guarantees) if c != _ALL]
+    return ", and also ".join(scopes) if scopes else _ALL

@@ -246,10 +246,10 @@ def union_guarantee(
             whole, pinned=np.logical_and.reduce([resolved.pinned for resolved in found])
         )
     stated = _guarantee(mechanism, whole, neighbours, TRIVIAL, 0.0)
-    told = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
+    text = f"datasets that satisfy {'the same' if apart else 'an'} alternative of the invariant"
     if "agree" in stated.covered:
-        told += " and agree on everything that is published exactly"
-    return replace(stated, covered=told)
+        text += " and agree on everything that is published exactly"
+    return replace(stated, covered=text)
 
 
 def imaged_guarantee(

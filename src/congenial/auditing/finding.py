@@ -98,5 +98,5 @@ class Audit:
             "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
             for row in (head, *body)
         ]
-        told = [f"{f.check}: {f.detail}" for f in self.findings]
-        return "\n".join([*lines, "", *told, "", LIMITS])
+        findings = [f"{f.check}: {f.detail}" for f in self.findings]
+        return "\n".join([*lines, "", *findings, "", LIMITS])

@@ -81,8 +81,8 @@ def screened(
     sides = shared_out(drawn[0]), shared_out(drawn[1])
     change = np.abs(pair[1] - pair[0])
     entries = _some(np.flatnonzero(change > 0), _SCREENED, rng)
-    told = entry_bounds(pair, entries, sides) / change[entries]
-    hardest = entries[np.argsort(-told, kind="stable")[:_HARDEST]]
+    bounds = entry_bounds(pair, entries, sides) / change[entries]
+    hardest = entries[np.argsort(-bounds, kind="stable")[:_HARDEST]]
     found = [itertools.islice(pairs_at(space, neighbours, int(v), rng), 1) for v in hardest]
     return Screen(pair, sides, tuple(itertools.chain.from_iterable(found)))
 
@@ -165,9 +165,9 @@ def _findings(
     trials = draws - 2 * (draws // 4)
     least = probability_bounds(trials, trials, 0.5 * each)[0]
     most = probability_bounds(0, trials, 0.5 * each)[1]
-    told = f"{draws:,} simulated draws of each dataset, confidence {1.0 - error:.6g}"
+    text = f"{draws:,} simulated draws of each dataset, confidence {1.0 - error:.6g}"
     loss = (
-        f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {told}, which could show "
+        f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {text}, which could show "
         f"{math.log(least / most):.3g} at most"
     )
     if seen.refused:
@@ -181,7 +181,7 @@ def _findings(
             seen.laws,
             guarantee.sampler_error,
             seen.of_laws,
-            f"a lower bound on the distance of draws from the stated marginal laws; {told}",
+            f"a lower bound on the distance of draws from the stated marginal laws; {text}",
         ),
         (
             "invariant",

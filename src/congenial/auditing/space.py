@@ -94,7 +94,7 @@ class Space:
     def satisfied(self, z: Values, x: Values) -> npt.NDArray[np.bool_]:
         """Whether each release, shape (size, n), satisfies the invariant at `x`, shape (n,)."""
         return np.asarray(
-            np.logical_or.reduce([_satisfied(resolved, z, x) for resolved in self.alternatives])
+            np.logical_or.reduce([_satisfied_by(resolved, z, x) for resolved in self.alternatives])
         )
 
     def datasets(self, total: int) -> Iterator[IntArray]:
@@ -258,11 +258,12 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
 def _held(resolved: ResolvedInvariant, x: IntArray) -> npt.NDArray[np.bool_]:
     """Whether each dataset, shape (size, n), satisfies an invariant with its own exact values."""
     more, fewer = resolved.relative[~resolved.pinned[resolved.relative].all(axis=1)].T
-    ok = _satisfied(replace(resolved, relative=resolved.relative[:0]), x, x)
+    ok = _satisfied_by(replace(resolved, relative=resolved.relative[:0]), x, x)
     return np.asarray(ok & (x[:, more] >= x[:, fewer]).all(axis=1))
 
 
-def _satisfied(resolved: ResolvedInvariant, z: Values, x: Values) -> npt.NDArray[np.bool_]:
+def _satisfied_by(resolved: ResolvedInvariant, z: Values, x: Values) -> npt.NDArray[np.bool_]:
+    """Whether releases satisfy the invariant; not that of the methods, which the audit tries."""
     resolved = resolved.with_pins(x)
     near = 0.0 if z.dtype.kind == "i" else ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0)))
     ok = (np.abs(z[:, resolved.pinned] - x[..., resolved.pinned]) <= near).all(axis=1)

@@ -81,8 +81,8 @@ def tilted(
                 if tilt is not None:
                     z = np.asarray(source.sample(tilt.at, min(_PILOT, draws), rng))
                     terms = _terms(mechanism, tilt, z, guarantee.epsilon)
-                    told = tilt.most * mean_at_least(terms, _CHOOSING)
-                    candidates.append((told, len(candidates), tilt))
+                    gain = tilt.most * mean_at_least(terms, _CHOOSING)
+                    candidates.append((gain, len(candidates), tilt))
             except (NumericalError, UnsupportedError):
                 continue
     if not candidates:

@@ -104,11 +104,11 @@ def show_failure(
     if isinstance(error, click.ClickException):
         if isinstance(error, click.exceptions.NoArgsIsHelpError):
             error.show()
-            told = error.format_message()
+            text = error.format_message()
         else:
-            told = _usage(error, name)
-            click.echo(f"Error: {told}", err=True)
-        code, failure = UNUSABLE, Failure("UsageError", told)
+            text = _usage(error, name)
+            click.echo(f"Error: {text}", err=True)
+        code, failure = UNUSABLE, Failure("UsageError", text)
     elif error is not None:
         told = with_options(str(error))
         click.echo(f"Error: {told}", err=True)
@@ -128,11 +128,11 @@ def with_options(message: str) -> str:
 
 def _usage(error: click.ClickException, name: str) -> str:
     """Say in one sentence what was wrong with a command's words."""
-    told = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
-    told = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", told)
-    told = told.replace(". Choose from: ", ", one of ")
+    text = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
+    text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
+    text = text.replace(". Choose from: ", ", one of ")
     # ours name a remedy after a semicolon
-    return f"{told}." if ";" in told else f"{told}; see {_help_of(error, name)}."
+    return f"{text}." if ";" in text else f"{text}; see {_help_of(error, name)}."
 
 
 def _help_of(error: click.ClickException, name: str) -> str:
@@ -174,8 +174,8 @@ def _plain(output: Output) -> Output:
     failure = output.error
     if failure is None:
         return output
-    told = Failure(failure.kind, _text(failure.message))
-    return Output(output.format, output.command, output.exit_code, told, output.result)
+    printable = Failure(failure.kind, _text(failure.message))
+    return Output(output.format, output.command, output.exit_code, printable, output.result)
 
 
 def _written(value: Any) -> str:

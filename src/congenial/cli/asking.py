@@ -173,8 +173,8 @@ def _column(part: str, known: Sequence[str]) -> str:
     if part.isdecimal() and 1 <= int(part) <= len(known):
         return known[int(part) - 1]
     # a name with a comma shows its quotes, as the answer has to
-    told = [json.dumps(name, ensure_ascii=False) if "," in name else name for name in known]
-    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(told)}.")
+    names = [json.dumps(name, ensure_ascii=False) if "," in name else name for name in known]
+    raise click.UsageError(f"{part!r} is no column; the columns are {', '.join(names)}.")
 
 
 def split(answer: str) -> tuple[str, ...]:

@@ -168,10 +168,10 @@ def _inside(group: click.Command, name: str) -> click.Command | None:
     return group.get_command(click.Context(group), name) if isinstance(group, click.Group) else None
 
 
-def _complain(told: str) -> None:
+def _complain(text: str) -> None:
     """Say something on stderr, if that can be written."""
     with suppress(OSError):
-        click.echo(told, err=True)
+        click.echo(text, err=True)
 
 
 def _mistake(

@@ -275,8 +275,8 @@ def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
     """
     for value in lengths.values():
         if value is None or checked_size(value) < least:
-            told = ", ".join(f"{name} is {value}" for name, value in lengths.items())
-            raise ArgumentError(f"{told}; give at least {least} each.")
+            text = ", ".join(f"{name} is {value}" for name, value in lengths.items())
+            raise ArgumentError(f"{text}; give at least {least} each.")
 
 
 def in_turn(values: Values, rows: int) -> Values:

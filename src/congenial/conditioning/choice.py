@@ -62,7 +62,7 @@ def condition(
     InvariantError
         If the invariant does not fit the mechanism.
     InfeasibleError
-        If no release can satisfy the invariant; the fewest conditions that clash are named.
+        If no release can satisfy the invariant; a smallest infeasible subset is named.
 
     References
     ----------
@@ -164,7 +164,7 @@ def _resolved(mechanism: Additive, invariant: Invariant) -> ResolvedInvariant:
 
 
 def _check_units(mechanism: Additive | Mixture, invariant: Invariant | Union, step: float) -> None:
-    """Refuse clashes in units of a grid; their bounds are told as they were given."""
+    """Refuse an infeasible invariant on a grid; messages give bounds as they were given."""
     first = _additive(mechanism.parts[0] if isinstance(mechanism, Mixture) else mechanism)
     for one in invariant.alternatives if isinstance(invariant, Union) else (invariant,):
         resolved = resolve_invariant(one, first.n, first.domain)

@@ -66,5 +66,5 @@ def _listed(rows: list[int], *, by_tree: bool) -> str:
     if len(rows) > 4:
         named.append(f"{len(rows) - 4} more")
     first = "row " if len(rows) == 1 else "rows "
-    told = first + " and ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
-    return " and ".join(filter(None, (told, "the tree" * by_tree)))
+    text = first + " and ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
+    return " and ".join(filter(None, (text, "the tree" * by_tree)))

@@ -389,12 +389,12 @@ def feasible_start(
     # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand
     solve = placed.solve.astype(np.int64) if whole else placed.solve
     start[placed.rest] = x[placed.rest] - solve @ x[placed.index]
-    if satisfied(resolved, start):
+    if satisfies_inequalities(resolved, start):
         return start
     return _searched(resolved, x, whole=whole)
 
 
-def satisfied(resolved: ResolvedInvariant, z: FloatArray) -> bool:
+def satisfies_inequalities(resolved: ResolvedInvariant, z: FloatArray) -> bool:
     """Whether a point satisfies the inequalities."""
     free = ~resolved.pinned
     matrix, value = resolved.inequalities
@@ -443,7 +443,9 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
     if found.x is not None:
         start = np.asarray(np.rint(found.x) if whole else found.x, dtype=np.float64)
         slack = 0.0 if whole else 1e-9 * max(1.0, float(np.abs(start).max()))
-        if satisfied(resolved, start) and bool((np.abs(equal @ start - value) <= slack).all()):
+        if satisfies_inequalities(resolved, start) and bool(
+            (np.abs(equal @ start - value) <= slack).all()
+        ):
             return start
     raise InfeasibleError(
         "no start that satisfies the inequalities was found; give start=, a point that does."
@@ -467,7 +469,9 @@ def checked_start(
     if ok:
         slack = 1e-9 * max(1.0, float(np.abs(z).max())) * (not whole)
         matrix, value = resolved.equalities
-        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfied(resolved, z)
+        ok = bool((np.abs(matrix @ z - value) <= slack).all()) and satisfies_inequalities(
+            resolved, z
+        )
         ok &= bool((np.abs(z - x)[resolved.pinned] <= slack).all())
     if ok and resolved.sums is not None:
         ok = bool((np.abs(resolved.sums.gaps(z)) <= slack).all())

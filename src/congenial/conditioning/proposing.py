@@ -365,22 +365,22 @@ class Proposing(Delegate):
                 "rng=congenial.seeded(n) for a study, or use sampler='exact' where it applies."
             )
 
-    def _told(self) -> str:
+    def _text(self) -> str:
         """What is proposed, and which bound holds."""
         placed, n = self.placed, self.mechanism.n
         if placed.rows.size:
-            told = f"all {n} entries are proposed, and must meet the equalities by chance."
+            text = f"all {n} entries are proposed, and must meet the equalities by chance."
         else:
-            told = (
+            text = (
                 f"{placed.index.size} of {n} entries are proposed, and {placed.rest.size} follow "
                 "from the equalities."
             )
         if not self.widened:
-            told += (
+            text += (
                 " The proposal is narrower than the noise, so that the weight p/q is unbounded "
                 "unless bounds leave finitely many values."
             )
-        return told
+        return text
 
     def _told_release(self) -> str:
         reason = self._not_released

@@ -29,19 +29,19 @@ def odd_names(tree: Tree) -> tuple[str, ...]:
             alike.append((before, v))
         if not name.isascii() and any(map(_mixes, re.findall(r"\w+", name))):
             mixed.append(v)
-    told = []
+    remarks = []
     if alike:
         one, other = (ascii(tree.names[v]) for v in alike[0])
-        told.append(
+        remarks.append(
             f"Check the names: {one} and {other} look alike and are counted apart"
             f"{_more(len(alike))}; if they are one, spell them alike."
         )
     if mixed:
-        told.append(
+        remarks.append(
             f"Check the names: {tree.names[mixed[0]]!a} has letters of two scripts in one "
             f"word{_more(len(mixed))}; it may look like another name."
         )
-    return tuple(told)
+    return tuple(remarks)
 
 
 def _more(count: int) -> str:

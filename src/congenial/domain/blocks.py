@@ -42,7 +42,7 @@ class Block:
         return slice(self.start, self.stop)
 
     @property
-    def told(self) -> str:
+    def text(self) -> str:
         """The block in words."""
         what = f"{' by '.join(self.margin) or 'the total'} in {self.table.name}"
         if self.table.geography is None:
@@ -53,11 +53,11 @@ class Block:
         """Name an entry, such as "sex=F, age=0-17 in people at town/a", by its place in `ids`."""
         labels = self.table.labels(self.margin)
         at = np.unravel_index(column, tuple(map(len, labels))) if labels else ()
-        told = ", ".join(
+        values_text = ", ".join(
             f"{name}={values[int(i)]}"
             for name, values, i in zip(self.margin, labels, at, strict=True)
         )
-        text = f"{told or 'total'} in {self.table.name}"
+        text = f"{values_text or 'total'} in {self.table.name}"
         tree = self.table.geography
         if tree is None:
             return text

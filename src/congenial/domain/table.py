@@ -259,9 +259,9 @@ class Table:
         """
         if not isinstance(columns, Mapping) or set(columns) != set(self.axes):
             named = isinstance(columns, Mapping)
-            told = ", ".join(map(str, columns)) if named else "no mapping"
+            text = ", ".join(map(str, columns)) if named else "no mapping"
             raise ArgumentError(
-                f"tally() was given {told}; give one column for each of {', '.join(self.axes)}."
+                f"tally() was given {text}; give one column for each of {', '.join(self.axes)}."
             )
         if (areas is None) != (self.geography is None):
             raise ArgumentError(

@@ -400,7 +400,7 @@ class Workload:
                 out[block.entries] = scale
             except (TypeError, ValueError):
                 raise ArgumentError(
-                    f"the scale of {block.told} is {scale!r}; give a number, or as many as it has "
+                    f"the scale of {block.text} is {scale!r}; give a number, or as many as it has "
                     "entries."
                 ) from None
         return out

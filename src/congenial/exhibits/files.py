@@ -78,8 +78,8 @@ def as_image(figure: Figure, form: str) -> bytes:
         canvas = Canvas(figsize=figure.size, layout="constrained")
         FigureCanvasAgg(canvas)
         figure.draw(canvas)
-        told = {"Software": None} if form == "png" else {"Date": None}
-        canvas.savefig(data, format=form, dpi=150, metadata=told)
+        metadata = {"Software": None} if form == "png" else {"Date": None}
+        canvas.savefig(data, format=form, dpi=150, metadata=metadata)
     return data.getvalue()
 
 

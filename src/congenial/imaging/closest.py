@@ -128,17 +128,16 @@ def project(
     resolved = resolve_invariant(invariant, array.size, _imposed(invariant), whole=integer is True)
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
-    if beta is None and _obeys(resolved, made.weight, array):
+    if beta is None and _is_projected(resolved, made.weight, array):
         # no other point is as close
         return array.astype(np.int64) if integer else array.astype(np.float64)
     return made.apply(array, rng)
 
 
-def _obeys(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
-    """Whether whole numbers on a tree, all of them looked at, satisfy what is imposed."""
-    tree = resolved.tree
+def _is_projected(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
+    """Whether counts on a tree, all of them weighted or pinned, satisfy the invariant already."""
     if (
-        tree is None
+        resolved.tree is None
         or resolved.equalities[1].size
         or resolved.inequalities[1].size
         or resolved.relative.size
@@ -148,9 +147,9 @@ def _obeys(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any])
     if y.dtype.kind not in "iuf" or not ((weight > 0) | held).all():
         return False
     real = y.astype(np.float64)
-    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE) & (resolved.lo <= real)).all():
+    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE)).all():
         return False
-    return bool((real <= resolved.hi).all()) and tree.is_consistent(real.astype(np.int64))
+    return bool(resolved.satisfied_by(real.astype(np.int64), real))
 
 
 def _imposed(invariant: Invariant) -> Tree | Workload | None:

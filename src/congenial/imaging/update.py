@@ -62,7 +62,7 @@ def image(
     UnsupportedError
         If no projection covers the invariant.
     InfeasibleError
-        If no release can satisfy the invariant; the fewest conditions that clash are named.
+        If no release can satisfy the invariant; a smallest infeasible subset is named.
 
     References
     ----------

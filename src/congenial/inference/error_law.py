@@ -93,7 +93,7 @@ def error_margins(
     checked_alpha(alpha)
     _check_data_free(mechanism)
     if not isinstance(mechanism, Conditioned):
-        return _margins_of_images(mechanism, alpha, size, rng)
+        return _error_margins_of_images(mechanism, alpha, size, rng)
     conditioned = mechanism
     tree = conditioned.resolved.tree
     if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
@@ -149,10 +149,10 @@ def error_margin_of_sum(
     UnsupportedError
         If the errors depend on the counts, as under bounds; the message says what to do instead.
     """
-    return margins_of_sums(mechanism, [nodes], alpha, size=size, rng=rng)[0]
+    return error_margins_of_sums(mechanism, [nodes], alpha, size=size, rng=rng)[0]
 
 
-def margins_of_sums(
+def error_margins_of_sums(
     mechanism: Mechanism,
     sums: Sequence[Sequence[int | str]],
     alpha: float,
@@ -276,8 +276,8 @@ def _check_data_free(mechanism: Mechanism) -> None:
             "or drop the bounds."
         )
     if not isinstance(mechanism, Conditioned):
-        told = resolved.pinned | np.isfinite(mechanism.mechanism.scales)
-        free = np.flatnonzero(~determined(replace(resolved, pinned=told)))
+        known = resolved.pinned | np.isfinite(mechanism.mechanism.scales)
+        free = np.flatnonzero(~determined(replace(resolved, pinned=known)))
         if free.size:
             raise UnsupportedError(
                 f"{resolved.name(int(free[-1]))} is neither measured nor determined by measured "
@@ -285,7 +285,7 @@ def _check_data_free(mechanism: Mechanism) -> None:
             )
 
 
-def _margins_of_images(
+def _error_margins_of_images(
     mechanism: Imaged | TopDown, alpha: float, size: int, rng: Randomness | None
 ) -> IntArray:
     """Margin of every node by simulated images."""

@@ -59,7 +59,7 @@ def inference_data(
     import xarray
 
     library: Any = arviz  # whose two versions have not the same names
-    told = {
+    attributes = {
         "inference_library": "congenial",
         "inference_library_version": __version__,
         **(attributes or {}),
@@ -72,14 +72,14 @@ def inference_data(
     for group, variables in groups.items():
         dims = ("chain", "draw", "node") if group == "posterior" else ("node",)
         held = {name: (dims, v[None] if len(dims) == 3 else v) for name, v in variables.items()}
-        datasets[group] = xarray.Dataset(held, coords=node, attrs=told)
+        datasets[group] = xarray.Dataset(held, coords=node, attrs=attributes)
         if group == "posterior":
             draws = datasets[group].sizes["draw"]
             datasets[group] = datasets[group].assign_coords(chain=[0], draw=np.arange(draws))
     if int(library.__version__.split(".")[0]) < 1:
-        return library.InferenceData(attrs=told, **datasets)
+        return library.InferenceData(attrs=attributes, **datasets)
     whole = xarray.DataTree.from_dict(datasets)
-    whole.attrs.update(told)
+    whole.attrs.update(attributes)
     return whole
 
 

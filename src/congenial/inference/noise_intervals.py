@@ -47,7 +47,7 @@ def noise_margin(noise: Noise, scale: float, alpha: float) -> int:
     return int(np.flatnonzero(np.append(beyond[1:], 0.0) <= alpha)[0])
 
 
-def margin_of_noise_sum(
+def error_margin_of_noise_sum(
     noise: Noise, scales: npt.ArrayLike, alpha: float, *, times: npt.ArrayLike = 1
 ) -> int:
     """Margin that a sum of independent draws of noise exceeds with probability alpha at most.

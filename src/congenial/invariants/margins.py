@@ -62,7 +62,7 @@ class MarginBounds:
                 values = np.broadcast_to(given, order.shape)
             except ValueError:
                 raise InvariantError(
-                    f"bounds of {block.told} have shape {given.shape}; give a number, or an array "
+                    f"bounds of {block.text} have shape {given.shape}; give a number, or an array "
                     f"of shape {order.shape}."
                 ) from None
             limit = np.full(len(workload), empty)
@@ -92,8 +92,8 @@ class AtLeastAsMany:
         )
         if large.shape != small.shape:
             raise InvariantError(
-                f"at_least_as_many() compares {large.size} entries of {one.told} with {small.size} "
-                f"of {other.told}; give sides with the same areas and as many values."
+                f"at_least_as_many() compares {large.size} entries of {one.text} with {small.size} "
+                f"of {other.text}; give sides with the same areas and as many values."
             )
         return np.stack((large.ravel(), small.ravel()), axis=1)
 

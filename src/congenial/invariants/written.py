@@ -491,10 +491,10 @@ def _checked_bounds(
     lo: FloatArray, hi: FloatArray, n: int, domain: Tree | Workload | None, *, whole: bool
 ) -> tuple[FloatArray, FloatArray]:
     """Bring bounds to shape (n,), once they leave every entry a number, an integer if `whole`."""
-    clash = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
+    infeasible = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
     lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
-    if clash.size:
-        i = int(clash[0])
+    if infeasible.size:
+        i = int(infeasible[0])
         raise InfeasibleError(
             f"{named(domain, i)} is bounded below by {lo[i]:g} and above by {hi[i]:g}, which "
             f"leaves no {'integer' if whole else 'number'}; relax one of the two."

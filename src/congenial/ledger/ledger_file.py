@@ -199,9 +199,9 @@ def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
     except sqlite3.Error as error:
         code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
         failed = _lock_failure(path.parent) if code in _LOCKS else None
-        told = _REMEDIES.get(code) if failed is None else _without_locks(failed)
+        text = _REMEDIES.get(code) if failed is None else _without_locks(failed)
         raise (
-            damaged(shown) if told is None else LedgerError(f"the ledger {shown} {told}.")
+            damaged(shown) if text is None else LedgerError(f"the ledger {shown} {text}.")
         ) from None
     except UnicodeDecodeError:
         # SQLite's own error text, where the file holds bytes that are no text

@@ -247,7 +247,7 @@ def _hierarchy(draft: Draft) -> list[str]:
 
 
 def _privacy(draft: Draft) -> list[str]:
-    told = {
+    texts = {
         "substitute": "# What one record may do: be replaced by any other.",
         "add-remove": "# What one record may do: be there or not.",
     }
@@ -264,7 +264,7 @@ def _privacy(draft: Draft) -> list[str]:
     )
     return [
         "[privacy]",
-        told[draft.neighbours],
+        texts[draft.neighbours],
         f"neighbours = {text(draft.neighbours)}",
         f"# The final guarantee, from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; the smaller, the more "
         "private and the less exact.",
@@ -283,7 +283,7 @@ def _rest(draft: Draft) -> list[str]:
         if draft.publish_exactly
         else '# Levels ("root" is the whole) or nodes published as counted, so UNPROTECTED: none.'
     )
-    told = {
+    texts = {
         "conditioning": "drawn from the noise's own law, given them",
         "imaging": "the closest counts that obey, of all levels together",
         "topdown": "the closest counts that obey, level by level from the root",
@@ -296,7 +296,7 @@ def _rest(draft: Draft) -> list[str]:
         f"nonnegative = {'true' if draft.nonnegative else 'false'}",
         "",
         "[method]",
-        f"# How the sums and bounds are obeyed: {told[draft.method]}.",
+        f"# How the sums and bounds are obeyed: {texts[draft.method]}.",
         '# Others: "conditioning", "imaging", "topdown"; congenial compare tries them all.',
         f"name = {text(draft.method)}",
         "",

@@ -42,8 +42,8 @@ class Publication(msgspec.Struct, frozen=True):
         """Check what the types do not say."""
         for entry, times in Counter(self.publish).items():
             if entry not in PRODUCTS:
-                told = f"give {one_of(PRODUCTS)}{nearest(entry, PRODUCTS)}"
-                refuse("release.publish", f"holds {show(entry)}", told)
+                text = f"give {one_of(PRODUCTS)}{nearest(entry, PRODUCTS)}"
+                refuse("release.publish", f"holds {show(entry)}", text)
             if times > 1:
                 refuse("release.publish", f"holds {entry!r} {times} times", "name it once")
         if TABLE not in self.publish:

@@ -303,19 +303,19 @@ def as_text(explanation: Explanation) -> str:
 
 def _order(explanation: Explanation) -> list[str]:
     names = explanation.plan.level_names
-    told = [
+    remarks = [
         f"Check the order: most counts of {level} have one count of {below} below them, and "
         f"{level} has more names; hierarchy.levels goes from coarse to fine."
         for level, below in pairwise(names)
         if level in explanation.reversed
     ]
-    told += explanation.odd
-    return ["", *told] if told else []
+    remarks += explanation.odd
+    return ["", *remarks] if remarks else []
 
 
 def _sentence(method: str, route: str) -> str:
-    told = route.removeprefix(f"{method}: ")
-    return told[:1].upper() + told[1:]
+    text = route.removeprefix(f"{method}: ")
+    return text[:1].upper() + text[1:]
 
 
 def _measured(guarantee: Guarantee) -> list[str]:
@@ -393,10 +393,10 @@ def _margins(explanation: Explanation) -> list[str]:
     unknown = f"no margin is known{later}"
     within = _within(explanation)
     for asked in found.sums:
-        told = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
+        text = unknown if asked.margin is None else f"{within} ±{asked.margin:,}"
         twice = " It names a place and a part of it, which it counts twice."
         lines.append(
-            f"The sum {on_a_line(asked.name)}: {told}.{twice * (asked.name in explanation.nested)}"
+            f"The sum {on_a_line(asked.name)}: {text}.{twice * (asked.name in explanation.nested)}"
         )
     for level in explanation.accuracy:
         if level.required is not None:

@@ -14,10 +14,10 @@ from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
 from congenial.inference.error_law import (
     error_margins,
-    margins_of_sums,
+    error_margins_of_sums,
     stretched,
 )
-from congenial.inference.noise_intervals import Noise, margin_of_noise_sum
+from congenial.inference.noise_intervals import Noise, error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
 from congenial.invariants.resolved import determined
 from congenial.plan.fields import on_a_line
@@ -229,7 +229,9 @@ def _simulated_sums(
     if not named or not draws:
         return tuple(SumMargin(name, nodes, None) for name, nodes in named.items())
     alpha = cautious(model, draws)
-    found = margins_of_sums(engine, list(named.values()), alpha, size=draws, rng=seeded(_SEED))
+    found = error_margins_of_sums(
+        engine, list(named.values()), alpha, size=draws, rng=seeded(_SEED)
+    )
     return tuple(
         SumMargin(name, nodes, margin)
         for (name, nodes), margin in zip(named.items(), found, strict=True)
@@ -301,7 +303,7 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str)
         counted = measured & (times > 0)
         reach = 0
         if counted.any():
-            reach = margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
+            reach = error_margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
         sums.append(SumMargin(name, nodes, reach))
     text = (
         f"{told}: it is the noisy measurement plus or minus the margin of its noise. A count that "
@@ -338,7 +340,9 @@ def _reach(noise: Noise, kinds: FloatArray, parts: IntArray, alpha: FloatArray) 
     """Margin of each sum of measurements; sums of like noise share the work."""
     alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
     found = [
-        margin_of_noise_sum(noise, np.repeat(kinds, row[:-1].astype(np.int64)), float(row[-1]))
+        error_margin_of_noise_sum(
+            noise, np.repeat(kinds, row[:-1].astype(np.int64)), float(row[-1])
+        )
         for row in alike
     ]
     return np.array(found, dtype=np.int64)[at.ravel()]

@@ -68,9 +68,9 @@ def _check_target(out: Path, overwrite: bool) -> None:
                 "`out`."
             )
         if not out.parent.is_dir():
-            told = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
+            text = "is not a directory" if os.path.lexists(out.parent) else "does not exist"
             raise ReleaseError(
-                f"{out.parent} {told}, and the release would go into it; make it first, or give "
+                f"{out.parent} {text}, and the release would go into it; make it first, or give "
                 "another `out`."
             )
         found = sorted(entry.name for entry in out.iterdir()) if out.exists() else []

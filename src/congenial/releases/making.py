@@ -40,7 +40,7 @@ log = logging.getLogger("congenial.releases.making")
 
 
 @dataclass(frozen=True)
-class Released:
+class ReleaseResult:
     """A release that has been written.
 
     Attributes
@@ -80,7 +80,7 @@ def release(
     with_truth: bool = False,
     overwrite: bool = False,
     notify: Notify | None = None,
-) -> Released:
+) -> ReleaseResult:
     """Count the rows of a plan, draw a private release and write it to a directory.
 
     Each release of the same rows spends the plan's epsilon again.
@@ -106,7 +106,7 @@ def release(
 
     Returns
     -------
-    Released
+    ReleaseResult
         The directory, the certificate and what the ledger was debited; no count.
 
     Raises
@@ -151,7 +151,9 @@ def release(
         certificate = _write(place, model, reach, drawn, truth, simulation=simulation, debit=debit)
     log.info("released %d counts", len(model.tree))
     settled, odd = _settled(ledger, debit), odd_names(model.tree)
-    return Released(Path(out), len(model.tree), certificate, debit, settled=settled, odd_names=odd)
+    return ReleaseResult(
+        Path(out), len(model.tree), certificate, debit, settled=settled, odd_names=odd
+    )
 
 
 @dataclass(frozen=True, eq=False)

@@ -185,7 +185,7 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     PrivacyError
         If no guarantee can be given.
     InfeasibleError
-        If no release can satisfy the invariants; the fewest that clash are named.
+        If no release can satisfy the invariants; a smallest infeasible subset is named.
     """
     _check_names(plan, tree)
     invariant = consistent(tree)

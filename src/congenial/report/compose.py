@@ -72,20 +72,20 @@ def _level_row(
     stated = certificate.accuracy.levels[level.depth]
     noise = model.mechanism.noise
     if settled[here].all():
-        told = "none, exact"
+        text = "none, exact"
     elif level.scale is None or not isinstance(noise, Noise):
-        told = "none of its own"
+        text = "none of its own"
     else:
-        told = f"{NOISE[noise.name]}, scale {level.scale:.4g}"
+        text = f"{NOISE[noise.name]}, scale {level.scale:.4g}"
         if not words.bent(certificate):
             within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
-            told += f", within ±{within:,} in {words.confidence(certificate)}"
+            text += f", within ±{within:,} in {words.confidence(certificate)}"
     reach = _reach(contents)[here & ~settled]
     return LevelRow(
         level.name,
         level.nodes,
         int(settled[here].sum()),
-        told,
+        text,
         None if isinstance(errors, NotSimulated) else float(errors[here].mean()),
         words.level_margin(certificate, stated.margin, reach),
         stated.required,

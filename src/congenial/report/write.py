@@ -89,14 +89,14 @@ _NEAR = 4096
 def _check_target(target: Path, place: Path) -> None:
     """Refuse what is no file of ours to write: nothing but pages about releases is replaced."""
     if target.is_dir() or not target.parent.is_dir():
-        told = "is a directory" if target.is_dir() else "is in a directory that does not exist"
-        raise ReleaseError(f"{target} {told}; give `out` a file in a directory that exists.")
+        text = "is a directory" if target.is_dir() else "is in a directory that does not exist"
+        raise ReleaseError(f"{target} {text}; give `out` a file in a directory that exists.")
     if target.parent.resolve() == place.resolve():
         if target.name == files.REPORT:
             return
-        told = "is" if target.name in files.ALL else "would be no"
+        text = "is" if target.name in files.ALL else "would be no"
         raise ReleaseError(
-            f"{target} {told} part of the release; give `out` {files.REPORT} there, or a file "
+            f"{target} {text} part of the release; give `out` {files.REPORT} there, or a file "
             "elsewhere."
         )
     if os.path.lexists(target) and not _is_page(target):

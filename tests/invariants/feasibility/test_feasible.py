@@ -14,9 +14,13 @@ import congenial.releases.making
 from congenial.errors import InfeasibleError
 from congenial.invariants.feasibility import programs as system
 from congenial.invariants.feasibility.bounds_on_trees import on_hierarchy
-from congenial.invariants.feasibility.feasible import check_pinned, find_clash, not_tried
+from congenial.invariants.feasibility.feasible import (
+    check_pinned,
+    find_infeasible_subset,
+    not_tried,
+)
 from congenial.invariants.feasibility.irreducible import fewest, hitting_set
-from congenial.invariants.feasibility.statements import Member, take_apart
+from congenial.invariants.feasibility.single_invariants import SingleInvariant, take_apart
 from congenial.invariants.written import resolve_invariant
 from congenial.ledger.debits import read_ledger
 from congenial.plan.plan import read_plan
@@ -81,25 +85,25 @@ def row_case(rng):
 def statements_hold(resolved, invariant):
     """Every statement by name, and at which points of a large box it holds."""
     points = np.array(list(itertools.product(range(-REACH, REACH + 1), repeat=resolved.n)))
-    stated = take_apart(resolved, invariant, whole=True)
+    single = take_apart(resolved, invariant, whole=True)
     out = {}
-    if np.isfinite(stated.every[0]):
-        out[Member("every", 0)] = (points >= stated.every[0]).all(axis=1)
-    if np.isfinite(stated.every[1]):
-        out[Member("every", 1)] = (points <= stated.every[1]).all(axis=1)
+    if np.isfinite(single.every[0]):
+        out[SingleInvariant("every", 0)] = (points >= single.every[0]).all(axis=1)
+    if np.isfinite(single.every[1]):
+        out[SingleInvariant("every", 1)] = (points <= single.every[1]).all(axis=1)
     for v in range(resolved.n):
-        if resolved.lo[v] > stated.every[0]:
-            out[Member("lower", v)] = points[:, v] >= resolved.lo[v]
-        if resolved.hi[v] < stated.every[1]:
-            out[Member("upper", v)] = points[:, v] <= resolved.hi[v]
+        if resolved.lo[v] > single.every[0]:
+            out[SingleInvariant("lower", v)] = points[:, v] >= resolved.lo[v]
+        if resolved.hi[v] < single.every[1]:
+            out[SingleInvariant("upper", v)] = points[:, v] <= resolved.hi[v]
     for k, (row, value) in enumerate(zip(*resolved.equalities, strict=True)):
-        out[Member("linear", k)] = points @ row == value
+        out[SingleInvariant("linear", k)] = points @ row == value
     for k, (row, value) in enumerate(zip(*resolved.inequalities, strict=True)):
-        out[Member("at_least", k)] = points @ row >= value
+        out[SingleInvariant("at_least", k)] = points @ row >= value
     if resolved.tree is not None:
         for v in np.flatnonzero(~resolved.tree.is_leaf):
             below = points[:, resolved.tree.parents == v].sum(axis=1)
-            out[Member("sum", int(v))] = points[:, v] == below
+            out[SingleInvariant("sum", int(v))] = points[:, v] == below
     return out
 
 
@@ -127,7 +131,7 @@ def test_the_fewest_are_found_wherever_enumeration_finds_no_point(case, seed, le
         except InfeasibleError:
             continue
         want = smallest(statements_hold(resolved, joined(parts)))
-        found = find_clash(resolved, joined(parts), whole=True, domain=tree)
+        found = find_infeasible_subset(resolved, joined(parts), whole=True, domain=tree)
         assert (found is None) == (not want)
         if found is not None:
             assert found.fewest
@@ -147,11 +151,11 @@ def test_a_larger_tree_gives_as_few_as_the_solver():
         parts = [cg.consistent(tree), cg.bounds(lo, hi)] + [cg.nonnegative()] * (n % 2)
         invariant = joined(parts)
         resolved = resolve_invariant(invariant, n)
-        stated = take_apart(resolved, invariant, whole=True)
-        rows = system.as_rows(stated)
+        single = take_apart(resolved, invariant, whole=True)
+        rows = system.as_rows(single)
         every = frozenset(range(len(rows.members)))
         oracle = system.Solver(rows)
-        found = on_hierarchy(stated)
+        found = on_hierarchy(single)
         assert (found is None) == (oracle.holds(every) is not None)
         if found is not None:
             members, proved = found
@@ -171,11 +175,11 @@ def test_a_set_that_is_not_the_smallest_would_be_seen(monkeypatch):
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     invariant = cg.consistent(tree) & cg.bounds([-INF, 4, 0, 3, 2], [3, INF, INF, INF, INF])
     resolved = resolve_invariant(invariant, 5)
-    traced = find_clash(resolved, invariant, whole=True)
+    traced = find_infeasible_subset(resolved, invariant, whole=True)
     assert not traced.fewest
-    assert "a smaller set may clash" in traced.sentence
+    assert "a smaller set may be infeasible" in traced.sentence
     monkeypatch.undo()
-    found = find_clash(resolved, invariant, whole=True)
+    found = find_infeasible_subset(resolved, invariant, whole=True)
     assert found.fewest
     assert len(found.members) == 4 < len(traced.members) == 6
 
@@ -204,29 +208,29 @@ NAMED = [
 ]
 
 
-@pytest.mark.parametrize(("invariant", "told"), NAMED)
-def test_members_are_told_in_the_words_of_the_invariant(invariant, told):
+@pytest.mark.parametrize(("invariant", "text"), NAMED)
+def test_members_are_told_in_the_words_of_the_invariant(invariant, text):
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
     with pytest.raises(InfeasibleError) as caught:
         cg.condition(mechanism, invariant)
-    assert told in str(caught.value)
+    assert text in str(caught.value)
 
 
-CLASHING = cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF])
+INFEASIBLE = cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF])
 LAPLACE = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: cg.condition(LAPLACE, CLASHING),
-        lambda: cg.condition(LAPLACE, CLASHING, "rejection"),
-        lambda: cg.condition(LAPLACE, CLASHING | (CLASHING & cg.bounds(lo=-99))),
-        lambda: cg.condition(cg.mixture([LAPLACE, LAPLACE], [0.5, 0.5]), CLASHING),
-        lambda: cg.image(LAPLACE, CLASHING),
-        lambda: cg.image(LAPLACE, CLASHING, norm="l1", integer=True),
-        lambda: cg.project(np.zeros(5), CLASHING),
-        lambda: cg.topdown(np.zeros(5), TREE, CLASHING),
+        lambda: cg.condition(LAPLACE, INFEASIBLE),
+        lambda: cg.condition(LAPLACE, INFEASIBLE, "rejection"),
+        lambda: cg.condition(LAPLACE, INFEASIBLE | (INFEASIBLE & cg.bounds(lo=-99))),
+        lambda: cg.condition(cg.mixture([LAPLACE, LAPLACE], [0.5, 0.5]), INFEASIBLE),
+        lambda: cg.image(LAPLACE, INFEASIBLE),
+        lambda: cg.image(LAPLACE, INFEASIBLE, norm="l1", integer=True),
+        lambda: cg.project(np.zeros(5), INFEASIBLE),
+        lambda: cg.topdown(np.zeros(5), TREE, INFEASIBLE),
     ],
 )
 def test_every_way_to_a_release_refuses_before_data_are_seen(call):
@@ -237,14 +241,14 @@ def test_every_way_to_a_release_refuses_before_data_are_seen(call):
 def test_bounds_on_a_grid_are_told_as_they_were_given():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0, granularity=0.5), TREE)
     with pytest.raises(InfeasibleError, match=r"at most 5\).*at least 7 together"):
-        cg.condition(mechanism, CLASHING)
+        cg.condition(mechanism, INFEASIBLE)
 
 
 def test_real_numbers_may_do_where_integers_clash():
     invariant = cg.linear([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1, 1, 1])
     resolved = resolve_invariant(invariant, 3)
-    assert find_clash(resolved, invariant, whole=False) is None
-    found = find_clash(resolved, invariant, whole=True)
+    assert find_infeasible_subset(resolved, invariant, whole=False) is None
+    found = find_infeasible_subset(resolved, invariant, whole=True)
     assert {m.kind for m in found.members} == {"linear"}
     assert len(found.members) == 3
 
@@ -258,28 +262,28 @@ def test_a_million_nodes_take_a_fraction_of_a_second():
     for high, number in ((x, None), (hi, 102)):
         invariant = cg.consistent(tree) & cg.nonnegative() & cg.bounds(np.minimum(x, high), high)
         resolved = resolve_invariant(invariant, len(tree))
-        find_clash(resolved, invariant, whole=True)
+        find_infeasible_subset(resolved, invariant, whole=True)
         before = time.process_time()
-        found = find_clash(resolved, invariant, whole=True)
+        found = find_infeasible_subset(resolved, invariant, whole=True)
         assert time.process_time() - before < 2.0
         assert (None if found is None else len(found.members)) == number
 
 
 def test_without_the_solver_bounds_are_carried_from_row_to_row(monkeypatch):
     chain = cg.linear([[1, -1, 0, 0], [0, 1, -1, 0], [0, 0, 1, 1]], [2, 2, 1])
-    clash = chain & cg.bounds([9, -INF, -INF, 0], INF)
+    infeasible = chain & cg.bounds([9, -INF, -INF, 0], INF)
     hidden = cg.linear([[1, 1, 1, 0], [1, 1, 0, 1]], [4, 4]) & cg.at_least([0, 0, 1, -1], 1)
-    for invariant in (clash, hidden):
+    for invariant in (infeasible, hidden):
         resolved = resolve_invariant(invariant, 4)
-        assert find_clash(resolved, invariant, whole=True).fewest
+        assert find_infeasible_subset(resolved, invariant, whole=True).fewest
         assert not_tried(resolved) == ""
     monkeypatch.setattr(system, "SOLVER", "no_such_solver")
-    found = find_clash(resolve_invariant(clash, 4), clash, whole=True)
+    found = find_infeasible_subset(resolve_invariant(infeasible, 4), infeasible, whole=True)
     assert not found.fewest
     assert {m.at for m in found.members if m.kind == "lower"} == {0, 3}
     assert {m.at for m in found.members if m.kind == "linear"} == {0, 1, 2}
     resolved = resolve_invariant(hidden, 4)
-    assert find_clash(resolved, hidden, whole=True) is None
+    assert find_infeasible_subset(resolved, hidden, whole=True) is None
     assert "install congenial[imaging]" in not_tried(resolved)
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 4), chain & cg.bounds(-50, 50))
     assert "install congenial[imaging]" in conditioned.explain()
@@ -299,10 +303,10 @@ def test_what_is_published_exactly_is_looked_at_alone():
     for outside in (TREE.roll_up([9, 9, 1000]), TREE.roll_up([0, 18, 1000])):
         with pytest.raises(InfeasibleError) as caught:
             check_pinned(resolved, outside, invariant, whole=True)
-        told = str(caught.value)
-        assert "exactly() of 'city' and 'city/south'" in told
-        assert "bounds() of 'city/north/a' and 'city/north/b' (at most 8 together)" in told
-        assert "10" not in told.replace("10 invariants", "")
+        text = str(caught.value)
+        assert "exactly() of 'city' and 'city/south'" in text
+        assert "bounds() of 'city/north/a' and 'city/north/b' (at most 8 together)" in text
+        assert "10" not in text.replace("10 invariants", "")
 
 
 PEOPLE = cg.Table({"sex": ("F", "M"), "age": ("0-17", "18+")}, name="people")
@@ -328,12 +332,12 @@ TABLES = [
 ]
 
 
-@pytest.mark.parametrize(("invariant", "told"), TABLES)
-def test_counts_of_tables_are_named(invariant, told):
+@pytest.mark.parametrize(("invariant", "text"), TABLES)
+def test_counts_of_tables_are_named(invariant, text):
     whole = cg.consistent(CROSSING) & cg.nonnegative() & invariant
     with pytest.raises(InfeasibleError) as caught:
         cg.image(cg.Additive(cg.DiscreteLaplace(1.0), CROSSING), whole)
-    assert told in str(caught.value)
+    assert text in str(caught.value)
 
 
 def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
@@ -350,16 +354,16 @@ def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
         & cg.bounds(hi=20, margin=(), level=0, table=people)
     )
     resolved = resolve_invariant(whole, len(workload), workload)
-    assert find_clash(resolved, whole, whole=True) is None
+    assert find_infeasible_subset(resolved, whole, whole=True) is None
     some = workload.answers([[0, 9], [1, 8]], [[3, 1], [4, 0]])
     check_pinned(resolved, some, whole, whole=True)
     many = workload.answers([[0, 9], [1, 8]], [[13, 1], [14, 0]])
     with pytest.raises(InfeasibleError) as caught:
         check_pinned(resolved, many, whole, whole=True)
-    told = str(caught.value)
-    assert "bounds() of 'total in people at town' (at most 20)" in told
-    assert "at_least_as_many() of 'total in people at town/a' as 'occupied=yes in homes" in told
-    assert not any(secret in told for secret in ("13", "14", "27"))
+    text = str(caught.value)
+    assert "bounds() of 'total in people at town' (at most 20)" in text
+    assert "at_least_as_many() of 'total in people at town/a' as 'occupied=yes in homes" in text
+    assert not any(secret in text for secret in ("13", "14", "27"))
 
 
 def test_tables_without_bounds_above_hold_at_once(monkeypatch):
@@ -368,7 +372,7 @@ def test_tables_without_bounds_above_hold_at_once(monkeypatch):
     x = CROSSING.answers([[1, 2], [3, 4]])
     check_pinned(resolved, x, whole, whole=True)
     monkeypatch.setattr(system.Solver, "holds", None)
-    assert find_clash(resolved, whole, whole=True) is None
+    assert find_infeasible_subset(resolved, whole, whole=True) is None
 
 
 def test_hitting_sets_are_smallest_by_enumeration():

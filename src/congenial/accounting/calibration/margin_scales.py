@@ -99,10 +99,10 @@ def _equal(
 def _check(block: Block, share: object, resolved: ResolvedInvariant) -> None:
     number = isinstance(share, int | float | np.number) and not isinstance(share, bool)
     if not number or not 0.0 <= float(str(share)) <= 1.0:
-        raise ArgumentError(f"split gives {share!r} to {block.told}; give a share from 0 to 1.")
+        raise ArgumentError(f"split gives {share!r} to {block.text}; give a share from 0 to 1.")
     if share and resolved.pinned[block.entries].all():
         raise PrivacyError(
-            f"split gives {share:g} of epsilon to {block.told}, which is published exactly and "
+            f"split gives {share:g} of epsilon to {block.text}, which is published exactly and "
             "needs none; give its share to other margins."
         )
 

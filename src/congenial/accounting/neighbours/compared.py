@@ -58,8 +58,8 @@ class Compared:
         if isinstance(one, Tree) and isinstance(two, Tree):
             return one.same_as(two) and one.names == two.names
         if isinstance(one, Workload) and isinstance(two, Workload):
-            told = ([block.told for block in each.blocks] for each in (one, two))
-            return one.same_as(two) and next(told) == next(told)
+            names = ([block.text for block in each.blocks] for each in (one, two))
+            return one.same_as(two) and next(names) == next(names)
         return False
 
 

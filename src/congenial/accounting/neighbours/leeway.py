@@ -80,11 +80,11 @@ def with_implied(
     if not kept and (pinned == resolved.pinned).all():
         return resolved
     matrix, values = resolved.equalities
-    told = np.array([row.low * unit for row in kept])
+    limits = np.array([row.low * unit for row in kept])
     resolved = replace(
         resolved,
         pinned=pinned,
-        equalities=(np.vstack((matrix, more)), np.concatenate((values, told))),
+        equalities=(np.vstack((matrix, more)), np.concatenate((values, limits))),
     )
     return replace(resolved, pinned=determined(resolved))
 

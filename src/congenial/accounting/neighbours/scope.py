@@ -42,7 +42,7 @@ def unprotected(
         out += on_levels(tree, resolved.pinned, same, [str(depth) for depth in range(tree.depth)])
     else:
         out += [f"the exact value of entry {i}" for i in np.flatnonzero(resolved.pinned)]
-        out += _told("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
+        out += _text("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
     mandated = resolved.equalities[1].size
     if mandated:
         out.append(f"{mandated} mandated linear totals")
@@ -56,9 +56,9 @@ def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> li
     chain = counting(same.size, counted).chain
     first = chain[:, 0]
     total = first[(chain == first[:, None]).all(axis=1) & (first >= 0)]
-    told = [ALL_RECORDS] if same[total].any() else []
+    scopes = [ALL_RECORDS] if same[total].any() else []
     same[total] = False
-    return told
+    return scopes
 
 
 def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]) -> list[str]:
@@ -81,7 +81,7 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
         else:
             out += [f"the exact count of {path(int(v))}" for v in here[exact[here]]]
         whole = f"all {here.size} nodes of level {level}" if same[here].all() else ""
-        out += _told("count", f"nodes of level {level}", here[same[here]], path, whole)
+        out += _text("count", f"nodes of level {level}", here[same[here]], path, whole)
     return out
 
 
@@ -96,17 +96,17 @@ def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]
     for block in workload.blocks:
         here = exact[block.entries]
         if here.size and here.all():
-            out.append(f"the exact count{'s' * (here.size > 1)} of {block.told}")
+            out.append(f"the exact count{'s' * (here.size > 1)} of {block.text}")
         else:
             listed = block.start + np.flatnonzero(here)
             out += [f"the exact count of {workload.name(int(v))}" for v in listed]
         rest = block.start + np.flatnonzero(same[block.entries])
-        whole = block.told if rest.size == here.size else ""
-        out += _told("count", f"entries of {block.told}", rest, workload.name, whole)
+        whole = block.text if rest.size == here.size else ""
+        out += _text("count", f"entries of {block.text}", rest, workload.name, whole)
     return out
 
 
-def _told(
+def _text(
     what: str, kind: str, entries: IntArray, name: Callable[[int], str], whole: str
 ) -> list[str]:
     """Name entries that no neighbouring datasets differ in, by one phrase where it has them all."""
@@ -131,13 +131,13 @@ def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:
 
 def covered(resolved: ResolvedInvariant) -> str:
     """Say which datasets are compared."""
-    told = "all datasets"
+    text = "all datasets"
     if resolved.pinned.any() or resolved.equalities[1].size:
-        told = "datasets that agree on everything that is published exactly"
+        text = "datasets that agree on everything that is published exactly"
     free = ~resolved.pinned
     if ((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any() or (
         resolved.inequalities[1].size or resolved.relative.size
     ):
         # data outside the bounds are refused, which an onlooker may notice
-        told += " and satisfy the bounds" if "agree" in told else " that satisfy the bounds"
-    return told
+        text += " and satisfy the bounds" if "agree" in text else " that satisfy the bounds"
+    return text

@@ -18,7 +18,7 @@ from congenial.signals import held
 if TYPE_CHECKING:
     from congenial.ledger.records import Debit
     from congenial.releases.certificate import Certificate
-    from congenial.releases.making import Released
+    from congenial.releases.making import ReleaseResult
 
 
 @dataclass(frozen=True)
@@ -113,7 +113,7 @@ def _plain(debit: Debit) -> Debited:
     )
 
 
-def _notes(made: Released) -> Iterator[str]:
+def _notes(made: ReleaseResult) -> Iterator[str]:
     from congenial.ledger.records import unlike
 
     yield from made.odd_names
@@ -128,7 +128,7 @@ def _notes(made: Released) -> Iterator[str]:
         yield f"Warning: {unlike(made.debit.label)}"
 
 
-def _summary(made: Released) -> list[str]:
+def _summary(made: ReleaseResult) -> list[str]:
     certificate = made.certificate
     lines = [] if certificate.stamp is None else [certificate.stamp]
     both = "measurements" in certificate.published.products
@@ -147,7 +147,7 @@ def _summary(made: Released) -> list[str]:
     return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
 
 
-def _debited(made: Released) -> list[str]:
+def _debited(made: ReleaseResult) -> list[str]:
     debit, ledger = made.debit, made.certificate.plan["privacy"]["ledger"]
     if debit is not None:
         new = ", which is new to the ledger" if debit.first else ""

@@ -187,7 +187,7 @@ class Conditioned:
 
     def log_weights(self, rows: npt.NDArray[np.generic], counts: IntArray) -> FloatArray:
         """Log probability of rows without the condition; -inf outside the invariant."""
-        inside = self._satisfied(rows, counts)
+        inside = self._satisfied_by(rows, counts)
         log_pmf = self.mechanism.log_prob(np.where(inside[:, None], rows, counts), counts)
         return np.where(inside, log_pmf, -np.inf)
 
@@ -415,7 +415,7 @@ class Conditioned:
     def _checked(self, x: npt.ArrayLike) -> IntArray:
         return checked_counts(self.mechanism, self.resolved, x, bounds_hold=self.bounds_hold)
 
-    def _satisfied(
+    def _satisfied_by(
         self, values: npt.NDArray[np.generic], counts: IntArray
     ) -> npt.NDArray[np.bool_]:
         real = values.astype(np.float64)

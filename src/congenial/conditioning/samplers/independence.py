@@ -200,7 +200,7 @@ class Independence(Proposing):
                 "(1 - 1/R)^t, R = sup p*/q, which the exact engine knows."
             )
         return (
-            f"independence sampler: {self._told()} A chain moves to a candidate with the ratio of "
+            f"independence sampler: {self._text()} A chain moves to a candidate with the ratio of "
             f"the weights p/q as its chance, and stays otherwise. {bound} {self._told_release()}"
         )
 

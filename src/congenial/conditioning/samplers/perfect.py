@@ -40,7 +40,7 @@ class Perfect(Proposing):
     def explain(self) -> str:
         """Say how draws are made, and whether they may be released."""
         return (
-            f"perfect sampler: {self._told()} Chains of these proposals are coupled from the past "
+            f"perfect sampler: {self._text()} Chains of these proposals are coupled from the past "
             "until the one without noise moves, where p/q is largest, and so all others; draws are "
             "exact and independent. The proposals a draw takes have the law of those that "
             f"rejection takes, so nothing is saved by it. {self._told_release()}"

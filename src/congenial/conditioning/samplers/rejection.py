@@ -51,7 +51,7 @@ class Rejection(Proposing):
     def explain(self) -> str:
         """Say how draws are made, and whether they may be released."""
         return (
-            f"rejection sampler: {self._told()} A candidate is accepted with probability p/(R q), "
+            f"rejection sampler: {self._text()} A candidate is accepted with probability p/(R q), "
             "R the largest p/q, which is that of no noise; draws are exact and independent, after "
             f"a random number of proposals. {self._told_release()}"
         )

@@ -26,7 +26,7 @@ from congenial.conditioning.laws.delegate import Delegate, same_law
 from congenial.conditioning.proposal import (
     ByProposals,
     checked_start,
-    satisfied,
+    satisfies_inequalities,
     scale_each,
 )
 from congenial.domain.tree import Tree
@@ -172,7 +172,7 @@ class TreeMH(Chain, Delegate):
         leaves = self.mechanism.noise.draw(words, self.mechanism.scales)[:, self._tree.leaves]
         noise = self._tree.roll_up(leaves).astype(np.float64)
         for i in range(chains):
-            while not satisfied(self.resolved, counts + noise[i]):
+            while not satisfies_inequalities(self.resolved, counts + noise[i]):
                 half = 0.5 * noise[i, self._tree.leaves]
                 half = np.trunc(half) if whole else np.where(np.abs(half) < 1e-9, 0.0, half)
                 noise[i] = self._tree.roll_up(half)

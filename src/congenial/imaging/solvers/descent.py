@@ -24,8 +24,8 @@ from congenial.imaging.solvers.problem import (
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics.trees import read_only
 from congenial.kernels.projection.top_down import (
-    CLASH,
     DONE,
+    INFEASIBLE,
     descend,
     tighten,
 )
@@ -104,7 +104,7 @@ class Descent:
             sound = sound and bool(tighten(laid.rows, lo, hi, slack))
         words = source.bits(resolved.n) if self.integer else NO_WORDS
         z = np.empty(resolved.n)
-        state = CLASH
+        state = INFEASIBLE
         if sound:
             given = read_only(values)
             state = descend(laid.rows, laid.order, fixed, lo, hi, capped, given, LARGEST, words, z)
@@ -118,7 +118,7 @@ class Descent:
         domain = resolved.workload or self.tree
         values = checked_values(values, resolved.n, np.ones(resolved.n, dtype=np.bool_), domain)
         links = link(self.tree, resolved.n)
-        # raises where what is imposed clashes
+        # raises if the invariants are infeasible
         prepare(links, resolved, np.zeros(0), values, np.ones(resolved.n), integer=self.integer)
         raise NumericalError(
             "topdown cannot keep the sums exact in double precision; give values of similar size."

@@ -24,7 +24,7 @@ _INFEASIBLE = 2
 # Weights of entries that are not measured, relative to the least of those that are.
 # Larger ones, tried last, may leave another of the equally close points.
 _SMALL = (1e-3, 1e-5, 1e-7, 1e-1, 1.0)
-_CLASH = (
+_NO_POINT = (
     "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
     "of them."
 )
@@ -224,11 +224,11 @@ def _check_feasible(task: _Task) -> None:
         bounds=np.stack((task.lo, task.hi), axis=1),
     )
     if found.status == _INFEASIBLE:
-        raise InfeasibleError(_CLASH)
+        raise InfeasibleError(_NO_POINT)
 
 
 def _check_settled(task: _Task, fixed: FloatArray) -> None:
     """Refuse entries that are all published exactly, or of one value, and miss a condition."""
     slack = TOLERANCE * max(1.0, float(np.abs(fixed).max(initial=0.0)))
     if max(np.abs(task.gap).max(initial=0.0), task.short.max(initial=0.0)) > slack:
-        raise InfeasibleError(_CLASH)
+        raise InfeasibleError(_NO_POINT)

@@ -200,7 +200,7 @@ def prepare(
     if integer:
         lo, hi = np.ceil(lo), np.floor(hi)
         wrong = fixed & (y != np.rint(y))
-        _refuse(links, resolved, wrong, "is to equal a number that is not an integer")
+        _refuse(links, resolved, wrong, "must equal a number that is not an integer")
     _refuse(links, resolved, lo > hi, "has bounds that exclude each other")
     wrong = fixed & ((y < lo) | (y > hi))
     _refuse(links, resolved, wrong, "is to equal a value outside its own bounds")
@@ -210,10 +210,10 @@ def prepare(
     y = np.where(known, y - center, 0.0)
     lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
     size = max(1.0, float(np.abs(y).max()))
-    clash = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
-    if clash >= 0:
+    infeasible = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
+    if infeasible >= 0:
         raise InfeasibleError(
-            f"the invariants on {_name(links, resolved, clash)} and on the nodes below it are "
+            f"the invariants on {_name(links, resolved, infeasible)} and on the nodes below it are "
             "infeasible: no values add up; relax bounds, or publish fewer counts exactly there."
         )
     prefer = np.where(known, y, -center)
@@ -232,8 +232,8 @@ def _refuse(
 ) -> None:
     if wrong.any():
         v = int(np.flatnonzero(wrong)[0])
-        told = f"{_name(links, resolved, v)} {why}; change its bounds or what it must equal."
-        raise InfeasibleError(told)
+        text = f"{_name(links, resolved, v)} {why}; change its bounds or what it must equal."
+        raise InfeasibleError(text)
 
 
 def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.invariants.feasibility.statements import Member, Statements
+from congenial.invariants.feasibility.single_invariants import SingleInvariant, SingleInvariants
 from congenial.kernels.network import reaching
 from congenial.kernels.numerics.trees import read_only
 from congenial.types import FloatArray, IntArray
@@ -59,87 +59,87 @@ class Ends:
     Attributes
     ----------
     lo, hi : ndarray of float64, shape (n,)
-    lo_by, hi_by : dict of int to Member
+    lo_by, hi_by : dict of int to SingleInvariant
         Where it is not bounds().
     """
 
     lo: FloatArray
     hi: FloatArray
-    lo_by: dict[int, Member]
-    hi_by: dict[int, Member]
+    lo_by: dict[int, SingleInvariant]
+    hi_by: dict[int, SingleInvariant]
 
-    def lower(self, v: int) -> Member:
+    def lower(self, v: int) -> SingleInvariant:
         """What states the lower bound of an entry."""
-        return self.lo_by.get(v, Member("lower", v))
+        return self.lo_by.get(v, SingleInvariant("lower", v))
 
-    def upper(self, v: int) -> Member:
+    def upper(self, v: int) -> SingleInvariant:
         """What states the upper bound of an entry."""
-        return self.hi_by.get(v, Member("upper", v))
+        return self.hi_by.get(v, SingleInvariant("upper", v))
 
 
-def tightest(stated: Statements) -> Ends:
+def tightest(single: SingleInvariants) -> Ends:
     """Take bounds, pins and rows with a single entry together.
 
     A pair of entries of which one is published exactly bounds the other, and is one statement.
     """
-    resolved = stated.resolved
-    ends = Ends(stated.lo.copy(), stated.hi.copy(), {}, {})
+    resolved = single.resolved
+    ends = Ends(single.lo.copy(), single.hi.copy(), {}, {})
 
-    def tighten(v: int, low: float, high: float, by: Member) -> None:
-        if stated.whole:
+    def tighten(v: int, low: float, high: float, by: SingleInvariant) -> None:
+        if single.whole:
             low, high = float(np.ceil(low)), float(np.floor(high))
-        if low > max(ends.lo[v], stated.every[0]):
+        if low > max(ends.lo[v], single.every[0]):
             ends.lo[v], ends.lo_by[v] = low, by
-        if high < min(ends.hi[v], stated.every[1]):
+        if high < min(ends.hi[v], single.every[1]):
             ends.hi[v], ends.hi_by[v] = high, by
 
     matrix, values = resolved.equalities
     for k in np.flatnonzero(matrix.any(axis=1)).tolist():
         v = int(np.flatnonzero(matrix[k])[0])
         at = values[k] / matrix[k, v]
-        tighten(v, at, at, Member("linear", k))
+        tighten(v, at, at, SingleInvariant("linear", k))
     matrix, values = resolved.inequalities
     for k in np.flatnonzero(matrix.any(axis=1)).tolist():
         row, value = matrix[k], values[k]
         v = int(np.flatnonzero(row)[0])
         bound = value / row[v]
         low, high = (bound, np.inf) if row[v] > 0 else (-np.inf, bound)
-        tighten(v, low, high, Member("at_least", k))
-    known = dict(zip(stated.pins.tolist(), stated.values.tolist(), strict=True))
+        tighten(v, low, high, SingleInvariant("at_least", k))
+    known = dict(zip(single.pins.tolist(), single.values.tolist(), strict=True))
     for k, (more, fewer) in enumerate(resolved.relative.tolist()):
         if fewer in known:
-            tighten(more, known[fewer], np.inf, Member("pair", k))
+            tighten(more, known[fewer], np.inf, SingleInvariant("pair", k))
         if more in known:
-            tighten(fewer, -np.inf, known[more], Member("pair", k))
-    for v, at in zip(stated.pins.tolist(), stated.values.tolist(), strict=True):
-        tighten(v, at, at, Member("pin", v))
+            tighten(fewer, -np.inf, known[more], SingleInvariant("pair", k))
+    for v, at in zip(single.pins.tolist(), single.values.tolist(), strict=True):
+        tighten(v, at, at, SingleInvariant("pin", v))
     return ends
 
 
-def on_hierarchy(stated: Statements) -> tuple[list[Member], bool] | None:
-    """Find the fewest statements that clash, where rows have a single entry at most.
+def on_hierarchy(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] | None:
+    """Find a smallest infeasible subset, where every row has at most one entry.
 
     Returns
     -------
-    members : list of Member
+    members : list of SingleInvariant
     fewest : bool
         Whether no smaller set clashes; not looked for where the tree is large.
     """
-    ends = tightest(stated)
-    low, high = np.maximum(ends.lo, stated.every[0]), np.minimum(ends.hi, stated.every[1])
+    ends = tightest(single)
+    low, high = np.maximum(ends.lo, single.every[0]), np.minimum(ends.hi, single.every[1])
     alone = np.flatnonzero((low > high) | np.isposinf(low) | np.isneginf(high))
-    found = [_alone(stated, ends, int(v)) for v in alone]
+    found = [_alone(single, ends, int(v)) for v in alone]
     if found:
         return min(found, key=len), True
-    tree = stated.tree
+    tree = single.tree
     if tree is None or not (np.isfinite(low).any() and np.isfinite(high).any()):
         return None
-    slack = 0.0 if stated.whole else _ROUNDING * _largest(low, high)
+    slack = 0.0 if single.whole else _ROUNDING * _largest(low, high)
     sides = (
-        _Side(1, tree, high, ends.lo, stated.every[0], slack),
-        _Side(-1, tree, -low, -ends.hi, -stated.every[1], slack),
+        _Side(1, tree, high, ends.lo, single.every[0], slack),
+        _Side(-1, tree, -low, -ends.hi, -single.every[1], slack),
     )
-    best: tuple[list[Member], bool] | None = None
+    best: tuple[list[SingleInvariant], bool] | None = None
     proved = True
     for side in sides:
         tops = _exceeded(side)
@@ -159,9 +159,9 @@ def _largest(*ends: FloatArray) -> float:
     return max(1.0, *(float(np.abs(e[np.isfinite(e)]).max(initial=0.0)) for e in ends))
 
 
-def _alone(stated: Statements, ends: Ends, v: int) -> list[Member]:
-    low = ends.lower(v) if ends.lo[v] > stated.every[0] else Member("every", 0)
-    high = ends.upper(v) if ends.hi[v] < stated.every[1] else Member("every", 1)
+def _alone(single: SingleInvariants, ends: Ends, v: int) -> list[SingleInvariant]:
+    low = ends.lower(v) if ends.lo[v] > single.every[0] else SingleInvariant("every", 0)
+    high = ends.upper(v) if ends.hi[v] < single.every[1] else SingleInvariant("every", 1)
     return sorted({low, high})
 
 
@@ -191,23 +191,23 @@ class _Found:
     ended: tuple[int, ...] = ()
 
 
-def _members(ends: Ends, side: _Side, found: _Found) -> list[Member]:
-    sums = [Member("sum", v) for v in found.nodes or ()]
+def _members(ends: Ends, side: _Side, found: _Found) -> list[SingleInvariant]:
+    sums = [SingleInvariant("sum", v) for v in found.nodes or ()]
     above, below = (ends.upper, ends.lower) if side.sign > 0 else (ends.lower, ends.upper)
     far = int(side.sign > 0)
     own = ends.hi if side.sign > 0 else ends.lo
-    top = above(found.top) if np.isfinite(own[found.top]) else Member("every", far)
+    top = above(found.top) if np.isfinite(own[found.top]) else SingleInvariant("every", far)
     starts, _ = side.tree.children
     inner = np.array(found.nodes or (), dtype=np.int64)
     met = int((starts[inner + 1] - starts[inner]).sum()) - inner.size + 1
-    shared = [Member("every", 1 - far)] if found.shared and met > len(found.ended) else []
+    shared = [SingleInvariant("every", 1 - far)] if found.shared and met > len(found.ended) else []
     return [top, *shared, *(below(v) for v in found.ended), *sums]
 
 
 def _fewest(side: _Side, tops: IntArray, *, shared: bool, most: float) -> _Found:
     """Search all clashes of a side, with or without the bound that all nodes share.
 
-    For every node below a top, the largest sum that each number of statements reaches is kept: its
+    For every node below a top, the largest sum that each number of invariants forces is kept: its
     own bound is one statement, the shared one none, and its children's sums one more than theirs.
     """
     if shared and not np.isfinite(side.every):

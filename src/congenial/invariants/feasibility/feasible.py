@@ -1,4 +1,4 @@
-"""Refuse invariants that no release can satisfy, naming the fewest that clash."""
+"""Refuse infeasible invariants; the error names an irreducible infeasible subset."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ from congenial.invariants.feasibility.programs import (
     as_rows,
     has_solver,
 )
-from congenial.invariants.feasibility.statements import (
-    Clash,
-    Member,
-    Statements,
+from congenial.invariants.feasibility.single_invariants import (
+    InfeasibleSubset,
+    SingleInvariant,
+    SingleInvariants,
     take_apart,
     tell,
 )
@@ -36,7 +36,7 @@ log = logging.getLogger("congenial.invariants.feasibility")
 _MOST_CARRIED = 20_000
 
 
-def find_clash(
+def find_infeasible_subset(
     resolved: ResolvedInvariant,
     invariant: Invariant | None = None,
     *,
@@ -44,35 +44,35 @@ def find_clash(
     domain: Tree | Workload | None = None,
     counts: npt.ArrayLike | None = None,
     grid: float = 1.0,
-) -> Clash | None:
-    """Return statements that no release can satisfy together, None where there are none.
+) -> InfeasibleSubset | None:
+    """Return invariants that no release can satisfy together, None where there are none.
 
     Returns
     -------
-    Clash or None
-        Where rows join several entries, None may also mean that a clash was not found, because
-        the solver is missing, or the rows are too large for it; `not_tried` says so.
+    InfeasibleSubset or None
+        Where rows join several entries, None may also mean that the invariant was not tested,
+        because the solver is missing, or the rows are too large for it; `not_tried` says so.
 
     Notes
     -----
     A tree with bounds and rows of single entries is decided exactly, in one pass up. All else is a
-    linear or integer programme. Of the statements that clash, the fewest are searched for; where
-    that takes too long, none of those named can be spared.
+    linear or integer programme. A smallest infeasible subset is searched for; where that takes too
+    long, an irreducible one is returned.
     """
     if _open_ended(resolved, counts):
         return None
-    stated = take_apart(resolved, invariant, whole=whole, counts=counts)
+    single = take_apart(resolved, invariant, whole=whole, counts=counts)
     alone = _alone(resolved, whole=whole)
     if alone is not None:
-        found: tuple[list[Member], bool] | None = [alone], True
-    elif _is_hierarchy(resolved, settled=counts is not None):
-        found = on_hierarchy(stated)
+        found: tuple[list[SingleInvariant], bool] | None = [alone], True
+    elif _is_hierarchy(resolved, with_data=counts is not None):
+        found = on_hierarchy(single)
     else:
-        found = _in_system(stated)
+        found = _in_system(single)
     if found is None:
         return None
     named = resolved.workload or resolved.tree or domain
-    return tell(stated, *found, invariant, named, grid)
+    return tell(single, *found, invariant, named, grid)
 
 
 def check_feasible(
@@ -88,9 +88,9 @@ def check_feasible(
     Raises
     ------
     InfeasibleError
-        Naming the fewest statements that clash.
+        Names a smallest infeasible subset.
     """
-    found = find_clash(resolved, invariant, whole=whole, domain=domain, grid=grid)
+    found = find_infeasible_subset(resolved, invariant, whole=whole, domain=domain, grid=grid)
     if found is not None:
         raise InfeasibleError(found.sentence)
 
@@ -105,24 +105,24 @@ def check_pinned(
 ) -> None:
     """Refuse data whose exactly published entries leave no release.
 
-    Only these entries are looked at, which are unprotected, and no value is told. Whether other
-    entries satisfy the invariant is no matter of this check, which comes before any debit.
+    Only these entries are used, which are unprotected, and no message holds a value. The check runs
+    before any debit; it ignores all other entries.
 
     Raises
     ------
     InfeasibleError
-        Naming the fewest statements that clash.
+        Names a smallest infeasible subset.
     """
     if not resolved.pinned.any():
         return
-    found = find_clash(resolved, invariant, whole=whole, domain=domain, counts=counts)
+    found = find_infeasible_subset(resolved, invariant, whole=whole, domain=domain, counts=counts)
     if found is not None:
         raise InfeasibleError(found.sentence)
 
 
 def not_tried(resolved: ResolvedInvariant) -> str:
-    """Say what of an invariant is not looked at for clashes; empty where all is."""
-    if _open_ended(resolved, None) or _is_hierarchy(resolved, settled=False):
+    """Say which part of an invariant is not tested for feasibility; empty where all of it is."""
+    if _open_ended(resolved, None) or _is_hierarchy(resolved, with_data=False):
         return ""
     if not has_solver():
         return (
@@ -161,12 +161,12 @@ def _any_finite(values: FloatArray) -> bool:
     return bool(np.isfinite(listed).any())
 
 
-def _is_hierarchy(resolved: ResolvedInvariant, *, settled: bool) -> bool:
+def _is_hierarchy(resolved: ResolvedInvariant, *, with_data: bool) -> bool:
     """Whether bounds on a tree are all there is, rows of a single entry among them.
 
     Pairs of entries are bounds once the data have settled the one published exactly.
     """
-    crossing = _crossing(resolved) | (resolved.relative.size > 0 and not settled)
+    crossing = _crossing(resolved) | (resolved.relative.size > 0 and not with_data)
     return not crossing and _single(resolved.equalities[0]) and _single(resolved.inequalities[0])
 
 
@@ -174,36 +174,36 @@ def _single(matrix: FloatArray) -> bool:
     return bool((np.count_nonzero(matrix, axis=1) <= 1).all())
 
 
-def _alone(resolved: ResolvedInvariant, *, whole: bool) -> Member | None:
+def _alone(resolved: ResolvedInvariant, *, whole: bool) -> SingleInvariant | None:
     """A row that cannot hold by itself: without entries, or one that no integers can satisfy."""
     matrix, value = resolved.equalities
     for k, (row, at) in enumerate(zip(matrix, value, strict=True)):
         factors = row[row != 0]
         if not factors.size and at != 0:
-            return Member("linear", k)
+            return SingleInvariant("linear", k)
         if whole and factors.size and (factors == np.rint(factors)).all():
             step = int(np.gcd.reduce(np.abs(factors).astype(np.int64))) if _small(factors) else 1
             if at % step:
-                return Member("linear", k)
+                return SingleInvariant("linear", k)
     matrix, value = resolved.inequalities
     never = np.flatnonzero((value > 0) & ~matrix.any(axis=1))
-    return Member("at_least", int(never[0])) if never.size else None
+    return SingleInvariant("at_least", int(never[0])) if never.size else None
 
 
 def _small(factors: FloatArray) -> bool:
     return bool((np.abs(factors) < 2.0**53).all())
 
 
-def _in_system(stated: Statements) -> tuple[list[Member], bool] | None:
+def _in_system(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] | None:
     """Decide by programming, or by bounds alone where there is no solver."""
-    if _at_hand(stated):
+    if _at_hand(single):
         return None
-    if not_tried(stated.resolved):
-        rows = None if has_solver() else as_rows(stated)
+    if not_tried(single.resolved):
+        rows = None if has_solver() else as_rows(single)
         if rows is None or rows.index.size > _MOST_CARRIED:
             return None
         return _named(rows, Propagation(rows))
-    rows = as_rows(stated)
+    rows = as_rows(single)
     solver = Solver(rows)
     found = _named(rows, solver)
     if solver.undecided:
@@ -211,7 +211,7 @@ def _in_system(stated: Statements) -> tuple[list[Member], bool] | None:
     return found
 
 
-def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[Member], bool] | None:
+def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[SingleInvariant], bool] | None:
     every = frozenset(range(len(rows.members)))
     if oracle.holds(every) is not None:
         return None
@@ -225,13 +225,13 @@ def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[Member], bool
     return members, answer.fewest and not oracle.undecided
 
 
-def _at_hand(stated: Statements) -> bool:
+def _at_hand(single: SingleInvariants) -> bool:
     """Whether the smallest values within the bounds, added up, satisfy everything."""
-    resolved = stated.resolved
-    low = np.maximum(stated.lo, stated.every[0])
-    high = np.minimum(stated.hi, stated.every[1])
+    resolved = single.resolved
+    low = np.maximum(single.lo, single.every[0])
+    high = np.minimum(single.hi, single.every[1])
     z = np.clip(0.0, low, high)
-    z[stated.pins] = stated.values
+    z[single.pins] = single.values
     if resolved.tree is not None:
         z = np.asarray(resolved.tree.roll_up(z[resolved.tree.leaves]), dtype=np.float64)
     elif resolved.workload is not None:
@@ -245,7 +245,7 @@ def _at_hand(stated: Statements) -> bool:
     return (
         inside
         and bool((z[more] >= z[fewer]).all())
-        and bool((z[stated.pins] == stated.values).all())
+        and bool((z[single.pins] == single.values).all())
         and bool((resolved.equalities[0] @ z == resolved.equalities[1]).all())
         and bool((resolved.inequalities[0] @ z >= resolved.inequalities[1]).all())
     )

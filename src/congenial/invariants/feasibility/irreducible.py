@@ -1,4 +1,4 @@
-"""Smallest sets of statements that clash, from answers to "can these hold together?" alone."""
+"""Smallest infeasible subsets of invariants, from an oracle for feasibility alone."""
 
 from __future__ import annotations
 
@@ -10,36 +10,37 @@ import numpy as np
 
 from congenial.types import BoolArray
 
-# Answers asked for, and branches of a search for hitting sets, before the fewest are given up.
+# Calls of the oracle before the search for a smallest subset ends with an irreducible one.
 _MOST_ASKED = 600
+# Branches of one search for a hitting set before it ends without an answer.
 _MOST_BRANCHES = 20_000
 
 
 class Oracle(Protocol):
-    """Tells whether statements can hold together."""
+    """Decides whether invariants can hold together."""
 
     def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Which of all statements hold at some point where those kept do; None where they clash."""
+        """Which invariants hold at some point that satisfies those kept; None if infeasible."""
 
 
 @dataclass(frozen=True)
-class Infeasible:
-    """Statements that clash.
+class IrreducibleInfeasibleSubset:
+    """A subset of the invariants that no point satisfies.
 
     Attributes
     ----------
     members : frozenset of int
         Any proper subset can hold.
     fewest : bool
-        Whether no smaller set clashes.
+        Whether no smaller subset is infeasible.
     """
 
     members: frozenset[int]
     fewest: bool
 
 
-def irreducible(oracle: Oracle, clashing: Iterable[int]) -> frozenset[int]:
-    """Reduce statements that clash to some of them of which none can be spared.
+def irreducible(oracle: Oracle, infeasible: Iterable[int]) -> frozenset[int]:
+    """Reduce an infeasible set to an irreducible infeasible subset.
 
     References
     ----------
@@ -56,53 +57,55 @@ def irreducible(oracle: Oracle, clashing: Iterable[int]) -> frozenset[int]:
         first = explain(given | set(second), bool(second), rest[:half])
         return first + second
 
-    listed = sorted(clashing)
+    listed = sorted(infeasible)
     if oracle.holds(frozenset()) is None:
         return frozenset()
     return frozenset(explain(frozenset(), False, listed))
 
 
-def fewest(oracle: Oracle, size: int, clashing: Iterable[int]) -> Infeasible:
-    """Find the fewest statements that clash among `size`, of which those given do.
+def fewest(oracle: Oracle, size: int, infeasible: Iterable[int]) -> IrreducibleInfeasibleSubset:
+    """Find a smallest infeasible subset of `size` invariants, given an infeasible set of them.
 
     Notes
     -----
-    Whatever clashes has a member outside of every set that can hold. A smallest set that meets the
-    complements of all the sets found so far is tried: if it clashes, no smaller one does; if it can
-    hold, it is made as large as it goes, and its complement is one more to meet.
+    Every infeasible subset has a member outside each feasible set. Try a smallest set that meets
+    the complements of all feasible sets found so far. If it is infeasible, no smaller one is. If
+    it is feasible, grow it until no invariant can be added; its complement is one more to meet.
 
     References
     ----------
     Ignatiev, Previti, Liffiton and Marques-Silva (2015), Smallest MUS extraction with minimal
     hitting set dualization.
     """
-    best = irreducible(oracle, clashing)
+    best = irreducible(oracle, infeasible)
     met: list[frozenset[int]] = []
     asked = 0
-    for left in sorted(best):  # all but one of them can hold: cheap sets to begin with
+    for left in sorted(best):  # all but one are feasible: cheap sets to begin with
         found, spent = _grown(oracle, best - {left}, size)
-        if found is None or asked > _MOST_ASKED:  # rounding has spoken against itself, or too long
-            return Infeasible(best, False)
+        if (
+            found is None or asked > _MOST_ASKED
+        ):  # rounding contradicts itself, or the search is too long
+            return IrreducibleInfeasibleSubset(best, False)
         asked += spent
         met.append(frozenset(range(size)) - found)
     while asked <= _MOST_ASKED:
         tried = hitting_set(met, len(best))
         if tried is None:
-            return Infeasible(best, False)
+            return IrreducibleInfeasibleSubset(best, False)
         if len(tried) >= len(best):
-            return Infeasible(best, True)
+            return IrreducibleInfeasibleSubset(best, True)
         found, spent = _grown(oracle, tried, size)
         if found is None:
-            return Infeasible(tried, True)
+            return IrreducibleInfeasibleSubset(tried, True)
         asked += spent
         met.append(frozenset(range(size)) - found)
-    return Infeasible(best, False)
+    return IrreducibleInfeasibleSubset(best, False)
 
 
 def _grown(oracle: Oracle, kept: frozenset[int], size: int) -> tuple[frozenset[int] | None, int]:
-    """Add statements to those kept until one more would clash; return them and the questions.
+    """Add invariants to those kept until no other is feasible; return them and the number of calls.
 
-    None where those kept clash themselves.
+    None where those kept are infeasible themselves.
     """
     held = oracle.holds(kept)
     if held is None:

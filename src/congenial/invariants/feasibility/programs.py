@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial.invariants.feasibility.statements import Member, Statements
+from congenial.invariants.feasibility.single_invariants import SingleInvariant, SingleInvariants
 from congenial.types import BoolArray, FloatArray, IntArray
 
 SOLVER = "highspy"
@@ -29,14 +29,14 @@ _ROUNDS = 30
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All statements as rows ``least <= row @ z <= most``, sparse, one or several a statement.
+    """All invariants as sparse rows ``least <= row @ z <= most``, one or several an invariant.
 
     Attributes
     ----------
     n : int
         Entries.
-    members : list of Member
-        The statements.
+    members : list of SingleInvariant
+        The invariants.
     owner : ndarray of int64, shape (m,)
         The statement of each row.
     start, index, value : ndarray
@@ -46,7 +46,7 @@ class Rows:
     """
 
     n: int
-    members: list[Member]
+    members: list[SingleInvariant]
     owner: IntArray
     start: IntArray
     index: IntArray
@@ -62,7 +62,7 @@ class Rows:
         return np.asarray(sums, dtype=np.float64)
 
     def held(self, z: FloatArray) -> BoolArray:
-        """Which statements hold at a point."""
+        """Which invariants hold at a point."""
         sums = self.sums(z)
         size = np.bincount(
             np.repeat(np.arange(self.owner.size), np.diff(self.start)),
@@ -76,10 +76,10 @@ class Rows:
         return out
 
 
-def as_rows(stated: Statements) -> Rows:
-    """List all statements of an invariant as rows."""
-    resolved, n = stated.resolved, stated.resolved.n
-    members: list[Member] = []
+def as_rows(single: SingleInvariants) -> Rows:
+    """List all single invariants as rows."""
+    resolved, n = single.resolved, single.resolved.n
+    members: list[SingleInvariant] = []
     owner: list[IntArray] = []
     width: list[IntArray] = []
     index: list[IntArray] = []
@@ -87,7 +87,7 @@ def as_rows(stated: Statements) -> Rows:
     ends: list[FloatArray] = []
 
     def state(
-        member: Member,
+        member: SingleInvariant,
         entries: IntArray,
         factors: FloatArray,
         low: float,
@@ -104,31 +104,31 @@ def as_rows(stated: Statements) -> Rows:
         ends.append(np.tile([[low], [high]], count))
         members.append(member)
 
-    for side, end in enumerate(stated.every):
+    for side, end in enumerate(single.every):
         if np.isfinite(end):
             low, high = (end, np.inf) if side == 0 else (-np.inf, end)
-            state(Member("every", side), np.arange(n), np.ones(n), low, high, each=True)
+            state(SingleInvariant("every", side), np.arange(n), np.ones(n), low, high, each=True)
     one = np.ones(1)
-    for v in np.flatnonzero(np.isfinite(stated.lo)):
-        state(Member("lower", int(v)), np.array([v]), one, stated.lo[v], np.inf)
-    for v in np.flatnonzero(np.isfinite(stated.hi)):
-        state(Member("upper", int(v)), np.array([v]), one, -np.inf, stated.hi[v])
-    for v, at in zip(stated.pins, stated.values, strict=True):
-        state(Member("pin", int(v)), np.array([v]), one, at, at)
+    for v in np.flatnonzero(np.isfinite(single.lo)):
+        state(SingleInvariant("lower", int(v)), np.array([v]), one, single.lo[v], np.inf)
+    for v in np.flatnonzero(np.isfinite(single.hi)):
+        state(SingleInvariant("upper", int(v)), np.array([v]), one, -np.inf, single.hi[v])
+    for v, at in zip(single.pins, single.values, strict=True):
+        state(SingleInvariant("pin", int(v)), np.array([v]), one, at, at)
     for k, (row, at) in enumerate(zip(*resolved.equalities, strict=True)):
         entries = np.flatnonzero(row)
-        state(Member("linear", k), entries, row[entries], at, at)
+        state(SingleInvariant("linear", k), entries, row[entries], at, at)
     for k, (row, at) in enumerate(zip(*resolved.inequalities, strict=True)):
         entries = np.flatnonzero(row)
-        state(Member("at_least", k), entries, row[entries], at, np.inf)
+        state(SingleInvariant("at_least", k), entries, row[entries], at, np.inf)
     for k, pair in enumerate(resolved.relative):
-        state(Member("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
+        state(SingleInvariant("pair", k), pair, np.array([1.0, -1.0]), 0.0, np.inf)
     if resolved.sums is not None:
         starts, parts = resolved.sums.starts, resolved.sums.parts
         for k, v in enumerate(resolved.sums.totals):
             below = parts[starts[k] : starts[k + 1]]
             factors = np.append(1.0, np.full(below.size, -1.0))
-            state(Member("sum", int(v)), np.append(v, below), factors, 0.0, 0.0)
+            state(SingleInvariant("sum", int(v)), np.append(v, below), factors, 0.0, 0.0)
     none = np.zeros(0, dtype=np.int64)
     both = np.hstack(ends) if ends else np.zeros((2, 0))
     return Rows(
@@ -140,7 +140,7 @@ def as_rows(stated: Statements) -> Rows:
         np.concatenate([np.zeros(0), *value]),
         both[0],
         both[1],
-        stated.whole,
+        single.whole,
     )
 
 
@@ -166,7 +166,7 @@ class Solver:
     _kept: frozenset[int] = field(default=frozenset(), init=False, repr=False)
 
     def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Which statements hold at some point where those kept do; None where they clash."""
+        """Which invariants hold at some point that satisfies those kept; None if infeasible."""
         for whole in (False, True)[: 1 + self.rows.whole]:
             z = self._point(kept, whole=whole)
             if z is None:
@@ -200,7 +200,7 @@ class Solver:
         model.run()
 
     def proved(self, kept: frozenset[int]) -> bool:
-        """Whether statements clash beyond rounding, not by the word of the solver alone.
+        """Whether invariants are infeasible beyond rounding, proved without trust in the solver.
 
         For real numbers, multipliers of their rows show it, unless they take too long to find.
         Where only integers cannot satisfy them, an exhaustive search has told.
@@ -246,7 +246,7 @@ class Solver:
         return np.full(self.rows.n, int(whole), dtype=np.uint8)
 
     def _at(self, kept: frozenset[int]) -> Any:
-        """The model with the rows of the statements kept, all others free."""
+        """The model with the rows of the invariants kept, all others free."""
         if self._model is None:
             self._model = _model(self.rows)
         changed = np.isin(self.rows.owner, list(kept ^ self._kept))

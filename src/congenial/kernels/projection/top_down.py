@@ -13,7 +13,7 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.select import key_of, position_bits, select
 
-DONE, CLASH, INEXACT, TOO_LARGE = 0, 1, 2, 3
+DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
 # So many places at once are read and written, some of them beyond the end of a family.
 _LANES = 8
@@ -21,7 +21,7 @@ _LANES = 8
 
 @njit()
 def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> bool:
-    """Tighten ranges (n,) by place to what the places below allow; False where some clash."""
+    """Tighten ranges (n,) by place to what the places below allow; False if infeasible."""
     first, at = rows[0], rows[3]
     for k in range(at.size - 2, -1, -1):
         v = at[k]
@@ -254,7 +254,7 @@ def descend(
     Returns
     -------
     int
-        DONE; CLASH where a root's fixed value is out of reach; INEXACT where a family does not add
+        DONE; INFEASIBLE where a fixed value of a root is out of its range; INEXACT
         up: to 1e-9 of the sum or what rounding leaves of its measurements, and exactly for
         integers; TOO_LARGE.
     """
@@ -272,7 +272,7 @@ def descend(
         value = y[c]
         if fixed[c]:
             if not lo[c] <= value <= hi[c]:
-                return CLASH
+                return INFEASIBLE
         elif integer:
             value = np.floor(y[c])
             part = y[c] - value

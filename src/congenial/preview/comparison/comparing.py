@@ -143,12 +143,12 @@ def compare(
     options += f" --simulate {seed}" if rows == "confidential" else f" --seed {seed}"
     if delta is not None:
         options = f"--delta {delta:g} {options}"
-    told = basis.told
+    text = basis.text
     if plan.hierarchy.domain == "data" and rows is None:
-        told += ", but for the names of the nodes, which the plan leaves unprotected"
+        text += ", but for the names of the nodes, which the plan leaves unprotected"
     return Comparison(
         plain_plan(plan),
-        told,
+        text,
         options,
         basis.stamp,
         replicates,

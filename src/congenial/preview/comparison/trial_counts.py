@@ -48,7 +48,7 @@ class Basis:
     Attributes
     ----------
     counts : ndarray of int64, shape (n,)
-    told : str
+    text : str
         Where they are from, in a sentence.
     options : str
         Options of the command that gives them.
@@ -57,7 +57,7 @@ class Basis:
     """
 
     counts: IntArray
-    told: str
+    text: str
     options: str
     stamp: str | None = None
 
@@ -81,12 +81,12 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
     counts[tree.roots] = _shared(whole, np.ones(tree.roots.size))
     counts = _spread_out(tree, counts, 0, spread, seeded(seed))
     given = "a stated total" if total is not None else f"a default total, {RECORDS} a leaf"
-    told = (
+    text = (
         f"made-up counts, {whole:,} records in all ({given}), shared out among siblings by "
         f"log-normal weights of spread {spread:g}; no row was read for them"
     )
     options = f"--spread {spread:g}" if total is None else f"--total {total} --spread {spread:g}"
-    return Basis(tree.roll_up(counts[tree.leaves]).astype(np.int64), told, options)
+    return Basis(tree.roll_up(counts[tree.leaves]).astype(np.int64), text, options)
 
 
 def from_file(
@@ -125,17 +125,17 @@ def from_file(
         known.add(node)
         counts[node] = value
     level = plan.level_names[depth - 1]
-    told = f"public counts of level {level} from {file.name}"
+    text = f"public counts of level {level} from {file.name}"
     if len(known) < len(index):
-        told += f" ({len(index) - len(known)} of its {len(index)} nodes are not in it and count 0)"
+        text += f" ({len(index) - len(known)} of its {len(index)} nodes are not in it and count 0)"
     if depth < tree.depth:
-        told += f", shared out below it by log-normal weights of spread {spread:g}"
+        text += f", shared out below it by log-normal weights of spread {spread:g}"
         counts = _spread_out(tree, counts, depth - 1, spread, seeded(seed))
     whole = tree.roll_up(counts[tree.leaves]).astype(np.int64)
     options = f"--counts {file.name}"
     if depth < tree.depth:
         options += f" --spread {spread:g}"
-    return Basis(whole, f"{told}; the plan's rows had no part in them", options)
+    return Basis(whole, f"{text}; the plan's rows had no part in them", options)
 
 
 def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
@@ -152,8 +152,8 @@ def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
     counts = np.asarray(counted.counts, dtype=np.int64)
     if public:
         return Basis(counts, "the plan's own rows, which the user declares public", "--public")
-    told = "the plan's own confidential rows, on express demand: the numbers protect nobody"
-    return Basis(counts, told, "--with-truth", STAMP)
+    text = "the plan's own confidential rows, on express demand: the numbers protect nobody"
+    return Basis(counts, text, "--with-truth", STAMP)
 
 
 def _check(total: int, spread: float) -> None:

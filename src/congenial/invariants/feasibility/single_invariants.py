@@ -1,4 +1,4 @@
-"""An invariant taken apart into the single statements that may clash, and their names."""
+"""An invariant taken apart into single invariants, and their names in messages."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ _LISTED = 4
 
 
 @dataclass(frozen=True, order=True)
-class Member:
-    """One statement of an invariant.
+class SingleInvariant:
+    """One invariant on one entry, node, row or pair.
 
     Attributes
     ----------
@@ -41,8 +41,8 @@ class Member:
 
 
 @dataclass(frozen=True, eq=False)
-class Statements:
-    """The statements of an invariant, with bounds taken to the numbers that entries can take.
+class SingleInvariants:
+    """All single invariants, with bounds rounded to values that entries can take.
 
     Attributes
     ----------
@@ -81,7 +81,7 @@ def take_apart(
     *,
     whole: bool,
     counts: npt.ArrayLike | None = None,
-) -> Statements:
+) -> SingleInvariants:
     """Take an invariant apart."""
     low, high = resolved.lo, resolved.hi
     parts = () if invariant is None else invariant.parts
@@ -100,7 +100,7 @@ def take_apart(
     if counts is not None:
         pins = np.flatnonzero(resolved.pinned)
         none = np.asarray(counts, dtype=np.float64)[pins]
-    return Statements(
+    return SingleInvariants(
         resolved,
         whole,
         every,
@@ -113,45 +113,45 @@ def take_apart(
 
 
 @dataclass(frozen=True)
-class Clash:
-    """Statements that no release can satisfy together.
+class InfeasibleSubset:
+    """Single invariants that no release can satisfy together.
 
     Attributes
     ----------
-    members : tuple of Member
+    members : tuple of SingleInvariant
         Without any one of them the others can all hold, unless `tested` says less.
     fewest : bool
-        Whether it is shown that no smaller set clashes.
-    told : str
-        The members in the words of the invariant.
+        Whether no smaller subset is infeasible.
+    text : str
+        The members, named by the calls that imposed them.
     """
 
-    members: tuple[Member, ...]
+    members: tuple[SingleInvariant, ...]
     fewest: bool
-    told: str
+    text: str
 
     @property
     def sentence(self) -> str:
-        """The clash as a sentence."""
+        """The message of the error."""
         number = len(self.members)
         if number == 1:
-            return f"no release can satisfy {self.told}; correct it or leave it out."
-        spare = "" if self.fewest else " (a smaller set may clash as well)"
+            return f"no release can satisfy {self.text}; correct it or leave it out."
+        spare = "" if self.fewest else " (a smaller set may be infeasible as well)"
         return (
-            f"no release can satisfy these {number} invariants together{spare}: {self.told}; "
+            f"no release can satisfy these {number} invariants together{spare}: {self.text}; "
             "relax one of them or leave it out."
         )
 
 
 def tell(
-    stated: Statements,
-    members: Iterable[Member],
+    single: SingleInvariants,
+    members: Iterable[SingleInvariant],
     fewest: bool,
     invariant: Invariant | None,
     domain: Tree | Workload | None,
     grid: float,
-) -> Clash:
-    """Name the members of a clash; no value that comes from the data is told."""
+) -> InfeasibleSubset:
+    """Name the members of an infeasible subset, without any value from the data."""
     found = tuple(sorted(members, key=lambda m: (_ORDER.index(m.kind), m.at)))
 
     def name(v: int) -> str:
@@ -159,14 +159,14 @@ def tell(
             return f"entry {v}"
         return repr(domain.name(v) if isinstance(domain, Workload) else "/".join(domain.path(v)))
 
-    words = []
+    texts = []
     for kind in _ORDER:
         at = [m.at for m in found if m.kind == kind]
         if at and kind == "at_least":
-            words += _inequalities(stated.resolved, invariant, at, name)
+            texts += _inequalities(single.resolved, invariant, at, name)
         elif at:
-            words += _WORDS[kind](stated, at, name, grid)
-    return Clash(found, fewest, _joined(words))
+            texts += _TEXTS[kind](single, at, name, grid)
+    return InfeasibleSubset(found, fewest, _joined(texts))
 
 
 def _inequalities(
@@ -181,40 +181,42 @@ def _inequalities(
     if invariant is None:
         plain = resolved.inequalities[1].size
     rows = [k for k in at if k < plain]
-    words = _rows("at_least(), counted from 0", rows) if rows else []
+    texts = _rows("at_least(), counted from 0", rows) if rows else []
     pairs = [np.argsort(resolved.inequalities[0][k])[[-1, 0]] for k in at if k >= plain]
-    return words + _pairs(pairs, name)
+    return texts + _pairs(pairs, name)
 
 
 def _pairs(pairs: list[IntArray], name: Callable[[int], str]) -> list[str]:
     """Name pairs of a larger and a smaller entry."""
-    words = [
+    texts = [
         f"at_least_as_many() of {name(int(more))} as {name(int(fewer))}"
         for more, fewer in pairs[:_LISTED]
     ]
     if len(pairs) > _LISTED:
-        words.append(f"{len(pairs) - _LISTED} more of at_least_as_many()")
-    return words
+        texts.append(f"{len(pairs) - _LISTED} more of at_least_as_many()")
+    return texts
 
 
 _ORDER: tuple[Kind, ...] = ("upper", "lower", "every", "pin", "linear", "at_least", "pair", "sum")
-_Words = Callable[[Statements, list[int], Callable[[int], str], float], list[str]]
+_Texts = Callable[[SingleInvariants, list[int], Callable[[int], str], float], list[str]]
 
 
-def _every(stated: Statements, at: list[int], _: Callable[[int], str], grid: float) -> list[str]:
+def _every(
+    single: SingleInvariants, at: list[int], _: Callable[[int], str], grid: float
+) -> list[str]:
     return [
         "nonnegative()"
-        if side == 0 and stated.nonnegative
+        if side == 0 and single.nonnegative
         else f"bounds() of every entry (at {('least', 'most')[side]} "
-        f"{stated.every[side] * grid:.12g})"
+        f"{single.every[side] * grid:.12g})"
         for side in at
     ]
 
 
 def _bounded(at: list[int], ends: FloatArray, side: str, name: Callable[[int], str]) -> list[str]:
     together = " together" if len(at) > 1 else ""
-    told = f"(at {side} {ends[at].sum():.12g}{together})"
-    return [f"bounds() of {_listed([name(v) for v in at[:_LISTED]], len(at))} {told}"]
+    text = f"(at {side} {ends[at].sum():.12g}{together})"
+    return [f"bounds() of {_listed([name(v) for v in at[:_LISTED]], len(at))} {text}"]
 
 
 def _rows(function: str, at: list[int]) -> list[str]:
@@ -222,17 +224,17 @@ def _rows(function: str, at: list[int]) -> list[str]:
     return [f"{first} {_listed([str(k) for k in at[:_LISTED]], len(at))} of {function}"]
 
 
-_WORDS: dict[Kind, _Words] = {
-    "upper": lambda stated, at, name, grid: _bounded(at, stated.hi * grid, "most", name),
-    "lower": lambda stated, at, name, grid: _bounded(at, stated.lo * grid, "least", name),
+_TEXTS: dict[Kind, _Texts] = {
+    "upper": lambda single, at, name, grid: _bounded(at, single.hi * grid, "most", name),
+    "lower": lambda single, at, name, grid: _bounded(at, single.lo * grid, "least", name),
     "every": _every,
     "pin": lambda _, at, name, __: [
         f"exactly() of {_listed([name(v) for v in at[:_LISTED]], len(at))}"
     ],
     "linear": lambda _, at, __, ___: _rows("linear(), counted from 0", at),
-    "pair": lambda stated, at, name, _: _pairs([stated.resolved.relative[k] for k in at], name),
-    "sum": lambda stated, at, name, _: [
-        f"the sum{'s' * (len(at) > 1)} of the {'tree' if stated.tree else 'cells'} at "
+    "pair": lambda single, at, name, _: _pairs([single.resolved.relative[k] for k in at], name),
+    "sum": lambda single, at, name, _: [
+        f"the sum{'s' * (len(at) > 1)} of the {'tree' if single.tree else 'cells'} at "
         f"{_listed([name(v) for v in at[:_LISTED]], len(at))}"
     ],
 }
@@ -244,5 +246,5 @@ def _listed(names: Sequence[str], number: int) -> str:
     return _joined(names)
 
 
-def _joined(words: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(words[:-1]), words[-1])))
+def _joined(texts: Sequence[str]) -> str:
+    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
