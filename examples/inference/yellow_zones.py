@@ -254,7 +254,7 @@ def replicates(
     fits: dict[str, list[Fit]] = {name: [] for name in finders}
     for _ in range(size):
         counts = rng.poisson(rng.gamma(dispersion, mean / dispersion))
-        z = read.model.engine.sample(read.tree.roll_up(counts), rng=noise).astype(np.int64)
+        z = read.mechanism.sample(read.tree.roll_up(counts), rng=noise).astype(np.int64)
         for name, data in datasets(read.tree, counts, z).items():
             fits[name].append(normal_fit(*finders[name](data)))
     return fits

@@ -76,7 +76,7 @@ assert z[zones].sum() == z[boroughs].sum() == z[0]
 print(f"\n{z[0]:,} trips in {zones.size} zones; {(z[zones] < 0).sum()} zones have a count below 0.")
 
 # %% Margins of error: 90% of all releases have the true count within, at every node by itself ...
-noise = found.model.engine
+noise = found.mechanism
 assert isinstance(noise, cg.conditioning.Conditioned)  # on the mandates, whatever the counts are
 margins = cg.inference.error_margins(noise, alpha=0.1)
 busiest = zones[np.argsort(z[zones])[::-1][:5]]

@@ -16,6 +16,7 @@ from congenial.inference.error_law import error_margin_of_sum, error_margins_of_
 from congenial.inference.simulated import cautious_alpha, largest, rank
 from congenial.randomness import seeded
 from congenial.releases.accuracy import RISK, margins, simulated_releases
+from congenial.releases.model import choose_method
 from support.margins_of_plans import SHARE, SLACK, ends_of, made
 
 
@@ -44,27 +45,29 @@ def test_the_largest_values_of_parts_are_those_of_the_whole(batch, kept):
 
 def test_parts_change_no_margin(monkeypatch):
     model = made((2, 3), method="imaging")
-    whole = cg.inference.error_margins(model.engine, size=999, rng=seeded(3))
+    whole = cg.inference.error_margins(choose_method(model), size=999, rng=seeded(3))
     monkeypatch.setattr(simulated, "_VALUES", 50)
-    assert (cg.inference.error_margins(model.engine, size=999, rng=seeded(3)) == whole).all()
+    assert (
+        cg.inference.error_margins(choose_method(model), size=999, rng=seeded(3)) == whole
+    ).all()
     assert (whole[1:] > 0).all() and whole[0] == 0
 
 
 def test_sums_share_a_simulation():
     model = made((2, 3), method="topdown")
     sums = [[1], [3, 4], ["t0", "all/t1/b1"]]
-    found = error_margins_of_sums(model.engine, sums, 0.1, size=500, rng=seeded(2))
-    alone = [error_margin_of_sum(model.engine, at, size=500, rng=seeded(2)) for at in sums]
+    found = error_margins_of_sums(choose_method(model), sums, 0.1, size=500, rng=seeded(2))
+    alone = [error_margin_of_sum(choose_method(model), at, size=500, rng=seeded(2)) for at in sums]
     assert found == alone
     with pytest.raises(ArgumentError, match="no node is named"):
-        error_margins_of_sums(model.engine, [[1], []], 0.1, size=500, rng=seeded(2))
+        error_margins_of_sums(choose_method(model), [[1], []], 0.1, size=500, rng=seeded(2))
 
 
 @pytest.mark.parametrize(("draws", "method"), [(100, "imaging"), (256, "topdown")])
 def test_margins_by_few_simulated_releases_hold_and_say_how_few(monkeypatch, draws, method):
     asked = 'simultaneous = true\nsums = { some = ["t0", "t1/b0"] }'
     model = made((2, 5), accuracy=asked, method=method)
-    usual = margins(model)
+    usual = margins(model, choose_method(model))
     assert "9,999 simulated releases" in usual.told and "wider" not in usual.told
     n = len(model.tree)
     monkeypatch.setattr("congenial.releases.accuracy.VALUES", n)

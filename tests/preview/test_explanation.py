@@ -23,7 +23,7 @@ from congenial.preview.explanation import (
 )
 from congenial.releases.expected import NotSimulated, expected_errors
 from congenial.releases.making import release
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 from congenial.report.write import report
 from support.city import listing, make_city, plan_text
 
@@ -155,7 +155,7 @@ def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
 
     exact = mean_error(model.mechanism)
     larger = mean_error(cg.Additive(cg.DiscreteLaplace(1.3 * model.mechanism.scales), model.tree))
-    simulated, _ = simulated_errors(model)
+    simulated, _ = simulated_errors(model, choose_method(model))
     assert simulated is not None
     assert simulated[0] == exact[0] == 0.0
     # 200 draws of 6 zones: the mean is within 15% unless something is wrong
@@ -249,8 +249,8 @@ def test_made_up_rows_are_no_harder_than_the_plan(tmp_path):
     )
     model = build_model(plan, tree)
     counts = tree.roll_up(np.full(tree.leaves.size, 100))
-    assert isinstance(expected_errors(model, counts, seed=1), NotSimulated)
-    errors, basis = simulated_errors(model)
+    assert isinstance(expected_errors(choose_method(model), counts, seed=1), NotSimulated)
+    errors, basis = simulated_errors(model, choose_method(model))
     assert errors is not None and 0 < errors[tree.level == 3].mean() < 20
     assert "10 in every leaf, as releases of 100 cannot be simulated" in basis
 

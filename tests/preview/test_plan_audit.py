@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,8 +13,9 @@ from congenial.cli import command_line as cli
 from congenial.data.counts import build_tree
 from congenial.plan.plan import read_plan
 from congenial.preview import plan_audit as audit_plan
-from congenial.releases.model import Model, build_model
+from congenial.releases.model import Model, build_model, claim
 from support.city import make_city
+from support.claims import guaranteed
 
 SURE = 1.0 - 1e-6
 WHERE = """
@@ -78,27 +79,16 @@ def test_an_imaged_plan_rests_on_draws(tmp_path):
     assert "rests on losses computed and on draws" in audit_plan.as_text(found)
 
 
-@dataclass(frozen=True, eq=False)
-class Weak(Model):
-    """A model that states the claim of another, of more noise."""
-
-    stated: Model | None = None
-
-    @property
-    def guarantee(self):
-        return self.stated.guarantee
-
-
-def weakened(model: Model, share: float) -> Weak:
-    mechanism = cg.Additive(cg.DiscreteLaplace(share * model.mechanism.scales), model.tree)
-    parts = (model.plan, model.tree, mechanism, model.invariant, model.resolved, model.split)
-    return Weak(*parts, stated=model)
+def weakened(model: Model, share: float) -> Model:
+    noise = cg.DiscreteLaplace(share * model.mechanism.scales)
+    return replace(model, mechanism=cg.Additive(noise, model.tree))
 
 
 @pytest.mark.parametrize("share", [0.7, 1.0])
 def test_noise_too_small_is_found(tmp_path, share):
-    model = weakened(model_of(tmp_path, invariants=EQUAL), share)
-    found = audit_plan.audit_model(model, confidence=SURE)
+    model = model_of(tmp_path, invariants=EQUAL)
+    stated = guaranteed(model)
+    found = audit_plan.audit_model(weakened(model, share), guarantee=stated, confidence=SURE)
     assert found.exact is not None
     assert found.exact.passed is (share == 1.0)
     # sure of 30% that are spread over two levels would take more draws
@@ -106,8 +96,10 @@ def test_noise_too_small_is_found(tmp_path, share):
 
 
 def test_half_the_noise_is_found_by_draws(tmp_path):
-    model = weakened(model_of(tmp_path, invariants=EQUAL), 0.4)
-    assert not audit_plan.audit_model(model, confidence=SURE).drawn.passed
+    model = model_of(tmp_path, invariants=EQUAL)
+    stated = guaranteed(model)
+    found = audit_plan.audit_model(weakened(model, 0.4), guarantee=stated, confidence=SURE)
+    assert not found.drawn.passed
 
 
 def test_the_command(tmp_path, capsys, monkeypatch):
@@ -122,10 +114,10 @@ def test_the_command(tmp_path, capsys, monkeypatch):
     assert "one record from 'City/" in said
     assert sorted(p.name for p in tmp_path.iterdir()) == ["plan.toml", "zones.csv"]
 
-    def weak(*arguments):
-        return weakened(build_model(*arguments), 0.2)
+    def weak(model, error):
+        return replace(claim(model, error), epsilon=0.2)
 
-    monkeypatch.setattr(audit_plan, "build_model", weak)
+    monkeypatch.setattr(audit_plan, "claim", weak)
     assert run("audit", plan, "--draws", 500) == 1
     assert "A CHECK FAILED" in capsys.readouterr().out
 

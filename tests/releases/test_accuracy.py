@@ -23,6 +23,7 @@ from congenial.releases.accuracy import (
 )
 from congenial.releases.expected import NotSimulated, expected_errors
 from congenial.releases.intervals import intervals
+from congenial.releases.model import choose_method
 from support.margins_of_plans import SHARE, SLACK, ends_of, made
 
 NOISES = [DiscreteLaplace(1.0), DiscreteGaussian(1.0)]
@@ -88,9 +89,9 @@ def test_a_sum_beyond_the_grid_has_a_larger_margin_and_nonsense_is_refused():
 @pytest.mark.parametrize("fans", [(1, 2, 3), (2, 2, 1, 4), (3, 3, 3)])
 def test_under_equalities_margins_are_the_exact_intervals_of_the_nodes(fans, exact):
     model = made(fans, exact=exact)
-    found = margins(model)
+    found = margins(model, choose_method(model))
     assert found.source == "law"
-    asked = [model.engine.interval(v, 1.0 - SHARE)[1] for v in range(len(model.tree))]
+    asked = [choose_method(model).interval(v, 1.0 - SHARE)[1] for v in range(len(model.tree))]
     assert found.margin.tolist() == asked
 
 
@@ -133,7 +134,7 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         model = made(
             (2, 3), bound=True, method=method, accuracy='sums = { a = ["t0"], b = ["all"] }'
         )
-        found = margins(model)
+        found = margins(model, choose_method(model))
         if method == "conditioning":  # its intervals are worked out once it is drawn
             assert found.source == "inversion"
             hidden = without_intervals("nothing proves one", "nothing gives one")
@@ -141,17 +142,17 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         assert found.source == "none" and found.told.startswith("Empty")
         assert found.margin.tolist() == [0] + [UNKNOWN] * 7
         assert [v.margin for v in found.sums] == [None, 0]
-        shown = intervals(model, found, np.zeros(8, dtype=np.int64))
+        shown = intervals(model, choose_method(model), found, np.zeros(8, dtype=np.int64))
         assert shown.columns["lower"] == [0] + [None] * 7
         assert shown.sums[0].lower is None and shown.sums[1].upper == 0
 
 
 def test_intervals_of_measurements_keep_to_bounds_and_reach_the_count():
     model = made((2, 3), bound=True, method="imaging", publish=BOTH)
-    found, n = margins(model), len(model.tree)
+    found, n = margins(model, choose_method(model)), len(model.tree)
     y = np.array([50, -90, 3, 3, 70, 0, 0, 900])
     value = np.array([50, 0, 0, 0, 50, 0, 0, 50])
-    shown = intervals(model, found, value, y)
+    shown = intervals(model, choose_method(model), found, value, y)
     assert (shown.lower >= 0).all() and (shown.lower <= value).all()
     assert (shown.upper >= value).all()
     assert (shown.lower[0], shown.upper[0]) == (50, 50)
@@ -164,7 +165,10 @@ def test_intervals_of_measurements_keep_to_bounds_and_reach_the_count():
 
 def test_unmeasured_levels_have_the_margins_of_the_sums_below():
     model = made((2, 3), bound=True, method="topdown", publish=BOTH, split="block = 1.0")
-    found, scale = margins(model), float(model.mechanism.scales[model.tree.leaves[0]])
+    found, scale = (
+        margins(model, choose_method(model)),
+        float(model.mechanism.scales[model.tree.leaves[0]]),
+    )
     noise = model.mechanism.noise
     for town, fan in zip(np.flatnonzero(model.tree.level == 1), (2, 3), strict=True):
         assert found.margin[town] == error_margin_of_noise_sum(noise, [scale] * fan, 0.1)
@@ -173,13 +177,17 @@ def test_unmeasured_levels_have_the_margins_of_the_sums_below():
 def test_confidence_and_required_margins_are_the_plans():
     asked = "confidence = 0.99\nrequired = { town = 1000, block = 0 }"
     model, usual = made((2, 3), accuracy=asked), made((2, 3))
-    found = margins(model)
-    assert (found.margin[1:] > margins(usual).margin[1:]).all()
+    found = margins(model, choose_method(model))
+    assert (found.margin[1:] > margins(usual, choose_method(usual)).margin[1:]).all()
     assert "99%" in found.told
     assert [v.met for v in levels(model, found)] == [None, True, False]
     assert [v.required for v in levels(model, found)] == [None, 1000.0, 0.0]
     hidden = made((2, 3), accuracy=asked, bound=True)
-    assert [v.met for v in levels(hidden, margins(hidden))] == [None, None, None]
+    assert [v.met for v in levels(hidden, margins(hidden, choose_method(hidden)))] == [
+        None,
+        None,
+        None,
+    ]
 
 
 def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
@@ -188,7 +196,7 @@ def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
     monkeypatch.setattr("congenial.releases.accuracy.VALUES", 99 * len(model.tree))
     monkeypatch.setattr("congenial.releases.accuracy.MOST_VALUES", 99 * len(model.tree))
     assert simulated_releases(model) == 0
-    found = margins(model)
+    found = margins(model, choose_method(model))
     assert found.source == "none" and "too many to simulate" in found.told
 
 
@@ -229,7 +237,7 @@ def test_mistakes_in_what_is_asked_are_told(asked, told):
 def test_a_sum_of_a_node_that_is_not_there_is_refused():
     model = made((2, 3), accuracy='sums = { a = ["t9"] }')
     with pytest.raises(PlanError, match=r"accuracy.sums.a names 't9', which is neither"):
-        margins(model)
+        margins(model, choose_method(model))
 
 
 @pytest.mark.parametrize(
@@ -249,10 +257,10 @@ def test_mistakes_in_what_is_published_are_told(method, publish, told):
 def test_expected_errors_are_those_of_the_law():
     model = made((2, 3))
     x = np.zeros(len(model.tree), dtype=np.int64)
-    errors = expected_errors(model, x, seed=20_230_301)
+    errors = expected_errors(choose_method(model), x, seed=20_230_301)
     assert not isinstance(errors, NotSimulated)
     for v in range(len(model.tree)):
-        values, weights = model.engine.marginal(v, x)
+        values, weights = choose_method(model).marginal(v, x)
         mean = float(np.abs(values) @ weights)
         spread = float(np.sqrt(max(0.0, (values**2) @ weights - mean**2) / 200))
         assert abs(errors[v] - mean) <= 5 * spread

@@ -21,7 +21,7 @@ from congenial.errors import CongenialError, NumericalError, ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
 from congenial.releases.making import release
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
 from support.city import TRIPS, ZONES, listing, make_city
 
@@ -348,7 +348,7 @@ def test_released_noise_has_the_planned_size(tmp_path):
     plan = read_plan(make_city(tmp_path, trips=dict.fromkeys(TRIPS, 4000)))
     counted = count(plan, base=tmp_path)
     model = build_model(plan, counted.tree)
-    drawn = model.engine.sample(counted.counts, size=4000, rng=cg.seeded(11))
+    drawn = choose_method(model).sample(counted.counts, size=4000, rng=cg.seeded(11))
     zones = np.flatnonzero(counted.tree.level == 2)
     error = np.abs(drawn - counted.counts)[:, zones].mean()
     equalities = cg.consistent(counted.tree) & cg.exactly("root")

@@ -12,6 +12,7 @@ from congenial.errors import EmptyNeighbourhoodError, PlanError
 from congenial.plan.plan import parse_plan
 from congenial.releases.model import build_model, claim
 from support.city import ZONES, plan_text
+from support.claims import guaranteed
 
 TREE = cg.Tree.from_paths([("City", borough, str(zone)) for zone, borough in ZONES.items()])
 
@@ -53,28 +54,28 @@ def test_the_numerical_error_is_inside_delta():
     model = build()
     assert claim(model, 0.0).delta == 0.0
     assert claim(model, 1e-9).delta == pytest.approx((1 + math.e) * 1e-9)
-    assert model.guarantee.delta >= model.guarantee.sampler_error > 0
+    assert guaranteed(model).delta >= guaranteed(model).sampler_error > 0
 
 
 def test_a_level_or_a_node_can_be_published_exactly():
     privacy = PRIVACY + "split = { zone = 1.0 }"
     levels = build(invariants=exactly("root", "borough"), privacy=privacy)
     assert levels.resolved.pinned.tolist() == (TREE.level < 2).tolist()
-    assert "the exact counts of all 3 nodes of level borough" in levels.guarantee.unprotected
+    assert "the exact counts of all 3 nodes of level borough" in guaranteed(levels).unprotected
     for entry in ("Brook/5", "City/Brook/5", "5"):
         model = build(invariants=exactly("root", entry))
         assert np.flatnonzero(model.resolved.pinned).tolist() == [0, TREE.find("5")]
-        assert "the exact count of City/Brook/5" in model.guarantee.unprotected
+        assert "the exact count of City/Brook/5" in guaranteed(model).unprotected
         assert [v.exact for v in model.levels] == [1, 0, 1]
 
 
 def test_counts_that_no_neighbours_differ_in_are_named_by_level_and_path():
     privacy = PRIVACY + "split = { zone = 1.0 }"
     free = build(invariants="nonnegative = true", privacy=privacy)
-    assert free.guarantee.unprotected == ("the number of records",)
+    assert guaranteed(free).unprotected == ("the number of records",)
     # a record moves within a borough only, and the third has one zone
     stuck = build(invariants=exactly("Arden", "Brook"), privacy=privacy)
-    assert stuck.guarantee.unprotected == (
+    assert guaranteed(stuck).unprotected == (
         "the number of records",
         "the exact count of City/Arden",
         "the exact count of City/Brook",
@@ -88,7 +89,7 @@ def test_counts_that_no_neighbours_differ_in_are_named_by_level_and_path():
         data='source = "rows.csv"\nwhere = "hour < 9"\n'
         'lookup = { source = "zones.csv", key = "zone_id", on = "zone" }',
     )
-    assert ruled.guarantee.unprotected == stuck.guarantee.unprotected[1:3]
+    assert guaranteed(ruled).unprotected == guaranteed(stuck).unprotected[1:3]
 
 
 def test_equal_shares_where_the_plan_gives_none():
@@ -100,9 +101,9 @@ def test_equal_shares_where_the_plan_gives_none():
 def test_nodes_taken_from_the_rows_are_said_to_be_unprotected():
     hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
     assert any(
-        "which nodes exist" in text for text in build(hierarchy=hierarchy).guarantee.unprotected
+        "which nodes exist" in text for text in guaranteed(build(hierarchy=hierarchy)).unprotected
     )
-    assert not any("which nodes exist" in text for text in build().guarantee.unprotected)
+    assert not any("which nodes exist" in text for text in guaranteed(build()).unprotected)
 
 
 @pytest.mark.parametrize(

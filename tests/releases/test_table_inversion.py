@@ -34,7 +34,7 @@ def spoilt(pristine, tmp_path):
 
 
 def ends_of(read, alpha, together=1):
-    engine = read.model.engine
+    engine = read.mechanism
     return cg.inference.inverted_intervals(engine, read.values, alpha, together=together)
 
 
@@ -154,7 +154,7 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         assert column(tmp_path / name / "out", "lower") == lower.tolist()
         assert column(tmp_path / name / "out", "upper") == upper.tolist()
         assert check_intervals(read.contents).passed
-        met = [v.margin for v in levels(read.model, margins(read.model))]
+        met = [v.margin for v in levels(read.model, margins(read.model, read.mechanism))]
         assert met == [0, None, None]
 
 

@@ -16,7 +16,7 @@ from congenial.releases import table_posterior
 from congenial.releases.accuracy import levels, margins
 from congenial.releases.intervals import intervals
 from congenial.releases.making import release
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 from congenial.releases.table_posterior import as_likely, posterior_ends
 from congenial.report.write import report
 from congenial.sum_network.moments import shortest
@@ -242,11 +242,11 @@ def coverage(tmp_path, scale):
     """Return the share of leaves whose interval holds them, over made-up cities."""
     model, engine = world(tmp_path, scale)
     leaves, rng = model.tree.leaves, np.random.default_rng(20_261_121)
-    found, held = margins(model), []
+    found, held = margins(model, choose_method(model)), []
     for made in range(60):
         x = model.tree.roll_up(rng.negative_binomial(1.0, 1.0 / 41.0, leaves.size))
         z = engine.sample(x, rng=cg.seeded(made))
-        ends = intervals(model, found, z)
+        ends = intervals(model, choose_method(model), found, z)
         assert ends.source == "posterior"
         held.append(((ends.lower <= x) & (x <= ends.upper))[leaves].mean())
     return float(np.mean(held))
@@ -273,13 +273,13 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         assert column(tmp_path / name / "out", "lower") == leaves_of(read, found.lower)
         assert column(tmp_path / name / "out", "upper") == leaves_of(read, found.upper)
         assert check_intervals(read.contents).passed
-        met = [v.margin for v in levels(read.model, margins(read.model))]
+        met = [v.margin for v in levels(read.model, margins(read.model, read.mechanism))]
         assert met == [0, None, None]
 
 
 def test_a_shift_is_taken_only_where_both_are_as_likely(pristine, monkeypatch):
     contents = cg.read_release(pristine / "out").contents
-    model, value = contents.model(), contents.value
+    model, value = contents.model, contents.value
     at = model.tree.leaves
     found = tuple(ends[at] for ends in posterior_ends(model, value))
     stated = found[0] + 1, found[1] + 1

@@ -12,9 +12,10 @@ from congenial.plan.plan import parse_plan, read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.preview.plan_audit import audit_model
 from congenial.releases.making import release
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 from congenial.verification.verdict import verify
 from support.city import TRIPS, ZONES, make_city, plan_text
+from support.claims import guaranteed
 
 TREE = cg.Tree.from_paths([("City", borough, str(zone)) for zone, borough in ZONES.items()])
 X = TREE.roll_up(np.array(list(TRIPS.values())))
@@ -100,11 +101,11 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, privacy):
 def test_a_plan_draws_by_topdown_and_not_by_imaging(tmp_path):
     model = build_model(parse_plan(plan_text(method=METHOD)), TREE)
     other = build_model(parse_plan(plan_text(method='name = "imaging"')), TREE)
-    assert model.guarantee.epsilon == other.guarantee.epsilon
+    assert guaranteed(model).epsilon == guaranteed(other).epsilon
     assert np.array_equal(model.mechanism.scales, other.mechanism.scales)
     own = topdown_image(model.mechanism, model.invariant).sample(X, 20, cg.seeded(5))
-    assert np.array_equal(model.engine.sample(X, 20, cg.seeded(5)), own)
-    assert not np.array_equal(other.engine.sample(X, 20, cg.seeded(5)), own)
+    assert np.array_equal(choose_method(model).sample(X, 20, cg.seeded(5)), own)
+    assert not np.array_equal(choose_method(other).sample(X, 20, cg.seeded(5)), own)
 
 
 @pytest.mark.parametrize("narrower", [1.0, 0.6])

@@ -12,7 +12,7 @@ from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
 from congenial.releases.intervals import intervals
 from congenial.releases.making import release
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 from support.city import make_city
 
 ASKED = """
@@ -46,8 +46,8 @@ def small_worlds() -> Iterator[tuple]:
     paths = [("root", f"d{i}", f"z{i}.{j}") for i in range(10) for j in range(20)]
     tree = cg.Tree.from_paths(paths)
     model = build_model(parse_plan(SMALL), tree)
-    found, rng = margins(model), np.random.default_rng(20_261_121)
+    found, rng = margins(model, choose_method(model)), np.random.default_rng(20_261_121)
     for made in range(12):
         x = tree.roll_up(rng.poisson(rng.gamma(1.0, 2.0, 200)))
-        z = model.engine.sample(x, rng=cg.seeded(made))
-        yield tree, x, z, intervals(model, found, z)
+        z = choose_method(model).sample(x, rng=cg.seeded(made))
+        yield tree, x, z, intervals(model, choose_method(model), found, z)

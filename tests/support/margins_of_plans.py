@@ -11,7 +11,7 @@ from congenial.releases.accuracy import (
     margins,
 )
 from congenial.releases.intervals import intervals
-from congenial.releases.model import build_model
+from congenial.releases.model import build_model, choose_method
 
 SHARE = 0.9
 
@@ -62,10 +62,13 @@ SLACK = 5 * np.sqrt(0.09 / 4_000)
 
 def ends_of(model, counts, size):
     """Return released values and the ends of their intervals in many releases."""
-    found, rng = margins(model), seeded(1)
+    mechanism = choose_method(model)
+    found, rng = margins(model, mechanism), seeded(1)
     out = []
     for _ in range(size):
-        y = None if model.measuring is None else model.measuring.measure(counts, rng=rng)
-        z = model.engine.sample(counts, rng=rng) if y is None else model.measuring.apply(y, rng)
-        out.append(intervals(model, found, z, y if model.plan.release.measurements else None))
+        y = mechanism.measure(counts, rng=rng) if hasattr(mechanism, "measure") else None
+        z = mechanism.sample(counts, rng=rng) if y is None else mechanism.apply(y, rng)
+        out.append(
+            intervals(model, mechanism, found, z, y if model.plan.release.measurements else None)
+        )
     return found, out

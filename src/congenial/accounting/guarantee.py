@@ -29,6 +29,7 @@ from congenial.accounting.neighbours.nested import nested_sums
 from congenial.accounting.neighbours.scope import covered, crossing, unprotected
 from congenial.accounting.neighbours.single_moves import (
     Neighbours,
+    WorstMove,
     changed_entries,
     costs_through,
     one_sided_costs,
@@ -37,7 +38,7 @@ from congenial.accounting.neighbours.single_moves import (
 from congenial.errors import PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
-from congenial.types import FloatArray
+from congenial.types import BoolArray, FloatArray
 
 __all__ = [
     "Guarantee",
@@ -59,6 +60,26 @@ ZCDP_DELTA = 1e-6
 MEANINGFUL = 20.0
 # A bound this close to the trivial one is called trivial.
 ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Moves:
+    """What neighbouring datasets of one guarantee change.
+
+    Attributes
+    ----------
+    worst : WorstMove or None
+        The pair that costs the most before bounds, both records counted where one is replaced;
+        None where several records move at once.
+    changes : ndarray of bool, shape (n,)
+        Entries that some pair changes.
+    pairs : Pairs or None
+        What bounds cost each pair; None where none are charged for.
+    """
+
+    worst: WorstMove | None
+    changes: BoolArray
+    pairs: Pairs | None
 
 
 @dataclass(frozen=True)
@@ -100,6 +121,8 @@ class Guarantee:
     compared : Compared or None
         The datasets that the guarantee compares, by which `compose` knows whether others share
         some; None where that is not known.
+    moves : Moves or None
+        What neighbouring datasets change, for whoever states the guarantee in full.
     """
 
     epsilon: float
@@ -117,6 +140,7 @@ class Guarantee:
     at_once: bool = False
     whole_orders: bool = False
     compared: Compared | None = field(default=None, compare=False, repr=False)
+    moves: Moves | None = field(default=None, compare=False, repr=False)
 
     @property
     def sentence(self) -> str:
@@ -342,14 +366,19 @@ def _guarantee(
     cost = np.where(resolved.pinned, 0.0, cost)
     power = 2 if noise.measure == "zcdp" else 1
     joint = None if one_sided else forced_moves(cost, resolved, counted, neighbours, power=power)
-    worst = worst_move(cost, resolved, counted, neighbours).cost if joint is None else joint.cost
+    move = None
+    if joint is None:
+        move = worst_move(cost, resolved, counted, neighbours)
+        worst, changes = (
+            move.cost,
+            changed_entries(resolved, counted, neighbours, one_sided=one_sided),
+        )
+    else:
+        worst, changes = joint.cost, joint.changes
     if one_sided:
         worst = max(worst, float(one_sided_costs(cost, resolved, counted).max()))
-    if joint is None:
-        changes = changed_entries(resolved, counted, neighbours, one_sided=one_sided)
-    else:
-        changes = joint.changes
     rho: float | None = None
+    pairs = None
     whole = source == WHOLE and noise.discrete
     if noise.measure == "pure":
         base, delta = worst, 0.0
@@ -385,6 +414,7 @@ def _guarantee(
         at_once=joint is not None,
         whole_orders=whole,
         compared=in_records(resolved, entries, neighbours, change=change, grid=noise.granularity),
+        moves=Moves(move, changes, pairs),
     )
 
 

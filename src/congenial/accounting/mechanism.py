@@ -28,7 +28,15 @@ class Mechanism(Protocol):
         """Say how a release is drawn, and why so."""
 
 
-class Measuring(Mechanism, Protocol):
+class Certified(Mechanism, Protocol):
+    """Draws within a known distance of its law, as every release must be."""
+
+    @property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+
+
+class Measuring(Certified, Protocol):
     """Draws a release in two steps, noisy measurements first: an image."""
 
     def measure(

@@ -84,6 +84,8 @@ def worst_pair(
     bounds, and falls with the smallest change over scale among its entries whose bounds count.
     """
     zcdp = mechanism.noise.measure == "zcdp"
+    known = None if guarantee.moves is None else guarantee.moves.worst
+    pairs = None if guarantee.moves is None else guarantee.moves.pairs
     linear = resolved.equalities[1].size or resolved.inequalities[1].size
     if linear:
         raise PrivacyError(
@@ -95,7 +97,7 @@ def worst_pair(
     cost = np.where(resolved.pinned, 0.0, mechanism.per_record / mechanism.scales)
     if zcdp:
         # the guarantee is the dearest pair's rho told as epsilon
-        move = _dearest(0.5 * cost**2, resolved, tree, guarantee, one_sided)
+        move = _dearest(0.5 * cost**2, resolved, tree, guarantee, one_sided, known)
         return WorstPair(
             move.origin,
             move.destination,
@@ -104,14 +106,15 @@ def worst_pair(
             guarantee.epsilon,
         )
 
-    def found(weight: FloatArray) -> WorstPair:
-        move = _dearest(weight, resolved, tree, guarantee, one_sided)
+    def found(weight: FloatArray, known: WorstMove | None = None) -> WorstPair:
+        move = _dearest(weight, resolved, tree, guarantee, one_sided, known)
         return _charge(move, cost, resolved, tree, mechanism, guarantee)
 
-    most = found(cost)
+    most = found(cost, known)
     if guarantee.gamma_source != PROVED:
         return most
-    pairs = conditioned_pairs(mechanism, resolved, guarantee.neighbours, one_sided=one_sided)
+    if pairs is None:
+        pairs = conditioned_pairs(mechanism, resolved, guarantee.neighbours, one_sided=one_sided)
     if most.loss >= pairs.loss() * (1.0 - CLOSE):
         return most
     # the pair that the bounds make worst changes one certain entry, which an extra cost forces
@@ -125,9 +128,14 @@ def worst_pair(
 
 
 def _dearest(
-    cost: FloatArray, resolved: ResolvedInvariant, tree: Tree, guarantee: Guarantee, one_sided: bool
+    cost: FloatArray,
+    resolved: ResolvedInvariant,
+    tree: Tree,
+    guarantee: Guarantee,
+    one_sided: bool,
+    known: WorstMove | None = None,
 ) -> WorstMove:
-    move = worst_move(cost, resolved, tree, guarantee.neighbours)
+    move = known or worst_move(cost, resolved, tree, guarantee.neighbours)
     if one_sided:
         alone = one_sided_costs(cost, resolved, tree)[tree.leaves]
         at = int(np.argmax(alone))

@@ -131,6 +131,11 @@ class RowSource:
             return None
         return tree_of(self.plan, domain_paths(self.connection, self.plan, self.public))
 
+    @property
+    def tree(self) -> Tree:
+        """The tree of the domain, which takes counting where the rows are the domain."""
+        return self.counted.tree if self.domain is None else self.domain
+
     @cached_property
     def counted(self) -> CountedTree:
         """The tree and its confidential counts; the rows are read when first asked for."""

@@ -136,6 +136,17 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
             "of granularity 1."
         )
     resolved = _covered(invariant, mechanism.domain or tree, tree, whole=True)
+    return descending(mechanism, tree, resolved)
+
+
+def descending(mechanism: Additive, tree: Tree, resolved: ResolvedInvariant) -> TopDown:
+    """Return the mechanism that goes down a tree, all of whose leaves it counts.
+
+    Raises
+    ------
+    UnsupportedError
+        If a leaf is not measured.
+    """
     open_ = ~(np.isfinite(mechanism.scales) | resolved.pinned)
     if open_[tree.leaves].any():
         leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
@@ -237,6 +248,11 @@ class TopDown:
                 values[here] = sums[here]
         return values
 
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return self.mechanism.noise.sampling_error(self.mechanism.scales)
+
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
 
@@ -253,8 +269,9 @@ class TopDown:
         ----------
         Two Views, Lemma 3.7.
         """
-        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        return imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
+        return imaged_guarantee(
+            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
+        )
 
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""

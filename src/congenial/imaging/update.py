@@ -177,6 +177,11 @@ class Imaged:
         values = self.projector.apply(noisy, rng)
         return checked_draws(self.resolved, values, np.asarray(noisy))
 
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return self.mechanism.noise.sampling_error(self.mechanism.scales)
+
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
 
@@ -195,8 +200,9 @@ class Imaged:
         ----------
         Two Views, Lemma 3.7; Gong and Meng (2020), Theorem A.1.
         """
-        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        stated = imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
+        stated = imaged_guarantee(
+            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
+        )
         factor = self._loss_factor()
         if factor == 1.0:
             return stated

@@ -88,6 +88,13 @@ class ResolvedInvariant:
         return np.asarray((np.abs(self.sums.gaps(values)) <= _slack(values)).all(axis=-1))
 
     @cached_property
+    def determined(self) -> BoolArray:
+        """Entries whose values follow from what is fixed, shape (n,); see `determined`."""
+        known = _determined(self)
+        known.flags.writeable = False
+        return known
+
+    @cached_property
     def has_inequalities(self) -> bool:
         """Whether anything but equalities restricts an entry that is not pinned."""
         if self.inequalities[1].size or not self.pinned[self.relative].all():
@@ -211,8 +218,12 @@ def determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
 
     Fixed are the pinned entries and those that their bounds leave one value. What follows is the
     only unknown of a sum, again and again, which is all on a tree; where sums cross it is what
-    `congenial.invariants.implied` finds.
+    `congenial.invariants.implied` finds. Worked out once a record.
     """
+    return resolved.determined
+
+
+def _determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
     known = _closed(resolved)
     further = resolved.equalities[0]
     if known.all() or not (

@@ -11,6 +11,7 @@ import numpy as np
 
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.mechanism import Mechanism
 from congenial.data.counts import build_tree
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError
@@ -32,7 +33,7 @@ from congenial.releases.accuracy import (
     margins,
 )
 from congenial.releases.expected import NotSimulated, draws_for, expected_errors
-from congenial.releases.model import Level, Model, build_model
+from congenial.releases.model import Level, Model, build_model, choose_method, claim
 from congenial.releases.specification import Neighbours, worst_neighbours
 from congenial.types import FloatArray, IntArray
 
@@ -159,8 +160,9 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     10 counts will be released, of 3 levels:
     """
     model = build_model(plan, build_tree(plan, base=Path(base)))
-    reach, guarantee = margins(model), model.guarantee
-    errors, basis = simulated_errors(model)
+    mechanism = choose_method(model)
+    reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
+    errors, basis = simulated_errors(model, mechanism)
     forecasts = tuple(
         LevelForecast(
             level,
@@ -176,7 +178,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         len(model.tree),
         forecasts,
         basis,
-        model.engine.explain(),
+        mechanism.explain(),
         guarantee,
         worst_neighbours(model, guarantee),
         unused_levels(model),
@@ -224,7 +226,7 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
 
 
-def simulated_errors(model: Model) -> tuple[FloatArray | None, str]:
+def simulated_errors(model: Model, mechanism: Mechanism) -> tuple[FloatArray | None, str]:
     """Mean absolute error of each node's released count on made-up rows, and what that rests on.
 
     Returns
@@ -239,7 +241,7 @@ def simulated_errors(model: Model) -> tuple[FloatArray | None, str]:
     for count in SYNTHETIC_COUNTS:
         leaves: IntArray = np.full(tree.leaves.size, count, dtype=np.int64)
         counts = np.asarray(tree.roll_up(leaves), dtype=np.int64)
-        errors = expected_errors(model, counts, seed=_SEED)
+        errors = expected_errors(mechanism, counts, seed=_SEED)
         if not isinstance(errors, NotSimulated):
             return errors, _basis(model, count)
         first = first or errors

@@ -8,6 +8,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.single_moves import worst_move
 from congenial.auditing.finding import Audit, Pair
 from congenial.auditing.space import Space
@@ -21,14 +22,13 @@ from congenial.auditing.trial import (
 from congenial.data.counts import build_tree
 from congenial.domain.tree import Tree
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
-from congenial.releases.model import Model, build_model
+from congenial.releases.model import Model, build_model, choose_method, claim
 
 # Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
 LEAVES, RECORDS = 4, 3
@@ -41,6 +41,7 @@ class PlanAudit:
     Attributes
     ----------
     model : Model
+    guarantee : Guarantee
     exact : Audit or None
         Laws enumerated on a few leaves of the plan, with its own noise; None where they cannot be.
     drawn : Audit
@@ -51,6 +52,7 @@ class PlanAudit:
     """
 
     model: Model
+    guarantee: Guarantee
     exact: Audit | None
     drawn: Audit
     part: Tree | None
@@ -119,21 +121,23 @@ def audit_plan(
 def audit_model(
     model: Model,
     *,
+    guarantee: Guarantee | None = None,
     draws: int | None = None,
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PlanAudit:
-    """Audit a model; see `audit_plan`."""
+    """Audit a model against a guarantee, its own where none is given; see `audit_plan`."""
     source = seeded(seed)
     space = Space(model.mechanism, (model.resolved,))
-    engine = model.engine
-    size = checked_draws(draws, engine, space)
+    mechanism = choose_method(model)
+    guarantee = guarantee or claim(model, mechanism.error_bound)
+    size = checked_draws(draws, mechanism, space)
     check_confidence(confidence)
     effort = Effort(size, confidence, source)
     drawn = hold(
-        engine,
+        mechanism,
         space,
-        model.guarantee,
+        guarantee,
         model.neighbours,
         stages=("compute", "draw"),
         further=_entering(model, space),
@@ -142,25 +146,25 @@ def audit_model(
     small = part_of(model)
     try:
         exact = hold(
-            small.engine,
+            choose_method(small),
             Space(small.mechanism, (small.resolved,)),
-            model.guarantee,
+            guarantee,
             small.neighbours,
             stages=("enumerate",),
             total=RECORDS,
             effort=effort,
         )
     except (EmptyNeighbourhoodError, UnsupportedError):
-        return PlanAudit(model, None, drawn, None, seed)
+        return PlanAudit(model, guarantee, None, drawn, None, seed)
     if not exact.findings:
-        return PlanAudit(model, None, drawn, None, seed)
-    return PlanAudit(model, exact, drawn, small.tree, seed)
+        return PlanAudit(model, guarantee, None, drawn, None, seed)
+    return PlanAudit(model, guarantee, exact, drawn, small.tree, seed)
 
 
 def part_of(model: Model) -> Model:
     """Return the model on a few leaves, the worst move's and their siblings, with their noise."""
     tree = model.tree
-    resolved = replace(model.resolved, pinned=determined(model.resolved))
+    resolved = replace(model.resolved, pinned=model.determined)
     cost = np.where(resolved.pinned, 0.0, _cost(model))
     move = worst_move(cost, resolved, tree, model.neighbours)
     ends = [v for v in (move.origin, move.destination) if v is not None]
@@ -219,7 +223,7 @@ def _entering(model: Model, space: Space) -> list[Pair]:
 
 def as_text(found: PlanAudit) -> str:
     """Write an audit as lines of plain text."""
-    model, guarantee = found.model, found.model.guarantee
+    model, guarantee = found.model, found.guarantee
     findings = (*(found.exact.findings if found.exact is not None else ()), *found.drawn.findings)
     whole = Audit(guarantee, findings, found.drawn.confidence)
     lines = [f"Audited: {guarantee.sentence}", "", str(whole), ""]

@@ -9,6 +9,7 @@ from typing import Literal, cast
 import msgspec
 import numpy as np
 
+from congenial.accounting.mechanism import Certified
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
@@ -19,7 +20,6 @@ from congenial.inference.error_law import (
 )
 from congenial.inference.noise_intervals import Noise, error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
-from congenial.invariants.resolved import determined
 from congenial.plan.fields import on_a_line
 from congenial.plan.plan import named_nodes
 from congenial.randomness import seeded
@@ -101,7 +101,7 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     met: bool | None
 
 
-def margins(model: Model) -> Margins:
+def margins(model: Model, mechanism: Certified) -> Margins:
     """Work out the margins of a release.
 
     Raises
@@ -115,7 +115,7 @@ def margins(model: Model) -> Margins:
     for images. Under bounds an image has the margins of its measurements, where these are
     published; conditioning then has intervals by inversion, once the table is drawn.
     """
-    plan, engine = model.plan, model.engine
+    plan = model.plan
     named = {
         name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
@@ -125,12 +125,12 @@ def margins(model: Model) -> Margins:
     if model.resolved.has_inequalities:
         if plan.release.measurements:
             return _of_measurements(model, named, told)
-        if not isinstance(engine, Conditioned):
+        if not isinstance(mechanism, Conditioned):
             return _none(model, named, _HIDDEN)
         return _none(model, named, f"{told}{_BY_INVERSION}", source="inversion")
-    if isinstance(engine, Conditioned):
-        return _of_law(model, engine, named, told)
-    return _of_images(model, cast("Imaged | TopDown", engine), named, told)
+    if isinstance(mechanism, Conditioned):
+        return _of_law(model, mechanism, named, told)
+    return _of_images(model, cast("Imaged | TopDown", mechanism), named, told)
 
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
@@ -171,7 +171,7 @@ def _largest(margin: IntArray) -> int | None:
 def _of_law(
     model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]], told: str
 ) -> Margins:
-    alpha, fixed = model.plan.accuracy.alpha, determined(model.resolved)
+    alpha, fixed = model.plan.accuracy.alpha, model.determined
     margin = error_margins(engine, alpha)
     together = None
     if model.plan.accuracy.simultaneous:
@@ -241,7 +241,7 @@ def _simulated_sums(
 def _none(
     model: Model, named: dict[str, tuple[int, ...]], told: str, *, source: Source = "none"
 ) -> Margins:
-    fixed = determined(model.resolved)
+    fixed = model.determined
     margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
         SumMargin(name, nodes, 0 if fixed[list(nodes)].all() else None)
@@ -315,7 +315,7 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str)
 
 def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
     """Nodes whose measurement counts, and those that are told by the nodes below them."""
-    fixed = determined(model.resolved)
+    fixed = model.determined
     measured = np.isfinite(model.mechanism.scales) & ~fixed
     return measured, ~(measured | fixed)
 

@@ -19,6 +19,7 @@ import msgspec
 from congenial._version import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.mechanism import Certified
 from congenial.errors import ReleaseError
 from congenial.ledger.records import Debit
 from congenial.plan.fields import show
@@ -129,6 +130,8 @@ class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def certify(
     model: Model,
+    mechanism: Certified,
+    guarantee: Guarantee,
     files: Mapping[str, str],
     accuracy: StatedAccuracy,
     *,
@@ -137,7 +140,6 @@ def certify(
 ) -> Certificate:
     """State what a release of `model` claims."""
     plan = plain_plan(model.plan)
-    guarantee = model.guarantee
     return Certificate(
         format=FORMAT,
         stamp=STAMP if simulation else None,
@@ -150,7 +152,7 @@ def certify(
         levels=level_noise(model),
         drawn=Drawn(
             method=model.plan.method.name,
-            route=model.engine.explain(),
+            route=mechanism.explain(),
             numerical_error=guarantee.sampler_error,
             randomness="seeded" if simulation else "operating system",
         ),
@@ -166,7 +168,7 @@ def certify(
     )
 
 
-def reworded(certificate: Certificate, model: Model) -> Certificate:
+def reworded(certificate: Certificate, model: Model, mechanism: Certified) -> Certificate:
     """Say in this version's words what a certificate of another one claims."""
     found = claim(model, certificate.guarantee.sampler_error)
     return msgspec.structs.replace(
@@ -175,7 +177,7 @@ def reworded(certificate: Certificate, model: Model) -> Certificate:
         guarantee=as_claim(found),
         published=published(model.plan),
         specification=specify(model, found),
-        drawn=msgspec.structs.replace(certificate.drawn, route=model.engine.explain()),
+        drawn=msgspec.structs.replace(certificate.drawn, route=mechanism.explain()),
         left_out=LeftOut(model.plan.data.where, ROWS_NOT_SHOWN),
     )
 

@@ -10,6 +10,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.mechanism import Certified
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import Plan
@@ -17,7 +18,7 @@ from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate
 from congenial.releases.directory import FileRows
 from congenial.releases.intervals import interval_columns
-from congenial.releases.model import Model, build_model
+from congenial.releases.model import Model, build_model, choose_method
 
 # Larger counts are damage.
 _MOST = 2**53
@@ -50,13 +51,15 @@ class Contents:
     value: npt.NDArray[np.int64]
     measurements: tuple[FileRows, FileRows] | None = None
 
+    @cached_property
     def model(self) -> Model:
-        """Calibrate the plan's noise on the released nodes; once, as that takes a while of many."""
-        return self._model
+        """The plan's noise, calibrated on the released nodes."""
+        return build_model(self.plan, self.tree)
 
     @cached_property
-    def _model(self) -> Model:
-        return build_model(self.plan, self.tree)
+    def mechanism(self) -> Certified:
+        """What the release was drawn by."""
+        return choose_method(self.model)
 
 
 def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents:

@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from congenial.accounting.mechanism import Mechanism
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.randomness import seeded
-from congenial.releases.model import Model
 from congenial.types import FloatArray, IntArray
 
 # Simulated releases, and the largest number of values drawn for them.
@@ -23,7 +23,9 @@ class NotSimulated:
     why: str
 
 
-def expected_errors(model: Model, counts: IntArray, *, seed: int) -> FloatArray | NotSimulated:
+def expected_errors(
+    mechanism: Mechanism, counts: IntArray, *, seed: int
+) -> FloatArray | NotSimulated:
     """Mean absolute error of each released count, were these the true counts.
 
     Returns
@@ -32,7 +34,7 @@ def expected_errors(model: Model, counts: IntArray, *, seed: int) -> FloatArray 
         In counts; a mean over `draws_for` seeded draws.
     """
     try:
-        drawn = model.engine.sample(counts, size=draws_for(len(model.tree)), rng=seeded(seed))
+        drawn = mechanism.sample(counts, size=draws_for(counts.size), rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
     except (NumericalError, UnsupportedError) as error:  # hard counts, and no fault of the plan

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Annotated
+from typing import Annotated, cast
 
 import msgspec
 import numpy as np
 
+from congenial.accounting.mechanism import Certified
+from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.releases.accuracy import (
     UNKNOWN,
     LevelAccuracy,
@@ -94,11 +96,15 @@ def interval_columns(*, simultaneous: bool) -> tuple[str, ...]:
 
 
 def intervals(
-    model: Model, found: Margins, value: IntArray, measured: IntArray | None = None
+    model: Model,
+    mechanism: Certified,
+    found: Margins,
+    value: IntArray,
+    measured: IntArray | None = None,
 ) -> Intervals:
     """Work out the intervals of a release from what is published."""
     if found.source == "inversion":
-        return _by_inversion(model, found, value)
+        return _by_inversion(model, cast(Conditioned, mechanism), found, value)
     return _by_margins(model, found, value, measured)
 
 
@@ -135,9 +141,11 @@ def _by_margins(
     return Intervals(*each, lower_all, upper_all, known_all, tuple(sums))
 
 
-def _by_inversion(model: Model, found: Margins, value: IntArray) -> Intervals:
+def _by_inversion(
+    model: Model, mechanism: Conditioned, found: Margins, value: IntArray
+) -> Intervals:
     """Work out the intervals that the released counts alone tell, proved ones where there are."""
-    ends = proved_ends(model, value, [asked.nodes for asked in found.sums])
+    ends = proved_ends(model, mechanism, value, [asked.nodes for asked in found.sums])
     if isinstance(ends, NoEnds):
         return _by_posterior(model, found, value, ends.why)
     made = _by_margins(model, found, value, None)

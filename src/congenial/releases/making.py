@@ -6,10 +6,13 @@ import logging
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import cast
 
 import numpy as np
 
 from congenial.accounting.amounts import amount_of
+from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.mechanism import Certified, Measuring
 from congenial.data.counts import RowSource, open_source
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError, ReleaseError
@@ -29,9 +32,9 @@ from congenial.releases.certificate import (
     write_certificate,
 )
 from congenial.releases.fixed import fixed
-from congenial.releases.intervals import intervals, state
+from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
-from congenial.releases.model import Model, build_model
+from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.types import IntArray
 
 Notify = Callable[[str], None]
@@ -137,18 +140,27 @@ def release(
     True
     """
     randomness = _randomness(simulate, with_truth)
+    simulation = None if simulate is None else Simulation(int(simulate), with_truth)
     notify = notify or _silent
     ledger = _ledger(plan, Path(base)) if simulate is None else None
     with write_aside(Path(out), overwrite) as place:
         with open_source(plan, base=Path(base), frame=frame) as source:
             model, counts = _counted(source, notify)
-        reach = _refuse_before_noise(model, counts, notify)
-        debit = _debit(ledger, model, Path(base), Path(out))
-        drawn = _draw(model, counts, randomness, notify)
-        truth = counts if with_truth else None
-        simulation = None if simulate is None else Simulation(int(simulate), with_truth)
+        notify("preparing the sampler")
+        mechanism = choose_method(model)
+        guarantee, reach = _refuse_before_noise(model, mechanism, counts)
+        debit = _debit(ledger, model, guarantee, Path(base), Path(out))
+        notify("drawing")
+        drawn = _draw(model, mechanism, counts, randomness)
+        found = intervals(model, mechanism, reach, drawn.counts, drawn.measurements)
         notify("writing")
-        certificate = _write(place, model, reach, drawn, truth, simulation=simulation, debit=debit)
+        truth = counts if with_truth else None
+        digests = _write_tables(place, model, drawn, found, truth, stamped=simulate is not None)
+        stated = state(model, reach, found)
+        certificate = certify(
+            model, mechanism, guarantee, digests, stated, simulation=simulation, debit=debit
+        )
+        write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.tree))
     settled, odd = _settled(ledger, debit), odd_names(model.tree)
     return ReleaseResult(
@@ -164,7 +176,7 @@ class DrawnCounts:
     ----------
     counts : ndarray of int64, shape (n,)
     measurements : ndarray of int64, shape (n,), or None
-        None where the counts were drawn whole.
+        None where the plan publishes none: what is not published tells nothing of the counts.
     """
 
     counts: IntArray
@@ -180,11 +192,12 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
     return path
 
 
-def _debit(ledger: Path | None, model: Model, base: Path, out: Path) -> Debit | None:
+def _debit(
+    ledger: Path | None, model: Model, guarantee: Guarantee, base: Path, out: Path
+) -> Debit | None:
     """Debit a release; nothing that could fail stands between this and the noise."""
     if ledger is None:
         return None
-    guarantee = model.guarantee
     return reserve(
         ledger,
         dataset_of(model.plan, base),
@@ -224,53 +237,53 @@ def _silent(_: str) -> None:
 
 def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
     """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
-    model: Model | None = None
-    if source.plan.hierarchy.domain != "data":
-        notify("reading the domain")
-    if source.domain is not None:
-        model = build_model(source.plan, source.domain)
-    notify("counting rows")
-    counted = source.counted
+    public = source.plan.hierarchy.domain != "data"
+    notify("reading the domain" if public else "counting rows")
+    model = build_model(source.plan, source.tree)
+    if public:
+        notify("counting rows")
+    counts = source.counted.counts
     if source.plan.data.where is not None:
         log.info("rows excluded by rule (%s): number not shown", source.plan.data.where)
-    return model or build_model(source.plan, counted.tree), counted.counts
+    return model, counts
 
 
-def _refuse_before_noise(model: Model, counts: IntArray, notify: Notify) -> Margins:
-    """Refuse all that can be refused before anything is spent; return the margins of error."""
-    notify("preparing the sampler")
-    _ = model.engine, model.guarantee
+def _refuse_before_noise(
+    model: Model, mechanism: Certified, counts: IntArray
+) -> tuple[Guarantee, Margins]:
+    """Refuse all that can be refused before anything is spent; what is claimed is known then."""
+    guarantee = claim(model, mechanism.error_bound)
     check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.tree)
-    return margins(model)
+    return guarantee, margins(model, mechanism)
 
 
-def _draw(model: Model, counts: IntArray, randomness: Randomness, notify: Notify) -> DrawnCounts:
-    """DrawnCounts a release, and hold it back if it breaks an invariant."""
-    notify("drawing")
-    if model.measuring is None:
-        values = np.asarray(model.engine.sample(counts, rng=randomness), dtype=np.int64)
+def _draw(
+    model: Model, mechanism: Certified, counts: IntArray, randomness: Randomness
+) -> DrawnCounts:
+    """Draw a release, and hold it back if it breaks an invariant."""
+    if model.plan.method.name == "conditioning":
+        values = np.asarray(mechanism.sample(counts, rng=randomness), dtype=np.int64)
         drawn = DrawnCounts(values, None)
     else:
-        measured = model.measuring.measure(counts, rng=randomness)
-        drawn = DrawnCounts(model.measuring.apply(measured, randomness), measured)
+        image = cast(Measuring, mechanism)
+        measured = image.measure(counts, rng=randomness)
+        shown = measured if model.plan.release.measurements else None
+        drawn = DrawnCounts(image.apply(measured, randomness), shown)
     checked_draws(model.resolved, drawn.counts, counts)
     return drawn
 
 
-def _write(
+def _write_tables(
     place: Path,
     model: Model,
-    reach: Margins,
     drawn: DrawnCounts,
+    found: Intervals,
     truth: IntArray | None,
     *,
-    simulation: Simulation | None,
-    debit: Debit | None,
-) -> Certificate:
-    stamped, names = simulation is not None, model.plan.level_names
-    # what is not published has no part in the intervals
-    shown = drawn.measurements if model.plan.release.measurements else None
-    found = intervals(model, reach, drawn.counts, shown)
+    stamped: bool,
+) -> dict[str, str]:
+    """Write every file but the certificate; return their digests, by name."""
+    names, written = model.plan.level_names, [files.CSV, files.PARQUET]
     files.write_tables(
         place,
         names,
@@ -280,16 +293,11 @@ def _write(
         truth=truth,
         stamped=stamped,
     )
-    written = [files.CSV, files.PARQUET]
-    if shown is not None:
-        columns = measurement_rows(model.mechanism, model.resolved.pinned, shown)
+    if drawn.measurements is not None:
+        columns = measurement_rows(model.mechanism, model.resolved.pinned, drawn.measurements)
         files.write_measurements(place, names, model.tree, *columns, stamped=stamped)
         written += files.MEASUREMENTS
     if stamped:
         (place / files.MARKER).write_bytes(files.MARKER_TEXT.encode())
         written.append(files.MARKER)
-    digests = {name: files.sha256(place / name) for name in written}
-    accuracy = state(model, reach, found)
-    certificate = certify(model, digests, accuracy, simulation=simulation, debit=debit)
-    write_certificate(place / files.CERTIFICATE, certificate)
-    return certificate
+    return {name: files.sha256(place / name) for name in written}

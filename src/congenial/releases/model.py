@@ -1,4 +1,4 @@
-"""A plan and a tree become a model: the mechanism, the invariant, the engine and the claim."""
+"""A plan and a tree become a model: noise, invariant, method and claim."""
 
 from __future__ import annotations
 
@@ -23,9 +23,9 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
     with_sampler_error,
 )
-from congenial.accounting.mechanism import Measuring, Mechanism
+from congenial.accounting.mechanism import Certified
 from congenial.accounting.neighbours.scope import all_records, on_levels
-from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, changed_entries
+from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants.feasibility.feasible import check_feasible
@@ -43,7 +43,7 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.outputs import OWN_COLUMNS
 from congenial.plan.plan import Plan, exact_nodes
 from congenial.plan.sections import MOST_EPSILON
-from congenial.types import FloatArray
+from congenial.types import BoolArray, FloatArray
 
 if TYPE_CHECKING:
     from congenial.imaging.closest import Norm
@@ -120,32 +120,10 @@ class Model:
         """Whether a substituted record may also enter or leave what the plan's rule counts."""
         return self.neighbours == "substitute" and self.plan.data.where is not None
 
-    @cached_property
-    def engine(self) -> Mechanism:
-        """The conditioned or imaged mechanism that the plan asks for; only that one is loaded."""
-        method = self.plan.method
-        if method.name == "imaging":
-            from congenial.imaging.update import image
-
-            norm: Norm = "l1" if method.norm == "l1" else "l2"
-            return cast(Mechanism, image(self.mechanism, self.invariant, norm, integer=True))
-        if method.name == "topdown":
-            from congenial.imaging.top_down import topdown_image
-
-            return topdown_image(self.mechanism, self.invariant)
-        from congenial.conditioning.choice import condition
-
-        return cast(Mechanism, condition(self.mechanism, self.invariant, method.sampler))
-
     @property
-    def measuring(self) -> Measuring | None:
-        """The engine where it makes releases of measurements, None where it draws them whole."""
-        return None if self.plan.method.name == "conditioning" else cast(Measuring, self.engine)
-
-    @cached_property
-    def guarantee(self) -> Guarantee:
-        """The claim of one release, the engine's numerical error inside."""
-        return claim(self, self.engine.guarantee(self.neighbours).sampler_error)
+    def determined(self) -> BoolArray:
+        """Nodes published exactly, and those that follow from such, shape (n,)."""
+        return determined(self.resolved)
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -167,13 +145,37 @@ class Model:
         return tuple(out)
 
 
+def choose_method(model: Model) -> Certified:
+    """Return the conditioned or imaged mechanism that a plan asks for; only that one is loaded.
+
+    What it releases satisfies `model.resolved`, which is resolved and known to be feasible.
+
+    Raises
+    ------
+    UnsupportedError
+        If no sampler or projection covers the plan.
+    """
+    method = model.plan.method
+    if method.name == "imaging":
+        from congenial.imaging.update import Imaged
+
+        norm: Norm = "l1" if method.norm == "l1" else "l2"
+        return cast(Certified, Imaged(model.mechanism, model.resolved, norm, integer=True))
+    if method.name == "topdown":
+        from congenial.imaging.top_down import descending
+
+        return descending(model.mechanism, model.tree, model.resolved)
+    from congenial.conditioning.sampler import find_sampler
+
+    return find_sampler(method.sampler).condition(model.mechanism, model.resolved)
+
+
 def build_model(plan: Plan, tree: Tree) -> Model:
     """Calibrate the noise that a plan asks for on the nodes of a tree.
 
     Returns
     -------
     Model
-        Its engine and claim are computed when first asked for.
 
     Raises
     ------
@@ -304,16 +306,16 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
         found,
         delta=delta,
         sampler_error=sampler_error,
-        unprotected=_unprotected(model),
+        unprotected=_unprotected(model, found),
     )
 
 
-def _unprotected(model: Model) -> tuple[str, ...]:
+def _unprotected(model: Model, found: Guarantee) -> tuple[str, ...]:
     """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
-    tree, pinned = model.tree, determined(model.resolved)
-    known = dataclasses.replace(model.resolved, pinned=pinned)
-    changes = changed_entries(known, tree, model.neighbours, one_sided=model.one_sided)
-    same = ~(changes | pinned)
+    tree, pinned = model.tree, model.determined
+    if found.moves is None:
+        raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
+    same = ~(found.moves.changes | pinned)
     out = all_records(same, tree, model.neighbours)
     out += on_levels(tree, pinned, same, model.plan.level_names)
     if model.plan.hierarchy.domain == "data":

@@ -11,6 +11,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.mechanism import Certified
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, CongenialError, ReleaseError
 from congenial.inference import exports
@@ -75,7 +76,12 @@ class Release:
     @cached_property
     def model(self) -> Model:
         """The noise and the invariant that it was drawn with, worked out from its plan."""
-        return self.contents.model()
+        return self.contents.model
+
+    @property
+    def mechanism(self) -> Certified:
+        """What draws such releases: conditioned or imaged noise, as the plan asks for."""
+        return self.contents.mechanism
 
     @cached_property
     def measurements(self) -> Measurements | None:

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import cast
 
 import numpy as np
 
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.invariants.resolved import determined
 from congenial.releases.model import Model
 from congenial.releases.table_posterior import NoEnds
 from congenial.types import IntArray
@@ -37,7 +35,7 @@ class ProvedEnds:
 
 
 def proved_ends(
-    model: Model, value: IntArray, sums: Sequence[Sequence[int]]
+    model: Model, mechanism: Conditioned, value: IntArray, sums: Sequence[Sequence[int]]
 ) -> ProvedEnds | NoEnds:
     """Work out the intervals of a release that was conditioned on bounds, from its table alone.
 
@@ -47,14 +45,13 @@ def proved_ends(
     """
     from congenial.inference.inversion import invert
 
-    tree, fixed = model.tree, determined(model.resolved)
+    tree, fixed = model.tree, model.determined
     free = [~fixed & (tree.level == depth) for depth in range(tree.depth)]
     levels = [max(int(here.sum()), 1) for here in free] if model.plan.accuracy.simultaneous else []
     parts = [max(int(np.count_nonzero(~fixed[list(nodes)])), 1) for nodes in sums]
     together = sorted({1, *levels, *parts})
-    engine = cast(Conditioned, model.engine)
     try:
-        found = invert(engine, value, model.plan.accuracy.alpha, together)
+        found = invert(mechanism, value, model.plan.accuracy.alpha, together)
     except (UnsupportedError, MemoryError):
         return NoEnds("its inversion would take more memory or time than a release takes on")
     except NumericalError:

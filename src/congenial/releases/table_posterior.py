@@ -7,9 +7,7 @@ from typing import TYPE_CHECKING, Literal
 
 import numpy as np
 
-from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import consistent, exactly, nonnegative
 from congenial.releases.model import Model
 from congenial.types import IntArray
@@ -59,7 +57,7 @@ def posterior_of_table(
     from congenial.inference.posteriors import posterior
 
     resolved = model.resolved
-    if not isinstance(model.engine, Conditioned):
+    if model.plan.method.name != "conditioning":
         raise UnsupportedError(
             "this release has no posterior that is known exactly, as a projection shaped it "
             "and it has no measurements; a release with publish = ['table', 'measurements'] "
@@ -76,7 +74,7 @@ def posterior_of_table(
 def too_large(model: Model) -> bool:
     """Whether the posterior of a release takes more work than a release takes on."""
     # a plan measures every leaf
-    noisy = model.tree.is_leaf & ~determined(model.resolved)
+    noisy = model.tree.is_leaf & ~model.determined
     scales = np.maximum(model.mechanism.scales[noisy], LEAST_SCALE)
     return float(scales @ scales) > MOST_WORK
 
@@ -92,7 +90,7 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
     """
     if too_large(model):
         return NoEnds("its leaves are so many, or have so much noise, that it takes too much work")
-    fixed = determined(model.resolved)
+    fixed = model.determined
     try:
         low, high = posterior_of_table(model, value, PRIOR).intervals(model.plan.accuracy.alpha)
     except (UnsupportedError, MemoryError):

@@ -8,7 +8,6 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import Noise, noise_margin
-from congenial.invariants.resolved import determined
 from congenial.plan.sections import GAUSSIAN, LAPLACE
 from congenial.releases.contents import Contents
 from congenial.releases.expected import NotSimulated, draws_for, expected_errors
@@ -37,9 +36,9 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         If the plan in the certificate does not fit the released nodes.
     """
     certificate, tree = contents.certificate, contents.tree
-    model = contents.model()
-    settled = determined(model.resolved)
-    errors = expected_errors(model, contents.value, seed=_SEED)
+    model = contents.model
+    settled = model.determined
+    errors = expected_errors(contents.mechanism, contents.value, seed=_SEED)
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
     return Page(

@@ -70,7 +70,9 @@ def report(
     contents = read_contents(place, certificate, plan)
     if not all(check.comparable for check in checks):
         # nothing on the page is left unchecked
-        contents = replace(contents, certificate=reworded(certificate, contents.model()))
+        contents = replace(
+            contents, certificate=reworded(certificate, contents.model, contents.mechanism)
+        )
     page = compose(contents, checks)
     say("writing")
     _write(target, render(page).encode())

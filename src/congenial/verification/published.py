@@ -7,14 +7,13 @@ from pathlib import Path
 from typing import cast
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial._version import __version__
+from congenial.accounting.mechanism import Certified
 from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.invariants.resolved import determined
 from congenial.plan.fields import show
 from congenial.randomness import seeded
 from congenial.releases import directory as files
@@ -25,6 +24,7 @@ from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model
 from congenial.releases.table_posterior import as_likely
+from congenial.types import IntArray
 from congenial.verification.checks import Check, close, compare
 
 # Ties of images are broken by it when they are made again.
@@ -52,7 +52,7 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
         yield Check(name, False, "the CSV and the Parquet file hold different rows")
         return
     try:
-        model = contents.model()
+        model = contents.model
     except CongenialError as error:
         yield Check(name, False, f"none follow from the plan: {error}")
         return
@@ -67,13 +67,13 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
         yield Check(name, False, "a count published exactly is another in the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
-    yield _follows(model, y, contents.value)
+    yield _follows(contents.mechanism, y, contents.value)
 
 
-def _follows(model: Model, y: npt.NDArray[np.int64], value: npt.NDArray[np.int64]) -> Check:
+def _follows(mechanism: Certified, y: IntArray, value: IntArray) -> Check:
     name = "table from measurements"
     try:
-        follow = follows(cast("Imaged | TopDown", model.engine), y, value, seeded(_SEED))
+        follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
     told = "the table is what the method makes of them, but for ties that are broken at random"
@@ -84,12 +84,13 @@ def check_intervals(contents: Contents) -> Check:
     """Check the intervals of all counts and sums, and what the certificate says of them."""
     name, certificate = "intervals", contents.certificate
     try:
-        model = contents.model()
-        reach = margins(model)
+        model = contents.model
+        mechanism = contents.mechanism
+        reach = margins(model, mechanism)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
     measured = None if contents.measurements is None else _measured(contents)
-    found = intervals(model, reach, contents.value, measured)
+    found = intervals(model, mechanism, reach, contents.value, measured)
     kept = _same(model, found, contents)
     expected = state(model, reach, found)
     told = certificate.accuracy
@@ -132,7 +133,7 @@ def _same(model: Model, found: Intervals, contents: Contents) -> bool:
         return False
     if not differ or found.source != "posterior":
         return not differ
-    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~determined(model.resolved)
+    at, free = np.array(differ, dtype=np.int64), model.tree.is_leaf & ~model.determined
     made = [[stated[end][v] for v in differ] for end in ("lower", "upper")]
     if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
         return False
@@ -140,7 +141,7 @@ def _same(model: Model, found: Intervals, contents: Contents) -> bool:
     return as_likely(model, contents.value, at, (low, high), (found.lower[at], found.upper[at]))
 
 
-def _measured(contents: Contents) -> npt.NDArray[np.int64]:
+def _measured(contents: Contents) -> IntArray:
     """Measurements of all nodes, 0 where there is none."""
     if contents.measurements is None:
         raise ReleaseError("the release has no measurements; publish them.")

@@ -239,10 +239,11 @@ _OF_CONTENTS: tuple[Callable[[Contents], Check], ...] = (
 def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
     certificate, plan = contents.certificate, contents.plan
     try:
-        model = contents.model()
+        model = contents.model
         stated, drawn = certificate.guarantee, certificate.drawn
         found = claim(model, stated.sampler_error)
-        least, route = model.guarantee.sampler_error, model.engine.explain()
+        mechanism = contents.mechanism
+        least, route = mechanism.error_bound, mechanism.explain()
         full = specify(model, found)
     except CongenialError as error:
         yield Check("guarantee", False, f"none follows from the plan: {error}")
@@ -361,7 +362,7 @@ def _simulation(place: Path, contents: Contents) -> Check:
         and all(set(table.column("note")) == {STAMP} for table in shown)
     )
     if stamped and certificate.simulation.with_truth:
-        pinned = contents.model().resolved.pinned
+        pinned = contents.model.resolved.pinned
         truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
         if not (truth[pinned] == contents.value[pinned]).all():
             return Check("simulation", False, "a count to be published exactly is not its truth")

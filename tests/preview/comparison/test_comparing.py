@@ -178,7 +178,7 @@ def test_what_is_summed_up_is_what_was_drawn(tmp_path, name):
     tree = build_tree(plan, base=tmp_path)
     x = tree.roll_up(np.array(list(SMALL.values())))
     source = cg.seeded(7)
-    _, engine = build(plan, tree, contender)
+    _, _, engine = build(plan, tree, contender)
     for _ in range(2):
         engine.sample(x, rng=source)
     calls = 1 if contender.method == "conditioning" else 10
@@ -285,7 +285,7 @@ def test_unmeasured_levels_of_noise_alone_are_sums(tmp_path):
     tree = build_tree(plan, base=tmp_path)
     contender = next(c for c in contenders(plan) if c.name == "noise alone")
     x = tree.roll_up(np.array(list(TRIPS.values())))
-    drawn = build(plan, tree, contender)[1].sample(x, 20, cg.seeded(1))
+    drawn = build(plan, tree, contender)[2].sample(x, 20, cg.seeded(1))
     assert tree.is_consistent(drawn)
     assert (drawn != x).any()
 

@@ -276,11 +276,9 @@ def _settled(
             f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
             "released. Please report this as a mistake of congenial."
         )
-    scales = scales * max(1.0, reached / epsilon)
-    reached = _reached(tree, resolved, scales, neighbours, method, delta)
-    step = 2.0**-52
+    wider, step = reached / epsilon, 2.0**-52
     while reached > epsilon:  # rounding alone
-        scales, step = scales * (1.0 + step), 2.0 * step
+        scales, wider, step = scales * wider, 1.0 + step, 2.0 * step
         reached = _reached(tree, resolved, scales, neighbours, method, delta)
     return scales
 

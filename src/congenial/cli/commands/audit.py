@@ -90,7 +90,7 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     with progress() as notify:
         notify("auditing")
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
-    guarantee = found.model.guarantee
+    guarantee = found.guarantee
     result = Result(
         found.passed,
         as_claim(guarantee),

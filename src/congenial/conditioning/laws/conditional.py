@@ -7,19 +7,15 @@ from typing import Any, Protocol
 
 import numpy.typing as npt
 
-from congenial.accounting.mechanism import Mechanism
+from congenial.accounting.mechanism import Certified
 from congenial.types import FloatArray
 
 
-class ConditionalMechanism(Mechanism, Protocol):
+class ConditionalMechanism(Certified, Protocol):
     """A mechanism conditioned on an invariant.
 
     A question raises `UnsupportedError` where the law is not known, as for chains.
     """
-
-    @property
-    def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law, for every dataset."""
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log probability of the invariant."""

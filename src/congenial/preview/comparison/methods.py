@@ -18,7 +18,7 @@ from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE, Method
 from congenial.preview.comparison.outcome import Contender
 from congenial.randomness import Randomness, resolve
-from congenial.releases.model import Model, build_model
+from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.types import IntArray
 
 # Name in tables, method and norm; the last is there to be compared with and obeys nothing.
@@ -67,7 +67,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 
 def build(
     plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
-) -> tuple[Model, Mechanism]:
+) -> tuple[Model, Guarantee, Mechanism]:
     """Build what draws a contender's releases, calibrated to the plan's budget.
 
     Raises
@@ -76,9 +76,10 @@ def build(
         As a release with such a plan would.
     """
     model = build_model(variant(plan, contender, delta=delta), tree)
-    engine = Unconstrained(model) if contender.method == "noise" else model.engine
-    _ = model.guarantee
-    return model, engine
+    mechanism = choose_method(model)
+    guarantee = claim(model, mechanism.error_bound)
+    drawing = Unconstrained(model, mechanism) if contender.method == "noise" else mechanism
+    return model, guarantee, drawing
 
 
 @dataclass(frozen=True, eq=False)
@@ -88,9 +89,12 @@ class Unconstrained:
     Attributes
     ----------
     model : Model
+    image : Mechanism
+        An image of the same noise, which costs the same.
     """
 
     model: Model
+    image: Mechanism
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -122,7 +126,7 @@ class Unconstrained:
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw, that of an image of it."""
-        return self.model.engine.guarantee(neighbours)
+        return self.image.guarantee(neighbours)
 
     def explain(self) -> str:
         """Say how a release is drawn."""

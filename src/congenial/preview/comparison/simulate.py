@@ -52,11 +52,11 @@ def simulate(
     PlanError, PrivacyError, InvariantError, UnsupportedError, NumericalError
         As a release by this method would.
     """
-    model, engine = build(plan, tree, contender, delta=delta)
+    model, found, engine = build(plan, tree, contender, delta=delta)
     if len(tree) <= WARMED:
         engine.sample(counts, rng=source)
     began = time.perf_counter()
-    build(plan, tree, contender, delta=delta)[1].sample(counts, rng=source)
+    build(plan, tree, contender, delta=delta)[2].sample(counts, rng=source)
     first = time.perf_counter() - began
     tally = _Tally(model, counts)
     spent, left = 0.0, replicates
@@ -71,7 +71,6 @@ def simulate(
         tally.add(np.asarray(released))
         left -= size
         drawn(size)
-    found = model.guarantee
     return Result(
         contender,
         found.epsilon,
