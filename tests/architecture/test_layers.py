@@ -15,7 +15,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sources import ROOT, SOURCE, folder_of, imported, imports, modules, planted
+from support.sources import DOORS, ROOT, SOURCE, folder_of, imported, imports, modules, planted
 
 # From the ground up: a folder imports from folders before it, in its own layer or below.
 LAYERS = {
@@ -177,6 +177,19 @@ def private_faults(source: Path) -> list[str]:
     ]
 
 
+def door_faults(source: Path) -> list[str]:
+    """Return imports of what is inside a library, from outside of it."""
+    found = modules(source)
+    return [
+        f"{name} imports {wanted}; take what {folder_of(wanted)}/__init__.py offers."
+        for name, module in found.items()
+        for wanted, _ in imports(name, module, set(found))
+        if folder_of(wanted) in DOORS
+        and not wanted.endswith(".__init__")
+        and folder_of(name) not in DOORS
+    ]
+
+
 def name_faults(source: Path) -> list[str]:
     """Return module names, and names of public classes, that are taken twice."""
     found = modules(source)
@@ -184,7 +197,7 @@ def name_faults(source: Path) -> list[str]:
     classes: dict[str, list[str]] = defaultdict(list)
     for name, module in found.items():
         here = folder_of(name)
-        if not here.startswith("kernels") and here != "cli/commands":
+        if not here.startswith("kernels") and here != "cli/commands" and "__init__" not in name:
             named[name.rpartition(".")[2]].append(name)
         for node in module.body if here != "cli/commands" else ():
             if isinstance(node, ast.ClassDef) and not node.name.startswith("_"):
@@ -262,6 +275,7 @@ CHECKS = (
     circle_faults,
     floor_faults,
     private_faults,
+    door_faults,
     name_faults,
     size_faults,
     research_faults,
@@ -316,6 +330,9 @@ ELEVEN = "self, a, b, /, c, d, e, *f, g, h, i, **j"
             "domain imports invariants imports domain",
         ),
         (private_faults, "imaging/update.py", "from congenial.domain.tree import _x", "private"),
+        (door_faults, "imaging/update.py", "from congenial.sum_network import tables", "imports"),
+        (door_faults, "imaging/update.py", "import congenial.sum_network.tables as t", "imports"),
+        (circle_faults, "sum_network/tables.py", "from congenial import sum_network", "circle"),
         (name_faults, "imaging/tree.py", "", "module name tree"),
         (name_faults, "imaging/update.py", "class Tree:\n    pass", "public class Tree"),
         (size_faults, "domain/tree.py", "x = 1\n" * (LONGEST + 1), "701 lines"),

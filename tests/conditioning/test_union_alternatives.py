@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial import sum_network
 from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.errors import InfeasibleError, InvariantError, UnsupportedError
-from congenial.sum_network.tables import prepare
 from congenial.sum_network.windows import check_feasible_sums
 from support.conditioning_cases import INF
 from support.enumeration import enumerate_law, rows_of
@@ -181,7 +181,7 @@ def test_sums_that_bounds_exclude_are_refused_whatever_the_windows():
     )
     part = made.parts[0]
     weights = part._shared_weights(np.array([0, 0, 0]), part.forest.orientation)
-    for check in (check_feasible_sums, prepare):
+    for check in (check_feasible_sums, sum_network.compile):
         with pytest.raises(InfeasibleError, match="cannot take its mandated value"):
             check(part.forest, weights)
 

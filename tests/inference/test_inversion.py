@@ -9,7 +9,8 @@ import congenial as cg
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.inference import inversion
 from congenial.kernels.network import marginals as kernels
-from congenial.sum_network.moments import one_sided
+from congenial.sum_network import extremes
+from congenial.sum_network.marginals import one_sided
 from support import cut_noise
 from support.leaf_bounds import LAWS, released_by
 
@@ -224,8 +225,8 @@ def test_shown_messages_give_the_laws_of_networks_that_differ_below(seed):
     resolved, tree, bound = inversion._checked(mechanism)
     cut = inversion._cuts(mechanism, z, bound, 0.01)
     weights = inversion._weights(mechanism, resolved, cut)
-    laws = inversion._Laws(inversion.of_tree(tree), weights)
-    messages = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
+    laws = extremes._Laws(extremes.of_tree(tree), weights)
+    messages = extremes._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
     kind = "laplace" if isinstance(mechanism.mechanism.noise, cg.DiscreteLaplace) else "gaussian"
     about = tree.parents.tolist(), kind, mechanism.mechanism.scales, resolved.pinned
     free = np.full(cut.size, -INF)

@@ -18,7 +18,6 @@ from congenial.kernels.network.descend import (
 )
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics import laws
-from congenial.sum_network import tables as exact
 from congenial.sum_network.forest import SumForest, of_rows, of_tree
 from congenial.sum_network.network import compile_network
 from congenial.sum_network.weights import (
@@ -28,6 +27,7 @@ from congenial.sum_network.weights import (
     share_noise,
 )
 from support.conditioning_cases import forests
+from support.sum_networks import tables_of
 
 pytestmark = pytest.mark.kernels
 
@@ -353,13 +353,13 @@ def far(lo_of_second):
 
 
 def test_a_bound_far_out_is_seen_where_it_binds():
-    tables = exact.prepare(*far(798.0))
-    assert exact.log_sum(tables) == pytest.approx(-798 + np.log(np.exp(-np.arange(3)).sum()))
+    tables = tables_of(*far(798.0))
+    assert tables.log_sum() == pytest.approx(-798 + np.log(np.exp(-np.arange(3)).sum()))
 
 
 def test_a_bound_far_out_is_left_out_where_it_does_not_bind():
     forest, weights = far(0.0)
-    network = exact.prepare(forest, weights).network
+    network = tables_of(forest, weights).network
     assert np.isinf(network.unary.lo).any()
 
 

@@ -14,12 +14,14 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network import tables as exact
 from congenial.sum_network import truncation as losses
 from congenial.sum_network import windows
-from congenial.sum_network.forest import arrange, of_tree
+from congenial.sum_network.cutset import sum_system
+from congenial.sum_network.forest import of_tree
 from congenial.sum_network.fourier import convolve_wide, cross_wide
 from congenial.sum_network.network import compile_network
 from congenial.sum_network.weights import SharedUnary, Unary
 from support.conditioning_cases import INF, Case, open_cases
 from support.enumeration import log_mode
+from support.sum_networks import tables_of
 
 pytestmark = pytest.mark.kernels
 
@@ -70,7 +72,7 @@ def test_the_bound_is_above_the_true_loss_of_any_windows(one):
     truth = one.law().log_total - sum(log_mode(one.kind, s) for s in one.scales)
     for cut, generous in NARROW:
         tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
-        loss = -np.expm1(exact.log_sum(tables) - truth)
+        loss = -np.expm1(tables.log_sum() - truth)
         assert loss > -1e-12  # windows only take away
         assert bound >= loss - 1e-12
 
@@ -120,13 +122,13 @@ def test_the_bound_of_wide_tables(name):
     seen = []
     for cut, generous in NARROW:
         tables, bound, _ = filled(forest, unary, cut=cut, generous=generous)
-        loss = -np.expm1(exact.log_sum(tables) - truth)
+        loss = -np.expm1(tables.log_sum() - truth)
         seen.append(loss)
         assert loss > -1e-11
         assert not bound < loss - 1e-11
     assert max(seen) > 1e-3  # the windows did cut
-    tables = exact.prepare(forest, unary)
-    assert abs(exact.log_sum(tables) - truth) < tables.error + 1e-11
+    tables = tables_of(forest, unary)
+    assert abs(tables.log_sum() - truth) < tables.error + 1e-11
     assert tables.error < 1e-10  # and the certificate says something
 
 
@@ -139,7 +141,7 @@ def test_the_bound_is_within_ten_times_the_loss_after_many_merges(scale, lo):
     wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
     for cut in (1e-6, 1e-4):
         tables, bound, _ = filled(forest, unary, cut=cut, generous=1.0)
-        loss = -np.expm1(exact.log_sum(tables) - exact.log_sum(wide))
+        loss = -np.expm1(tables.log_sum() - wide.log_sum())
         assert loss > 1e-10
         assert 1.0 - 1e-3 < bound / loss < 10.0
 
@@ -154,7 +156,7 @@ def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
     assert tight.error < 2e-11
     assert tight.error < loose.error <= exact.ERROR_LIMIT == charged.error_bound
     weights = charged._shared_weights(x, charged.forest.orientation)
-    assert loose.table.size < 0.9 * exact.prepare(charged.forest, weights, compose=True).table.size
+    assert loose.table.size < 0.9 * tables_of(charged.forest, weights, drawn=True).table.size
     equalities = cg.condition(mechanism, free)
     assert equalities._draw_tables.error == equalities.error_bound < 2e-11
 
@@ -196,7 +198,7 @@ def test_sums_without_compensation_are_counted(name):
 def test_windows_far_too_narrow_are_not_accepted(monkeypatch):
     tree, one = WIDE["laplace, nothing pinned"]
     forest, unary = of_tree(tree), weights_of(one)
-    assert exact.prepare(forest, unary).error < 1e-9
+    assert tables_of(forest, unary).error < 1e-9
     place_windows = windows.windows
 
     def planted(network, place, *, cut, generous):
@@ -204,7 +206,7 @@ def test_windows_far_too_narrow_are_not_accepted(monkeypatch):
 
     monkeypatch.setattr(exact, "windows", planted)
     with pytest.raises(NumericalError, match="error bound"):
-        exact.prepare(forest, unary)
+        tables_of(forest, unary)
 
 
 def test_the_bound_of_a_mechanism_is_above_the_distance_of_its_marginals():
@@ -277,7 +279,8 @@ def test_losses_carried_by_transforms_are_bounded_from_above(seed):
 
 def test_sums_of_a_plain_vector_have_a_bound_too():
     resolved = resolve_invariant(cg.linear([[1, 1, -1, 0], [0, 0, 1, 1]], [0, 0]), 4)
-    forest, fixed = arrange(resolved)
+    system = sum_system(resolved)
+    forest, fixed = system.forest, system.fixed
     assert not fixed.any()
     n = 4
     unary = Unary(
@@ -287,7 +290,7 @@ def test_sums_of_a_plain_vector_have_a_bound_too():
         np.full(n, -INF),
         np.full(n, INF),
     )
-    assert exact.prepare(forest, every(unary)).error < 1e-11
+    assert tables_of(forest, every(unary)).error < 1e-11
 
 
 @given(open_cases(most=8))
@@ -296,7 +299,7 @@ def test_rooms_that_are_given_again_change_no_loss(one):
     assume(np.isfinite(one.scales).any())
     forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
     try:
-        network = exact.prepare(forest, unary).network
+        network = tables_of(forest, unary).network
     except cg.CongenialError:
         assume(False)
     width = np.random.default_rng(one.n).integers(1, 200, network.ctype.size)

@@ -9,6 +9,9 @@ from pathlib import Path
 ROOT = Path(__file__).parents[2]
 SOURCE = ROOT / "src" / "congenial"
 
+# Libraries inside the package: others import what such a folder's `__init__` offers, nothing else.
+DOORS = ("sum_network", "sum_network/cutset")
+
 SOUND = {
     "__init__.py": "",
     "errors.py": "class CongenialError(Exception):\n    pass\n",
@@ -19,6 +22,10 @@ SOUND = {
         "import congenial.errors\nfrom congenial import __version__\n\n\nclass Tree:\n    pass\n"
     ),
     "invariants/written.py": "from congenial.domain.tree import Tree\n",
+    "sum_network/__init__.py": "from congenial.sum_network.tables import fill\n",
+    "sum_network/tables.py": "def fill():\n    pass\n",
+    "inference/exact.py": "from congenial.sum_network import fill\n",
+    "inference/law.py": "from congenial import sum_network\n",
     "imaging/update.py": "def image(a, b, *, c):\n    return a, b, c\n",
     "conditioning/choice.py": "from congenial.invariants import written\n",
     "cli/main.py": (
@@ -37,11 +44,16 @@ def planted(folder: Path, file: str, text: str) -> Path:
 
 
 def modules(source: Path, *, packages: bool = False) -> dict[str, ast.Module]:
-    """Return the syntax tree of every module, by dotted name; of every `__init__` too if asked."""
+    """Return the syntax tree of every module, by dotted name; of every `__init__` too if asked.
+
+    The `__init__` of a door is a module of its folder.
+    """
     found = {}
     for path in sorted(source.rglob("*.py")):
         parts = path.relative_to(source).with_suffix("").parts
         if path.name.startswith("__"):
+            if path.name == "__init__.py" and path.relative_to(source).parent.as_posix() in DOORS:
+                found[".".join(parts)] = ast.parse(path.read_text(encoding="utf-8"))
             if not packages:
                 continue
             parts = parts[:-1] if parts[-1] == "__init__" else parts
@@ -73,8 +85,13 @@ def imports(name: str, module: ast.Module, known: set[str]) -> Iterator[tuple[st
         if full.split(".")[0] != "congenial" or full == "congenial.__version__":
             continue
         short = full.removeprefix("congenial.")
-        if short in known:
+        above = parent.removeprefix("congenial.")
+        if f"{short}.__init__" in known:
+            yield f"{short}.__init__", []
+        elif short in known:
             yield short, []
+        elif f"{above}.__init__" in known:
+            yield f"{above}.__init__", [short.rpartition(".")[2]]
         elif parent.removeprefix("congenial.") in known:
             yield parent.removeprefix("congenial."), [short.rpartition(".")[2]]
         else:

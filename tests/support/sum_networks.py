@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from hypothesis import strategies as st
 
+from congenial import sum_network
 from support.conditioning_cases import INF, LAWS, Case
 from support.enumeration import enumerate_law
 
@@ -52,3 +53,8 @@ def scaled(case: Case, factor: float):
     return enumerate_law(
         case.all_rows, case.kind, case.scales * factor, case.x, case.pinned, case.lo, case.hi
     )
+
+
+def tables_of(forest, weights, **more):
+    """Return the tables of a sum network."""
+    return sum_network.fill(sum_network.compile(forest, weights), **more)

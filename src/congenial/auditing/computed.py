@@ -25,7 +25,7 @@ from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.sum_network.tables import error_limit
+from congenial.sum_network import error_limit
 from congenial.types import FloatArray
 
 Law = Callable[..., FloatArray]

@@ -17,9 +17,9 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, named
+from congenial.invariants.sparse_rows import structure_rows
 from congenial.noise.additive import Additive
 from congenial.noise.law import checked_scale
-from congenial.sum_network.forest import structure_rows
 from congenial.types import FloatArray, IntArray, Values
 
 Row = dict[int, Fraction]

@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from congenial import sum_network
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.questions import find_nodes
 from congenial.errors import ArgumentError, UnsupportedError
@@ -31,17 +32,11 @@ from congenial.inference.simulated import (
     rank,
 )
 from congenial.invariants.resolved import determined
-from congenial.kernels.network import marginals as kernels
+from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import tables as exact
-from congenial.sum_network.marginals import marginal_table
-from congenial.sum_network.moments import checked_alpha, summaries
-from congenial.sum_network.weights import share_noise
+from congenial.sum_network import Tables, share_noise
 from congenial.types import IntArray
 
-# Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
-# pass over all takes longer for each of them, as it does not skip those that are alike.
-_FEW, _SHARE = 64, 0.25
 # Simulated errors held at once, of each node the largest.
 _MOST_ERRORS = 1 << 27
 
@@ -101,18 +96,7 @@ def error_margins(
             "margins of all nodes at once are for trees; take the interval() of each entry."
         )
     tables = _tables(conditioned)
-    group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
-    representatives = np.unique(group, return_index=True)[1]
-    if representatives.size > max(_FEW, _SHARE * len(tree)):
-        found = summaries(tables, len(tree), tree.is_leaf, alpha)[:, kernels.REACH]
-        return np.rint(found).astype(np.int64)
-    reach = np.empty(representatives.size, dtype=np.int64)
-    for i, v in enumerate(representatives):
-        values, probabilities = marginal_table(tables, int(v))
-        out = np.empty(kernels.SUMMARIES)
-        kernels.summarise(np.ascontiguousarray(probabilities), float(values[0]), alpha, out)
-        reach[i] = int(out[kernels.REACH])
-    return reach[group]
+    return sum_network.reaches(tables, tree, alpha)
 
 
 def error_margin_of_sum(
@@ -306,7 +290,7 @@ def _whole(reach: float) -> int:
     return int(np.ceil(reach - 1e-9))
 
 
-def _tables(conditioned: Conditioned) -> exact.Tables:
+def _tables(conditioned: Conditioned) -> Tables:
     """Messages in which like siblings stand one by one."""
     noise, resolved, forest = conditioned.mechanism.noise, conditioned.resolved, conditioned.forest
     weights = share_noise(
@@ -317,27 +301,7 @@ def _tables(conditioned: Conditioned) -> exact.Tables:
         forest.n,
         orientation=forest.orientation,
     )
-    return exact.prepare(forest, weights)
-
-
-def _alike(
-    classes: npt.NDArray[np.int32], parents: IntArray, level: IntArray
-) -> npt.NDArray[np.intp]:
-    """Number the nodes, those with the same law alike.
-
-    A node's law follows from what is below it, which its class says, and from the law of all at
-    its parent: equal parents have equal families.
-    """
-    group = np.zeros(classes.size, dtype=np.int64)
-    used = 0
-    for depth in range(int(level.max()) + 1):
-        at = np.flatnonzero(level == depth)
-        above = group[parents[at]] if depth else np.zeros(at.size, dtype=np.int64)
-        key = above * (int(classes.max()) + 1) + classes[at]
-        _, number = np.unique(key, return_inverse=True)
-        group[at] = used + number
-        used += int(number.max()) + 1
-    return group
+    return sum_network.fill(sum_network.compile(forest, weights))
 
 
 def _draws(

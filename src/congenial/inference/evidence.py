@@ -6,12 +6,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from congenial import sum_network
 from congenial.inference.measured import Problem
 from congenial.inference.priors import Prior
-from congenial.kernels.network import marginals as kernels
-from congenial.sum_network import tables as exact
-from congenial.sum_network.moments import summaries
-from congenial.sum_network.tables import Tables
+from congenial.sum_network import Tables
 from congenial.types import FloatArray, IntArray
 
 
@@ -34,7 +32,7 @@ def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
     counts = np.where(problem.pinned[leaf], problem.y[leaf], 0).astype(np.int64)
     more = prior.log_zero(leaf.size)[~problem.pinned[leaf]].sum()
-    return exact.log_sum(tables) + float(at_mode + prior.log_pmf(counts).sum() - more)
+    return tables.log_sum() + float(at_mode + prior.log_pmf(counts).sum() - more)
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
@@ -46,12 +44,12 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
     poisson = np.isinf(r)
     wanted = np.zeros(n)
     wanted[leaf] = np.where(poisson, 0.0, r)
-    found = summaries(tables, n, tree.is_leaf, 0.5, wanted, center)[leaf]
-    k = found[:, kernels.MEAN] + center[leaf]
+    found = sum_network.summaries(tables, tree.is_leaf, 0.5, center=center, dispersion=wanted)
+    k = found.mean[leaf]
     # probability that a leaf is empty for another reason than its law, which says nothing of it
-    besides = found[:, kernels.EMPTY] * -np.expm1(-prior.log_zero(leaf.size))
+    besides = found.empty[leaf] * -np.expm1(-prior.log_zero(leaf.size))
     with np.errstate(invalid="ignore"):
         over = np.where(poisson, 1.0, r / (m + r))
         at_none = np.log(over) + m / (m + r)
-        by_dispersion = found[:, kernels.RISE] + at_none - k / (m + r) - besides * at_none
+        by_dispersion = found.rise[leaf] + at_none - k / (m + r) - besides * at_none
     return Gradient((k / m - 1.0 + besides) * over, np.where(poisson, 0.0, by_dispersion))

@@ -20,42 +20,25 @@ the other way round. Their quantiles invert the release.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from statistics import NormalDist
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial import sum_network
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.kernels.network import marginals as kernels
-from congenial.kernels.network import supported
-from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.kernels.numerics import laws
-from congenial.sum_network.forest import SumForest, of_tree
-from congenial.sum_network.moments import OneSided, checked_alpha, one_sided
-from congenial.sum_network.network import Network, compile_network
-from congenial.sum_network.tables import Tables
-from congenial.sum_network.weights import SharedUnary, Unary
-from congenial.sum_network.windows import place_classes, tilts, windows
-from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.noise.additive import checked_alpha
+from congenial.sum_network import SharedUnary, Unary
+from congenial.types import FloatArray, IntArray
 
 # Share of alpha that the bounds of the leaves' counts may miss.
 _BOUNDS = 0.1
 # Scales beyond which a larger count is of no use.
 _FAR = 64.0
-# What windows are placed for, how far beyond that they reach at first, how much farther to see
-# whether that changes anything, and then around what it changes, and how often.
-_CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
-# Share of its spread that a law may move by, and by which where it costs too much to ask for that;
-# and of its weight that an end of its window may have.
-_STILL, _HARDLY, _EDGE = 1e-8, 1e-5, 1e-12
-# Entries of each of two tables, and products of all.
-_MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
-# Windows as wide as this have no end.
-_ENDLESS = 1 << 45
 
 
 def inverted_intervals(
@@ -119,79 +102,17 @@ def invert(
     value = _whole(z, bound.size)
     # what the bounds of the leaves miss, they miss for all nodes at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
-    if min(tails) < 2.0 * kernels.TIE:
+    if min(tails) < sum_network.LEAST_TAIL:
         raise NumericalError(
             f"alpha {alpha:g} for {max(together)} nodes at once is beyond what laws are computed "
             "to; give a larger alpha, or fewer nodes."
         )
     weights = _weights(mechanism, resolved, _cuts(mechanism, value, bound, _BOUNDS * alpha))
     least = tree.roll_up(np.where(resolved.pinned, value, bound)[tree.leaves])
-    low, high = _settled(_Laws(of_tree(tree), weights), tree, np.array(tails))
+    low, high = sum_network.extreme_tails(tree, weights, np.array(tails))
     lower = np.maximum((value[:, None] - high).astype(np.float64), least[:, None])
     upper = value[:, None] - low
     return list(zip(lower.astype(np.int64).T, upper.T, strict=True))
-
-
-def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, IntArray]:
-    """Return the lower and upper ends of every node's noise, (n, tails), on windows that do.
-
-    All are made wider once, those much wider that nodes take part in whose laws reach the ends of
-    theirs, unless that is too much; and then those of nodes whose laws have moved, until none does.
-    Where that is too much, windows do on which laws hardly moved.
-    """
-    generous = np.full(laws_of.cut.ctype.size, _FIRST)
-    before: tuple[OneSided, OneSided] | None = None
-    settled, spent = None, 0.0
-    for done in range(_TIMES):
-        try:
-            messages = _Messages(laws_of, generous)
-        except UnsupportedError:
-            if settled is not None:
-                break
-            if done != 1:
-                raise
-            generous = np.full(generous.size, _FIRST * _WIDER)
-            messages = _Messages(laws_of, generous)
-        spent += messages.work
-        found = messages.extremes(tree.is_leaf, tails)
-        if before is None:
-            # a law on one value does not reach beyond it
-            reaching = np.maximum(found[0].edge, found[1].edge) > _EDGE
-            reaching &= np.maximum(found[0].variance, found[1].variance) > 0.0
-            generous *= _WIDER
-            generous[laws_of.around(tree, reaching)] *= _FARTHER
-        else:
-            moved = _moved(before, found, _STILL)
-            hardly = not _moved(before, found, _HARDLY).any()
-            # what has moved since is not settled
-            settled = (found[0].below, found[1].above) if hardly else None
-            if settled is not None and not moved.any():
-                return settled
-            generous[laws_of.around(tree, moved)] *= _FARTHER
-        if spent > _WORK_LIMIT:
-            break
-        before = found
-    if settled is not None:
-        return settled
-    raise NumericalError(
-        "the intervals need wider tables than are tried; use less noise, or fewer leaves near "
-        "their bounds."
-    )
-
-
-def _moved(
-    before: tuple[OneSided, OneSided], found: tuple[OneSided, OneSided], share: float
-) -> BoolArray:
-    """Return of which nodes an end has moved, or by more than a share a mean or a variance.
-
-    Ends are whole numbers, and need not tell that a law still lacks some of its weight.
-    """
-    moved = np.zeros(found[0].mean.size, dtype=np.bool_)
-    for one, other in zip(before, found, strict=True):
-        moved |= (other.below != one.below).any(axis=1) | (other.above != one.above).any(axis=1)
-        moved |= np.abs(other.mean - one.mean) > share * (1.0 + np.sqrt(other.variance))
-        moved |= np.abs(other.variance - one.variance) > share * (1.0 + other.variance)
-    return moved
 
 
 def _whole(z: npt.ArrayLike, n: int) -> IntArray:
@@ -270,99 +191,3 @@ def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArra
     scale = np.where(pinned, 1.0, rows[:, 0])
     unary = Unary(kind.astype(np.int64), scale, np.zeros(pinned.size), rows[:, 1].copy(), hi)
     return SharedUnary(unary, code.ravel().astype(np.int32))
-
-
-class _Laws:
-    """Networks of the noise with its leaves cut, and with none cut, which have the same classes."""
-
-    def __init__(self, forest: SumForest, weights: SharedUnary) -> None:
-        self.n = forest.n
-        theta = tilts(forest, weights)
-        composed = np.zeros(weights.unary.kind.size, dtype=np.int8)
-        self.cut = compile_network(forest, weights, theta, composed)
-        unary = self.cut.unary
-        open_below = np.where(unary.lo == unary.hi, unary.lo, -np.inf)
-        tilt = np.zeros_like(self.cut.tilt)
-        free = replace(self.cut, unary=replace(unary, lo=open_below), tilt=tilt)
-        self.places = [(one, place_classes(one)) for one in (self.cut, free)]
-
-    def around(self, tree: Tree, nodes: BoolArray) -> BoolArray:
-        """Return the classes of all that adds up to some of the nodes, or to their parents."""
-        network, parents = self.cut, np.asarray(tree.parents)
-        above = parents[nodes]
-        tops = np.concatenate((np.flatnonzero(nodes), above[above >= 0]))
-        reached = np.zeros(network.ctype.size, dtype=np.bool_)
-        front = np.unique(network.slot_class[tops]).astype(np.int64)
-        reached[front] = True
-        # a node's own weight and the sum below it; then its parts, down to the next nodes
-        front = _parts(network, front[network.ctype[front] == PRODUCT])
-        while front.size:
-            reached[front] = True
-            front = _parts(network, front[network.ctype[front] == MERGE])
-        return reached
-
-
-def _parts(network: Network, classes: IntArray) -> IntArray:
-    both = np.concatenate((network.left[classes], network.right[classes]))
-    return np.unique(both).astype(np.int64)
-
-
-class _Messages:
-    """Messages of both networks, on the same windows."""
-
-    def __init__(self, laws_of: _Laws, generous: FloatArray) -> None:
-        self.n = laws_of.n
-        (cut, _), (free, _) = laws_of.places
-        (lo, hi), (low, high) = (
-            windows(one, place, cut=_CUT, generous=generous) for one, place in laws_of.places
-        )
-        used = lo <= hi
-        self.lo = np.where(used, np.minimum(lo, low), lo)
-        self.hi = np.where(used, np.maximum(hi, high), hi)
-        width = np.maximum(self.hi - self.lo + 1, 0)
-        merge = cut.ctype == MERGE
-        left, right = width[cut.left] * merge, width[cut.right] * merge
-        self.work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
-        if width.max(initial=0) > _ENDLESS:
-            raise UnsupportedError(
-                "the noise of a count that is not measured may be anything without its bound; "
-                "measure all but one of the parts of every sum."
-            )
-        if width.sum() > _MEMORY_LIMIT or self.work > _WORK_LIMIT:
-            raise UnsupportedError(
-                f"the intervals would need {2 * float(width.sum()) * 8 / 2**30:.1f} GiB of tables "
-                f"and {self.work:.0g} products; use less noise, or fewer leaves near their bounds."
-            )
-        self.offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
-        self.size = int(width.sum())
-        self.lost = np.zeros(width.size)
-        self.cut, self.free = self._filled(cut), self._filled(free)
-
-    def _filled(self, network: Network) -> Tables:
-        v = np.maximum(network.variable, 0)
-        unary = network.unary.at(v)
-        gaussian = unary.kind == laws.GAUSSIAN
-        inverse = np.where(gaussian, 0.5 / unary.scale**2, 1.0 / unary.scale)
-        least = np.maximum(unary.lo, -(2.0**60)).astype(np.int64)
-        most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
-        table = np.zeros(self.size)
-        shape = network.ctype, network.left, network.right, network.sign
-        # tilts place windows; without them numbers hold both messages where they meet
-        law = unary.kind, inverse, unary.center, np.zeros(v.size), least, most
-        lost = np.zeros(v.size)
-        supported.fill(*shape, *law, self.lo, self.hi, self.offset, table, lost)
-        np.maximum(self.lost, lost, out=self.lost)
-        none, whole = np.empty(0), np.empty(0, dtype=np.int64)
-        where = self.lo, self.hi, self.offset, table
-        return Tables(network, *where, none, none, none, none, whole, 0.0)
-
-    def extremes(self, is_leaf: BoolArray, tails: FloatArray) -> tuple[OneSided, OneSided]:
-        """Return what the smallest and the largest law of each node's noise leave beyond."""
-        lowest = one_sided(self.cut, self.free.table, self.lost, is_leaf, tails)
-        highest = one_sided(self.free, self.cut.table, self.lost, is_leaf, tails)
-        # what is lost is less than what tails are kept clear of
-        if not (np.maximum(lowest.lost, highest.lost) < 0.5 * kernels.TIE).all():
-            raise NumericalError(
-                "the laws of the noise lie too far apart to be weighed; use less noise."
-            )
-        return lowest, highest

@@ -21,8 +21,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
-from congenial.sum_network.count_tables import Weights, shared
-from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.sum_network import PriorWeights, SharedUnary, Unary, share_priors
 from congenial.types import BoolArray, FloatArray, IntArray
 
 _LARGEST = 2.0**52
@@ -87,7 +86,7 @@ class Problem:
         values = np.clip(values, self.lo[leaf], self.hi[leaf])
         return np.asarray(self.tree.roll_up(values.astype(np.int64)), dtype=np.int64)
 
-    def weights(self, prior: Prior | None) -> tuple[Weights, IntArray]:
+    def weights(self, prior: Prior | None) -> tuple[PriorWeights, IntArray]:
         """Return every node's weight and the tree of counts that they are counted from."""
         tree, n = self.tree, len(self.tree)
         leaf = tree.leaves
@@ -109,7 +108,7 @@ class Problem:
         low, high = lo - center, self.hi - center
         mode = np.where(self.measured | self.pinned, (self.y - center).astype(np.float64), 0.0)
         unary = Unary(kind, scale, mode, low, high)
-        return shared(unary, a, b, center.astype(np.float64), zero), center
+        return share_priors(unary, a, b, center.astype(np.float64), zero), center
 
     def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
         """Return trees of counts, shape (..., n), once each is found to satisfy what is known."""

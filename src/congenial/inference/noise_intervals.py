@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
+from congenial.noise.additive import checked_alpha
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
-from congenial.sum_network.moments import checked_alpha
 
 Noise = DiscreteLaplace | DiscreteGaussian
 

@@ -10,6 +10,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from congenial import sum_network
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
@@ -20,20 +21,9 @@ from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import least_absolute
 from congenial.inference.priors import Prior
 from congenial.invariants.written import Invariant, bounds, consistent
-from congenial.noise.additive import Additive, checked_size
+from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import count_tables as weighted
-from congenial.sum_network import tables as exact
-from congenial.sum_network.draws import draw
-from congenial.sum_network.forest import of_tree
-from congenial.sum_network.marginals import marginal_table
-from congenial.sum_network.moments import (
-    Summary,
-    checked_alpha,
-    shortest,
-    summary,
-)
-from congenial.sum_network.windows import improper_ends
+from congenial.sum_network import Tables
 from congenial.types import FloatArray, IntArray
 
 PRIORS = ("flat", "poisson", "negative-binomial")
@@ -44,6 +34,26 @@ class Estimate(NamedTuple):
 
     probability: float
     standard_error: float
+
+
+class Summary(NamedTuple):
+    """Of the marginal law of every node, each of shape (n,).
+
+    Means add up as the counts do; medians and ends need not.
+
+    Attributes
+    ----------
+    mean, standard_deviation : ndarray of float64
+    median, lower, upper : ndarray of int64
+        `lower` to `upper` is the shortest interval of the probability asked for, ends included;
+        of several the likeliest, and of equally likely ones (up to 1e-9) the lowest.
+    """
+
+    mean: FloatArray
+    standard_deviation: FloatArray
+    median: IntArray
+    lower: IntArray
+    upper: IntArray
 
 
 def posterior(
@@ -159,7 +169,7 @@ class Posterior:
         """
         rows = checked_size(size)
         tables, center = self._draw_tables
-        out = draw(tables, rows, self.n, resolve(rng))
+        out = sum_network.sample(tables, rows, resolve(rng))
         out += center
         self.problem.checked(out, self.prior)
         return out[0] if size is None else out
@@ -179,13 +189,16 @@ class Posterior:
         """
         v = self.problem.tree.find(node)
         tables, center = self._tables
-        values, probabilities = marginal_table(tables, v)
+        values, probabilities = sum_network.marginal(tables, v)
         return values + center[v], probabilities
 
     def summary(self, alpha: float = 0.1) -> Summary:
         """Mean, deviation, median and interval of every node, exact, by one pass over the tree."""
         checked_alpha(alpha)
-        return summary(*self._tables, self.problem.tree.is_leaf, alpha)
+        tables, center = self._tables
+        found = sum_network.summaries(tables, self.problem.tree.is_leaf, alpha, center=center)
+        ends = found.median, found.lower, found.upper
+        return Summary(found.mean, np.sqrt(found.variance), *ends)
 
     def mean(self) -> FloatArray:
         """Posterior means, shape (n,): what minimises the expected squared error.
@@ -252,7 +265,7 @@ class Posterior:
         """
         checked_alpha(alpha)
         values, probabilities = self.marginal(node)
-        return shortest(values, probabilities, alpha)
+        return sum_network.interval_and_reach(values, probabilities, alpha)[:2]
 
     def intervals(self, alpha: float = 0.1) -> tuple[IntArray, IntArray]:
         """Lower and upper ends of `interval` at every node, each of shape (n,)."""
@@ -285,7 +298,8 @@ class Posterior:
         values, counts = np.unique(total, return_counts=True)
         full = np.zeros(int(values[-1] - values[0]) + 1)
         full[values - values[0]] = counts / total.size
-        return shortest(np.arange(values[0], values[-1] + 1), full, alpha)
+        whole = np.arange(values[0], values[-1] + 1)
+        return sum_network.interval_and_reach(whole, full, alpha)[:2]
 
     def probability(
         self,
@@ -401,22 +415,22 @@ class Posterior:
         return lo, self.problem.hi
 
     @cached_property
-    def _draw_tables(self) -> tuple[exact.Tables, IntArray]:
+    def _draw_tables(self) -> tuple[Tables, IntArray]:
         return self._prepare(compose=True) if self.prior is None else self._tables
 
     @cached_property
-    def _tables(self) -> tuple[exact.Tables, IntArray]:
+    def _tables(self) -> tuple[Tables, IntArray]:
         return self._prepare(compose=False)
 
-    def _prepare(self, *, compose: bool) -> tuple[exact.Tables, IntArray]:
-        forest = of_tree(self.problem.tree)
+    def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
+        forest = sum_network.of_tree(self.problem.tree)
         if self.prior is not None:
             weights, center = self.problem.weights(self.prior)
-            return weighted.prepare(forest, weights), center
+            return sum_network.fill(sum_network.compile(forest, weights)), center
         flat, center = self.problem.flat()
-        if any(improper_ends(forest, flat)):
+        if not sum_network.is_proper(forest, flat):
             raise UnsupportedError(
                 "some counts are held by no measurement, so that a flat prior gives no posterior; "
                 "give a prior, or bounds."
             )
-        return exact.prepare(forest, flat, compose=compose), center
+        return sum_network.fill(sum_network.compile(forest, flat), drawn=compose), center

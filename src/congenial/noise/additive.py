@@ -225,3 +225,15 @@ def checked_size(size: int | None) -> int:
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:
         raise ArgumentError(f"size is {size!r}; give a nonnegative number of draws, or None.")
     return int(size)
+
+
+def checked_alpha(alpha: float) -> None:
+    """Check a probability of error.
+
+    Raises
+    ------
+    ArgumentError
+        If it is no number between 0 and 1.
+    """
+    if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
+        raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")

@@ -209,7 +209,7 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedIn
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
     if plan.method.name == "conditioning":
-        from congenial.sum_network.tables import ERROR_LIMIT
+        from congenial.sum_network import ERROR_LIMIT
 
         limit = 1.2 * with_sampler_error(epsilon, 0.0, ERROR_LIMIT)
         # most draws are far below their limit, so a smaller delta is not refused yet

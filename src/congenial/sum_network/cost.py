@@ -5,20 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
-from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.network.messages import MERGE
-from congenial.noise.additive import Additive
 from congenial.sum_network.direct import split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.network import compile_network
-from congenial.sum_network.weights import SharedUnary, composable, share_noise
-from congenial.sum_network.windows import improper_ends, place_classes, windows
+from congenial.sum_network.weights import SharedUnary, composable
+from congenial.sum_network.windows import is_proper, place_classes, windows
 
 # Multiplications a second of one core, to the order of magnitude.
-RATE = 1e9
+_RATE = 1e9
 
 
 @dataclass(frozen=True)
@@ -37,8 +34,8 @@ class Cost:
     def __str__(self) -> str:
         """Return both in words."""
         return (
-            f"{self.entries:.1e} table entries ({told_bytes(10.0 * self.entries)}) and "
-            f"{self.work:.1e} multiplications ({told_time(self.work / RATE)})"
+            f"{self.entries:.1e} table entries ({bytes_text(10.0 * self.entries)}) and "
+            f"{work_text(self.work)}"
         )
 
 
@@ -52,7 +49,7 @@ def forest_cost(
     Cost or None
         None where bounds alone hold the law, so that nothing can be said without the data.
     """
-    if any(improper_ends(forest, weights)):
+    if not is_proper(forest, weights):
         return None
     composed = composable(weights.unary) * np.int8(compose)
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
@@ -72,44 +69,14 @@ def forest_cost(
     return Cost(float(width[used].sum()), float(work[used].sum()))
 
 
-def data_free_weights(
-    mechanism: Additive, resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_], size: int
-) -> SharedUnary:
-    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
-    scale = mechanism.noise.spread
-    width = np.where(np.isfinite(scale), np.inf, resolved.hi - resolved.lo)
-    width = np.where(np.isfinite(width), np.floor(width), np.inf)
-    slacks = np.full(fixed.size - resolved.n, np.inf)
-    if slacks.size:
-        scale = np.append(mechanism.scales, slacks)
-        width = np.append(width, slacks)
-    return share_noise(mechanism.noise.kind, scale, (-width, width), fixed, size)
+def work_text(work: float) -> str:
+    """Return a number of multiplications, and the time that they take."""
+    return f"{work:.1e} multiplications ({time_text(work)})"
 
 
-def told_cost(
-    mechanism: Additive,
-    resolved: ResolvedInvariant,
-    forest: SumForest,
-    fixed: npt.NDArray[np.bool_],
-) -> str:
-    """Return a sentence on the cost of one call, whatever number of draws shares it."""
-    weights = data_free_weights(mechanism, resolved, fixed, forest.n)
-    if not resolved.has_inequalities:
-        cost = forest_cost(forest, weights, shared=True, compose=True)
-        return "" if cost is None else f"Its tables take {cost}, once for all draws."
-    least = forest_cost(forest, weights, shared=True, compose=False)
-    most = forest_cost(forest, weights, shared=False, compose=False)
-    if least is None or most is None:
-        return "Bounds alone hold the law, so its cost cannot be told without the counts."
-    return (
-        f"Each call of sample() fills tables, the least where all counts lie alike within their "
-        f"bounds: {least}; the most where no two do: {most}; told from the noise alone, without "
-        "the confidential counts."
-    )
-
-
-def told_time(seconds: float) -> str:
-    """Return an order of magnitude in words."""
+def time_text(work: float) -> str:
+    """Return the order of magnitude of the time that so many multiplications take."""
+    seconds = work / _RATE
     for limit, words in (
         (1e-2, "milliseconds"),
         (1.0, "less than a second"),
@@ -121,7 +88,7 @@ def told_time(seconds: float) -> str:
     return f"about {seconds / 60.0:.0f} minutes"
 
 
-def told_bytes(count: float) -> str:
+def bytes_text(count: float) -> str:
     """Return a number of bytes in a unit that fits."""
     for unit in ("B", "KiB", "MiB"):
         if count < 1024.0:

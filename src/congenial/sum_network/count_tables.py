@@ -65,7 +65,7 @@ _TAIL = 30.0
 
 
 @dataclass(frozen=True, eq=False)
-class Weights:
+class PriorWeights:
     """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``.
 
     Attributes
@@ -92,9 +92,9 @@ class Weights:
         return np.where(kind == laws.FLAT, 0.0, gaussian)
 
 
-def shared(
+def share_priors(
     unary: Unary, a: FloatArray, b: FloatArray, base: FloatArray, zero: FloatArray
-) -> Weights:
+) -> PriorWeights:
     """List the weights of all nodes, each once."""
     base = np.where(a >= 0.0, base, 0.0)
     columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base, zero)
@@ -107,20 +107,16 @@ def shared(
     code = np.empty(order.size, dtype=np.int32)
     code[order] = np.cumsum(fresh) - 1
     first = order[fresh]
-    return Weights(unary.at(first), a[first], b[first], base[first], zero[first], code)
+    return PriorWeights(unary.at(first), a[first], b[first], base[first], zero[first], code)
 
 
-def prepare(forest: SumForest, weights: Weights) -> Tables:
-    """Compile, place windows, fill and verify the messages.
+def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
+    """Return multipliers of the constraints, after a check of the weights.
 
     Raises
     ------
-    InfeasibleError
-        If no value satisfies all the constraints.
     UnsupportedError
-        If the tables would not fit in memory, or would take too long.
-    NumericalError
-        If the windows cannot be verified.
+        If an empty leaf is far likelier than its prior makes it without `zeros`.
     """
     if (weights.zero > _SPIKE).any():
         raise UnsupportedError(
@@ -128,9 +124,12 @@ def prepare(forest: SumForest, weights: Weights) -> Tables:
             f"by {weights.zero.max():.0f} nats for its zeros, beyond {_SPIKE:.0f}; give smaller "
             "dispersions or means, or no zeros."
         )
-    known = SharedUnary(weights.unary, weights.code)
-    priors_of = np.column_stack([weights.a, weights.b, weights.base, weights.zero])
-    theta = tilts(forest, known, priors_of)
+    columns = np.column_stack([weights.a, weights.b, weights.base, weights.zero])
+    return tilts(forest, SharedUnary(weights.unary, weights.code), columns)
+
+
+def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> Tables:
+    """Compile the classes, place windows, fill and verify the tables: see `filling.fill`."""
     numbers = np.arange(weights.a.size, dtype=np.int64)
     # the kind stands for the whole weight, so that only equal ones share a class
     coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
@@ -204,7 +203,7 @@ class _Filled:
 class _Own:
     """The weights of a network's classes, read from the list that they were compiled from."""
 
-    def __init__(self, network: Network, weights: Weights) -> None:
+    def __init__(self, network: Network, weights: PriorWeights) -> None:
         self.network = network
         v = np.maximum(network.variable, 0)
         row = network.unary.kind[v].astype(np.int64)

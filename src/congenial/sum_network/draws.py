@@ -35,16 +35,37 @@ _OFTEN = 32
 _ENTRIES = 1 << 23
 
 
-def draw(
-    tables: Tables, rows: int, n: int, source: Randomness, *, threads: int | None = None
+def sample(
+    tables: Tables,
+    rows: int,
+    rng: Randomness,
+    *,
+    first: int | None = None,
+    threads: int | None = None,
 ) -> IntArray:
-    """Draw the first n values `rows` times, independently; returns int64 (rows, n).
+    """Draw the variables `rows` times, independently.
 
     Words are fetched batch by batch and in order, those of all choices and then those of the
-    compositions, whose number depends on the totals. What is drawn depends on the words alone,
-    not on the number of threads; by default as many help as numba has and as are worth it.
+    compositions, whose number depends on the totals. So the draws depend on the words alone, not on
+    the number of threads.
+
+    Parameters
+    ----------
+    tables : Tables
+    rows : int
+    rng : Randomness
+    first : int, optional
+        Return so many variables only; all by default.
+    threads : int, optional
+        By default as many help as numba has and as are worth it.
+
+    Returns
+    -------
+    ndarray of int64, shape (rows, n)
+        In the coordinates of the forest.
     """
-    network = tables.network
+    network, source = tables.network, rng
+    n = network.n if first is None else first
     batch = max(1, min(rows, _VALUES_AT_ONCE // max(network.slots, 1)))
     if threads is None:
         worth = (network.choices + network.members.size) * batch // _WORTH

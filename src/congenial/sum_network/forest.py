@@ -15,8 +15,8 @@ import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
-from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics import trees
+from congenial.kernels.numerics.trees import compact
 from congenial.types import Indices, IntArray
 
 Signs = npt.NDArray[np.int8]
@@ -46,6 +46,11 @@ class SumForest:
     orientation: Signs
     depth: Indices
 
+    @staticmethod
+    def without_sums(n: int) -> SumForest:
+        """Return a forest of n variables that no sum joins."""
+        return of_rows([], n)
+
     @cached_property
     def order(self) -> Indices:
         """Variables v as v and constraints k as n + k, each after all that lie below it.
@@ -58,6 +63,11 @@ class SumForest:
     def path(self) -> Indices:
         """As `order`, with only those variables that own a sum."""
         return self._bottom_up(np.unique(self.owner[self.owner >= 0]))
+
+    @cached_property
+    def turned(self) -> bool:
+        """Whether the orientation of any variable is -1."""
+        return bool((compact(self.orientation) < 0).any())
 
     def _bottom_up(self, variables: Indices) -> Indices:
         held = np.append(self.depth, np.int32(-1))[self.above[variables]]
@@ -149,85 +159,3 @@ def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
                     depth[below] = depth[k] + 1
                     stack.append(below)
     return SumForest(above, owner, sign, orientation, depth)
-
-
-def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
-    """Return the rows of a dense matrix as (indices, signs), rows of zeros left out.
-
-    Raises
-    ------
-    UnsupportedError
-        If an entry is not -1, 0 or 1.
-    """
-    if not np.isin(matrix, (-1.0, 0.0, 1.0)).all():
-        raise UnsupportedError(
-            "a linear condition has an entry other than -1, 0 and 1; exact sampling covers sums "
-            "and differences only."
-        )
-    rows = []
-    for row in matrix:
-        indices = np.flatnonzero(row)
-        if indices.size:
-            rows.append((indices.astype(np.int64), row[indices].astype(np.int64)))
-    return rows
-
-
-def structure_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
-    """Return the sums of the tree or the workload as rows, each a total less its parts."""
-    sums = resolved.sums
-    if sums is None:
-        return []
-    rows = []
-    for total, start, stop in zip(sums.totals, sums.starts[:-1], sums.starts[1:], strict=True):
-        signs = np.full(1 + stop - start, -1, dtype=np.int64)
-        signs[0] = 1
-        rows.append((np.append(total, sums.parts[start:stop]), signs))
-    return rows
-
-
-def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
-    """Return every equality of an invariant as a sparse row (indices, signs).
-
-    Raises
-    ------
-    UnsupportedError
-        If an entry is not -1, 0 or 1.
-    """
-    return sparse_rows(resolved.equalities[0]) + structure_rows(resolved)
-
-
-def fixed_entries(
-    rows: list[tuple[IntArray, IntArray]], pinned: npt.NDArray[np.bool_]
-) -> npt.NDArray[np.bool_]:
-    """Return which entries keep the value of the data.
-
-    They are those pinned, and those that a sum determines because all its others are fixed.
-    """
-    fixed = pinned.copy()
-    while True:
-        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
-        if not alone:
-            return fixed
-        fixed[alone] = True
-
-
-def arrange(resolved: ResolvedInvariant) -> tuple[SumForest, npt.NDArray[np.bool_]]:
-    """Arrange all the equalities of an invariant as they are given.
-
-    Returns
-    -------
-    forest : SumForest
-    fixed : ndarray of bool, shape (n,)
-        See `fixed_entries`.
-
-    Raises
-    ------
-    UnsupportedError
-        If the sums contain a cycle, or an entry other than -1, 0, 1.
-    """
-    if not resolved.equalities[0].shape[0] and resolved.tree is not None:
-        return of_tree(resolved.tree), resolved.pinned
-    rows = invariant_rows(resolved)
-    fixed = fixed_entries(rows, resolved.pinned)
-    free = [(i[~fixed[i]], a[~fixed[i]]) for i, a in rows if not fixed[i].all()]
-    return of_rows(free, resolved.n), fixed

@@ -1,17 +1,107 @@
-"""Marginal laws of a sum network, from the messages below a node and those around it."""
+"""Marginal laws of a sum network, of one variable or of all, and their summaries."""
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
+from congenial.domain.tree import Tree
 from congenial.kernels.network import descend
+from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network.messages import PRODUCT
+from congenial.kernels.network.twins import pair
 from congenial.sum_network.fourier import DIRECT_LIMIT
+from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
+
+# Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
+# pass over all takes longer for each of them, as it does not skip those that are alike.
+_FEW, _SHARE = 64, 0.25
 
 
-def marginal_table(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
+class Summaries(NamedTuple):
+    """Of the marginal law of every node, each of shape (n,).
+
+    Attributes
+    ----------
+    mean, variance : ndarray of float64
+    median, lower, upper : ndarray of int64
+        `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included; of
+        several the likeliest, and of equally likely ones (up to 1e-9) the lowest.
+    reach : ndarray of int64
+        -reach to reach, before `center` is added, has probability 1 - alpha.
+    empty, rise : ndarray of float64
+        Probability of 0, and mean derivative of the log prior by the dispersion.
+    """
+
+    mean: FloatArray
+    variance: FloatArray
+    median: IntArray
+    lower: IntArray
+    upper: IntArray
+    reach: IntArray
+    empty: FloatArray
+    rise: FloatArray
+
+
+def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
+    """Return the reach of every node of a tree, see `Summaries`.
+
+    Nodes with the same law share it. Where few laws differ each is worked out by transforms, which
+    a pass over all nodes does without.
+    """
+    group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
+    representatives = np.unique(group, return_index=True)[1]
+    if representatives.size > max(_FEW, _SHARE * len(tree)):
+        return summaries(tables, tree.is_leaf, alpha).reach
+    laws = (marginal(tables, int(v)) for v in representatives)
+    return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[group]
+
+
+def _alike(classes: Indices, parents: IntArray, level: IntArray) -> npt.NDArray[np.intp]:
+    """Number the nodes, those with the same law alike.
+
+    A node's law follows from what is below it, which its class says, and from the law of all at
+    its parent: equal parents have equal families.
+    """
+    group = np.zeros(classes.size, dtype=np.int64)
+    used = 0
+    for depth in range(int(level.max()) + 1):
+        at = np.flatnonzero(level == depth)
+        above = group[parents[at]] if depth else np.zeros(at.size, dtype=np.int64)
+        key = above * (int(classes.max()) + 1) + classes[at]
+        _, number = np.unique(key, return_inverse=True)
+        group[at] = used + number
+        used += int(number.max()) + 1
+    return group
+
+
+class OneSided(NamedTuple):
+    """Of laws that lie between two networks, what little lies beyond.
+
+    Attributes
+    ----------
+    below, above : ndarray of int64, shape (n, t)
+        What each node lies below, and above, with the probability of each tail at most.
+    mean, variance : ndarray of float64, shape (n,)
+    edge : ndarray of float64, shape (n,)
+        The larger one of the shares of its law that the first and the last value have.
+    lost : ndarray of float64, shape (n,)
+        Share of its law that may be missed.
+    """
+
+    below: IntArray
+    above: IntArray
+    mean: FloatArray
+    variance: FloatArray
+    edge: FloatArray
+    lost: FloatArray
+
+
+def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:
     """Return the law of variable `v` as (values, probabilities) on its window."""
     network = tables.network
     setter = np.full(network.slots, -1, dtype=np.int64)
@@ -105,3 +195,110 @@ def _window(values: FloatArray, first: int, lo: int, hi: int) -> FloatArray:
     if stop >= start:
         out[start - lo : stop - lo + 1] = values[start - first : stop - first + 1]
     return out
+
+
+def summaries(
+    tables: Tables,
+    is_leaf: BoolArray,
+    alpha: float,
+    *,
+    center: IntArray | None = None,
+    dispersion: FloatArray | None = None,
+) -> Summaries:
+    """Return summaries of the marginal laws of a tree's nodes, by one pass down.
+
+    Parameters
+    ----------
+    tables : Tables
+        Filled for all questions, not for draws alone.
+    is_leaf : ndarray of bool, shape (n,)
+    alpha : float
+        Between 0 and 1.
+    center : ndarray of int64, shape (n,), optional
+        Where the values of every node are counted from, 0 by default.
+    dispersion : ndarray of float64, shape (n,), optional
+        Of the prior of each leaf, for `rise`; 0 where there is none.
+    """
+    n = is_leaf.size
+    rising = np.zeros(n) if dispersion is None else dispersion
+    begin = np.zeros(n, dtype=np.int64) if center is None else center
+    # nodes of one class are summarised once, unless what their derivatives need differs
+    origin = np.zeros(n, dtype=np.int64) if dispersion is None else begin
+    own = tables.table, np.zeros(tables.lo.size)
+    found = _laws(tables, *own, is_leaf, alpha, (rising, origin), np.empty(0))[0]
+    whole = [kernels.MEDIAN, kernels.LOW, kernels.HIGH, kernels.REACH]
+    median, low, high, reach = np.rint(found[:, whole]).astype(np.int64).T
+    mean, variance, empty, rise = found[
+        :, [kernels.MEAN, kernels.VARIANCE, kernels.EMPTY, kernels.RISE]
+    ].T
+    values = median + begin, low + begin, high + begin
+    return Summaries(mean + begin, variance, *values, reach, empty, rise)
+
+
+def one_sided(
+    around: Tables,
+    shown: FloatArray,
+    lost: FloatArray,
+    is_leaf: BoolArray,
+    tails: FloatArray,
+) -> OneSided:
+    """Return the ends of laws of networks that differ from `around` below the node alone."""
+    none = np.zeros(is_leaf.size), np.zeros(is_leaf.size, dtype=np.int64)
+    found, below, above = _laws(around, shown, lost, is_leaf, 0.5, none, tails)
+    columns = [kernels.MEAN, kernels.VARIANCE, kernels.EDGE, kernels.LOST]
+    return OneSided(below, above, *found[:, columns].T)
+
+
+def _laws(
+    tables: Tables,
+    shown: FloatArray,
+    lost: FloatArray,
+    is_leaf: BoolArray,
+    alpha: float,
+    rising: tuple[FloatArray, IntArray],
+    tails: FloatArray,
+) -> tuple[FloatArray, IntArray, IntArray]:
+    """Return all that one pass down tells of the marginal laws of the nodes.
+
+    Nothing is cut where tails are asked for.
+    """
+    network, n = tables.network, is_leaf.size
+    dispersion, base = rising
+    cut = 0.0 if tails.size else kernels.CUT
+    width = tables.hi - tables.lo + 1
+    ends = np.zeros(network.slots, dtype=np.bool_)
+    ends[:n] = is_leaf
+    program = network.op, network.first, network.second, network.third
+    needed = np.zeros(kernels.SIZES, dtype=np.int64)
+    kernels.rooms_needed(*program, width, network.slot_class, ends, needed)
+    begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
+    out = np.empty((n, kernels.SUMMARIES))
+    below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
+    where = tables.lo, tables.hi, tables.offset, tables.table
+    twin = _twins(network, ends, dispersion, base)
+    shape = network.left, *where, shown, lost, network.slot_class, twin, ends, dispersion, base
+    kernels.marginals(n, *program, *shape, alpha, cut, begins, tails, out, below, above)
+    return out, below, above
+
+
+def _twins(network: Network, ends: BoolArray, dispersion: FloatArray, base: IntArray) -> IntArray:
+    """Return the slot whose summaries each slot has; nodes of one class may differ in these two."""
+    of = network.slot_class[: base.size]
+    alike = np.ones(network.ctype.size, dtype=np.bool_)
+    for column in (dispersion, base):
+        some = np.zeros(alike.size, dtype=column.dtype)
+        some[of] = column
+        alike[of[column != some[of]]] = False
+    twin = np.empty(ends.size, dtype=np.int64)
+    program = network.op, network.first, network.second, network.third
+    pair(*program, network.slot_class, network.left, network.right, alike, twin)
+    return twin
+
+
+def interval_and_reach(
+    values: IntArray, probabilities: FloatArray, alpha: float
+) -> tuple[int, int, int]:
+    """Return (lower, upper, reach) of one law on consecutive values, as `Summaries` has them."""
+    out = np.empty(kernels.SUMMARIES)
+    kernels.summarise(np.ascontiguousarray(probabilities), float(values[0]), alpha, out)
+    return int(out[kernels.LOW]), int(out[kernels.HIGH]), int(out[kernels.REACH])

@@ -34,6 +34,8 @@ class Network:
     first, second, third, cls : ndarray of int32, shape (p,)
         The program, see `kernels.network.descend.draw`. Compositions come last, after splits
         without tables (`direct`).
+    n : int
+        Number of variables of the forest.
     slots : int
         Number of values that the program computes; the first n are the variables.
     places : int
@@ -74,6 +76,7 @@ class Network:
     second: Indices
     third: Indices
     cls: Indices
+    n: int
     slots: int
     places: int
     slot_class: Indices
@@ -174,6 +177,7 @@ def compile_network(
         third=program[2, begin:stop],
         cls=program[3, begin:stop],
         members=members[:count] if 2 * count > n else members[:count].copy(),
+        n=n,
         slots=slots,
         places=places,
         slot_class=slot_class[:places],

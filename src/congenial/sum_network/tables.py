@@ -11,7 +11,6 @@ from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
 from congenial.kernels.numerics import laws
-from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.direct import error_without_tables, split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
@@ -20,10 +19,7 @@ from congenial.sum_network.truncation import Messages, cut_off, stretches
 from congenial.sum_network.weights import SharedUnary, Unary, composable
 from congenial.sum_network.windows import (
     Placement,
-    check_feasible_sums,
-    check_proper,
     place_classes,
-    tilts,
     windows,
 )
 from congenial.types import FloatArray, IntArray
@@ -88,6 +84,20 @@ class Tables:
     reach: IntArray
     error: float
 
+    def log_sum(self) -> float:
+        """Log of the summed product of all unary weights, each 1 at its mode."""
+        total, network = 0.0, self.network
+        for c in network.roots:
+            total += float(self.log_scale[c]) + float(np.log(self.of_class(c).sum()))
+        for c in network.fixed:
+            at = self.of_class(c)[-self.lo[c]]
+            if at <= 0.0:
+                raise InfeasibleError(
+                    "a sum cannot take its mandated value within the bounds; relax one."
+                )
+            total += float(self.log_scale[c]) + float(np.log(at))
+        return total
+
     def of_class(self, c: int) -> FloatArray:
         """Return the table of class `c`, a view."""
         start = self.offset[c]
@@ -99,47 +109,22 @@ def error_limit(n: int) -> float:
     return ERROR_LIMIT * max(1.0, n / _MANY)
 
 
-def prepare(
-    forest: SumForest, weights: SharedUnary, *, compose: bool = False, loose: bool = False
+def fill_noise(
+    forest: SumForest,
+    weights: SharedUnary,
+    theta: FloatArray,
+    limit: float | None,
+    *,
+    drawn: bool,
 ) -> Tables:
-    """Compile, place windows, fill and verify the messages of a forest.
-
-    Windows may cut as much as the limit allows if `loose`: for draws that the limit is charged for
-    whatever their own bound.
-
-    Raises
-    ------
-    InfeasibleError
-        If no value satisfies all the constraints.
-    UnsupportedError
-        If the law is improper, or the tables would not fit in memory.
-    NumericalError
-        If the error bound cannot be met.
-    """
-    check_proper(forest, weights)
-    check_feasible_sums(forest, weights)
-    try:
-        return _tilted(forest, weights, tilts(forest, weights), compose=compose, loose=loose)
-    except NumericalError:
-        # multipliers from moments stop short where noise is far narrower than one count
-        rows = forest_rows(forest)
-        if rows is None:
-            raise
-        *_, theta = interior_tilts(rows, weights.each)
-    return _tilted(forest, weights, theta, compose=compose, loose=loose)
-
-
-def _tilted(
-    forest: SumForest, weights: SharedUnary, theta: FloatArray, *, compose: bool, loose: bool
-) -> Tables:
-    """Fill and verify the messages of a forest, its sums tilted by `theta`."""
-    unary = weights.unary
-    composed = composable(unary) * np.int8(compose)
-    limit = error_limit(forest.n)
+    """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
+    unary, loose = weights.unary, limit is not None
+    composed = composable(unary) * np.int8(drawn)
+    limit = error_limit(forest.n) if limit is None else limit
     cut = 0.5 * _SPENT * limit * _placed(forest.m) if loose else _CUT
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
-        network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=compose)
+        network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=drawn)
         tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
         if _out_of_reach(tables, weights, far):
             return tables
@@ -380,19 +365,3 @@ def _fill_tables(
         into.factor[c] = top
         log_scale[c] = log_scale[a] + log_scale[b] + np.log(top)
     return errors
-
-
-def log_sum(tables: Tables) -> float:
-    """Log of the summed product of all unary weights (each 1 at its mode)."""
-    total = 0.0
-    network = tables.network
-    for c in network.roots:
-        total += float(tables.log_scale[c]) + float(np.log(tables.of_class(c).sum()))
-    for c in network.fixed:
-        at = tables.of_class(c)[-tables.lo[c]]
-        if at <= 0.0:
-            raise InfeasibleError(
-                "a sum cannot take its mandated value within the bounds; relax one."
-            )
-        total += float(tables.log_scale[c]) + float(np.log(at))
-    return total

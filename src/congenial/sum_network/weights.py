@@ -3,22 +3,19 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import consing, sharing
 from congenial.kernels.numerics import laws
-from congenial.kernels.numerics.trees import read_only
+from congenial.kernels.numerics.trees import compact, read_only
 from congenial.types import (
     BoolArray,
     FloatArray,
     Indices,
     IntArray,
 )
-
-Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 @dataclass(frozen=True, eq=False)
@@ -103,12 +100,6 @@ def share_noise(
     scales, lo, hi = np.ascontiguousarray(rows[:count].T).view(np.float64)
     kinds = np.where(np.isfinite(scales), kind, laws.FLAT).astype(np.int64)
     return SharedUnary(Unary(kinds, scales, np.zeros(scales.size), lo, hi), code)
-
-
-def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return a vector for kernels, of one entry where all are the same by construction."""
-    array = np.atleast_1d(values)
-    return read_only(array[:1].copy() if array.strides == (0,) else array)
 
 
 def composable(unary: Unary) -> npt.NDArray[np.int8]:

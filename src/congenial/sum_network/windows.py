@@ -37,19 +37,17 @@ _CUT_SHORT = 3.5
 _HELD = 15.0
 
 
-def improper_ends(forest: SumForest, weights: SharedUnary) -> tuple[bool, bool]:
-    """Whether the weights cannot be normalised: (inside some sum, at some root)."""
+def is_proper(forest: SumForest, weights: SharedUnary) -> bool:
+    """Whether the weights can be normalised."""
     unary = weights.unary
     flat = unary.kind == laws.FLAT
     up, down = flat & np.isposinf(unary.hi), flat & np.isneginf(unary.lo)
     if not (up.any() or down.any()):
-        return False, False
+        return True
     ways = (up + 2 * down)[weights.code]
     summed = np.zeros(forest.m, dtype=np.int64)
-    found = int(
-        tilting.improper(forest.above, forest.owner, forest.sign, forest.order, ways, summed)
-    )
-    return bool(found & 1), bool(found & 2)
+    shape = forest.above, forest.owner, forest.sign, forest.order
+    return not tilting.improper(*shape, ways, summed)
 
 
 def check_proper(forest: SumForest, weights: SharedUnary) -> None:
@@ -60,7 +58,7 @@ def check_proper(forest: SumForest, weights: SharedUnary) -> None:
     UnsupportedError
         If they cannot.
     """
-    if any(improper_ends(forest, weights)):
+    if not is_proper(forest, weights):
         raise UnsupportedError(IMPROPER)
 
 

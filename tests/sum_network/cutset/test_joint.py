@@ -7,8 +7,8 @@ import pytest
 
 import congenial as cg
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.sum_network import tables as exact
-from congenial.sum_network.cost import told_bytes, told_time
+from congenial.sum_network import filling
+from congenial.sum_network.cost import bytes_text, time_text
 from support.conditioning_cases import Case
 from support.joint_laws import assert_same_joint
 from support.sum_networks import scaled, table_case
@@ -98,7 +98,7 @@ def test_the_cost_is_told_before_any_table_is_filled(bounded, monkeypatch):
     if bounded:
         invariant = invariant & cg.nonnegative()
     conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), invariant)
-    monkeypatch.setattr(exact, "prepare", fail)
+    monkeypatch.setattr(filling, "fill_noise", fail)
     text = conditioned.explain()
     for told in ("table entries", "multiplications", "KiB", "milliseconds"):
         assert told in text
@@ -117,7 +117,7 @@ def test_the_told_size_is_that_of_the_tables():
     ("count", "text"), [(5, "5 B"), (2048, "2 KiB"), (3 << 20, "3 MiB"), (5 << 30, "5 GiB")]
 )
 def test_bytes_have_a_unit(count, text):
-    assert told_bytes(count) == text
+    assert bytes_text(count) == text
 
 
 @pytest.mark.parametrize(
@@ -125,4 +125,4 @@ def test_bytes_have_a_unit(count, text):
     [(1e-4, "milliseconds"), (0.5, "less than a second"), (5, "seconds"), (3600, "60 minutes")],
 )
 def test_times_are_orders_of_magnitude(seconds, text):
-    assert text in told_time(seconds)
+    assert text in time_text(1e9 * seconds)

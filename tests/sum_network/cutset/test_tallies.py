@@ -10,10 +10,10 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 
 import congenial as cg
-from congenial.conditioning.laws import cutset_sampler as cutset
 from congenial.conditioning.laws.cutset_sampler import CutConditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
 from congenial.kernels.network import tallies
+from congenial.sum_network.cutset import assignments as cutset
 from congenial.sum_network.cutset.systems import on_cycles
 from support.conditioning_cases import INF, LAWS
 from support.crossed_trees import crossed_trees

@@ -13,41 +13,22 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_weights
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network.ceiling import dense_rows, least_ceiling
-from congenial.sum_network.cost import (
-    RATE,
-    data_free_weights,
-    told_bytes,
-    told_time,
-)
-from congenial.sum_network.cutset.assignments import (
-    MOST_ASSIGNMENTS,
-    MOST_ENTRIES,
-    MOST_WORK,
+from congenial.sum_network import ERROR_LIMIT, dense_rows, least_ceiling
+from congenial.sum_network.cutset import (
     Assignments,
-    arithmetic_error,
-    choose_cut,
-    draw_assignments,
-    draw_forest,
-    enumerate_cut,
-    free_variables,
+    CutCost,
+    SumSystem,
+    cut_cost,
+    forest_left,
+    sample,
+    summable,
     weigh,
 )
-from congenial.sum_network.cutset.boxes import Box, place_box, summable
-from congenial.sum_network.cutset.branches import compile_branches
-from congenial.sum_network.cutset.systems import SumSystem, as_arrays, on_cycles
-from congenial.sum_network.forest import of_rows
-from congenial.sum_network.tables import ERROR_LIMIT
-from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
-
-# A cut set as cheap as this is taken; otherwise so many rows are tried as the one carried along.
-_CHEAP = 1 << 22
-_MOST_TRIED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -84,16 +65,7 @@ class CutConditioned(Conditioned):
         counts = self._checked(x)
         rows = checked_size(size)
         source = resolve(rng)
-        found = self._weighed(counts)
-        which = draw_assignments(found, source.bits(2 * rows).reshape(rows, 2))
-        words = source.bits(rows * found.branches.choices)
-        held = found.values[which]
-        # equal assignments next to each other share their tables
-        order = np.argsort(which, kind="stable")
-        noise = np.empty((rows, self.sums.size), dtype=np.int64)
-        noise[order], _ = draw_forest(
-            found.branches, self.sums.size, held[order], words.reshape(rows, found.branches.choices)
-        )
+        noise = sample(self._weighed(counts), rows, source)
         out = checked_draws(self.resolved, counts + noise[:, : self.mechanism.n], counts)
         return out[0] if size is None else out
 
@@ -148,10 +120,7 @@ class CutConditioned(Conditioned):
         opened = " and ".join(filter(None, (held, carried)))
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
-            f"It sums over "
-            f"{cost.assignments} assignments, at most {cost.work:.1e} multiplications "
-            f"({told_time(cost.work / RATE)}) and {told_bytes(cost.memory)}; the limits are "
-            f"{MOST_ASSIGNMENTS} and {MOST_WORK:.1e}.{estimate} {law} Each draw is independent; "
+            f"{cost}{estimate} {law} Each draw is independent; "
             f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
             f"{self._untried}"
         )
@@ -172,73 +141,6 @@ class CutConditioned(Conditioned):
         return weigh(self.sums, self._weights(counts), tally=self._tally)
 
 
-@dataclass(frozen=True)
-class CutCost:
-    """What a cut set costs, from the sums and the noise alone.
-
-    Attributes
-    ----------
-    cut : tuple of int
-    assignments : int
-    entries : int
-        Entries of all tables.
-    work : int
-        Multiplications for all assignments together, at most.
-    tally : int or None
-        The row that is carried along the others, see `congenial.sum_network.cutset.branches`.
-    """
-
-    cut: tuple[int, ...]
-    assignments: int
-    entries: int
-    work: int
-    tally: int | None = None
-
-    @property
-    def memory(self) -> int:
-        """Bytes."""
-        return 8 * self.entries + 8 * (len(self.cut) + 3) * self.assignments
-
-
-def estimated(system: SumSystem, unary: Unary) -> CutCost | None:
-    """Choose a cut set and count its assignments; None where they are too many.
-
-    Nothing is summed yet.
-
-    Raises
-    ------
-    UnsupportedError
-        If the law is improper.
-    """
-    fixed = system.every_fixed
-    box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
-    best = _priced(system, box, None)
-    if best is not None and best.work <= _CHEAP:
-        return best
-    for k in on_cycles(system.rows, _MOST_TRIED):
-        found = _priced(system, box, k)
-        if found is not None and (best is None or found.work < best.work):
-            best = found
-    return best
-
-
-def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
-    """Price a cut set beside a row that is carried along; None where it is beyond the limits."""
-    cut = choose_cut(system, box, tally=tally)
-    listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
-    if listed is None:
-        return None
-    count, free = listed[0].shape[0], free_variables(system)
-    branches = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
-    entries = int(branches.width.sum())
-    work = count * branches.work + branches.once
-    if work > MOST_WORK or entries > MOST_ENTRIES:
-        return None
-    if arithmetic_error(branches) > 0.5 * ERROR_LIMIT:  # could not be certified
-        return None
-    return CutCost(cut, count, entries, work, tally)
-
-
 def cut_conditioned(
     mechanism: Additive, resolved: ResolvedInvariant, system: SumSystem
 ) -> CutConditioned | None:
@@ -252,13 +154,8 @@ def cut_conditioned(
         If the law is improper.
     """
     unary = data_free_weights(mechanism, resolved, system.fixed, system.size).each
-    cost = estimated(system, unary) if summable(unary, system.every_fixed) else None
+    cost = cut_cost(system, unary) if summable(unary, system.every_fixed) else None
     if cost is None:
         return None
-    rest = [
-        {v: a for v, a in row.items() if v not in cost.cut}
-        for k, row in enumerate(system.rows)
-        if k != cost.tally
-    ]
-    forest = of_rows(as_arrays([row for row in rest if row]), system.size)
+    forest = forest_left(system, cost)
     return CutConditioned(mechanism, resolved, forest, system.fixed, system=system, cost=cost)

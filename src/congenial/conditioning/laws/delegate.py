@@ -18,7 +18,7 @@ from congenial.errors import InvariantError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
-from congenial.sum_network.cutset.systems import sum_system
+from congenial.sum_network.cutset import sum_system
 from congenial.types import FloatArray, Values
 
 Exact = Conditioned | ConditionedGaussian

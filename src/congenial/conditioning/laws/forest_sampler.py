@@ -10,6 +10,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
+from congenial import sum_network
 from congenial.accounting.guarantee import Guarantee, Neighbours, conditioned_guarantee
 from congenial.conditioning.laws.questions import (
     checked_counts,
@@ -17,28 +18,23 @@ from congenial.conditioning.laws.questions import (
     find_node,
     find_nodes,
 )
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.invariants.feasibility.feasible import not_tried
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
-from congenial.kernels.numerics.trees import read_only
-from congenial.noise.additive import Additive, checked_size
+from congenial.kernels.numerics.trees import compact, read_only
+from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import tables as exact
-from congenial.sum_network.ceiling import forest_rows, least_ceiling, log_ceiling
-from congenial.sum_network.cost import told_cost
-from congenial.sum_network.cutset.joint import joint_law, sums_of
-from congenial.sum_network.cutset.systems import SumSystem
-from congenial.sum_network.draws import draw
-from congenial.sum_network.forest import SumForest
-from congenial.sum_network.marginals import marginal_table
-from congenial.sum_network.weights import (
+from congenial.sum_network import (
     SharedUnary,
+    SumForest,
+    Tables,
     Unary,
-    compact,
+    error_limit,
+    forest_cost,
     share_noise,
 )
-from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
+from congenial.sum_network.cutset import SumSystem, joint_law, sums_of
 from congenial.types import FloatArray, IntArray
 
 
@@ -102,8 +98,8 @@ class Conditioned:
         rows = checked_size(size)
         source = resolve(rng)
         tables = self._draw_tables if self.data_free else self._prepare(counts, compose=True)
-        out = draw(tables, rows, self.mechanism.n, source)
-        if (compact(self.forest.orientation) < 0).any():
+        out = sum_network.sample(tables, rows, source, first=self.mechanism.n)
+        if self.forest.turned:
             out *= self.forest.orientation[: self.mechanism.n]
         out += counts
         checked_draws(self.resolved, out, counts)
@@ -137,7 +133,8 @@ class Conditioned:
             If it does not.
         """
         at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
-        check_proper(self.forest, self._shared_weights(at_zero, self.forest.orientation))
+        weights = self._shared_weights(at_zero, self.forest.orientation)
+        sum_network.check_proper(self.forest, weights)
 
     def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:
         """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.
@@ -154,10 +151,11 @@ class Conditioned:
             If no values that keep the pins of `x` satisfy the invariant.
         """
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
-        check_feasible_sums(self.forest, weights)
+        compiled = sum_network.compile(self.forest, weights)
         if thorough:
-            return least_ceiling(forest_rows(self.forest), weights.each) + self.log_mode
-        return log_ceiling(self.forest, weights, tilts(self.forest, weights)) + self.log_mode
+            rows = sum_network.forest_rows(self.forest)
+            return sum_network.least_ceiling(rows, weights.each) + self.log_mode
+        return sum_network.log_ceiling(self.forest, weights, compiled.theta) + self.log_mode
 
     @property
     def log_mode(self) -> float:
@@ -166,7 +164,7 @@ class Conditioned:
         return float(self.mechanism.noise.log_pmf(zeros, self.mechanism.scales).sum())
 
     def _log_mass(self, counts: IntArray) -> float:
-        return exact.log_sum(self._tables(counts)) + self.log_mode
+        return self._tables(counts).log_sum() + self.log_mode
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log probability of releases, normalised; -inf outside the invariant.
@@ -266,8 +264,7 @@ class Conditioned:
         UnsupportedError
             If inequalities make the law depend on the confidential counts.
         """
-        if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
-            raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+        checked_alpha(alpha)
         if not self.data_free:
             raise UnsupportedError(
                 "an interval that is the same for every dataset exists under equalities only; "
@@ -304,7 +301,7 @@ class Conditioned:
         """Bound on the total variation between a draw and its law, for every dataset."""
         if self.data_free:
             return self._draw_tables.error
-        return exact.error_limit(self.forest.n)
+        return error_limit(self.forest.n)
 
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost; no table is filled for it."""
@@ -321,10 +318,10 @@ class Conditioned:
             if self.data_free
             else "Bounds apply: the law depends on the confidential counts, which is charged for."
         )
-        cost = told_cost(self.mechanism, self.resolved, self.forest, self.fixed)
+        cost = _cost_text(self.mechanism, self.resolved, self.forest, self.fixed)
         return (
             f"exact sampler: {shape}. {why} {cost} Each draw is independent; its numerical error "
-            f"is at most {exact.error_limit(self.forest.n):.0e} in total variation."
+            f"is at most {error_limit(self.forest.n):.0e} in total variation."
             f"{self._untried}"
         )
 
@@ -334,21 +331,21 @@ class Conditioned:
         return f" {left}" if left else ""
 
     @cached_property
-    def _free_tables(self) -> exact.Tables:
+    def _free_tables(self) -> Tables:
         return self._prepare(None)
 
-    def _tables(self, counts: IntArray) -> exact.Tables:
+    def _tables(self, counts: IntArray) -> Tables:
         return self._free_tables if self.data_free else self._prepare(counts)
 
     @cached_property
-    def _draw_tables(self) -> exact.Tables:
+    def _draw_tables(self) -> Tables:
         return self._prepare(None, compose=True)
 
-    def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> exact.Tables:
+    def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> Tables:
         weights = self._shared_weights(counts, self.forest.orientation)
         # draws that depend on the counts are charged the limit, see `error_bound`
-        loose = compose and counts is not None
-        return exact.prepare(self.forest, weights, compose=compose, loose=loose)
+        limit = error_limit(self.forest.n) if compose and counts is not None else None
+        return sum_network.fill(sum_network.compile(self.forest, weights), limit, drawn=compose)
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry and, after them, of block sums: any value, none."""
@@ -404,7 +401,7 @@ class Conditioned:
         return implied
 
     def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
-        noise, probabilities = marginal_table(self._tables(counts), v)
+        noise, probabilities = sum_network.marginal(self._tables(counts), v)
         if self.forest.orientation[v] < 0:
             noise, probabilities = -noise[::-1], probabilities[::-1]
         return noise, probabilities
@@ -424,3 +421,39 @@ class Conditioned:
         exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
         v: IntArray = np.asarray(exact_values).astype(np.int64)
         return np.asarray(whole & self.resolved.satisfied_by(v, counts))
+
+
+def data_free_weights(
+    mechanism: Additive, resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_], size: int
+) -> SharedUnary:
+    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
+    scale = mechanism.noise.spread
+    width = np.where(np.isfinite(scale), np.inf, resolved.hi - resolved.lo)
+    width = np.where(np.isfinite(width), np.floor(width), np.inf)
+    slacks = np.full(fixed.size - resolved.n, np.inf)
+    if slacks.size:
+        scale = np.append(mechanism.scales, slacks)
+        width = np.append(width, slacks)
+    return share_noise(mechanism.noise.kind, scale, (-width, width), fixed, size)
+
+
+def _cost_text(
+    mechanism: Additive,
+    resolved: ResolvedInvariant,
+    forest: SumForest,
+    fixed: npt.NDArray[np.bool_],
+) -> str:
+    """Return a sentence on the cost of one call, whatever number of draws shares it."""
+    weights = data_free_weights(mechanism, resolved, fixed, forest.n)
+    if not resolved.has_inequalities:
+        cost = forest_cost(forest, weights, shared=True, compose=True)
+        return "" if cost is None else f"Its tables take {cost}, once for all draws."
+    least = forest_cost(forest, weights, shared=True, compose=False)
+    most = forest_cost(forest, weights, shared=False, compose=False)
+    if least is None or most is None:
+        return "Bounds alone hold the law, so its cost cannot be told without the counts."
+    return (
+        f"Each call of sample() fills tables, the least where all counts lie alike within their "
+        f"bounds: {least}; the most where no two do: {most}; told from the noise alone, without "
+        "the confidential counts."
+    )

@@ -13,7 +13,7 @@ from scipy.sparse.linalg import splu
 
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.sum_network.forest import structure_rows
+from congenial.invariants.sparse_rows import structure_rows
 from congenial.types import FloatArray
 
 _TOLERANCE = 1e-9

@@ -15,11 +15,11 @@ import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.sparse_rows import structure_rows
 from congenial.kernels.network import normal
 from congenial.noise.additive import Additive
-from congenial.sum_network.cutset.systems import sum_system
-from congenial.sum_network.forest import SumForest, structure_rows
-from congenial.sum_network.windows import IMPROPER
+from congenial.sum_network import IMPROPER, SumForest
+from congenial.sum_network.cutset import sum_system
 from congenial.types import FloatArray
 
 # Entries solved densely; beyond, scipy's sparse factorisation is used.

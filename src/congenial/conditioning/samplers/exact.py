@@ -13,7 +13,7 @@ from congenial.conditioning.laws.delegate import Exact, where_affordable
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
-from congenial.sum_network.cutset.assignments import too_costly
+from congenial.sum_network.cutset import too_costly
 
 
 @dataclass(frozen=True)

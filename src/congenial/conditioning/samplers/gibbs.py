@@ -23,66 +23,35 @@ from congenial.conditioning.chains import (
     check_lengths,
 )
 from congenial.conditioning.laws.conditional import ConditionalMechanism
-from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_weights
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.sum_network.cost import (
-    RATE,
-    data_free_weights,
-    told_bytes,
-    told_time,
+from congenial.sum_network import SumForest, Unary, bytes_text, time_text
+from congenial.sum_network.cutset import (
+    Blocks,
+    Lattice,
+    SumSystem,
+    Sweeps,
+    affordable,
+    check_proper_rows,
+    choose_blocks,
+    compile_sweeps,
+    free_variables,
+    lattice_of,
+    place_windows,
+    sums_of,
+    sweep_cost,
 )
-from congenial.sum_network.cutset.assignments import draw_forest, free_variables
-from congenial.sum_network.cutset.boxes import (
-    Box,
-    place_box,
-    spans_of,
-    summable,
-)
-from congenial.sum_network.cutset.branches import Branches, Program, compile_branches
-from congenial.sum_network.cutset.joint import sums_of
-from congenial.sum_network.cutset.lattice import Lattice, Walk, lattice_of
-from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
-from congenial.sum_network.forest import of_rows
-from congenial.sum_network.weights import Unary
 from congenial.types import IntArray
 
 WARMUP = 200
-# Entries of all tables, and multiplications a sweep, beyond which there are no blocks.
-_MOST_ENTRIES = 1 << 26
-_MOST_WORK = 1 << 24
-_MOST_BLOCKS = 16
 # Chains start where noise this many times as wide has led them.
 _HOT = (1.0, 2.0, 4.0)
 _HOT_SWEEPS = 8
-_BUDGET = 60.0
 _UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
-
-
-def choose_blocks(system: SumSystem) -> tuple[tuple[int, ...], ...]:
-    """Return cut sets that together leave every variable free to move at least once.
-
-    Each set spares the variables that were cut most often so far; the order among equals comes
-    from a fixed scramble, so that blocks differ without any randomness.
-    """
-    free = free_variables(system)
-    times = dict.fromkeys(free, 0)
-    blocks: list[tuple[int, ...]] = []
-    moved: set[int] = set()
-    for b in range(_MOST_BLOCKS):
-        order = sorted(free, key=lambda v: (-times[v], (v + 1) * 2654435761 * (2 * b + 1) % 2**32))
-        cut = tuple(cycle_closers(system.rows, order))
-        if cut not in blocks:
-            blocks.append(cut)
-        moved.update(set(free) - set(cut))
-        for v in cut:
-            times[v] += 1
-        if len(moved) == len(free) and len(blocks) > 1:
-            break
-    return tuple(blocks)
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,7 +73,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     """
 
     system: SumSystem | None = None
-    blocks: tuple[tuple[int, ...], ...] = ()
+    blocks: Blocks = ()
     lattice: Lattice | None = None
     certified: ClassVar[bool] = False
     called: ClassVar[str] = "blocked Gibbs sampler"
@@ -193,8 +162,8 @@ class GibbsConditioned(ChainAlone, Conditioned):
         return (
             f"A sweep has {len(self.blocks)} blocks; a block holds up to {held} entries and "
             f"draws the others exactly. By the noise alone, their tables take "
-            f"{told_bytes(8.0 * entries)} and drawing them all at most {work:.1e} multiplications "
-            f"a sweep of one chain ({told_time(work / RATE)})."
+            f"{bytes_text(8.0 * entries)} and drawing them all at most {work:.1e} multiplications "
+            f"a sweep of one chain ({time_text(work)})."
         )
 
     @property
@@ -212,79 +181,38 @@ class GibbsConditioned(ChainAlone, Conditioned):
     @cached_property
     def cost(self) -> tuple[int, int]:
         """Table entries, and multiplications a sweep, without the bounds that depend on data."""
-        system = self.sums
-        weights = data_free_weights(self.mechanism, self.resolved, system.fixed, system.size).each
-        box = self._box(weights)
-        free = free_variables(system)
-        made = [compile_branches(system.rows, box, free, cut, fill=False) for cut in self.blocks]
-        return sum(int(b.width.sum()) for b in made), sum(b.work for b in made)
-
-    def _box(self, weights: Unary) -> Box:
-        system = self.sums
-        fixed = system.every_fixed
-        hottest = replace(weights, scale=weights.scale * _HOT[-1])
-        return place_box(system.rows, hottest, fixed, _BUDGET)
+        unary = data_free_weights(
+            self.mechanism, self.resolved, self.sums.fixed, self.sums.size
+        ).each
+        return sweep_cost(self.sums, self.blocks, _hottest(unary))
 
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
-        system = self.sums
-        unary = self._weights(counts)
-        box = self._box(unary) if self.blocks else None
+        system, unary = self.sums, self._weights(counts)
+        # windows are worked out once, for the widest noise
+        box = place_windows(system, _hottest(unary)) if self.blocks else None
+
+        def sweeps(heat: float, some: int) -> Sweeps:
+            wide = replace(unary, scale=unary.scale * heat)
+            return compile_sweeps(system, self.blocks, self.lattice, box, wide, some)
+
         state = np.zeros((chains, system.size), dtype=np.int64)
         for i, heat in enumerate(_HOT[1:], start=1):
             group = np.arange(chains) % len(_HOT) >= i
-            hot = self._sweeps(box, replace(unary, scale=unary.scale * heat), int(group.sum()))
+            hot = sweeps(heat, int(group.sum()))
             for _ in range(_HOT_SWEEPS):
                 state[group] = hot.sweep(state[group], source)
-        sweeps = self._sweeps(box, unary, chains)
+        usual = sweeps(1.0, chains)
         out = np.empty((chains, draws, system.n), dtype=np.int64)
         for t in range(-WARMUP, draws):
-            state = sweeps.sweep(state, source)
+            state = usual.sweep(state, source)
             if t >= 0:
                 out[:, t] = counts + state[:, : system.n]
         return out
 
-    def _sweeps(self, box: Box | None, weights: Unary, chains: int) -> _Sweeps:
-        blocks = [] if box is None else self._compiled(box, weights)
-        basis = self.lattice
-        walk = None if basis is None else Walk.of(basis, chains, self.sums.size)
-        return _Sweeps(blocks, walk, weights)
 
-    def _compiled(self, box: Box, weights: Unary) -> list[tuple[Branches, Program]]:
-        out = []
-        entries = 0
-        for cut in self.blocks:
-            free = free_variables(self.sums)
-            made = compile_branches(self.sums.rows, box, free, cut, weights=weights)
-            entries += made.table.size
-            if entries > _MOST_ENTRIES:
-                raise UnsupportedError(
-                    f"the blocked Gibbs sampler would need {entries * 8 / 2**30:.1f} GiB of tables "
-                    "or more; use smaller noise scales or fewer queries."
-                )
-            out.append((made, made.program))
-        return out
-
-
-@dataclass(frozen=True, eq=False)
-class _Sweeps:
-    """What one sweep of some chains takes: compiled blocks, and moves along a lattice."""
-
-    blocks: list[tuple[Branches, Program]]
-    walk: Walk | None
-    unary: Unary
-
-    def sweep(self, state: IntArray, source: Randomness) -> IntArray:
-        """Draw every block once and move once along every vector, for all rows of `state`."""
-        for branches, program in self.blocks:
-            held = np.ascontiguousarray(state[:, list(branches.cut)])
-            words = source.bits(state.shape[0] * branches.choices)
-            words = words.reshape(state.shape[0], branches.choices)
-            fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
-            # where windows leave nothing to draw, the chain stays
-            state = np.where(whole[:, None], fresh, state)
-        if self.walk is not None:
-            self.walk.sweep(self.unary, state, source)
-        return state
+def _hottest(unary: Unary) -> Unary:
+    """Return the weights of the chains that start farthest away."""
+    return replace(unary, scale=unary.scale * _HOT[-1])
 
 
 def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsConditioned:
@@ -297,14 +225,15 @@ def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsCondition
     """
     system = sums_of(resolved)
     weights = data_free_weights(mechanism, resolved, system.fixed, system.size).each
-    spans_of(system.rows, weights, system.every_fixed)
+    check_proper_rows(system, weights)
     blocks = choose_blocks(system)
     basis = None if () in blocks else lattice_of(system, weights, _counted(resolved, system))
-    forest = of_rows([], system.size)
+    forest = SumForest.without_sums(system.size)
     made = GibbsConditioned(
         mechanism, resolved, forest, system.fixed, system=system, blocks=blocks, lattice=basis
     )
-    return made if basis is None or _affordable(made, weights) else replace(made, blocks=())
+    keep = basis is None or affordable(system, blocks, _hottest(weights))
+    return made if keep else replace(made, blocks=())
 
 
 def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.bool_]:
@@ -319,15 +248,6 @@ def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.b
     rest = np.zeros(system.size - resolved.n, dtype=np.bool_)
     rest[: system.slacks] = True
     return np.append(kept, rest)
-
-
-def _affordable(made: GibbsConditioned, weights: Unary) -> bool:
-    """Whether the blocks are worth their tables, by the noise alone."""
-    hottest = replace(weights, scale=weights.scale * _HOT[-1])
-    if not summable(hottest, made.sums.every_fixed):
-        return False
-    entries, work = made.cost
-    return entries <= _MOST_ENTRIES and work <= _MOST_WORK
 
 
 @dataclass(frozen=True)

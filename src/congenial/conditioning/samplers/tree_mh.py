@@ -36,9 +36,7 @@ from congenial.kernels.chains import tree_mh
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.sum_network.forest import of_tree
-from congenial.sum_network.weights import share_noise
-from congenial.sum_network.windows import check_proper
+from congenial.sum_network import check_proper, of_tree, share_noise
 from congenial.types import FloatArray, Values
 
 WARMUP = 10_000

@@ -2,16 +2,27 @@
 
 from __future__ import annotations
 
+from typing import TypeVar
+
 import numpy as np
+import numpy.typing as npt
 
 from congenial.kernels.numerics.compiling import njit
 
+Scalar = TypeVar("Scalar", bound=np.generic)
 
-def read_only(array: np.ndarray) -> np.ndarray:
+
+def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
     """Return a contiguous view that cannot be written, so that kernels see arrays of one type."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
+
+
+def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
+    """Return a vector for kernels, of one entry where all are the same by construction."""
+    array = np.atleast_1d(values)
+    return read_only(array[:1].copy() if array.strides == (0,) else array)
 
 
 @njit()

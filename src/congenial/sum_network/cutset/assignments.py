@@ -16,6 +16,8 @@ import numpy.typing as npt
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import cutset
 from congenial.kernels.numerics import laws
+from congenial.randomness import Randomness
+from congenial.sum_network.cost import bytes_text, work_text
 from congenial.sum_network.cutset.boxes import Box, place_box
 from congenial.sum_network.cutset.branches import (
     Branches,
@@ -23,7 +25,8 @@ from congenial.sum_network.cutset.branches import (
     compile_branches,
     log_weight,
 )
-from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
+from congenial.sum_network.cutset.systems import SumSystem, as_arrays, cycle_closers, on_cycles
+from congenial.sum_network.forest import SumForest, of_rows
 from congenial.sum_network.tables import ERROR_LIMIT
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
@@ -39,6 +42,9 @@ MOST_ENTRIES = 1 << 26
 _CUT = 1e-12
 _UNIT = 2.0**-53
 _BLOCK = 1 << 11
+# A cut set as cheap as this is taken; otherwise so many rows are tried as the one carried along.
+_CHEAP = 1 << 22
+_MOST_TRIED = 6
 
 
 @dataclass(frozen=True, eq=False)
@@ -56,6 +62,8 @@ class Assignments:
         Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
     error : float
         Bound on the total variation between a draw and its law.
+    size : int
+        Number of variables, block sums included.
     """
 
     box: Box
@@ -64,6 +72,7 @@ class Assignments:
     log_own: FloatArray
     log_weight: FloatArray
     error: float
+    size: int
 
     @property
     def log_total(self) -> float:
@@ -205,11 +214,11 @@ def too_costly() -> UnsupportedError:
 def evaluated(box: Box, branches: Branches, values: IntArray, log_own: FloatArray) -> Assignments:
     """Weigh listed assignments."""
     log_weights = np.empty(values.shape[0])
-    _evaluate(branches, values, log_own, log_weights)
-    return Assignments(box, branches, values, log_own, log_weights, np.inf)
+    evaluate(branches, values, log_own, log_weights)
+    return Assignments(box, branches, values, log_own, log_weights, np.inf, box.lo.size)
 
 
-def _evaluate(
+def evaluate(
     branches: Branches,
     values: IntArray,
     log_own: FloatArray,
@@ -218,6 +227,7 @@ def _evaluate(
     group: IntArray | None = None,
     belief: FloatArray | None = None,
 ) -> None:
+    """Fill `out` with log weights of assignments, and `belief` with those of a root's values."""
     cutset.evaluate(
         values,
         log_own,
@@ -303,28 +313,95 @@ def draw_forest(
     return out, whole
 
 
-def joint_table(
-    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
-) -> tuple[tuple[IntArray, ...], FloatArray]:
-    """Return the joint law of variables: the window of each, and the table of probabilities."""
-    *others, last = nodes
-    found = weigh(system, unary, tuple(others), tally=tally)
-    box, cut = found.box, found.branches.cut
-    windows = tuple(np.arange(box.lo[v], box.hi[v] + 1) for v in nodes)
-    shape = tuple(w.size for w in windows)
-    group = np.zeros(found.values.shape[0], dtype=np.int64)
-    for v, w in zip(others, windows, strict=False):
-        group = group * w.size + found.values[:, cut.index(v)] - w[0]
-    belief = np.zeros((int(np.prod(shape[:-1])), shape[-1]))
-    reference = float(found.log_weight.max())
-    if last in cut:
-        at = found.values[:, cut.index(last)] - windows[-1][0]
-        np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
-    else:
-        free = free_variables(system)
-        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
-        scratch = np.empty(found.values.shape[0])
-        _evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
-        if branches.orientation[branches.roots[-1]] < 0:
-            raise AssertionError("a root is read as it is")
-    return windows, (belief / belief.sum()).reshape(shape)
+def forest_left(system: SumSystem, cost: CutCost) -> SumForest:
+    """Return the forest of what is left when the cut set is held."""
+    rest = [
+        {v: a for v, a in row.items() if v not in cost.cut}
+        for k, row in enumerate(system.rows)
+        if k != cost.tally
+    ]
+    return of_rows(as_arrays([row for row in rest if row]), system.size)
+
+
+def sample(found: Assignments, rows: int, rng: Randomness) -> IntArray:
+    """Draw all variables `rows` times, independently; returns int64 (rows, size)."""
+    which = draw_assignments(found, rng.bits(2 * rows).reshape(rows, 2))
+    branches, held = found.branches, found.values[which]
+    words = rng.bits(rows * branches.choices).reshape(rows, branches.choices)
+    # equal assignments next to each other share their tables
+    order = np.argsort(which, kind="stable")
+    out = np.empty((rows, found.size), dtype=np.int64)
+    out[order], _ = draw_forest(branches, found.size, held[order], words)
+    return out
+
+
+@dataclass(frozen=True)
+class CutCost:
+    """What a cut set costs, from the sums and the noise alone.
+
+    Attributes
+    ----------
+    cut : tuple of int
+    assignments : int
+    entries : int
+        Entries of all tables.
+    work : int
+        Multiplications for all assignments together, at most.
+    tally : int or None
+        The row that is carried along the others, see `congenial.sum_network.cutset.branches`.
+    """
+
+    cut: tuple[int, ...]
+    assignments: int
+    entries: int
+    work: int
+    tally: int | None = None
+
+    @property
+    def memory(self) -> int:
+        """Bytes."""
+        return 8 * self.entries + 8 * (len(self.cut) + 3) * self.assignments
+
+    def __str__(self) -> str:
+        """Return the cost and its limits as a sentence."""
+        return (
+            f"It sums over {self.assignments} assignments, at most {work_text(self.work)} and "
+            f"{bytes_text(self.memory)}; the limits are {MOST_ASSIGNMENTS} and {MOST_WORK:.1e}."
+        )
+
+
+def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
+    """Choose a cut set and count its assignments; None where they are too many.
+
+    Raises
+    ------
+    UnsupportedError
+        If the law is improper.
+    """
+    fixed = system.every_fixed
+    box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))
+    best = _priced(system, box, None)
+    if best is not None and best.work <= _CHEAP:
+        return best
+    for k in on_cycles(system.rows, _MOST_TRIED):
+        found = _priced(system, box, k)
+        if found is not None and (best is None or found.work < best.work):
+            best = found
+    return best
+
+
+def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
+    """Price a cut set beside a row that is carried along; None where it is beyond the limits."""
+    cut = choose_cut(system, box, tally=tally)
+    listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
+    if listed is None:
+        return None
+    count, free = listed[0].shape[0], free_variables(system)
+    branches = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
+    entries = int(branches.width.sum())
+    work = count * branches.work + branches.once
+    if work > MOST_WORK or entries > MOST_ENTRIES:
+        return None
+    if arithmetic_error(branches) > 0.5 * ERROR_LIMIT:  # could not be certified
+        return None
+    return CutCost(cut, count, entries, work, tally)

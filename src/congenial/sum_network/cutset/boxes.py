@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
-from congenial.sum_network.cutset.systems import Row
+from congenial.sum_network.cutset.systems import Row, SumSystem
 from congenial.sum_network.weights import Unary
 from congenial.sum_network.windows import IMPROPER
 from congenial.types import FloatArray
@@ -157,7 +157,18 @@ def _law(key: tuple[float, ...]) -> _Law:
     return _Law(u, log_w - log_norm, (bool(low > lo), bool(high < hi)), log_norm)
 
 
-def spans_of(
+def check_proper_rows(system: SumSystem, unary: Unary) -> None:
+    """Check that every unmeasured variable is held by some sum or bounds.
+
+    Raises
+    ------
+    UnsupportedError
+        If one is not.
+    """
+    _spans_of(system.rows, unary, system.every_fixed)
+
+
+def _spans_of(
     rows: tuple[Row, ...], unary: Unary, fixed: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Signed, int, int]], float]:
     """Express every variable in measured ones; return that and the log of the multiplicity.
@@ -248,7 +259,7 @@ def place_box(
     UnsupportedError
         If an unmeasured variable is held by nothing, or a scale is too wide.
     """
-    spans, log_multiplicity = spans_of(rows, unary, fixed)
+    spans, log_multiplicity = _spans_of(rows, unary, fixed)
     found: dict[tuple[float, ...], _Law] = {}
     log_within = 0.0
     for v in np.flatnonzero(~fixed & (unary.kind != laws.FLAT)).tolist():

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Sequence
 
 import numpy as np
 
 from congenial.errors import ArgumentError
-from congenial.invariants.resolved import ResolvedInvariant
-from congenial.sum_network.cutset.assignments import joint_table
-from congenial.sum_network.cutset.systems import SumSystem, sum_system
-from congenial.sum_network.forest import structure_rows
+from congenial.sum_network.cutset.assignments import evaluate, free_variables, weigh
+from congenial.sum_network.cutset.branches import compile_branches
+from congenial.sum_network.cutset.systems import SumSystem
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
 
@@ -51,7 +50,7 @@ def joint_law(
     found: dict[int, IntArray] = {v: np.zeros(1, dtype=np.int64) for v in nodes}
     table = np.ones(())
     if moving:
-        windows, table = joint_table(system, unary, moving, tally)
+        windows, table = _joint_table(system, unary, moving, tally)
         found.update(zip(moving, windows, strict=True))
     values = tuple(counts[v] + found[v] for v in nodes)
     return _trimmed(values, table.reshape(tuple(found[v].size for v in nodes)))
@@ -70,13 +69,28 @@ def _trimmed(
     return values, table
 
 
-def sums_of(resolved: ResolvedInvariant) -> SumSystem:
-    """Return all the sums of an invariant as rows, those of a tree included."""
-    system = sum_system(resolved)
-    if resolved.sums is None or system.rows:
-        return system
-    rows = [
-        {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
-        for row in structure_rows(resolved)
-    ]
-    return replace(system, rows=tuple(row for row in rows if row))
+def _joint_table(
+    system: SumSystem, unary: Unary, nodes: Sequence[int], tally: int | None = None
+) -> tuple[tuple[IntArray, ...], FloatArray]:
+    """Return the joint law of variables: the window of each, and the table of probabilities."""
+    *others, last = nodes
+    found = weigh(system, unary, tuple(others), tally=tally)
+    box, cut = found.box, found.branches.cut
+    windows = tuple(np.arange(box.lo[v], box.hi[v] + 1) for v in nodes)
+    shape = tuple(w.size for w in windows)
+    group = np.zeros(found.values.shape[0], dtype=np.int64)
+    for v, w in zip(others, windows, strict=False):
+        group = group * w.size + found.values[:, cut.index(v)] - w[0]
+    belief = np.zeros((int(np.prod(shape[:-1])), shape[-1]))
+    reference = float(found.log_weight.max())
+    if last in cut:
+        at = found.values[:, cut.index(last)] - windows[-1][0]
+        np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
+    else:
+        free = free_variables(system)
+        branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
+        scratch = np.empty(found.values.shape[0])
+        evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)
+        if branches.orientation[branches.roots[-1]] < 0:
+            raise AssertionError("a root is read as it is")
+    return windows, (belief / belief.sum()).reshape(shape)

@@ -19,14 +19,8 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.invariants.resolved import ResolvedInvariant, determined
-from congenial.sum_network.forest import (
-    SumForest,
-    fixed_entries,
-    invariant_rows,
-    of_rows,
-    of_tree,
-    sparse_rows,
-)
+from congenial.invariants.sparse_rows import invariant_rows, sparse_rows, structure_rows
+from congenial.sum_network.forest import SumForest, of_rows, of_tree
 from congenial.types import IntArray
 
 Row = dict[int, int]
@@ -91,7 +85,7 @@ def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     # not hold of the data yet, and fix nothing here
     unbounded = np.full(n, np.inf)
     fixed = determined(replace(resolved, lo=-unbounded, hi=unbounded))
-    fixed = fixed_entries(listed, fixed)
+    fixed = _fixed_entries(listed, fixed)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
     rows = [row for row in rows if row]
     exceeding = _with_slacks(resolved, fixed)
@@ -106,6 +100,33 @@ def sum_system(resolved: ResolvedInvariant) -> SumSystem:
             rows = [row for row in rows if row]
     forest = None if cycle_closers(rows, range(size)) else of_rows(as_arrays(rows), size)
     return SumSystem(n, slacks, size, tuple(rows), fixed, forest)
+
+
+def sums_of(resolved: ResolvedInvariant) -> SumSystem:
+    """Return all the sums of an invariant as rows, those of a tree included."""
+    system = sum_system(resolved)
+    if resolved.sums is None or system.rows:
+        return system
+    rows = [
+        {int(v): int(a) for v, a in zip(*row, strict=True) if not system.fixed[v]}
+        for row in structure_rows(resolved)
+    ]
+    return replace(system, rows=tuple(row for row in rows if row))
+
+
+def _fixed_entries(
+    rows: list[tuple[IntArray, IntArray]], pinned: npt.NDArray[np.bool_]
+) -> npt.NDArray[np.bool_]:
+    """Return which entries keep the value of the data.
+
+    They are those pinned, and those that a sum determines because all its others are fixed.
+    """
+    fixed = pinned.copy()
+    while True:
+        alone = [i[~fixed[i]][0] for i, _ in rows if np.count_nonzero(~fixed[i]) == 1]
+        if not alone:
+            return fixed
+        fixed[alone] = True
 
 
 def _with_slacks(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[Row]:

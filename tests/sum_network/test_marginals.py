@@ -7,8 +7,9 @@ import pytest
 
 import congenial as cg
 from congenial.inference import inversion
-from congenial.sum_network import moments as module
-from congenial.sum_network.moments import one_sided, summaries
+from congenial.sum_network import extremes
+from congenial.sum_network import marginals as module
+from congenial.sum_network.marginals import one_sided, summaries
 from congenial.sum_network.tables import Tables
 from support.kernel_entries import entry
 
@@ -29,7 +30,7 @@ def a_tree(rng) -> cg.Tree:
     return cg.Tree.from_parents(parents)
 
 
-def messages_of(tree: cg.Tree, rng) -> inversion._Messages:
+def messages_of(tree: cg.Tree, rng) -> extremes._Messages:
     scales = rng.choice([0.7, 2.0], len(tree))
     mechanism = cg.condition(
         cg.Additive(cg.DiscreteLaplace(scales), tree), cg.consistent(tree) & cg.nonnegative()
@@ -37,8 +38,8 @@ def messages_of(tree: cg.Tree, rng) -> inversion._Messages:
     z = np.asarray(tree.roll_up(rng.integers(0, 3, tree.leaves.size)))
     resolved, _, bound = inversion._checked(mechanism)
     weights = inversion._weights(mechanism, resolved, inversion._cuts(mechanism, z, bound, 0.01))
-    laws = inversion._Laws(inversion.of_tree(tree), weights)
-    return inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
+    laws = extremes._Laws(extremes.of_tree(tree), weights)
+    return extremes._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
 
 
 def alone(network, ends, dispersion, base):
@@ -55,16 +56,17 @@ def test_twins_have_the_same_summaries_to_the_last_digit(seed, monkeypatch):
     tree = a_tree(rng)
     n, messages = len(tree), messages_of(tree, rng)
     tables = messages.cut
-    more = [(None, None)]
+    more = [{}]
     # only some nodes of one class are alike then
     dispersion, base = rng.choice([0.0, 0.5], n), rng.integers(0, 2, n)
-    more.append((np.where(tree.is_leaf, dispersion, 0.0), base))
+    rising = np.where(tree.is_leaf, dispersion, 0.0)
+    more.append({"dispersion": rising, "center": base})
     told = messages.free.table, messages.lost, tree.is_leaf, np.array([0.2, 0.01])
-    found = [summaries(tables, n, tree.is_leaf, 0.1, *these) for these in more]
+    found = [summaries(tables, tree.is_leaf, 0.1, **these) for these in more]
     sides = one_sided(tables, *told)
     monkeypatch.setattr(module, "_twins", alone)
     for these, before in zip(more, found, strict=True):
-        assert np.array_equal(summaries(tables, n, tree.is_leaf, 0.1, *these), before)
+        assert np.array_equal(summaries(tables, tree.is_leaf, 0.1, **these), before)
     for one, other in zip(sides, one_sided(tables, *told), strict=True):
         assert np.array_equal(one, other)
 
@@ -77,8 +79,8 @@ def test_there_are_twins_where_nodes_are_alike_and_none_where_they_differ():
     )
     resolved, _, bound = inversion._checked(mechanism)
     cuts = inversion._cuts(mechanism, np.zeros(9, dtype=np.int64), bound, 0.01)
-    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, resolved, cuts))
-    tables = inversion._Messages(laws, np.full(laws.cut.ctype.size, 1.5)).cut
+    laws = extremes._Laws(extremes.of_tree(tree), inversion._weights(mechanism, resolved, cuts))
+    tables = extremes._Messages(laws, np.full(laws.cut.ctype.size, 1.5)).cut
     none, zero = np.zeros(9), np.zeros(9, dtype=np.int64)
     assert len(set(twins_of(tables, none, zero)[1:9].tolist())) == 1
     differing = rng.permutation(9).astype(np.int64)

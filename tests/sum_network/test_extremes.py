@@ -8,6 +8,7 @@ import pytest
 import congenial as cg
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.inference import inversion
+from congenial.sum_network import extremes
 from papers.studies.sources import blocks
 from support.leaf_bounds import released_by
 
@@ -24,17 +25,17 @@ def small_beside_a_family(*, size, scale):
 def test_windows_that_are_far_too_narrow_are_widened_until_they_do(size, scale, first, monkeypatch):
     mechanism, z = small_beside_a_family(size=size, scale=scale)
     right = cg.inference.inverted_intervals(mechanism, z)
-    monkeypatch.setattr(inversion, "_FIRST", first)
+    monkeypatch.setattr(extremes, "_FIRST", first)
     assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
 def test_windows_that_ends_alone_would_take_for_wide_enough_are_not(monkeypatch):
     mechanism, z = small_beside_a_family(size=25, scale=3.0)
     right = cg.inference.inverted_intervals(mechanism, z)
-    monkeypatch.setattr(inversion, "_FIRST", 0.1)
+    monkeypatch.setattr(extremes, "_FIRST", 0.1)
     assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
-    monkeypatch.setattr(inversion, "_STILL", np.inf)
-    monkeypatch.setattr(inversion, "_EDGE", np.inf)
+    monkeypatch.setattr(extremes, "_STILL", np.inf)
+    monkeypatch.setattr(extremes, "_EDGE", np.inf)
     assert not np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
@@ -45,7 +46,7 @@ def test_what_is_widened_is_around_the_nodes_that_moved():
     tree = mechanism.mechanism.tree
     resolved, _, bound = inversion._checked(mechanism)
     cut = inversion._cuts(mechanism, np.zeros(11, dtype=np.int64), bound, 0.01)
-    laws = inversion._Laws(inversion.of_tree(tree), inversion._weights(mechanism, resolved, cut))
+    laws = extremes._Laws(extremes.of_tree(tree), inversion._weights(mechanism, resolved, cut))
     place = laws.cut.slot_class[:11]
 
     def near(*nodes):
@@ -61,8 +62,8 @@ def test_what_is_widened_is_around_the_nodes_that_moved():
 
 def test_more_work_than_is_taken_on_is_refused(monkeypatch):
     mechanism, z = small_beside_a_family(size=25, scale=3.0)
-    monkeypatch.setattr(inversion, "_FIRST", 0.1)
-    monkeypatch.setattr(inversion, "_TIMES", 2)
+    monkeypatch.setattr(extremes, "_FIRST", 0.1)
+    monkeypatch.setattr(extremes, "_TIMES", 2)
     with pytest.raises(NumericalError, match="wider tables"):
         cg.inference.inverted_intervals(mechanism, z)
 
@@ -75,22 +76,22 @@ def test_what_would_be_too_much_is_widened_less(monkeypatch):
     z = np.zeros(63, dtype=np.int64)
     work = []
 
-    class Spied(inversion._Messages):
+    class Spied(extremes._Messages):
         def __init__(self, laws_of, generous):
             super().__init__(laws_of, generous)
             work.append(self.work)
 
-    monkeypatch.setattr(inversion, "_Messages", Spied)
+    monkeypatch.setattr(extremes, "_Messages", Spied)
     right = cg.inference.inverted_intervals(mechanism, z)
     doubled = work[1]
     assert doubled > 1.5 * 1.2**2 * work[0]
-    monkeypatch.setattr(inversion, "_WORK_LIMIT", int(doubled) - 1)
+    monkeypatch.setattr(extremes, "_WORK_LIMIT", int(doubled) - 1)
     work.clear()
     assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
     assert len(work) == 2
     assert work[1] < doubled
     # where the first windows are too much already, nothing helps
-    monkeypatch.setattr(inversion, "_WORK_LIMIT", int(work[0]) - 1)
+    monkeypatch.setattr(extremes, "_WORK_LIMIT", int(work[0]) - 1)
     with pytest.raises(UnsupportedError, match="products"):
         cg.inference.inverted_intervals(mechanism, z)
 
@@ -102,14 +103,14 @@ def test_laws_that_moved_after_they_had_hardly_moved_are_not_settled(monkeypatch
     def moved(before, found, share):
         # the last try moves an end again, and there is no other
         answers.append(share)
-        return np.array([share == inversion._STILL or len(answers) > 2])
+        return np.array([share == extremes._STILL or len(answers) > 2])
 
-    monkeypatch.setattr(inversion, "_moved", moved)
-    monkeypatch.setattr(inversion._Laws, "around", lambda *_: np.zeros(1, dtype=np.int64))
-    monkeypatch.setattr(inversion, "_TIMES", 2)
+    monkeypatch.setattr(extremes, "_moved", moved)
+    monkeypatch.setattr(extremes._Laws, "around", lambda *_: np.zeros(1, dtype=np.int64))
+    monkeypatch.setattr(extremes, "_TIMES", 2)
     cg.inference.inverted_intervals(mechanism, z)
     answers.clear()
-    monkeypatch.setattr(inversion, "_TIMES", 3)
+    monkeypatch.setattr(extremes, "_TIMES", 3)
     with pytest.raises(NumericalError, match="wider tables"):
         cg.inference.inverted_intervals(mechanism, z)
 

@@ -1,0 +1,55 @@
+"""The equalities of an invariant as sparse rows (indices, signs)."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.errors import UnsupportedError
+from congenial.invariants.resolved import ResolvedInvariant
+from congenial.types import IntArray
+
+
+def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
+    """Return the rows of a dense matrix as (indices, signs), rows of zeros left out.
+
+    Raises
+    ------
+    UnsupportedError
+        If an entry is not -1, 0 or 1.
+    """
+    if not np.isin(matrix, (-1.0, 0.0, 1.0)).all():
+        raise UnsupportedError(
+            "a linear condition has an entry other than -1, 0 and 1; exact sampling covers sums "
+            "and differences only."
+        )
+    rows = []
+    for row in matrix:
+        indices = np.flatnonzero(row)
+        if indices.size:
+            rows.append((indices.astype(np.int64), row[indices].astype(np.int64)))
+    return rows
+
+
+def structure_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
+    """Return the sums of the tree or the workload as rows, each a total less its parts."""
+    sums = resolved.sums
+    if sums is None:
+        return []
+    rows = []
+    for total, start, stop in zip(sums.totals, sums.starts[:-1], sums.starts[1:], strict=True):
+        signs = np.full(1 + stop - start, -1, dtype=np.int64)
+        signs[0] = 1
+        rows.append((np.append(total, sums.parts[start:stop]), signs))
+    return rows
+
+
+def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
+    """Return every equality of an invariant as a sparse row (indices, signs).
+
+    Raises
+    ------
+    UnsupportedError
+        If an entry is not -1, 0 or 1.
+    """
+    return sparse_rows(resolved.equalities[0]) + structure_rows(resolved)

@@ -1,0 +1,100 @@
+"""The first two calls of a sum network: compile it, and fill its tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from congenial.errors import NumericalError
+from congenial.sum_network.ceiling import forest_rows, interior_tilts
+from congenial.sum_network.count_tables import PriorWeights, fill_priors, prior_tilts
+from congenial.sum_network.forest import SumForest
+from congenial.sum_network.tables import Tables, fill_noise
+from congenial.sum_network.weights import SharedUnary
+from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
+from congenial.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class Compiled:
+    """Sums and weights that have been checked; made by `compile`.
+
+    Attributes
+    ----------
+    forest : SumForest
+    weights : SharedUnary or PriorWeights
+    theta : ndarray of float64, shape (m,)
+        A multiplier of each sum, which tilts the weights so that their means satisfy the sums.
+    """
+
+    forest: SumForest
+    weights: SharedUnary | PriorWeights
+    theta: FloatArray
+
+
+def compile(  # noqa: A001 -- reached as `sum_network.compile`
+    forest: SumForest, weights: SharedUnary | PriorWeights
+) -> Compiled:
+    """Check that the weights and the sums have a law, and tilt the weights towards the sums.
+
+    Parameters
+    ----------
+    forest : SumForest
+    weights : SharedUnary or PriorWeights
+        Of the noise, or of noise and a prior of the leaves.
+
+    Returns
+    -------
+    Compiled
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the sums.
+    UnsupportedError
+        If the law is improper.
+    """
+    if isinstance(weights, PriorWeights):
+        return Compiled(forest, weights, prior_tilts(forest, weights))
+    check_proper(forest, weights)
+    check_feasible_sums(forest, weights)
+    return Compiled(forest, weights, tilts(forest, weights))
+
+
+def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False) -> Tables:
+    """Place windows, fill the tables, and bound the error of draws from them.
+
+    Parameters
+    ----------
+    compiled : Compiled
+    limit : float, optional
+        Total variation that cutting may cost a draw; `error_limit` is the largest in use. By
+        default windows cut about as little as rounding does. Weights with priors always have a
+        limit of 1e-8, checked on wider windows and not proved.
+    drawn : bool
+        Whether the tables are for draws alone: like siblings then share one table of their sum.
+
+    Returns
+    -------
+    Tables
+
+    Raises
+    ------
+    InfeasibleError
+        If no value satisfies all the sums.
+    UnsupportedError
+        If the tables would not fit in memory, or would take too long.
+    NumericalError
+        If the error bound cannot be met.
+    """
+    if isinstance(compiled.weights, PriorWeights):
+        return fill_priors(compiled.forest, compiled.weights, compiled.theta)
+    forest, weights = compiled.forest, compiled.weights
+    try:
+        return fill_noise(forest, weights, compiled.theta, limit, drawn=drawn)
+    except NumericalError:
+        # multipliers from moments stop short where noise is far narrower than one count
+        rows = forest_rows(forest)
+        if rows is None:
+            raise
+        *_, theta = interior_tilts(rows, weights.each)
+    return fill_noise(forest, weights, theta, limit, drawn=drawn)
