@@ -78,9 +78,9 @@ def test_lack_of_memory_is_a_sentence():
 @pytest.mark.parametrize(
     "arguments",
     [
-        *([name] for name in cli.COMMANDS if name != "completion"),
-        *([name, "nowhere"] for name in cli.COMMANDS if name != "completion"),
-        *([name, "--nosuch"] for name in cli.COMMANDS),
+        *([name] for name in cli.command_names() if name != "completion"),
+        *([name, "nowhere"] for name in cli.command_names() if name != "completion"),
+        *([name, "--nosuch"] for name in cli.command_names()),
         ["nosuch"],
         ["release", "plan.toml", "--out"],
         ["release", "plan.toml", "--out", "out", "--simulate", "x"],

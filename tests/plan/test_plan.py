@@ -15,8 +15,6 @@ from congenial.conditioning.sampler import sampler_names
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError
 from congenial.imaging.closest import Norm
-from congenial.noise.discrete_gaussian import DiscreteGaussian
-from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan import plan as plans
 from congenial.plan.plan import exact_nodes, parse_plan, read_plan
 from congenial.plan.sections import NORMS
@@ -94,7 +92,6 @@ def test_the_optional_parts_may_be_left_out() -> None:
 def test_the_words_known_here_are_those_known_below() -> None:
     assert plans.NEIGHBOURS == RELATIONS
     assert (*METHODS, "topdown") == plans.METHODS  # whose guarantee is that of an image
-    assert (DiscreteLaplace.name, DiscreteGaussian.name) == plans.NOISES
     assert get_args(Norm) == NORMS
     # a chain is for studies: a plan makes releases, and no release comes from one
     assert sampler_names()[:2] == plans.SAMPLERS

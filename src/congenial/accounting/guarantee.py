@@ -37,6 +37,7 @@ from congenial.accounting.neighbours.single_moves import (
 )
 from congenial.errors import PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, FloatArray
 
@@ -58,6 +59,8 @@ TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 ZCDP_DELTA = 1e-6
 # Above this epsilon, odds of one to a million may become 485 to one.
 MEANINGFUL = 20.0
+# Laws whose loss under bounds is proved; others pay the trivial factor.
+_SOURCES = {laws.LAPLACE: PROVED, laws.GAUSSIAN: WHOLE}
 # A bound this close to the trivial one is called trivial.
 ROUNDING = 1e-12
 
@@ -221,7 +224,12 @@ def conditioned_guarantee(
     """
     source = NONE
     if resolved.has_inequalities:
-        source = PROVED if mechanism.noise.measure == "pure" else WHOLE
+        source = _SOURCES.get(mechanism.noise.kind, TRIVIAL)
+    if source == TRIVIAL and mechanism.noise.measure == "zcdp":
+        raise PrivacyError(
+            f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds; use "
+            "DiscreteLaplace, or congenial.image."
+        )
     if source == WHOLE and mechanism.noise.discrete and not nested_sums(resolved):
         raise PrivacyError(
             f"no bound is proved for {mechanism.noise.name} noise conditioned on bounds beside "

@@ -25,6 +25,7 @@ from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
+from congenial.kernels.numerics import laws
 from congenial.sum_network import error_limit
 from congenial.types import FloatArray
 
@@ -39,6 +40,8 @@ _ROUNDINGS = 2.0**-46
 
 def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> bool:
     """Whether a law is stated and a formula covers it: one law of noise, and its own claim."""
+    if space.mechanism.noise.kind == laws.OTHER:
+        return False
     pure = space.mechanism.noise.measure == "pure"
     covered = pure == (guarantee.rho is None) and (pure or not isinstance(mechanism, Mixture))
     return covered and law_of(mechanism) is not None

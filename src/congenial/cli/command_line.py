@@ -7,6 +7,9 @@ import sys
 from collections.abc import Sequence
 from contextlib import suppress
 from importlib import import_module
+from importlib.util import find_spec
+from pathlib import Path
+from pkgutil import iter_modules
 from typing import TYPE_CHECKING, NoReturn
 
 import click
@@ -49,18 +52,33 @@ With --json a command prints one JSON object, also about an error.
 """
 
 
-# Each is `command` of the module of its name, which is imported when it is used.
-COMMANDS = {
-    "init": "Ask about DATA, and write a plan for it.",
-    "explain": "Say what a release of PLAN will do, before anything is spent.",
-    "compare": "Simulate every method that fits PLAN, side by side.",
-    "audit": "Try the guarantee of PLAN on made-up counts.",
-    "release": "Make a release of PLAN.",
-    "verify": "Check the release in DIRECTORY: files, numbers and claims.",
-    "report": "Write a page about a release, for all readers.",
-    "ledger": "Keep what all releases of the same rows have spent.",
-    "completion": "Print what a shell needs for completion.",
-}
+# In the order in which a user comes to need them; further ones follow by name.
+FIRST = (
+    "init",
+    "explain",
+    "compare",
+    "audit",
+    "release",
+    "verify",
+    "report",
+    "ledger",
+    "completion",
+)
+FOLDER = "congenial.cli.commands"
+
+
+def command_names() -> list[str]:
+    """Return the names of the commands, each that of its file in `commands/`."""
+    files = iter_modules(import_module(FOLDER).__path__)
+    found = {file.name.replace("_", "-") for file in files}
+    return [*(name for name in FIRST if name in found), *sorted(found - set(FIRST))]
+
+
+def summary(name: str) -> str:
+    """Return what a command does, the first line of its file, without importing it."""
+    found = find_spec(f"{FOLDER}.{name.replace('-', '_')}")
+    with Path(str(found and found.origin)).open(encoding="utf-8") as file:
+        return file.readline().strip().strip('"')
 
 
 class Commands(click.Group):
@@ -68,21 +86,21 @@ class Commands(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Return the names of the commands."""
-        return list(COMMANDS)
+        return command_names()
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:  # noqa: ARG002 -- click's signature
         """Import a command; None where there is none of the name."""
-        if cmd_name not in COMMANDS:
+        if cmd_name not in command_names():
             return None
         with held():
-            module = import_module(f"congenial.cli.commands.{cmd_name}")
+            module = import_module(f"{FOLDER}.{cmd_name.replace('-', '_')}")
         found: click.Command = module.command
         return found
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:  # noqa: ARG002 -- click's signature
         """List the commands without importing them."""
         with formatter.section("Commands"):
-            formatter.write_dl(list(COMMANDS.items()))
+            formatter.write_dl([(name, summary(name)) for name in command_names()])
 
 
 @click.group(

@@ -21,6 +21,7 @@ from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
+from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
@@ -429,6 +430,7 @@ class ProposalSampler(ByProposals):
             exist.
         """
         self.check_covers(resolved)
+        check_kernels(mechanism.noise)
         exact = same_law(mechanism, resolved)
         made = self.way(mechanism, resolved, exact, place(mechanism, resolved, self.proposal))
         _check_fits(made)

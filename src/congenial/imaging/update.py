@@ -24,6 +24,7 @@ from congenial.imaging.solvers.shares import two_bin_factor
 from congenial.invariants.feasibility.feasible import check_feasible, not_tried
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.invariants.written import Invariant, resolve_invariant
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
@@ -219,7 +220,7 @@ class Imaged:
     def _loss_factor(self) -> float:
         """What is proved of an image's loss, relative to that of its noise."""
         found, noise = self.projector.shares, self.mechanism.noise
-        if found is None or noise.measure != "pure":
+        if found is None or noise.kind != laws.LAPLACE:
             return 1.0
         scales = self.mechanism.scales[~self.resolved.pinned]
         if (scales != scales[0]).any():

@@ -21,6 +21,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
+from congenial.noise.law import check_kernels
 from congenial.sum_network import PriorWeights, SharedUnary, Unary, share_priors
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -142,6 +143,7 @@ def pose(
         raise ArgumentError(
             f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."
         )
+    check_kernels(mechanism.noise)
     if mechanism.granularity != 1.0:
         raise UnsupportedError(
             f"posteriors need noise on the integers and were given {mechanism.noise.name} noise of "

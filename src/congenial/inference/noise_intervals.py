@@ -9,11 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import checked_alpha
-from congenial.noise.discrete_gaussian import DiscreteGaussian
-from congenial.noise.discrete_laplace import DiscreteLaplace
-
-Noise = DiscreteLaplace | DiscreteGaussian
+from congenial.noise.law import NoiseLaw, half_law
 
 # Beyond, a discrete Gaussian is told by the normal quantile, rounded up.
 _WIDEST = 10_000.0
@@ -22,7 +20,7 @@ _GRID = 1 << 22
 _SLACK = 1e-9
 
 
-def noise_margin(noise: Noise, scale: float, alpha: float) -> int:
+def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
     """Least m that the noise exceeds in absolute value with probability alpha at most.
 
     Notes
@@ -33,14 +31,17 @@ def noise_margin(noise: Noise, scale: float, alpha: float) -> int:
     """
     if scale == 0.0:
         return 0
-    if isinstance(noise, DiscreteLaplace):
+    if noise.kind == laws.LAPLACE:
         tail = 0.5 * alpha * (1.0 + math.exp(-1.0 / scale))
         return max(0, math.ceil(-math.log(tail) * scale - 1.0 - 1e-9))
-    if scale > _WIDEST:
+    if noise.kind == laws.GAUSSIAN and scale > _WIDEST:
         return math.ceil(NormalDist().inv_cdf(1.0 - 0.5 * alpha) * scale)
-    size = np.arange(math.ceil(10.0 * scale) + 2, dtype=np.float64)
-    with np.errstate(under="ignore"):
-        weights = np.exp(-0.5 * (size / scale) ** 2)
+    if noise.kind == laws.GAUSSIAN:
+        size = np.arange(math.ceil(10.0 * scale) + 2, dtype=np.float64)
+        with np.errstate(under="ignore"):
+            weights = np.exp(-0.5 * (size / scale) ** 2)
+    else:
+        weights = half_law(noise, scale)
     weights[1:] *= 2.0
     # from the far end, where small tails are not lost
     beyond = np.cumsum(weights[::-1])[::-1] / weights.sum()
@@ -48,7 +49,7 @@ def noise_margin(noise: Noise, scale: float, alpha: float) -> int:
 
 
 def error_margin_of_noise_sum(
-    noise: Noise, scales: npt.ArrayLike, alpha: float, *, times: npt.ArrayLike = 1
+    noise: NoiseLaw, scales: npt.ArrayLike, alpha: float, *, times: npt.ArrayLike = 1
 ) -> int:
     """Margin that a sum of independent draws of noise exceeds with probability alpha at most.
 
@@ -77,7 +78,7 @@ def error_margin_of_noise_sum(
     if number.size == 1 and number[0] == 1:
         return int(pairs[1, 0]) * noise_margin(noise, float(pairs[0, 0]), alpha)
     # a Laplace tail falls by e^-40 within 40 scales, a sum of many like a normal one
-    size = pairs[0] * pairs[1]
+    size = pairs[1] * [_width(noise, float(s)) for s in pairs[0]]
     reach = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
     length = 1 << max(6, math.ceil(math.log2(2.0 * reach + 2.0)))
     if length > _GRID:
@@ -91,9 +92,8 @@ def error_margin_of_noise_sum(
     for scale, factor, k in zip(pairs[0], pairs[1], number, strict=True):
         law = np.zeros(length)
         reached = values[np.abs(values) * factor < length // 2]
-        rate = np.abs(reached) / scale
         with np.errstate(under="ignore"):
-            weight = np.exp(-rate if isinstance(noise, DiscreteLaplace) else -0.5 * rate**2)
+            weight = np.exp(noise.log_pmf(reached, np.full(reached.size, scale)))
         law[(reached * int(factor)) % length] = weight / weight.sum()
         # symmetric laws have real transforms
         transform *= np.fft.rfft(law).real ** int(k)
@@ -101,3 +101,8 @@ def error_margin_of_noise_sum(
     pmf[1:] *= 2.0
     beyond = np.cumsum(pmf[::-1])[::-1]
     return int(np.flatnonzero(np.append(beyond[1:], 0.0) <= alpha - _SLACK)[0])
+
+
+def _width(noise: NoiseLaw, scale: float) -> float:
+    """Length over which the tail of a law falls by a factor e at least."""
+    return scale if noise.kind != laws.OTHER else half_law(noise, scale).size / 40.0

@@ -55,6 +55,7 @@ class DiscreteGaussian:
     granularity: float = 1.0
     spread: FloatArray = field(init=False, repr=False)
     name = "discrete-gaussian"
+    text = "discrete Gaussian"
     kind = laws.GAUSSIAN
     discrete = True
     measure: ClassVar[Measure] = "zcdp"
@@ -131,6 +132,9 @@ class DiscreteGaussian:
         steps = scales[np.isfinite(scales)] / self.granularity
         entries = 2.0 * _REACH * steps + 20.0
         return float(np.sum(entries * np.where(steps <= _MOST_EXACT, 2.0**-63, 2.0**-51)))
+
+
+LAW = DiscreteGaussian
 
 
 def _thresholds(sigma: float) -> Words:

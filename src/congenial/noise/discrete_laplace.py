@@ -48,6 +48,7 @@ class DiscreteLaplace:
     granularity: float = 1.0
     spread: FloatArray = field(init=False, repr=False)
     name = "discrete-laplace"
+    text = "discrete Laplace"
     kind = laws.LAPLACE
     discrete = True
     measure: ClassVar[Measure] = "pure"
@@ -179,3 +180,6 @@ class DiscreteLaplace:
         """
         steps = scales[np.isfinite(scales)] / self.granularity
         return float(np.sum(2.0 * (steps + 1.0) * 2.0**-51 + 2.0**-62))
+
+
+LAW = DiscreteLaplace

@@ -30,6 +30,7 @@ class Gaussian:
     sigma: npt.ArrayLike
     spread: FloatArray = field(init=False, repr=False)
     name = "gaussian"
+    text = "Gaussian"
     kind = laws.GAUSSIAN
     discrete = False
     granularity = 0.0
@@ -68,3 +69,6 @@ class Gaussian:
     def sampling_error(self, scales: FloatArray) -> float:
         """Trivial bound: a floating-point draw has no useful one."""
         return 1.0 if scales.size else 0.0
+
+
+LAW = Gaussian

@@ -31,6 +31,7 @@ class Laplace:
     scale: npt.ArrayLike
     spread: FloatArray = field(init=False, repr=False)
     name = "laplace"
+    text = "Laplace"
     kind = laws.LAPLACE
     discrete = False
     granularity = 0.0
@@ -67,3 +68,6 @@ class Laplace:
     def sampling_error(self, scales: FloatArray) -> float:
         """Trivial bound: a floating-point draw has no useful one."""
         return 1.0 if scales.size else 0.0
+
+
+LAW = Laplace

@@ -1,14 +1,17 @@
-"""What every noise law offers; each law is one file beside this one."""
+"""What a noise law is, and how one is found: by the file of its name beside this one."""
 
 from __future__ import annotations
 
 import math
+from importlib import import_module
+from pkgutil import iter_modules
 from typing import Literal, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import ArgumentError, UnsupportedError
+from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, Words
 
 Measure = Literal["pure", "zcdp"]
@@ -18,18 +21,32 @@ _WIDEST = 40
 _MOST_STEPS = 2.0**46
 # Squares of scales, and their inverses, stay within floating-point range.
 _NARROWEST_SCALE, _WIDEST_SCALE = 1e-100, 1e100
+_FOLDER = "congenial.noise"
+_NO_LAWS = {"additive", "law"}
+# Values of a tabulated half law, and nats of its tail: 60 bits.
+_MOST_TABULATED, _TAIL = 1 << 24, 60 * math.log(2.0)
 
 
 class NoiseLaw(Protocol):
-    """A symmetric, unimodal, log-concave noise law with one scale an entry."""
+    """A symmetric, unimodal, log-concave noise law with one scale an entry.
+
+    Each is a frozen record in a file of its own: "discrete-laplace" is `LAW` in
+    `noise/discrete_laplace.py`, a class that takes the scale first. The scale s states the privacy
+    loss. A count that changes by k costs at most k / s where `measure` is "pure", and a zCDP rho of
+    at most k ** 2 / (2 * s ** 2) where it is "zcdp".
+    """
 
     @property
     def name(self) -> str:
-        """The law's name in sentences and plans."""
+        """The law's name in plans, that of its file."""
+
+    @property
+    def text(self) -> str:
+        """The law's name in sentences."""
 
     @property
     def kind(self) -> int:
-        """The law's code in the kernels."""
+        """The law's code in the kernels, `laws.OTHER` where they have no weights of it."""
 
     @property
     def discrete(self) -> bool:
@@ -71,6 +88,89 @@ class NoiseLaw(Protocol):
 
     def sampling_error(self, scales: FloatArray) -> float:
         """Bound on the total variation between `draw` and the law, summed over entries."""
+
+
+class NoiseLaws(Protocol):
+    """All laws of one name: called with a scale, or one an entry, it returns a law."""
+
+    discrete: bool
+    measure: Measure
+
+    def __call__(self, scale: npt.ArrayLike, /) -> NoiseLaw:
+        """Return the law of a scale."""
+
+
+def law_names() -> tuple[str, ...]:
+    """Return the names of all noise laws, sorted; none of them is loaded.
+
+    Returns
+    -------
+    tuple of str
+        Those that are discrete may stand in a plan.
+    """
+    found = (module.name for module in iter_modules(import_module(_FOLDER).__path__))
+    return tuple(sorted(name.replace("_", "-") for name in found if name not in _NO_LAWS))
+
+
+def find_law(name: str) -> NoiseLaws:
+    """Return the noise law of a name, loading its file alone.
+
+    Parameters
+    ----------
+    name : str
+        One of `law_names`.
+
+    Returns
+    -------
+    NoiseLaws
+        The class of the laws of this name; `DiscreteLaplace` is one.
+
+    Raises
+    ------
+    ArgumentError
+        If there is none.
+    """
+    known = law_names()
+    if name not in known:
+        raise ArgumentError(f"the noise law is {name!r}; give one of {', '.join(known)}.")
+    law: NoiseLaws = import_module(f"{_FOLDER}.{name.replace('-', '_')}").LAW
+    return law
+
+
+def check_kernels(noise: NoiseLaw) -> None:
+    """Refuse a law that the kernels have no weights of.
+
+    Raises
+    ------
+    UnsupportedError
+    """
+    if noise.kind == laws.OTHER:
+        raise UnsupportedError(
+            f"conditional laws of {noise.name} noise are not known; take congenial.image instead "
+            "of condition and posterior, or DiscreteLaplace or DiscreteGaussian noise."
+        )
+
+
+def half_law(noise: NoiseLaw, scale: float) -> FloatArray:
+    """Probabilities of 0, 1, 2, ... under a law on the integers, until less than 2^-60 is left.
+
+    Raises
+    ------
+    UnsupportedError
+        If that takes more than 2^24 of them.
+    """
+    size = 64
+    while size <= _MOST_TABULATED:
+        values = np.arange(size, dtype=np.float64)
+        log_p = noise.log_pmf(values, np.full(size, scale))
+        fall = log_p[-2] - log_p[-1]  # log-concave: it falls at least as fast beyond
+        with np.errstate(under="ignore", invalid="ignore"):
+            if np.isneginf(log_p[-1]) or (fall > 0 and log_p[-1] - np.log(np.expm1(fall)) < -_TAIL):
+                return np.asarray(np.exp(log_p))
+        size *= 2
+    raise UnsupportedError(
+        f"{noise.name} noise of scale {scale:g} has more than 2^24 values; use less noise."
+    )
 
 
 def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:

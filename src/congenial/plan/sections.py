@@ -7,6 +7,7 @@ from collections import Counter
 
 import msgspec
 
+from congenial.noise.law import find_law, law_names
 from congenial.plan.fields import (
     is_number,
     nearest,
@@ -17,7 +18,7 @@ from congenial.plan.fields import (
 
 ROOT_LEVEL = "root"
 NEIGHBOURS = ("substitute", "add-remove")
-LAPLACE, GAUSSIAN = NOISES = ("discrete-laplace", "discrete-gaussian")
+LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
 METHODS = ("conditioning", "imaging", "topdown")
 NORMS = ("l2", "l1")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
@@ -187,7 +188,8 @@ class Privacy(msgspec.Struct, frozen=True):
     goal : dict of str to float, optional
         Weight of the noise's error at each level, for the split with the least weighted sum of
         scales; a level without a weight is not measured.
-    noise : {"discrete-laplace", "discrete-gaussian"}
+    noise : str
+        "discrete-laplace", "discrete-gaussian", or another discrete law of `noise/`.
     ledger : str, optional
         File of the ledger that each release is debited in.
     delta : float, optional
@@ -205,7 +207,7 @@ class Privacy(msgspec.Struct, frozen=True):
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         _choose("privacy.neighbours", self.neighbours, NEIGHBOURS)
-        _choose("privacy.noise", self.noise, NOISES)
+        _check_noise(self.noise)
         check_text("privacy.ledger", self.ledger)
         if not is_number(self.epsilon) or not (self.epsilon > 0 and math.isfinite(self.epsilon)):
             refuse("privacy.epsilon", f"is {show(self.epsilon)}", "give a positive, finite number")
@@ -301,8 +303,15 @@ class Method(msgspec.Struct, frozen=True):
             )
 
 
+def _check_noise(noise: str) -> None:
+    """Refuse what is no discrete law; only the law named is loaded."""
+    known = law_names()
+    if noise not in known or not find_law(noise).discrete:
+        _choose("privacy.noise", noise, tuple(name for name in known if find_law(name).discrete))
+
+
 def _check_delta(noise: str, delta: float | None) -> None:
-    if noise == LAPLACE:
+    if find_law(noise).measure == "pure":
         if delta is not None:
             refuse(
                 "privacy.delta",

@@ -17,6 +17,7 @@ from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError
 from congenial.ledger.debits import remaining
 from congenial.ledger.records import dataset_of
+from congenial.noise.law import find_law, half_law
 from congenial.plan.fields import on_a_line, show
 from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
@@ -222,8 +223,11 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
         with np.errstate(under="ignore"):
             weights = np.exp(-0.5 * (values / scale) ** 2)
             return float(2.0 * (values * weights).sum() / (1.0 + 2.0 * weights.sum()))
-    rate = 1.0 / scale
-    return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
+    if noise == LAPLACE:
+        rate = 1.0 / scale
+        return 1.0 / math.sinh(rate) if rate < 700.0 else 0.0
+    law = half_law(find_law(noise)(scale), scale)
+    return float(2.0 * (np.arange(law.size) * law).sum())
 
 
 def simulated_errors(model: Model, mechanism: Mechanism) -> tuple[FloatArray | None, str]:

@@ -18,8 +18,9 @@ from congenial.inference.error_law import (
     error_margins_of_sums,
     stretched,
 )
-from congenial.inference.noise_intervals import Noise, error_margin_of_noise_sum
+from congenial.inference.noise_intervals import error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
+from congenial.noise.law import NoiseLaw
 from congenial.plan.fields import on_a_line
 from congenial.plan.plan import named_nodes
 from congenial.randomness import seeded
@@ -280,7 +281,7 @@ def without_intervals(*why: str) -> str:
 def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
     tree, alpha = model.tree, model.plan.accuracy.alpha
     measured, summed = _kinds_of_nodes(model)
-    noise, scales = cast(Noise, model.mechanism.noise), model.mechanism.scales
+    noise, scales = model.mechanism.noise, model.mechanism.scales
     kinds = np.unique(scales[measured])
     # how many measurements of each scale a node's estimate is the sum of
     parts = np.zeros((len(tree), kinds.size), dtype=np.int64)
@@ -336,7 +337,7 @@ def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
     return out
 
 
-def _reach(noise: Noise, kinds: FloatArray, parts: IntArray, alpha: FloatArray) -> IntArray:
+def _reach(noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray) -> IntArray:
     """Margin of each sum of measurements; sums of like noise share the work."""
     alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
     found = [

@@ -12,17 +12,12 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.invariants.written import Invariant, consistent, exactly
 from congenial.noise.additive import Additive
-from congenial.noise.discrete_gaussian import DiscreteGaussian
-from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.noise.law import find_law, law_names
 from congenial.releases import directory as files
 from congenial.types import BoolArray, FloatArray
 
 # What the noise of a count is called that has none: published exactly, or not measured.
 EXACT, NOT_MEASURED = "none: exact", "none: not measured"
-_LAWS: dict[str, type[DiscreteLaplace | DiscreteGaussian]] = {
-    "discrete-laplace": DiscreteLaplace,
-    "discrete-gaussian": DiscreteGaussian,
-}
 Rows = tuple[list[int | None], list[str], list[float | None]]
 
 
@@ -100,7 +95,7 @@ def read_measurements(path: str | Path) -> Measurements:
     noisy = ~(exact | (noise == NOT_MEASURED))
     laws = set(noise[noisy].tolist())
     law = laws.pop() if len(laws) == 1 else ""
-    if law not in _LAWS or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
+    if law not in law_names() or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
         raise ReleaseError(
             f"{file} has a measurement without a number, a law or a scale of its noise; give the "
             "file as the release wrote it."
@@ -108,7 +103,7 @@ def read_measurements(path: str | Path) -> Measurements:
     known = consistent(tree)
     if exact.any():
         known = known & exactly(np.flatnonzero(exact).tolist())
-    mechanism = Additive(_LAWS[law](np.where(noisy, scale, np.inf)), tree)
+    mechanism = Additive(find_law(law)(np.where(noisy, scale, np.inf)), tree)
     return Measurements(y, mechanism, known, tree)
 
 

@@ -37,9 +37,10 @@ from congenial.invariants.written import (
     nonnegative,
     resolve_invariant,
 )
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
-from congenial.noise.discrete_gaussian import MOST_TABULATED, DiscreteGaussian
-from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.noise.discrete_gaussian import MOST_TABULATED
+from congenial.noise.law import find_law
 from congenial.plan.outputs import OWN_COLUMNS
 from congenial.plan.plan import Plan, exact_nodes
 from congenial.plan.sections import MOST_EPSILON
@@ -201,11 +202,12 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     if plan.privacy.delta is not None:
         return _gaussian(plan, tree, invariant, resolved)
     split, scales = _calibrated(plan, tree, resolved, None)
-    return Model(plan, tree, Additive(DiscreteLaplace(scales), tree), invariant, resolved, split)
+    mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
+    return Model(plan, tree, mechanism, invariant, resolved, split)
 
 
 def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedInvariant) -> Model:
-    """Model with discrete Gaussian noise; a part of delta is kept for a draw's numerical error."""
+    """Model with zCDP noise; a part of delta is kept for a draw's numerical error."""
     epsilon, delta = plan.privacy.epsilon, float(plan.privacy.delta or 0.0)
     kept = KEPT * delta
     if plan.method.name == "conditioning":
@@ -216,7 +218,7 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedIn
         kept = max(kept, limit) if limit <= 0.5 * delta else kept
     while True:
         split, scales = _calibrated(plan, tree, resolved, delta - kept)
-        mechanism = Additive(DiscreteGaussian(scales), tree)
+        mechanism = Additive(find_law(plan.privacy.noise)(scales), tree)
         _check_width(plan, mechanism)
         error = mechanism.noise.sampling_error(scales)
         owed = with_sampler_error(epsilon, 0.0, error)
@@ -234,7 +236,8 @@ def _check_width(plan: Plan, mechanism: Additive) -> None:
     """Refuse what could not be drawn before anything is spent on it."""
     finite = mechanism.scales[np.isfinite(mechanism.scales)]
     widest = float(finite.max(initial=0.0))
-    if plan.method.name != "conditioning" and widest > MOST_TABULATED:
+    gaussian = mechanism.noise.kind == laws.GAUSSIAN
+    if gaussian and plan.method.name != "conditioning" and widest > MOST_TABULATED:
         raise PrivacyError(
             f"privacy.epsilon is {plan.privacy.epsilon:g}, which takes Gaussian noise of sigma "
             f"{widest:.3g}, and none beyond 2^20 can be drawn; ask for more, or give a level a "

@@ -7,8 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 import numpy.typing as npt
 
-from congenial.inference.noise_intervals import Noise, noise_margin
-from congenial.plan.sections import GAUSSIAN, LAPLACE
+from congenial.inference.noise_intervals import noise_margin
 from congenial.releases.contents import Contents
 from congenial.releases.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases.model import Level, Model
@@ -22,8 +21,6 @@ from congenial.report.page import (
 from congenial.types import FloatArray
 from congenial.verification.checks import Check
 
-# What the laws of the noise are called.
-NOISE = {LAPLACE: "discrete Laplace", GAUSSIAN: "discrete Gaussian"}
 _SEED = 20_230_301
 
 
@@ -72,10 +69,10 @@ def _level_row(
     noise = model.mechanism.noise
     if settled[here].all():
         text = "none, exact"
-    elif level.scale is None or not isinstance(noise, Noise):
+    elif level.scale is None:
         text = "none of its own"
     else:
-        text = f"{NOISE[noise.name]}, scale {level.scale:.4g}"
+        text = f"{noise.text}, scale {level.scale:.4g}"
         if not words.bent(certificate):
             within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
             text += f", within ±{within:,} in {words.confidence(certificate)}"

@@ -1,4 +1,4 @@
-"""`congenial audit`: parses, calls, answers."""
+"""Try the guarantee of PLAN on made-up counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`congenial compare`: parses, calls, answers."""
+"""Simulate every method that fits PLAN, side by side."""
 
 from __future__ import annotations
 

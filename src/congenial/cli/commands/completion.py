@@ -1,4 +1,4 @@
-"""`congenial completion`: prints what a shell needs to complete commands, plans and releases."""
+"""Print what a shell needs for completion."""
 
 from __future__ import annotations
 

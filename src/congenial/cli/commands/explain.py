@@ -1,4 +1,4 @@
-"""`congenial explain`: parses, calls, answers."""
+"""Say what a release of PLAN will do, before anything is spent."""
 
 from __future__ import annotations
 

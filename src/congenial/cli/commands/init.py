@@ -1,4 +1,4 @@
-"""`congenial init`: looks at columns, asks, and writes a plan."""
+"""Ask about DATA, and write a plan for it."""
 
 from __future__ import annotations
 

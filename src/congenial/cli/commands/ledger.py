@@ -1,4 +1,4 @@
-"""`congenial ledger`: parses, calls, answers."""
+"""Keep what all releases of the same rows have spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`congenial release`: parses, calls, answers."""
+"""Make a release of PLAN."""
 
 from __future__ import annotations
 

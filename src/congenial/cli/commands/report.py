@@ -1,4 +1,4 @@
-"""`congenial report`: parses, calls, answers."""
+"""Write a page about a release, for all readers."""
 
 from __future__ import annotations
 

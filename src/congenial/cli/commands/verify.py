@@ -1,4 +1,4 @@
-"""`congenial verify`: parses, calls, answers."""
+"""Check the release in DIRECTORY: files, numbers and claims."""
 
 from __future__ import annotations
 

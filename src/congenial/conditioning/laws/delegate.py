@@ -18,6 +18,7 @@ from congenial.errors import InvariantError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
+from congenial.noise.law import check_kernels
 from congenial.sum_network.cutset import sum_system
 from congenial.types import FloatArray, Values
 
@@ -106,6 +107,7 @@ def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact 
     UnsupportedError
         If the law does not exist, or no sampler covers the invariant.
     """
+    check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:
             return None

@@ -28,6 +28,7 @@ from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
+from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness
 from congenial.sum_network import SumForest, Unary, bytes_text, time_text
 from congenial.sum_network.cutset import (
@@ -265,6 +266,7 @@ class GibbsSampler:
         UnsupportedError
             If the law does not exist, or has a closed form.
         """
+        check_kernels(mechanism.noise)
         if mechanism.noise.discrete:
             return _blocked(mechanism, inequalities_in_units(resolved))
         if mechanism.noise.kind == laws.GAUSSIAN and not resolved.has_inequalities:

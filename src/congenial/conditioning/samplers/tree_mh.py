@@ -35,6 +35,7 @@ from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.chains import tree_mh
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
+from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness
 from congenial.sum_network import check_proper, of_tree, share_noise
 from congenial.types import FloatArray, Values
@@ -252,6 +253,7 @@ class TreeMHSampler(ByProposals):
             If the proposal has an index set, or scales of another number.
         """
         self.check_covers(resolved)
+        check_kernels(mechanism.noise)
         tree = resolved.tree
         if tree is None:
             raise UnsupportedError(

@@ -6,6 +6,8 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
+# A law without weights here, whose conditional laws are unknown.
+OTHER = -1
 FLAT = 0
 LAPLACE = 1
 GAUSSIAN = 2

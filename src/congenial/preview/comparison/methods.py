@@ -13,6 +13,7 @@ from congenial.accounting.guarantee import Guarantee, Neighbours
 from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.noise.additive import checked_size
+from congenial.noise.law import find_law
 from congenial.plan.outputs import Publication
 from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE, Method
@@ -34,7 +35,8 @@ WAYS = (
 def contenders(plan: Plan, *, delta: float | None = None) -> Iterator[Contender]:
     """Yield every method with every noise that the plan's guarantee allows."""
     gaussian = plan.privacy.delta is not None or delta is not None
-    for noise in (LAPLACE, GAUSSIAN) if gaussian else (LAPLACE,):
+    laws = (LAPLACE, GAUSSIAN) if gaussian else (LAPLACE,)
+    for noise in dict.fromkeys((*laws, plan.privacy.noise)):
         for name, method, norm in WAYS:
             yield Contender(name, method, noise, norm)
 
@@ -53,7 +55,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
     privacy = msgspec.structs.replace(
         plan.privacy,
         noise=contender.noise,
-        delta=asked if contender.noise == GAUSSIAN else None,
+        delta=asked if find_law(contender.noise).measure == "zcdp" else None,
         ledger=None,
     )
     # not every method has measurements to publish, and none is written here
