@@ -56,7 +56,7 @@ test-browser:  ## Try the page about a release, and the site if built, in headle
 	@browser=$$(requirements/browser.sh); \
 	echo "Trying the page in $$browser; pictures go to out/report."; \
 	CONGENIAL_BROWSER=$$browser CONGENIAL_PICTURES=out/report \
-		$(BIN)/python -m pytest --quiet tests/report/test_browser.py; \
+		$(BIN)/python -m pytest --quiet tests/docs/test_report_browser.py; \
 	if [ -f out/docs/index.html ]; then \
 		echo "Trying every page of the site."; \
 		CONGENIAL_BROWSER=$$browser CONGENIAL_SITE=out/docs \

@@ -25,6 +25,7 @@ from congenial.plan.draft import (
 from congenial.plan.plan import parse_plan, read_plan
 from support.city import ZONES, listing
 
+MARK = "  # guessed, not asked"
 ROWS = "hour,zone\n3,1\n4,2\n5,4\n5,6\n"
 LOOKUP = ("--lookup", "zones.csv", "--lookup-key", "zone_id", "--lookup-on", "zone")
 
@@ -421,3 +422,49 @@ def test_values_that_an_enum_lists_are_not_told(place, capsys):
     columns = json.loads(capsys.readouterr().out)["result"]["columns"]
     assert columns == {"name": "ENUM", "home": "STRUCT(a ENUM, b INTEGER)", "n": "INTEGER"}
     assert "Secret" not in Path("plan.toml").read_text()
+
+
+@pytest.fixture
+def unread(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("zone,borough,age\n")
+    return tmp_path
+
+
+def test_guesses_are_told_and_marked(unread, capsys):
+    assert run("init", "rows.csv", "--yes", "--epsilon", 2, "--json") == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)["result"]["guessed"]
+    assert found["levels"] == "borough, zone"
+    assert (found["root"], found["neighbours"], found["lookup"]) == ("Total", "substitute", "")
+    assert "epsilon" not in found
+    first = said.err.splitlines()[0]
+    assert first.startswith(
+        "Guessed, not asked: --levels 'borough, zone' (by the columns' names), "
+    )
+    assert "--root Total" in first and "--epsilon" not in first
+    text = (unread / "plan.toml").read_text()
+    marked = [line.partition(" = ")[0] for line in text.splitlines() if line.endswith(MARK)]
+    assert marked == [
+        *("root", "levels", "domain", "names_repeat", "neighbours"),
+        *("publish_exactly", "nonnegative", "name"),
+    ]
+    assert read_plan("plan.toml").hierarchy.levels == ("borough", "zone")
+
+
+def test_nothing_is_guessed_that_was_given(unread, capsys):
+    given = (
+        *("--levels", "borough,zone", "--domain", "data", "--root", "City", "--lookup", ""),
+        *("--neighbours", "substitute", "--publish-exactly", "", "--nonnegative", "yes"),
+        *("--epsilon", "1", "--method", "imaging", "--ledger", "", "--names-repeat", "no"),
+    )
+    assert run("init", "rows.csv", "--yes", *given) == 0
+    assert "Guessed" not in capsys.readouterr().err
+    assert MARK not in (unread / "plan.toml").read_text()
+
+
+def test_a_name_that_breaks_lines_does_not_break_the_remark(unread, capsys):
+    (unread / "rows.csv").write_text('"zo\tne"\n')
+    assert run("init", "rows.csv", "--yes") == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 2 and "\t" not in lines[0]

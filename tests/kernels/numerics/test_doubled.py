@@ -1,0 +1,57 @@
+"""Arithmetic in doubled precision, against exact fractions and decimals of 60 digits."""
+
+from __future__ import annotations
+
+from decimal import Decimal, localcontext
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+from support.kernel_entries import entry
+
+RNG = np.random.default_rng(7)
+# Pairs whose second part is below half a unit of the first.
+FIRST = [(float(x), float(x * RNG.uniform(-1, 1) * 2.0**-54)) for x in RNG.lognormal(0, 9, 400)]
+SECOND = [(float(x), float(x * RNG.uniform(-1, 1) * 2.0**-54)) for x in RNG.lognormal(0, 9, 400)]
+
+
+def exact(pair):
+    return Fraction(pair[0]) + Fraction(pair[1])
+
+
+@pytest.mark.parametrize(
+    ("name", "right"),
+    [
+        ("plus", lambda x, y: x + y),
+        ("times", lambda x, y: x * y),
+        ("over", lambda x, y: x / y),
+    ],
+)
+def test_sums_products_and_quotients(name, right):
+    kernel = entry(f"numerics.doubled.{name}")
+    for x, y in zip(FIRST, SECOND, strict=True):
+        wanted = right(exact(x), exact(y))
+        assert abs(exact(kernel(*x, *y)) - wanted) <= abs(wanted) * Fraction(1, 2**98)
+
+
+@pytest.mark.parametrize(
+    ("name", "right"), [("two_sum", lambda x, y: x + y), ("two_product", lambda x, y: x * y)]
+)
+def test_two_parts_are_exact(name, right):
+    kernel = entry(f"numerics.doubled.{name}")
+    for (x, _), (y, _) in zip(FIRST, SECOND, strict=True):
+        assert exact(kernel(x, y)) == right(Fraction(x), Fraction(y))
+
+
+def test_exponentials_and_logarithms():
+    exp, log = entry("numerics.doubled.doubled_exp"), entry("numerics.doubled.doubled_log")
+    with localcontext() as context:
+        context.prec = 60
+        for x in RNG.uniform(-600, 600, 200).tolist():
+            h, low = exp(x, 0.0)
+            wanted = Decimal(x).exp()
+            assert abs(Decimal(h) + Decimal(low) - wanted) < wanted * Decimal(2) ** -95
+        for x in RNG.lognormal(0, 9, 200).tolist():
+            h, low = log(x, 0.0)
+            assert abs(Decimal(h) + Decimal(low) - Decimal(x).ln()) < Decimal(2) ** -93

@@ -1,0 +1,82 @@
+"""Sums over trees, against loops over paths."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.kernels.numerics import trees
+from congenial.kernels.numerics.trees import read_only
+
+
+def random_parents(rng, n):
+    """Return parents, each before its children and those of one parent together."""
+    parents = np.sort(rng.integers(-1, np.arange(n)))
+    return np.where(np.arange(n) > parents, parents, -1).astype(np.int64)
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_sums_go_up_every_path(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(1, 40))
+    parents = random_parents(rng, n)
+    own = rng.integers(-9, 9, n)
+    wanted = own.copy()
+    for v in range(n):
+        above = parents[v]
+        while above >= 0:
+            wanted[above] += own[v]
+            above = parents[above]
+    for order in (np.empty(0, dtype=np.int64), np.arange(n)[::-1].copy()):
+        total = own.copy()
+        trees.add_up(read_only(parents), read_only(order), total)
+        assert total.tolist() == wanted.tolist()
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_rows_that_add_up_are_told(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    parents = random_parents(rng, n)
+    inner = np.unique(parents[parents >= 0])
+    rows = rng.integers(0, 3, (30, n))
+    for row in rows[::2]:
+        for v in inner[::-1]:
+            row[v] = row[parents == v].sum()
+    wanted = [all(row[v] == row[parents == v].sum() for v in inner) for row in rows]
+    same, work = np.zeros(30, dtype=np.bool_), np.zeros(n, dtype=np.int64)
+    trees.add_up_rows(read_only(parents), read_only(inner), read_only(rows), work, same)
+    assert same.tolist() == wanted
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_bound_is_implied_where_the_parts_reach_it(seed):
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 30))
+    parents = random_parents(rng, n)
+    is_leaf = ~np.isin(np.arange(n), parents)
+    lo = np.where(rng.random(n) < 0.3, -np.inf, rng.integers(-3, 4, n) - 0.5)
+    fixed = rng.random(n) < 0.2
+    implied = np.zeros(n, dtype=np.bool_)
+    arrays = (read_only(a) for a in (parents, is_leaf, fixed, lo))
+    trees.mark_implied(*arrays, np.zeros(n), implied)
+    for v in range(n):
+        parts = [-np.inf if fixed[c] else np.ceil(lo[c]) for c in np.flatnonzero(parents == v)]
+        bounded = not (is_leaf[v] or fixed[v]) and np.isfinite(lo[v])
+        assert implied[v] == (bounded and sum(parts) >= np.ceil(lo[v]))
+
+
+def test_numbers_of_parents():
+    parents = np.array([-1, 0, 0, 1, 1, 2, -1])
+    number, above = np.arange(10, 17, dtype=np.int32), np.empty(7, dtype=np.int32)
+    trees.numbers_above(read_only(parents), number, above)
+    assert above.tolist() == [-1, 10, 10, 11, 11, 12, -1]
+
+
+def test_a_view_cannot_be_written():
+    array = np.arange(6)[::2]
+    view = read_only(array)
+    assert view.flags.c_contiguous
+    with pytest.raises(ValueError, match="read-only"):
+        view[0] = 1
+    array[0] = 5  # the array itself can
