@@ -288,10 +288,31 @@ def test_the_package_has_no_fault(check):
     assert check(SOURCE) == []
 
 
-def test_every_folder_of_the_map_exists_and_says_what_it_is_for():
-    for folder in ORDER:
-        about = ast.get_docstring(ast.parse((SOURCE / folder / "__init__.py").read_text("utf-8")))
-        assert about, folder
+def offer_faults(source: Path) -> list[str]:
+    """Return folders that do not say what they are for, or offer names that they lack."""
+    found = modules(source, packages=True)
+    faults = []
+    for folder in dict.fromkeys(path.parent for path in sorted(source.rglob("*.py"))):
+        name = ".".join(folder.relative_to(source).parts)
+        about = ast.get_docstring(found[name]) if name in found else None
+        if about is None:
+            faults.append(f"the folder {name or '.'} does not say what it is for.")
+            continue
+        for module, offered in re.findall(r"`(\w+)\.(\w+)`", about.partition("Offered:")[2]):
+            body = found[f"{name}.{module}"].body if f"{name}.{module}" in found else []
+            if offered not in {getattr(node, "name", "") for node in body}:
+                faults.append(f"{name} offers {module}.{offered}, which is not there.")
+    return faults
+
+
+def test_every_folder_says_what_it_is_for_and_offers_what_is_there(tmp_path):
+    assert offer_faults(SOURCE) == []
+    assert set(ORDER) <= {
+        path.parent.relative_to(SOURCE).as_posix() for path in SOURCE.rglob("__init__.py")
+    }
+    root = planted(tmp_path, "domain/__init__.py", '"""Trees.\n\nOffered: `tree.Bush`."""')
+    assert "domain offers tree.Bush, which is not there." in offer_faults(root)
+    assert "the folder imaging does not say what it is for." in offer_faults(root)
 
 
 def test_the_page_has_the_same_map():

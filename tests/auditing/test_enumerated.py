@@ -38,6 +38,5 @@ def test_a_wrong_normaliser_is_found():
         guarantee=made.guarantee,
         log_prob=lambda z, x: made.log_prob(z, x) + 1e-6,
     )
-    assert [f.passed for f in found(wrong)] == [True, False]
-    assert found(wrong)[1].check == "mass, enumerated"
+    assert {f.check for f in found(wrong) if not f.passed} == {"mass, enumerated"}
     assert found(made)[1].found == pytest.approx(1.0, abs=1e-9)

@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import UTC, datetime, timedelta
+
 from congenial.ledger.debits import settle
 from congenial.ledger.lookup import beside, look_up
 from support.ledgers import debit, execute, make_ledger
+
+
+def later(hours):
+    return (datetime.now(UTC) + timedelta(hours=hours)).isoformat()
 
 
 def test_a_debit_is_found_with_its_amount_and_state(tmp_path):
@@ -14,6 +20,7 @@ def test_a_debit_is_found_with_its_amount_and_state(tmp_path):
         "epsilon": made.cost.epsilon_text,
         "delta": made.cost.delta_text,
         "neighbours": "substitute",
+        "made": later(0),
     }
     passed, before = look_up(path, made.entry, **told)
     assert passed
@@ -27,12 +34,15 @@ def test_a_debit_is_found_with_its_amount_and_state(tmp_path):
     assert not passed
     assert "epsilon 1.5" in text
     assert not look_up(path, made.entry, **(told | {"neighbours": "add-remove"}))[0]
+    assert not look_up(path, made.entry, **(told | {"made": later(-9)}))[0]
     execute(path, "UPDATE entries SET epsilon = 1")
     assert not look_up(path, made.entry, **told)[0]
 
 
 def test_nothing_is_looked_up_where_there_is_no_ledger():
-    passed, text = look_up(None, "entry", epsilon="1", delta="0", neighbours="substitute")
+    passed, text = look_up(
+        None, "entry", epsilon="1", delta="0", neighbours="substitute", made=later(0)
+    )
     assert passed
     assert "not looked up" in text
 

@@ -15,7 +15,7 @@ from congenial.ledger.records import (
     as_text,
     dataset_of,
 )
-from support.city import make_city, plan_text
+from support.city import SECTIONS, make_city, plan_text
 
 ONE = Entry("aa", "out", "2026-01-02T00:00:00Z", Amount(10**12, 5), SPENT, "x")
 TWO = replace(ONE, entry="bb", made="2026-01-03T00:00:00Z", state=RESERVED, fixes="")
@@ -33,7 +33,7 @@ def test_rows_are_known_by_their_name_else_by_their_real_place(tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     assert dataset_of(plan, elsewhere).identity != here.identity
-    named = cg.parse_plan(plan_text(data='source = "rows.csv"\nname = "trips"\n'))
+    named = cg.parse_plan(plan_text(data=f"{SECTIONS['data']}\nname = 'trips'\n"))
     assert (
         dataset_of(named, elsewhere).identity
         == dataset_of(named, tmp_path).identity

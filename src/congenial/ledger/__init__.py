@@ -1,1 +1,5 @@
-"""What has been spent: budgets, debits, and the ledger's file."""
+"""What has been spent: budgets, debits, and the ledger's file.
+
+Offered: `ledger_file.init_ledger`, `debits.reserve`, `debits.settle`, `debits.read_ledger`,
+`records.dataset_of`.
+"""

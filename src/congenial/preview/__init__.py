@@ -1,1 +1,4 @@
-"""What a plan will do before anything is spent: explain, and an audit of the plan."""
+"""What a plan will do before anything is spent: explain, and an audit of the plan.
+
+Offered: `explanation.explain`, `plan_audit.audit_plan`.
+"""

@@ -1,1 +1,4 @@
-"""The page about a release."""
+"""The page about a release.
+
+Offered: `write.report`.
+"""

@@ -1,1 +1,4 @@
-"""A release checked by its directory alone."""
+"""A release checked by its directory alone.
+
+Offered: `verdict.verify`, `checks.Check`.
+"""

@@ -9,12 +9,11 @@ import pytest
 from scipy import stats
 
 from congenial.kernels.numerics import laws
-from support.kernel_entries import entry
 
 
 @pytest.mark.parametrize("u", [-7.0, 0.0, 3.0])
 def test_weights_are_those_of_the_laws(u):
-    weight = entry("numerics.laws.log_weight")
+    weight = laws.log_weight.py_func
     assert weight(laws.LAPLACE, 2.5, u) == -abs(u) / 2.5
     assert weight(laws.GAUSSIAN, 2.5, u) == pytest.approx(
         stats.norm.logpdf(u, 0, 2.5) + math.log(2.5 * math.sqrt(2 * math.pi)), abs=1e-14

@@ -1,1 +1,5 @@
-"""How much noise a final epsilon asks for."""
+"""How much noise a final epsilon asks for.
+
+Offered: `scales.calibrate`, `scales.level_scales`, `scales.goal_split`,
+`scales.changing_levels`.
+"""

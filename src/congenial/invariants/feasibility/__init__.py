@@ -1,1 +1,4 @@
-"""Whether invariants can hold together; if not, the smallest set that cannot."""
+"""Whether invariants can hold together; if not, the smallest set that cannot.
+
+Offered: `feasible.check_feasible`, `feasible.check_pinned`, `feasible.not_tried`.
+"""

@@ -1,1 +1,4 @@
-"""Every method that fits a plan, compared by simulation."""
+"""Every method that fits a plan, compared by simulation.
+
+Offered: `comparing.compare`, `outcome_tables.Comparison`, `pages.write`.
+"""
