@@ -122,7 +122,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     ("bool for a number", [("1.0", "true")], ["privacy.epsilon", "true", "number"]),
     ("number for text", [('"trips.parquet"', "3")], ["data.source is 3", "text in quotes"]),
     ("text for a list", [('["root"]', '"root"')], ["publish_exactly is 'root'", "list"]),
-    ("numbers in a list", [('["root"]', "[1]")], ["publish_exactly is [1]", "list"]),
+    ("numbers in a list", [('["root"]', "[1]")], ["publish_exactly holds 1", "text"]),
     (
         "text for a bool",
         [("nonnegative = true", 'nonnegative = "yes"')],
@@ -257,12 +257,12 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
     (
         "a level twice",
         [('["Borough", ', '["PULocationID", ')],
-        ["levels", "'PULocationID'", "once"],
+        ["levels", "'PULocationID' twice", "once"],
     ),
     (
         "a level twice but for case",
         [('["Borough", ', '["pulocationid", ')],
-        ["'pulocationid'", "once"],
+        ["levels holds 'PULocationID' twice", "once"],
     ),
     ("a level called root", [('["Borough", ', '["root", ')], ["hierarchy.levels", "'root'"]),
     ("a blank level", [('["Borough", ', '["", ')], ["hierarchy.levels", "''"]),

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from congenial.errors import CongenialError
+from congenial.wording import escaped
 
 if TYPE_CHECKING:
     from congenial.accounting.amounts import Amount
@@ -174,16 +175,11 @@ def _plain(output: Output) -> Output:
     failure = output.error
     if failure is None:
         return output
-    printable = Failure(failure.kind, _text(failure.message))
+    printable = Failure(failure.kind, escaped(failure.message))
     return Output(output.format, output.command, output.exit_code, printable, output.result)
 
 
 def _written(value: Any) -> str:
     if isinstance(value, Path):
-        return _text(str(value))
+        return escaped(str(value))
     raise NotImplementedError(f"{type(value).__name__} has no form in JSON")
-
-
-def _text(value: str) -> str:
-    """Write bytes of a file's name that are no text as escapes, which JSON can hold."""
-    return value.encode("utf-8", "backslashreplace").decode()

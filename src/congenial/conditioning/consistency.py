@@ -7,6 +7,7 @@ import numpy as np
 from congenial.accounting.neighbours.counting import counting
 from congenial.errors import InfeasibleError
 from congenial.invariants.resolved import ResolvedInvariant
+from congenial.wording import joined
 
 # Rows among which a contradiction is looked for; with more, data that violate one tell.
 _MOST_ROWS = 1000
@@ -66,5 +67,5 @@ def _listed(rows: list[int], *, by_tree: bool) -> str:
     if len(rows) > 4:
         named.append(f"{len(rows) - 4} more")
     first = "row " if len(rows) == 1 else "rows "
-    text = first + " and ".join(filter(None, (", ".join(named[:-1]), named[-1]))) if named else ""
+    text = first + joined(named) if named else ""
     return " and ".join(filter(None, (text, "the tree" * by_tree)))

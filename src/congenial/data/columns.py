@@ -16,8 +16,8 @@ from congenial.data.headers import delimiter_of, first_line
 from congenial.data.sources import connect, matching, open_files
 from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.errors import DataError
-from congenial.plan.fields import nearest, one_of, show
 from congenial.plan.sections import DATABASES, TABLES
+from congenial.wording import nearest, one_of, show
 
 # The type of an ENUM lists values, which may be those of rows.
 _LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")

@@ -50,9 +50,9 @@ from congenial.data.sources import (
 from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, DataError
-from congenial.plan.fields import show
 from congenial.plan.plan import Plan
 from congenial.types import IntArray
+from congenial.wording import show
 
 # Partial counts kept before they are added up.
 _COMPACT = 1_000_000

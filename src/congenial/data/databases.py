@@ -14,9 +14,9 @@ from congenial.data.sources import (
     literal,
 )
 from congenial.errors import DataError
-from congenial.plan.fields import nearest, show
 from congenial.plan.sections import DATABASES
 from congenial.signals import held
+from congenial.wording import nearest, show
 
 
 def is_database(source: str) -> bool:

@@ -28,9 +28,10 @@ from congenial.data.sources import (
 )
 from congenial.domain.tree import Tree
 from congenial.errors import DataError
-from congenial.plan.fields import refuse, show
+from congenial.plan.fields import refuse
 from congenial.plan.plan import Plan
 from congenial.plan.row_filter import Condition, parse_where
+from congenial.wording import show
 
 Paths = list[tuple[str, ...]]
 # What became of a row's key: the lookup has it, the lookup lacks it, or the row has none.

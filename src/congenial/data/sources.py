@@ -24,8 +24,8 @@ from congenial.data.headers import (
 )
 from congenial.data.memory import allowance
 from congenial.errors import CongenialError, DataError
-from congenial.plan.fields import nearest, show
 from congenial.signals import held
+from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]

@@ -26,7 +26,7 @@ from congenial.data.sources import (
     identifier,
 )
 from congenial.errors import DataError
-from congenial.plan.fields import show
+from congenial.wording import show
 
 T = TypeVar("T")
 # Rows that pass through Python at a time.

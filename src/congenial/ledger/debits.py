@@ -28,6 +28,7 @@ from congenial.ledger.records import (
 )
 from congenial.ledger.seals import Held, Row
 from congenial.randomness import secure
+from congenial.wording import escaped
 
 
 def reserve(
@@ -59,7 +60,7 @@ def reserve(
                 f"{cost.beyond(remaining)}; ask for less, or release no more of these rows."
             )
         entry = Entry(
-            secure().bits(2).tobytes().hex(), _text(release), _now(), cost, RESERVED, fixes
+            secure().bits(2).tobytes().hex(), escaped(release), _now(), cost, RESERVED, fixes
         )
         database.execute(
             "INSERT INTO entries (dataset, entry, release, made, state, fixes, epsilon, delta, "
@@ -157,7 +158,7 @@ def _account(
         As `_known` does.
     """
     known, one, place = _known(path, held, dataset)
-    row = known or (_opened(database, one, dataset.label), one, _text(dataset.label))
+    row = known or (_opened(database, one, dataset.label), one, escaped(dataset.label))
     database.executemany(
         "INSERT OR IGNORE INTO names (fingerprint, dataset, leads) VALUES (?, ?, ?)",
         [(one, row[0], 1), (place, row[0], 0)],
@@ -194,7 +195,7 @@ def _known(path: Path, held: Held, dataset: Dataset) -> tuple[Row | None, str, s
 
 def _opened(database: sqlite3.Connection, fingerprint: str, label: str) -> int:
     made = database.execute(
-        "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, _text(label))
+        "INSERT INTO datasets (fingerprint, label) VALUES (?, ?)", (fingerprint, escaped(label))
     )
     return int(made.lastrowid or 0)
 
@@ -214,11 +215,6 @@ def _as_account(held: Held, number: int, fingerprint: str, label: str) -> Accoun
             if dataset == number
         ),
     )
-
-
-def _text(name: str) -> str:
-    """Write bytes of a file's name that are no text as escapes, which SQLite can hold."""
-    return name.encode("utf-8", "backslashreplace").decode()
 
 
 def _now() -> str:

@@ -1,124 +1,125 @@
-"""Keys and types of a plan's tables, and the wording of what is wrong with them."""
+"""A parsed plan made into structs, and one sentence for whatever does not fit them."""
 
 from __future__ import annotations
 
-import difflib
-from collections.abc import Iterable, Mapping
-from types import UnionType
-from typing import Any, NoReturn, get_args, get_origin
+from collections.abc import Callable, Iterable
+from typing import Annotated, Any, Literal, NoReturn, TypeVar, get_args, get_origin
 
 import msgspec
 
 from congenial.errors import PlanError
+from congenial.wording import joined, nearest, on_a_line, one_of, show
 
-# Longest value shown in a message, in characters.
-_SHOWN = 60
+Kind = TypeVar("Kind", bound=msgspec.Struct)
+# the latter of text that UTF-8 cannot write
+_MISFITS = (msgspec.ValidationError, UnicodeEncodeError)
+_REMEDIES = {str: "give text in quotes", bool: "give true or false", float: "give a number"}
+
+
+class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table of a plan; the description of a key's type says what is right for it."""
 
 
 def refuse(key: str, problem: str, remedy: str) -> NoReturn:
     """Raise a PlanError: one sentence with the key, what is wrong with it and what is right."""
-    raise PlanError(f"{key} {problem}; {remedy}.")
+    raise PlanError(f"{key} {problem}; {remedy}.") from None
 
 
-def show(value: object) -> str:
-    """Write a value as a plan would, on one line and not too long."""
-    if isinstance(value, bool):
-        return "true" if value else "false"
-    text = repr(value)
-    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
-
-
-def on_a_line(name: str) -> str:
-    """Quote a name of several lines or invisible signs, which would break what it stands in."""
-    return name if name.isprintable() else repr(name)
-
-
-def one_of(names: Iterable[str]) -> str:
-    """Join names as a choice."""
-    shown = [f"'{name}'" for name in names]
-    return shown[0] if len(shown) == 1 else f"{', '.join(shown[:-1])} or {shown[-1]}"
-
-
-def nearest(name: str, known: Iterable[str]) -> str:
-    """Suggest the known name that `name` resembles most, in brackets, or nothing."""
-    folded = {v.casefold(): v for v in reversed(list(known))}
-    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
-    return f" (did you mean '{folded[close[0]]}'?)" if close else ""
-
-
-def fit(
-    raw: Mapping[str, Any],
-    kind: type[msgspec.Struct],
-    *,
-    examples: Mapping[str, str],
-    at: str = "",
+def check_once(
+    key: str,
+    entries: Iterable[str],
+    remedy: str = "name it once",
+    same: Callable[[str], str] = str,
 ) -> None:
-    """Check that a parsed TOML table has the keys and types of a struct, and those inside it too.
+    """Refuse two entries that are one under `same`.
 
     Raises
     ------
     PlanError
-        If a key is unknown or missing, or a value has the wrong type.
     """
-    fields = {f.name: f for f in msgspec.structs.fields(kind)}
-    here = at or "the plan"
-    for key in raw:
-        if key not in fields:
+    seen: set[str] = set()
+    for entry in entries:
+        if same(entry) in seen:
+            refuse(key, f"holds {entry!r} twice", remedy)
+        seen.add(same(entry))
+
+
+def fit(raw: object, kind: type[Kind], key: str = "") -> Kind:
+    """Make a struct of a parsed table, or of a struct's plain data.
+
+    Raises
+    ------
+    PlanError
+        If a key is unknown or missing, or a value is none of those that its type allows.
+    """
+    try:
+        return msgspec.convert(raw, kind)
+    except _MISFITS:
+        _explain(raw, kind, key)
+
+
+def _fits(value: object, kind: Any) -> bool:
+    try:
+        msgspec.convert(value, kind)
+    except _MISFITS:
+        return False
+    return True
+
+
+def _explain(value: Any, kind: Any, key: str) -> NoReturn:
+    """Say what msgspec refuses of a value, and what is right; go into tables and lists."""
+    bare, _ = _bare(kind)
+    if isinstance(value, dict) and isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        fields = {field.name: field for field in msgspec.structs.fields(bare)}
+        for name in [name for name in value if name not in fields]:
             refuse(
-                f"{at}.{key}" if at else key,
+                _under(key, on_a_line(name)),
                 "is not a key of a plan",
-                f"{here} has the {'keys' if at else 'sections'} "
-                f"{', '.join(fields)}{nearest(key, fields)}",
+                f"{key or 'the plan'} has the {'keys' if key else 'sections'} {', '.join(fields)}"
+                f"{nearest(name, fields)}",
             )
-    for name, field in fields.items():
-        key = f"{at}.{name}" if at else name
-        options = get_args(field.type) if isinstance(field.type, UnionType) else (field.type,)
-        expected = options[0]
-        if name not in raw:
-            if field.required:
-                refuse(key, "is missing", _example(key, expected, examples))
-            continue
-        value = raw[name]
-        right = _expectation(value, expected)
-        if right:
-            refuse(key, f"is {show(value)}", right)
-        if get_origin(expected) is dict:
-            inner = get_args(expected)[1]
-            for part, entry in value.items():
-                if right := _expectation(entry, inner):
-                    refuse(f"{key}.{part}", f"is {show(entry)}", right)
-        elif isinstance(value, dict) and issubclass(expected, msgspec.Struct):
-            fit(value, expected, examples=examples, at=key)
+        for name, field in fields.items():
+            at = _under(key, name)
+            if name in value and not _fits(value[name], field.type):
+                _explain(value[name], field.type, at)
+            if name not in value and field.required:
+                refuse(at, "is missing", _remedy(field.type, at))
+    if isinstance(value, dict) and get_origin(bare) is dict:
+        inner = get_args(bare)[1]
+        for name, entry in value.items():
+            if not _fits(entry, inner):
+                _explain(entry, inner, _under(key, on_a_line(name)))
+    if isinstance(value, list) and get_origin(bare) is tuple:
+        inner = get_args(bare)[0]
+        for entry in value:
+            if not _fits(entry, inner):
+                refuse(key, f"holds {show(entry)}", _remedy(inner, key, entry))
+    empty = not value.strip() if isinstance(value, str) else value in ([], {})
+    refuse(key, "is empty" if empty else f"is {show(value)}", _remedy(kind, key, value))
 
 
-def _example(key: str, expected: Any, examples: Mapping[str, str]) -> str:
-    if isinstance(expected, type) and issubclass(expected, msgspec.Struct):
-        required = [f.name for f in msgspec.structs.fields(expected) if f.required]
-        return f"add the section [{key}] with {' and '.join(', '.join(required).rsplit(', ', 1))}"
-    return examples.get(key, examples.get(key.rpartition(".")[0], "add it"))
+def _under(key: str, name: str) -> str:
+    return f"{key}.{name}" if key else name
 
 
-def is_number(value: object) -> bool:
-    """Whether a value is a number, which true and false are not."""
-    return isinstance(value, int | float) and not isinstance(value, bool)
+def _bare(kind: Any) -> tuple[Any, msgspec.Meta]:
+    """Return a type without None and without its limits, and these."""
+    if type(None) in get_args(kind):
+        kind = get_args(kind)[0]
+    if get_origin(kind) is Annotated:
+        return get_args(kind)[0], get_args(kind)[-1]
+    return kind, msgspec.Meta()
 
 
-def _expectation(value: object, expected: Any) -> str:
-    """What should have been given, or nothing where `value` has the right type."""
-    texts = isinstance(value, list) and all(isinstance(v, str) for v in value)
-    fits, right = {
-        str: (isinstance(value, str), "give text in quotes"),
-        bool: (isinstance(value, bool), "give true or false"),
-        float: (is_number(value), "give a number"),
-        tuple[str, ...]: (texts, "give a list of texts in quotes, such as ['zone', 'borough']"),
-        dict[str, float]: (
-            isinstance(value, dict),
-            "give a table of numbers by level, such as { zone = 1.0 }",
-        ),
-        dict[str, str]: (isinstance(value, dict), "give a table, such as { age = 'INTEGER' }"),
-        dict[str, tuple[str, ...]]: (
-            isinstance(value, dict),
-            "give a table of lists of nodes, such as { both = ['North', 'South'] }",
-        ),
-    }.get(expected, (isinstance(value, dict), "give a table with its keys"))
-    return "" if fits else right
+def _remedy(kind: Any, key: str, value: object = "") -> str:
+    bare, meta = _bare(kind)
+    if meta.description is not None:
+        return meta.description + nearest(str(value), (meta.extra or {}).get("known", ()))
+    if get_origin(bare) is Literal:
+        return f"give {one_of(get_args(bare))}{nearest(str(value), get_args(bare))}"
+    if isinstance(bare, type) and issubclass(bare, msgspec.Struct):
+        if value != "":
+            return "give a table with its keys"
+        required = [field.name for field in msgspec.structs.fields(bare) if field.required]
+        return f"add the section [{key}] with {joined(required)}"
+    return _REMEDIES[bare]

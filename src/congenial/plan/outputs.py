@@ -2,21 +2,16 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+from typing import Annotated, Literal, get_args
 
-import msgspec
+from msgspec import Meta
 
-from congenial.plan.fields import (
-    is_number,
-    nearest,
-    on_a_line,
-    one_of,
-    refuse,
-    show,
-)
+from congenial.plan.fields import Section, check_once, refuse
+from congenial.plan.sections import ByLevel, Nodes, Weight
+from congenial.wording import on_a_line
 
-TABLE, MEASUREMENTS = PRODUCTS = ("table", "measurements")
+Product = Literal["table", "measurements"]
+TABLE, MEASUREMENTS = PRODUCTS = get_args(Product)
 # Columns of the written tables that are not levels; no level may be called like one.
 OWN_COLUMNS = (
     *("level", "level_name", "value", "truth", "note"),
@@ -24,9 +19,27 @@ OWN_COLUMNS = (
 )
 # Within these a tail of the noise is neither most of it nor beyond what its tables hold.
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
+Confidence = Annotated[
+    float,
+    Meta(
+        ge=LEAST_CONFIDENCE,
+        le=MOST_CONFIDENCE,
+        description=f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
+    ),
+]
+Sum = Annotated[
+    Nodes, Meta(min_length=1, description="give a list of nodes, such as ['North', 'South/S1']")
+]
+Sums = Annotated[
+    dict[str, Sum],
+    Meta(description="give a table of lists of nodes, such as { both = ['North', 'South'] }"),
+]
+Products = Annotated[
+    tuple[Product, ...], Meta(description=f"give a list of texts in quotes, ['{TABLE}'] at least")
+]
 
 
-class Publication(msgspec.Struct, frozen=True):
+class Publication(Section, frozen=True):
     """What is written from one spending.
 
     Attributes
@@ -36,16 +49,11 @@ class Publication(msgspec.Struct, frozen=True):
         made from.
     """
 
-    publish: tuple[str, ...] = (TABLE,)
+    publish: Products = (TABLE,)
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        for entry, times in Counter(self.publish).items():
-            if entry not in PRODUCTS:
-                text = f"give {one_of(PRODUCTS)}{nearest(entry, PRODUCTS)}"
-                refuse("release.publish", f"holds {show(entry)}", text)
-            if times > 1:
-                refuse("release.publish", f"holds {entry!r} {times} times", "name it once")
+        check_once("release.publish", self.publish)
         if TABLE not in self.publish:
             refuse("release.publish", f"does not hold {TABLE!r}", f"give ['{TABLE}'] at least")
 
@@ -55,7 +63,7 @@ class Publication(msgspec.Struct, frozen=True):
         return MEASUREMENTS in self.publish
 
 
-class Accuracy(msgspec.Struct, frozen=True):
+class Accuracy(Section, frozen=True):
     """The intervals of a release, and what its readers need.
 
     Attributes
@@ -71,34 +79,17 @@ class Accuracy(msgspec.Struct, frozen=True):
         Nodes whose sum gets an interval, by a name for it.
     """
 
-    confidence: float = 0.9
-    required: dict[str, float] | None = None
+    confidence: Confidence = 0.9
+    required: Annotated[dict[str, Weight], ByLevel] | None = None
     simultaneous: bool = False
-    sums: dict[str, tuple[str, ...]] | None = None
+    sums: Sums | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        share = self.confidence
-        if not is_number(share) or not LEAST_CONFIDENCE <= share <= MOST_CONFIDENCE:
-            refuse(
-                "accuracy.confidence",
-                f"is {show(share)}",
-                f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
-            )
-        for level, margin in (self.required or {}).items():
-            if not is_number(margin) or not (margin >= 0 and math.isfinite(margin)):
-                refuse(
-                    f"accuracy.required.{level}",
-                    f"is {show(margin)}",
-                    "give the largest margin that serves, in counts",
-                )
         for name, nodes in (self.sums or {}).items():
-            key = f"accuracy.sums.{on_a_line(name)}"
-            if not name.strip() or not nodes:
-                refuse(key, f"is {show(list(nodes))}", "give a name, and at least one node")
-            for entry, times in Counter(nodes).items():
-                if not entry.strip() or times > 1:
-                    refuse(key, f"holds {entry!r} {times} times", "name each node once")
+            if not name.strip():
+                refuse("accuracy.sums", f"has a sum called {name!r}", "give each sum a name")
+            check_once(f"accuracy.sums.{on_a_line(name)}", nodes, "name each node once")
 
     @property
     def alpha(self) -> float:

@@ -17,13 +17,7 @@ import numpy as np
 
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError
-from congenial.plan.fields import (
-    fit,
-    nearest,
-    one_of,
-    refuse,
-    show,
-)
+from congenial.plan.fields import Section, fit, refuse
 from congenial.plan.outputs import MEASUREMENTS, Accuracy, Publication
 from congenial.plan.sections import (
     DATABASES,
@@ -39,6 +33,7 @@ from congenial.plan.sections import (
     Method,
     Privacy,
 )
+from congenial.wording import nearest, one_of, show
 
 __all__ = [
     "DATABASES",
@@ -64,19 +59,9 @@ __all__ = [
 TOLERANCE = 1e-9
 # Names of larger trees are not searched for one that may have been meant.
 _MOST_COMPARED = 100_000
-_EXAMPLES = {
-    "data.source": "name the file that holds the rows, such as source = 'trips.parquet'",
-    "data.lookup": "give source, key and on, all three",
-    "hierarchy.root": "name the root, such as root = 'New York City'",
-    "hierarchy.levels": "list the columns below the root, coarse to fine",
-    "hierarchy.domain": "give 'lookup', a file that lists every node, or 'data', which shows by a "
-    "node's absence that it has no row",
-    "privacy.neighbours": f"give {one_of(NEIGHBOURS)}",
-    "privacy.epsilon": "give a positive number, such as epsilon = 1.0",
-}
 
 
-class Plan(msgspec.Struct, frozen=True):
+class Plan(Section, frozen=True):
     """A checked plan; `msgspec.to_builtins` gives it as plain data.
 
     Raises
@@ -94,7 +79,10 @@ class Plan(msgspec.Struct, frozen=True):
     accuracy: Accuracy = Accuracy()
 
     def __post_init__(self) -> None:
-        """Check what the types do not say."""
+        """Check each section, which Python may have made, and what the types do not say."""
+        for name in self.__struct_fields__:
+            section = getattr(self, name)
+            fit(msgspec.to_builtins(section, enc_hook=float), type(section), name)
         if self.hierarchy.domain == "lookup" and self.data.lookup is None:
             refuse(
                 "hierarchy.domain",
@@ -196,9 +184,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
-    fit(raw, Plan, examples=_EXAMPLES)
-    plan: Plan = msgspec.convert(raw, Plan)
-    return plan
+    return fit(raw, Plan)
 
 
 def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:

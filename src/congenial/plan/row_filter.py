@@ -12,8 +12,9 @@ from typing import Any, NoReturn
 import duckdb
 
 from congenial.errors import DataError
-from congenial.plan.fields import refuse, show
+from congenial.plan.fields import refuse
 from congenial.signals import held
+from congenial.wording import show
 
 # What a condition may be made of. A row must pass or fail by itself alone: were it judged by a
 # subquery, a window or a clock, one record could move many others in or out of the counts.

@@ -2,37 +2,118 @@
 
 from __future__ import annotations
 
-import math
-from collections import Counter
+import re
+from sys import float_info
+from typing import Annotated, Literal, get_args
 
-import msgspec
+from msgspec import Meta
 
 from congenial.noise.law import find_law, law_names
-from congenial.plan.fields import (
-    is_number,
-    nearest,
-    one_of,
-    refuse,
-    show,
-)
+from congenial.plan.fields import Section, check_once, refuse
+from congenial.wording import nearest, one_of, show
+
+Neighbours = Literal["substitute", "add-remove"]
+MethodName = Literal["conditioning", "imaging", "topdown"]
+Norm = Literal["l2", "l1"]
+SamplerName = Literal["auto", "exact"]
+ColumnType = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
 
 ROOT_LEVEL = "root"
-NEIGHBOURS = ("substitute", "add-remove")
+NEIGHBOURS = get_args(Neighbours)
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
-METHODS = ("conditioning", "imaging", "topdown")
-NORMS = ("l2", "l1")
+METHODS = get_args(MethodName)
+NORMS = get_args(Norm)
+SAMPLERS = get_args(SamplerName)
+TYPES = get_args(ColumnType)
+DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
+TABLES = (".parquet", ".csv", ".csv.gz")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
 # Every count has a column for each level, so that the size of a release grows with their square.
 MOST_LEVELS = 200
-SAMPLERS = ("auto", "exact")
-DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
-TABLES = (".parquet", ".csv", ".csv.gz")
-TYPES = ("BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR")
 
 
-class Lookup(msgspec.Struct, frozen=True):
+def _text(remedy: str) -> Meta:
+    return Meta(pattern=r"\S", description=remedy)
+
+
+def _ends(endings: tuple[str, ...], or_else: str = "$.") -> str:
+    """Write a regular expression for texts that end so, whatever the case."""
+    return rf"(?i)({'|'.join(map(re.escape, endings))})\Z|{or_else}"
+
+
+Text = Annotated[str, _text("give text in quotes, or leave the key out")]
+Column = Annotated[str, _text("give the name of a column as text in quotes")]
+Key = Annotated[str, _text("give source, key and on, all three, as text in quotes")]
+TableFile = Annotated[
+    str,
+    Meta(
+        pattern=_ends(TABLES),
+        description=f"give text in quotes, a file whose name ends in {', '.join(TABLES)}",
+    ),
+]
+Source = Annotated[
+    str,
+    Meta(
+        pattern=_ends(TABLES + DATABASES),
+        description="name the file that holds the rows as text in quotes, such as source = "
+        f"'trips.parquet', with an ending of {', '.join(TABLES)} or, beside data.table, "
+        f"{', '.join(DATABASES)}",
+    ),
+]
+Root = Annotated[str, _text("name the root as text in quotes, such as root = 'New York City'")]
+Levels = Annotated[
+    tuple[Column, ...],
+    Meta(
+        min_length=1,
+        max_length=MOST_LEVELS,
+        description=f"list the columns below the root, coarse to fine, from 1 to {MOST_LEVELS}, "
+        "such as ['borough', 'zone']",
+    ),
+]
+Domain = Annotated[
+    str,
+    Meta(
+        pattern=_ends(TABLES, r"\A(lookup|data)\Z"),
+        description=f"give 'lookup', a file that lists every node ({', '.join(TABLES)}), or "
+        "'data', which shows by a node's absence that it has no row, as text in quotes",
+        extra={"known": ("lookup", "data")},
+    ),
+]
+Epsilon = Annotated[
+    float,
+    Meta(
+        ge=LEAST_EPSILON,
+        le=MOST_EPSILON,
+        description=f"give a positive, finite number from {LEAST_EPSILON:g} to "
+        f"{MOST_EPSILON:g}, such as epsilon = 1.0",
+    ),
+]
+Delta = Annotated[
+    float,
+    Meta(
+        ge=LEAST_DELTA,
+        le=MOST_DELTA,
+        description=f"give a number from {LEAST_DELTA:g} to {MOST_DELTA:g}, far below one over the "
+        "number of records",
+    ),
+]
+Share = Annotated[float, Meta(ge=0, le=1, description="give a share of epsilon between 0 and 1")]
+Weight = Annotated[
+    float, Meta(ge=0, le=float_info.max, description="give a nonnegative, finite number")
+]
+ByLevel = Meta(description="give a table of numbers by level, such as { zone = 1.0 }")
+Types = Annotated[
+    dict[str, ColumnType], Meta(description="give a table, such as { age = 'INTEGER' }")
+]
+Nodes = Annotated[
+    tuple[Annotated[str, _text("name a level or a node as text in quotes")], ...],
+    Meta(description="give a list of texts in quotes, such as ['root', 'Queens/132']"),
+]
+
+
+class Lookup(Section, frozen=True):
     """A table with one row a key, joined to the rows.
 
     Attributes
@@ -45,23 +126,12 @@ class Lookup(msgspec.Struct, frozen=True):
         The column of the rows that holds such keys.
     """
 
-    source: str
-    key: str
-    on: str
-
-    def __post_init__(self) -> None:
-        """Check what the types do not say."""
-        for name in ("source", "key", "on"):
-            check_text(f"data.lookup.{name}", getattr(self, name))
-        if not self.source.casefold().endswith(TABLES):
-            refuse(
-                "data.lookup.source",
-                f"is {show(self.source)}",
-                f"give a file whose name ends in {', '.join(TABLES)}",
-            )
+    source: TableFile
+    key: Key
+    on: Key
 
 
-class Data(msgspec.Struct, frozen=True):
+class Data(Section, frozen=True):
     """Where the rows are.
 
     Attributes
@@ -80,36 +150,21 @@ class Data(msgspec.Struct, frozen=True):
         SQLite file is text.
     """
 
-    source: str
-    where: str | None = None
+    source: Source
+    where: Text | None = None
     lookup: Lookup | None = None
-    table: str | None = None
-    name: str | None = None
-    types: dict[str, str] | None = None
+    table: Text | None = None
+    name: Text | None = None
+    types: Types | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        for name in ("source", "where", "table", "name"):
-            check_text(f"data.{name}", getattr(self, name))
-        for column, kind in (self.types or {}).items():
-            _choose(f"data.types.{column}", kind, TYPES)
-        folded = Counter(column.casefold() for column in self.types or {})
-        for column, times in folded.items():
-            if times > 1:
-                refuse("data.types", f"names {column!r} {times} times", "give a column one type")
-        source = self.source.casefold()
-        if source.endswith(DATABASES):
+        check_once("data.types", self.types or {}, "give a column one type", str.casefold)
+        if self.source.casefold().endswith(DATABASES):
             if self.table is None:
                 refuse(
                     "data.table", "is missing", f"name the table of {show(self.source)} to count"
                 )
-        elif not source.endswith(TABLES):
-            refuse(
-                "data.source",
-                f"is {show(self.source)}",
-                f"give a file whose name ends in {', '.join(TABLES)} or, with data.table, in "
-                f"{', '.join(DATABASES)}",
-            )
         elif self.table is not None:
             refuse(
                 "data.table",
@@ -118,7 +173,7 @@ class Data(msgspec.Struct, frozen=True):
             )
 
 
-class Hierarchy(msgspec.Struct, frozen=True):
+class Hierarchy(Section, frozen=True):
     """What is counted.
 
     Attributes
@@ -134,47 +189,23 @@ class Hierarchy(msgspec.Struct, frozen=True):
         Whether a name may occur under several parents, as months do under years.
     """
 
-    root: str
-    levels: tuple[str, ...]
-    domain: str
+    root: Root
+    levels: Levels
+    domain: Domain
     names_repeat: bool = False
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        root, levels, domain = self.root, self.levels, self.domain
-        if not root.strip():
-            refuse("hierarchy.root", "is empty", "name the root, such as root = 'New York City'")
-        if not levels:
-            refuse("hierarchy.levels", "is empty", "list at least one column below the root")
-        if len(levels) > MOST_LEVELS:
+        if ROOT_LEVEL in self.levels:
             refuse(
                 "hierarchy.levels",
-                f"lists {len(levels):,} columns, more than {MOST_LEVELS}",
-                "leave out levels whose counts are those of the level below",
+                "holds 'root', which is the name of the root's own level",
+                "leave it out, or rename the column",
             )
-        for level in levels:
-            if not level.strip():
-                refuse("hierarchy.levels", f"holds {show(level)}", "give the name of a column")
-            if level == ROOT_LEVEL:
-                refuse(
-                    "hierarchy.levels",
-                    "holds 'root', which is the name of the root's own level",
-                    "leave it out, or rename the column",
-                )
-        folded, times = Counter(v.casefold() for v in levels).most_common(1)[0]
-        if times > 1:
-            twice = next(v for v in levels if v.casefold() == folded)
-            refuse("hierarchy.levels", f"holds {twice!r} {times} times", "give each column once")
-        if domain not in ("lookup", "data") and not domain.casefold().endswith(TABLES):
-            refuse(
-                "hierarchy.domain",
-                f"is {show(domain)}",
-                f"give 'lookup', 'data', or a file whose name ends in {', '.join(TABLES)}"
-                + nearest(domain, ("lookup", "data")),
-            )
+        check_once("hierarchy.levels", self.levels, "give each column once", str.casefold)
 
 
-class Privacy(msgspec.Struct, frozen=True):
+class Privacy(Section, frozen=True):
     """The guarantee asked for.
 
     Attributes
@@ -196,29 +227,31 @@ class Privacy(msgspec.Struct, frozen=True):
         The final delta, for Gaussian noise alone; a split is then one of its zCDP parameter.
     """
 
-    neighbours: str
-    epsilon: float
-    split: dict[str, float] | None = None
-    noise: str = "discrete-laplace"
-    ledger: str | None = None
-    goal: dict[str, float] | None = None
-    delta: float | None = None
+    neighbours: Neighbours
+    epsilon: Epsilon
+    split: Annotated[dict[str, Share], ByLevel] | None = None
+    noise: str = LAPLACE
+    ledger: Text | None = None
+    goal: Annotated[dict[str, Weight], ByLevel] | None = None
+    delta: Delta | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        _choose("privacy.neighbours", self.neighbours, NEIGHBOURS)
-        _check_noise(self.noise)
-        check_text("privacy.ledger", self.ledger)
-        if not is_number(self.epsilon) or not (self.epsilon > 0 and math.isfinite(self.epsilon)):
-            refuse("privacy.epsilon", f"is {show(self.epsilon)}", "give a positive, finite number")
-        if not LEAST_EPSILON <= self.epsilon <= MOST_EPSILON:
+        pure = _measure(self.noise) == "pure"
+        if pure and self.delta is not None:
             refuse(
-                "privacy.epsilon",
-                f"is {show(self.epsilon)}, beyond which a guarantee says nothing or the noise "
-                "leaves nothing",
-                f"give a number from {LEAST_EPSILON:g} to {MOST_EPSILON:g}",
+                "privacy.delta",
+                f"is {show(self.delta)} while privacy.noise is {show(self.noise)}, whose guarantee "
+                "needs none but for the numerical error of a draw",
+                f"leave it out, or give noise = '{GAUSSIAN}'",
             )
-        _check_delta(self.noise, self.delta)
+        if not pure and self.delta is None:
+            refuse(
+                "privacy.delta",
+                f"is missing, and no guarantee of {self.noise} noise goes without one",
+                "give the most that may be added to the probability of any event, such as "
+                "delta = 1e-6",
+            )
         if self.split is not None and self.goal is not None:
             refuse(
                 "privacy.goal",
@@ -226,24 +259,9 @@ class Privacy(msgspec.Struct, frozen=True):
                 "what a split is found for",
                 "give one of them",
             )
-        for level, weight in (self.goal or {}).items():
-            if not is_number(weight) or not (weight >= 0 and math.isfinite(weight)):
-                refuse(
-                    f"privacy.goal.{level}",
-                    f"is {show(weight)}",
-                    "give a nonnegative, finite weight",
-                )
-        split = self.split or {}
-        for level, share in split.items():
-            if not is_number(share) or not 0 <= share <= 1:
-                refuse(
-                    f"privacy.split.{level}",
-                    f"is {show(share)}",
-                    "give a share of epsilon between 0 and 1",
-                )
 
 
-class Invariants(msgspec.Struct, frozen=True):
+class Invariants(Section, frozen=True):
     """What the release must satisfy besides adding up.
 
     Attributes
@@ -253,20 +271,15 @@ class Invariants(msgspec.Struct, frozen=True):
     nonnegative : bool
     """
 
-    publish_exactly: tuple[str, ...] = ()
+    publish_exactly: Nodes = ()
     nonnegative: bool = False
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        key = "invariants.publish_exactly"
-        for entry, times in Counter(self.publish_exactly).items():
-            if not entry.strip():
-                refuse(key, f"holds {show(entry)}", "name a level or a node")
-            if times > 1:
-                refuse(key, f"holds {entry!r} {times} times", "name it once")
+        check_once("invariants.publish_exactly", self.publish_exactly)
 
 
-class Method(msgspec.Struct, frozen=True):
+class Method(Section, frozen=True):
     """How the release is made to satisfy its invariants.
 
     Attributes
@@ -278,15 +291,12 @@ class Method(msgspec.Struct, frozen=True):
         For imaging.
     """
 
-    name: str = "conditioning"
-    sampler: str = "auto"
-    norm: str = "l2"
+    name: MethodName = "conditioning"
+    sampler: SamplerName = "auto"
+    norm: Norm = "l2"
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
-        _choose("method.name", self.name, METHODS)
-        _choose("method.sampler", self.sampler, SAMPLERS)
-        _choose("method.norm", self.norm, NORMS)
         if self.name != "conditioning" and self.sampler != "auto":
             refuse(
                 "method.sampler",
@@ -303,49 +313,10 @@ class Method(msgspec.Struct, frozen=True):
             )
 
 
-def _check_noise(noise: str) -> None:
-    """Refuse what is no discrete law; only the law named is loaded."""
-    known = law_names()
-    if noise not in known or not find_law(noise).discrete:
-        _choose("privacy.noise", noise, tuple(name for name in known if find_law(name).discrete))
-
-
-def _check_delta(noise: str, delta: float | None) -> None:
-    if find_law(noise).measure == "pure":
-        if delta is not None:
-            refuse(
-                "privacy.delta",
-                f"is {show(delta)} while privacy.noise is {show(noise)}, whose guarantee needs "
-                "none but for the numerical error of a draw",
-                f"leave it out, or give noise = '{GAUSSIAN}'",
-            )
-        return
-    if delta is None:
-        refuse(
-            "privacy.delta",
-            f"is missing, and no guarantee of {noise} noise goes without one",
-            "give the most that may be added to the probability of any event, such as delta = 1e-6",
-        )
-    if not is_number(delta) or not LEAST_DELTA <= delta <= MOST_DELTA:
-        refuse(
-            "privacy.delta",
-            f"is {show(delta)}",
-            f"give a number from {LEAST_DELTA:g} to {MOST_DELTA:g}, far below one over the number "
-            "of records",
-        )
-
-
-def _choose(key: str, value: object, known: tuple[str, ...]) -> None:
-    if value not in known:
-        refuse(key, f"is {show(value)}", f"give {one_of(known)}{nearest(str(value), known)}")
-
-
-def check_text(key: str, value: str | None) -> None:
-    """Refuse a blank text.
-
-    Raises
-    ------
-    PlanError
-    """
-    if value is not None and not value.strip():
-        refuse(key, "is empty", "give a text or leave the key out")
+def _measure(noise: str) -> str:
+    """Return how a discrete law's loss is measured; only the law named is loaded."""
+    names = law_names()
+    if noise not in names or not find_law(noise).discrete:
+        known = [name for name in names if find_law(name).discrete]
+        refuse("privacy.noise", f"is {show(noise)}", f"give {one_of(known)}{nearest(noise, known)}")
+    return find_law(noise).measure

@@ -18,7 +18,6 @@ from congenial.errors import LedgerError
 from congenial.ledger.debits import remaining
 from congenial.ledger.records import dataset_of
 from congenial.noise.law import find_law, half_law
-from congenial.plan.fields import on_a_line, show
 from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
 from congenial.preview.cautions import (
@@ -37,6 +36,7 @@ from congenial.releases.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases.model import Level, Model, build_model, choose_method, claim
 from congenial.releases.specification import Neighbours, worst_neighbours
 from congenial.types import FloatArray, IntArray
+from congenial.wording import on_a_line, show
 
 # Made-up rows for the expected error: so many in every leaf, the same for every plan; fewer where a
 # total of so many is beyond what can be drawn, which that of the plan's rows need not be.

@@ -21,11 +21,11 @@ from congenial.inference.error_law import (
 from congenial.inference.noise_intervals import error_margin_of_noise_sum
 from congenial.inference.simulated import cautious_alpha
 from congenial.noise.law import NoiseLaw
-from congenial.plan.fields import on_a_line
 from congenial.plan.plan import named_nodes
 from congenial.randomness import seeded
 from congenial.releases.model import Model
 from congenial.types import BoolArray, FloatArray, IntArray
+from congenial.wording import on_a_line
 
 Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
 

@@ -22,12 +22,12 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Certified
 from congenial.errors import ReleaseError
 from congenial.ledger.records import Debit
-from congenial.plan.fields import show
 from congenial.plan.plan import Plan
 from congenial.releases.directory import CERTIFICATE, STAMP, release_directory
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, claim
 from congenial.releases.specification import Specification, specify
+from congenial.wording import show
 
 FORMAT = 1
 _TIME = "2026-01-31T13:00:00+00:00"

@@ -7,11 +7,11 @@ import math
 import numpy as np
 
 from congenial.accounting.neighbours.scope import ALL_RECORDS
-from congenial.plan.fields import on_a_line
 from congenial.releases.certificate import Certificate
 from congenial.releases.intervals import StatedAccuracy, SumInterval
 from congenial.report.page import Fact
 from congenial.types import FloatArray
+from congenial.wording import joined, many, on_a_line
 
 PAPERS = (
     'Ruobin Gong and Xiao-Li Meng, "Congenial Differential Privacy under Mandated Disclosure", '
@@ -60,8 +60,8 @@ def lead(certificate: Certificate, nodes: int, exact: int) -> tuple[str, ...]:
     """What was released, in a few sentences."""
     levels = certificate.specification.domain.levels
     root = str(certificate.plan["hierarchy"]["root"])
-    where = f", by {_listed(levels[1:])}" if len(levels) > 1 else ""
-    counts = f"This page shows {_many(nodes, 'count')} of {root}{where}."
+    where = f", by {joined(levels[1:])}" if len(levels) > 1 else ""
+    counts = f"This page shows {many(nodes, 'count')} of {root}{where}."
     if exact == nodes:
         noisy = "All of them are the exact counts: nothing here is protected by noise."
     else:
@@ -71,7 +71,7 @@ def lead(certificate: Certificate, nodes: int, exact: int) -> tuple[str, ...]:
         )
         if exact:
             noisy = (
-                f"{_many(exact, 'count')} of these {'is' if exact == 1 else 'are'} exact. To the "
+                f"{many(exact, 'count')} of these {'is' if exact == 1 else 'are'} exact. To the "
                 "others random noise was added, to hide any single record."
             )
     out = [counts, noisy, _ASIDE[certificate.drawn.method]]
@@ -161,10 +161,10 @@ def details(certificate: Certificate) -> tuple[Fact, ...]:
     full, claim = certificate.specification, certificate.guarantee
     domain, budget = full.domain, full.budget
     levels = zip(domain.levels, domain.nodes, strict=True)
-    nodes = ", ".join(f"{name}: {_many(count, 'node')}" for name, count in levels)
+    nodes = ", ".join(f"{name}: {many(count, 'node')}" for name, count in levels)
     rules = tuple(
-        f"{mandate.told} ({_many(mandate.nodes, 'count')}"
-        f"{': ' + _listed(mandate.listed) if mandate.listed else ''})"
+        f"{mandate.told} ({many(mandate.nodes, 'count')}"
+        f"{': ' + joined(mandate.listed) if mandate.listed else ''})"
         for mandate in full.invariants
     )
     spent = tuple(_spent(v.level, v.scale, v.base_epsilon, v.share) for v in budget.levels)
@@ -298,7 +298,7 @@ def _how_often(stated: StatedAccuracy, share: str) -> str:
 
 def _sum(total: SumInterval, share: str) -> str:
     nodes = tuple(map(on_a_line, total.nodes))
-    of = f"{on_a_line(total.name)}, the sum of {_listed(nodes)}: {total.value:,}"
+    of = f"{on_a_line(total.name)}, the sum of {joined(nodes)}: {total.value:,}"
     if total.lower is None or total.upper is None:
         return f"{of}; no margin of error is known."
     ends = f"from {total.lower:,} to {total.upper:,}"
@@ -364,14 +364,6 @@ def _spent(level: str, scale: float | None, loss: float, share: float) -> str:
         f"{level}: noise of scale {scale:.4g}; a record that changes it costs epsilon {loss:.4g}, "
         f"{share:.1%} of what the noise takes."
     )
-
-
-def _listed(names: tuple[str, ...]) -> str:
-    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
-
-
-def _many(number: int, noun: str) -> str:
-    return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
 def _up(probability: float) -> str:

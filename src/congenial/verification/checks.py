@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import msgspec
 
 from congenial._version import __version__
-from congenial.plan.fields import show
+from congenial.wording import show
 
 # Keys of a certificate that hold words of ours, which versions may choose otherwise.
 WORDS = frozenset(

@@ -14,7 +14,6 @@ from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.plan.fields import show
 from congenial.randomness import seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
@@ -26,6 +25,7 @@ from congenial.releases.model import Model
 from congenial.releases.table_posterior import as_likely
 from congenial.types import IntArray
 from congenial.verification.checks import Check, close, compare
+from congenial.wording import show
 
 # Ties of images are broken by it when they are made again.
 _SEED = 0

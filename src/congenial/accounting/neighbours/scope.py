@@ -13,6 +13,7 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, IntArray
+from congenial.wording import on_a_line
 
 # Said of all records together, where an entry counts them.
 ALL_RECORDS = "the number of records"
@@ -65,7 +66,7 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
     """Name nodes of a tree: whole levels by name, others by path."""
 
     def path(node: int) -> str:
-        return _on_a_line("/".join(tree.path(node)))
+        return on_a_line("/".join(tree.path(node)))
 
     out: list[str] = []
     for depth, level in enumerate(levels):
@@ -74,7 +75,7 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
             continue
         if exact[here].all():
             out.append(
-                f"the exact count of {_on_a_line(tree.names[int(here[0])])}"
+                f"the exact count of {on_a_line(tree.names[int(here[0])])}"
                 if here.size == 1
                 else f"the exact counts of all {here.size} nodes of level {level}"
             )
@@ -83,11 +84,6 @@ def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[st
         whole = f"all {here.size} nodes of level {level}" if same[here].all() else ""
         out += _text("count", f"nodes of level {level}", here[same[here]], path, whole)
     return out
-
-
-def _on_a_line(name: str) -> str:
-    """Keep a name of several lines or invisible signs from breaking a sentence."""
-    return name if name.isprintable() else repr(name)
 
 
 def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]:

@@ -14,6 +14,7 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import AtLeast, Bounds, Invariant, Nonnegative
 from congenial.types import FloatArray, IntArray
+from congenial.wording import joined
 
 Kind = Literal["every", "lower", "upper", "pin", "sum", "linear", "at_least", "pair"]
 
@@ -166,7 +167,7 @@ def tell(
             texts += _inequalities(single.resolved, invariant, at, name)
         elif at:
             texts += _TEXTS[kind](single, at, name, grid)
-    return InfeasibleSubset(found, fewest, _joined(texts))
+    return InfeasibleSubset(found, fewest, joined(texts))
 
 
 def _inequalities(
@@ -243,8 +244,4 @@ _TEXTS: dict[Kind, _Texts] = {
 def _listed(names: Sequence[str], number: int) -> str:
     if number > len(names):
         return f"{', '.join(names)} and {number - len(names)} more"
-    return _joined(names)
-
-
-def _joined(texts: Sequence[str]) -> str:
-    return " and ".join(filter(None, (", ".join(texts[:-1]), texts[-1])))
+    return joined(names)

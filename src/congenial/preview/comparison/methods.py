@@ -14,6 +14,7 @@ from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.noise.additive import checked_size
 from congenial.noise.law import find_law
+from congenial.plan.fields import fit
 from congenial.plan.outputs import Publication
 from congenial.plan.plan import Plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE, Method
@@ -62,7 +63,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
     return msgspec.structs.replace(
         plan,
         privacy=privacy,
-        method=Method(method, sampler, contender.norm),
+        method=fit({"name": method, "sampler": sampler, "norm": contender.norm}, Method),
         release=Publication(),
     )
 

@@ -1,0 +1,71 @@
+"""How messages show values, choices and sizes."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable, Sequence
+
+# Longest value shown in a message, in characters.
+_SHOWN = 60
+
+
+def show(value: object) -> str:
+    """Write a value as a plan would, on one line and not too long."""
+    if isinstance(value, bool):
+        return "true" if value else "false"
+    text = repr(value)
+    return text if len(text) <= _SHOWN else text[: _SHOWN - 3] + "..."
+
+
+def on_a_line(name: str) -> str:
+    """Quote a name that is blank, of several lines or of invisible signs."""
+    return name if name.strip() and name.isprintable() else repr(name)
+
+
+def joined(words: Sequence[str], last: str = "and") -> str:
+    """Join words as a list, `last` before the last one."""
+    return f" {last} ".join(filter(None, [", ".join(words[:-1]), *words[-1:]]))
+
+
+def one_of(names: Iterable[str]) -> str:
+    """Join names as a choice, each in quotes."""
+    return joined([f"'{name}'" for name in names], "or")
+
+
+def nearest(name: str, known: Iterable[str]) -> str:
+    """Suggest the known name that `name` resembles most, in brackets, or nothing."""
+    folded = {v.casefold(): v for v in reversed(list(known))}
+    close = difflib.get_close_matches(name.casefold(), folded, n=1, cutoff=0.6)
+    return f" (did you mean '{folded[close[0]]}'?)" if close else ""
+
+
+def many(number: int, noun: str) -> str:
+    """Write a number with its noun, in the plural where there is not one."""
+    return f"{number:,} {noun if number == 1 else noun + 's'}"
+
+
+def told_time(seconds: float) -> str:
+    """Return an order of magnitude in words."""
+    for limit, words in (
+        (1e-2, "milliseconds"),
+        (1.0, "less than a second"),
+        (10.0, "seconds"),
+        (90.0, "about a minute"),
+    ):
+        if seconds <= limit:
+            return words
+    return f"about {seconds / 60.0:.0f} minutes"
+
+
+def told_bytes(count: float) -> str:
+    """Return a number of bytes in a unit that fits."""
+    for unit in ("B", "KiB", "MiB"):
+        if count < 1024.0:
+            return f"{count:.3g} {unit}"
+        count /= 1024.0
+    return f"{count:.3g} GiB"
+
+
+def escaped(name: str) -> str:
+    """Write bytes of a file's name that are no text as escapes, which JSON and SQLite can hold."""
+    return name.encode("utf-8", "backslashreplace").decode()

@@ -1,0 +1,48 @@
+"""Values, choices, numbers and sizes in messages."""
+
+from __future__ import annotations
+
+import pytest
+
+from congenial.wording import (
+    escaped,
+    joined,
+    many,
+    nearest,
+    on_a_line,
+    one_of,
+    show,
+    told_bytes,
+    told_time,
+)
+
+
+def test_values_are_short_and_on_one_line():
+    assert [show(value) for value in (True, 1.5, "a\nb")] == ["true", "1.5", r"'a\nb'"]
+    assert len(show("9" * 500)) == 60
+    assert [on_a_line(name) for name in ("a b", "a\nb", " ")] == ["a b", r"'a\nb'", "' '"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"), [([], ""), (["a"], "a"), (["a", "b"], "a and b"), ("abc", "a, b and c")]
+)
+def test_lists(words, told):
+    assert joined(words) == told
+    assert one_of(words) == told.replace("and", "or").translate({ord(c): f"'{c}'" for c in words})
+
+
+def test_the_nearest_name_is_suggested_and_no_other():
+    assert nearest("Privasy", ("data", "privacy")) == " (did you mean 'privacy'?)"
+    assert nearest("speed", ("data", "privacy")) == ""
+
+
+def test_numbers_with_nouns_and_units():
+    assert [many(1, "row"), many(2000, "row")] == ["1 row", "2,000 rows"]
+    assert [told_bytes(b) for b in (12, 2048, 3.2e6, 9e12)] == [
+        *("12 B", "2 KiB", "3.05 MiB", "8.38e+03 GiB"),
+    ]
+    assert told_time(0.5) == "less than a second" and told_time(600) == "about 10 minutes"
+
+
+def test_bytes_that_are_no_text_are_escaped():
+    assert escaped("a\udc80") == r"a\udc80"
