@@ -5,33 +5,14 @@ from __future__ import annotations
 import csv
 import json
 import shutil
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, TypeVar
+from typing import Any
 
 import click
 
-T = TypeVar("T")
 # Columns of a sentence on a terminal.
 _WIDEST = 100
-
-
-@dataclass(frozen=True)
-class Question:
-    """What is asked.
-
-    Attributes
-    ----------
-    option : str
-        The option that answers it, such as ``--root``.
-    words : str
-    why : str
-        One plain sentence.
-    """
-
-    option: str
-    words: str
-    why: str
 
 
 @dataclass(frozen=True)
@@ -41,74 +22,58 @@ class Asker:
     Attributes
     ----------
     yes : bool
+    given : dict of str to str or None
+        What options say, by their names with underscores.
     taken : dict of str to str
         What was taken without asking, by option; filled as questions come.
     """
 
     yes: bool
+    given: Mapping[str, str | None]
     taken: dict[str, str] = field(default_factory=dict)
 
     def ask(
         self,
-        question: Question,
-        given: Any,
+        name: str,
+        words: str,
+        why: str,
         default: str,
-        understand: Callable[[str], T],
-    ) -> T:
-        """Return the answer to a question.
-
-        Parameters
-        ----------
-        question : Question
-        given : str or None
-            What the option says; it is asked where None.
-        default : str
-        understand : callable
-            Turns text into the answer, or raises `click.UsageError`.
+        kind: click.ParamType | Callable[[str], Any] = str,
+    ) -> Any:
+        """Return what an option says, or the answer to a question; `kind` understands both.
 
         Raises
         ------
         click.UsageError
             If the option's value is none of the answers, or the input ends.
         """
+        option = f"--{name.replace('_', '-')}"
+        convert = click.types.convert_type(kind)
+
+        def understand(answer: str) -> Any:
+            return convert(answer.strip())
+
+        given = self.given[name]
         if given is not None or self.yes:
             if given is None:
-                self.taken[question.option] = default
+                self.taken[option] = given = default
             try:
-                return understand(default if given is None else str(given))
+                return understand(given)
             except click.UsageError as error:
-                raise click.UsageError(f"{question.option}: {error.message}") from None
+                raise click.UsageError(f"{option}: {error.message}") from None
         width = min(_WIDEST, shutil.get_terminal_size().columns)
-        click.echo(f"\n{click.wrap_text(question.why, width)}", err=True)
+        click.echo(f"\n{click.wrap_text(why, width)}", err=True)
         try:
-            answer: T = click.prompt(
-                question.words,
-                default=default,
-                show_default=bool(default),
-                value_proc=understand,
-                err=True,
+            return click.prompt(
+                words, default=default, show_default=bool(default), value_proc=understand, err=True
             )
         except click.Abort as end:
             if not isinstance(end.__context__, EOFError):
                 raise
             raise click.UsageError(
-                f"the input ended before the answer to {question.words!r}; give {question.option}, "
-                "or --yes to take what is offered."
+                f"the input ended before the answer to {words!r}; give {option}, or --yes to take "
+                "what is offered."
             ) from None
-        return answer
-
-
-def choice(known: Sequence[str]) -> Callable[[str], str]:
-    """Understand one of a few words."""
-
-    def understand(answer: str) -> str:
-        if not answer.strip():
-            raise click.UsageError(f"name one of {', '.join(known)}.")
-        if answer.strip() not in known:
-            raise click.UsageError(f"{answer!r} is not one of {', '.join(known)}.")
-        return answer.strip()
-
-    return understand
 
 
 def number(least: float, most: float) -> Callable[[str], float]:
@@ -128,18 +93,7 @@ def number(least: float, most: float) -> Callable[[str], float]:
 
 def yes_or_no(answer: str) -> bool:
     """Understand yes or no."""
-    words = {"y": True, "yes": True, "true": True, "n": False, "no": False, "false": False}
-    found = words.get(answer.strip().casefold())
-    if found is None:
-        raise click.UsageError(f"{answer!r} is neither yes nor no.")
-    return found
-
-
-def some_text(answer: str) -> str:
-    """Understand a text that is not blank."""
-    if not answer.strip():
-        raise click.UsageError("a name is needed.")
-    return answer.strip()
+    return bool(click.Choice(("yes", "y", "no", "n"))(answer.casefold()).startswith("y"))
 
 
 def column(known: Sequence[str]) -> Callable[[str], str]:

@@ -11,18 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.asking import (
-    Asker,
-    Question,
-    choice,
-    column,
-    columns,
-    listed,
-    number,
-    some_text,
-    split,
-    yes_or_no,
-)
+from congenial.cli.asking import Asker, column, columns, listed, number, split, yes_or_no
 from congenial.errors import DataError, PlanError, StructureError
 from congenial.signals import held
 
@@ -38,7 +27,7 @@ DOMAIN_IS_DATA = (
 )
 
 
-def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None]) -> Draft:
+def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     """Ask for everything that a plan says.
 
     Raises
@@ -51,20 +40,17 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         from congenial.plan.draft import Draft
         from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON
 
-    table = _ask_table(asker, data, given["table"])
+    table = _ask_table(asker, data)
     rows = look_up_columns(data, table=table)
     _show(asker, f"Columns of {data if table is None else table}", rows)
-    lookup, known = _ask_lookup(asker, data, rows, out, given)
-    levels = _ask_levels(asker, rows, known, lookup, given["levels"])
+    lookup, known = _ask_lookup(asker, data, rows, out)
+    levels = _ask_levels(asker, rows, known, lookup)
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
-        Question(
-            "--domain",
-            f"Nodes from {'lookup, ' if inside else ''}data, or a public file",
-            "The nodes must be listed by something public, with a column for each level. "
-            + DOMAIN_IS_DATA,
-        ),
-        given["domain"],
+        "domain",
+        f"Nodes from {'lookup, ' if inside else ''}data, or a public file",
+        "The nodes must be listed by something public, with a column for each level. "
+        + DOMAIN_IS_DATA,
         "lookup" if inside else "data",
         lambda answer: _domain(answer, lookup, data),
     )
@@ -72,80 +58,56 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         domain = _from_plan(domain, out)
     if domain == "data" and not asker.yes:
         click.echo(f"Note: {DOMAIN_IS_DATA}", err=True)
-    root = asker.ask(
-        Question("--root", "Name of the whole", "The sum of everything has a name too."),
-        given["root"],
-        "Total",
-        some_text,
-    )
+    root = asker.ask("root", "Name of the whole", "The sum of everything has a name too.", "Total")
     neighbours = asker.ask(
-        Question(
-            "--neighbours",
-            f"One record may ({' or '.join(NEIGHBOURS)})",
-            "The guarantee hides whether one record is replaced by any other (substitute), or "
-            "whether it is there at all (add-remove, with which nothing can be published exactly).",
-        ),
-        given["neighbours"],
+        "neighbours",
+        f"One record may ({' or '.join(NEIGHBOURS)})",
+        "The guarantee hides whether one record is replaced by any other (substitute), or "
+        "whether it is there at all (add-remove, with which nothing can be published exactly).",
         "substitute",
-        choice(NEIGHBOURS),
+        click.Choice(NEIGHBOURS),
     )
     exact: tuple[str, ...] = ()
-    if neighbours == "substitute" or given["publish_exactly"] is not None:
+    if neighbours == "substitute" or asker.given["publish_exactly"] is not None:
         exact = asker.ask(
-            Question(
-                "--publish-exactly",
-                "Published exactly, with commas (empty for nothing)",
-                "Some counts may have to be published as they are, such as the whole's ('root'), a "
-                "level's, or one node's ('North/N1'); these are then not protected at all.",
-            ),
-            given["publish_exactly"],
+            "publish_exactly",
+            "Published exactly, with commas (empty for nothing)",
+            "Some counts may have to be published as they are, such as the whole's ('root'), a "
+            "level's, or one node's ('North/N1'); these are then not protected at all.",
             "",
             lambda answer: _exact(answer, levels),
         )
     nonnegative = asker.ask(
-        Question(
-            "--nonnegative",
-            "No count below zero (yes or no)",
-            "Noise makes some small counts negative; forbidding that pleases readers, and draws "
-            "small counts up a little.",
-        ),
-        given["nonnegative"],
+        "nonnegative",
+        "No count below zero (yes or no)",
+        "Noise makes some small counts negative; forbidding that pleases readers, and draws "
+        "small counts up a little.",
         "yes",
         yes_or_no,
     )
     epsilon = asker.ask(
-        Question(
-            "--epsilon",
-            "Epsilon",
-            "The final guarantee: any release is at most exp(epsilon) times as likely with one "
-            "record as with another; 1 is common, and smaller is more private.",
-        ),
-        given["epsilon"],
+        "epsilon",
+        "Epsilon",
+        "The final guarantee: any release is at most exp(epsilon) times as likely with one "
+        "record as with another; 1 is common, and smaller is more private.",
         "1.0",
         number(LEAST_EPSILON, MOST_EPSILON),
     )
     method = asker.ask(
-        Question(
-            "--method",
-            f"Method ({', '.join(METHODS)})",
-            "Conditioning draws from the noise's own law given all sums and bounds; the others add "
-            "noise and move to the closest counts that obey. Where no count may be negative, "
-            "imaging is the more exact, and its measurements are published for the intervals.",
-        ),
-        given["method"],
+        "method",
+        f"Method ({', '.join(METHODS)})",
+        "Conditioning draws from the noise's own law given all sums and bounds; the others add "
+        "noise and move to the closest counts that obey. Where no count may be negative, "
+        "imaging is the more exact, and its measurements are published for the intervals.",
         "imaging" if nonnegative else "conditioning",
-        choice(METHODS),
+        click.Choice(METHODS),
     )
     ledger = asker.ask(
-        Question(
-            "--ledger",
-            "Ledger (empty for none)",
-            "A ledger adds up what all releases of the same rows cost, and refuses what is beyond "
-            "their budget; none is made here, congenial ledger init makes one.",
-        ),
-        given["ledger"],
+        "ledger",
+        "Ledger (empty for none)",
+        "A ledger adds up what all releases of the same rows cost, and refuses what is beyond "
+        "their budget; none is made here, congenial ledger init makes one.",
         "",
-        str.strip,
     )
     draft = Draft(
         source=_from_plan(data, out),
@@ -158,17 +120,18 @@ def ask_all(asker: Asker, data: str, out: Path, given: Mapping[str, str | None])
         method=method,
         publish_exactly=exact,
         table=table,
-        name=_ask_name(asker, data, ledger, given["name"]),
+        name=_ask_name(asker, data) if ledger else asker.given["name"],
         ledger=_from_plan(ledger, out) if ledger else None,
         lookup=lookup,
         columns=rows,
     )
-    return replace(draft, names_repeat=_ask_repeats(asker, draft, out, given["names_repeat"]))
+    return replace(draft, names_repeat=_ask_repeats(asker, draft, out))
 
 
-def _ask_table(asker: Asker, data: str, given: str | None) -> str | None:
+def _ask_table(asker: Asker, data: str) -> str | None:
     from congenial.data.columns import look_up_tables
 
+    given = asker.given["table"]
     tables = look_up_tables(data)
     if not tables:
         if given is not None:
@@ -176,14 +139,13 @@ def _ask_table(asker: Asker, data: str, given: str | None) -> str | None:
         return None
     if given is not None or len(tables) == 1:
         return given or tables[0]
-    question = Question(
-        "--table", f"Table ({', '.join(tables)})", f"{data} holds {len(tables)} tables."
-    )
-    return asker.ask(question, None, "", choice(tables))
+    told = f"{data} holds {len(tables)} tables."
+    found: str = asker.ask("table", f"Table ({', '.join(tables)})", told, "", click.Choice(tables))
+    return found
 
 
 def _ask_lookup(
-    asker: Asker, data: str, rows: Mapping[str, str], out: Path, given: Mapping[str, str | None]
+    asker: Asker, data: str, rows: Mapping[str, str], out: Path
 ) -> tuple[DraftLookup | None, dict[str, str]]:
     """Ask for a lookup; return it, and its columns."""
     from congenial.data.columns import look_up_columns
@@ -200,12 +162,9 @@ def _ask_lookup(
             raise click.UsageError(str(error)) from None
 
     path, known = asker.ask(
-        Question(
-            "--lookup",
-            "Lookup, a public CSV or Parquet file (empty for none)",
-            "A public table may say more about a column of the rows, such as each zone's borough.",
-        ),
-        given["lookup"],
+        "lookup",
+        "Lookup, a public CSV or Parquet file (empty for none)",
+        "A public table may say more about a column of the rows, such as each zone's borough.",
         "",
         understand,
     )
@@ -215,22 +174,16 @@ def _ask_lookup(
     folded = {name.casefold(): name for name in rows}
     shared = [name for name in known if name.casefold() in folded]
     key = asker.ask(
-        Question(
-            "--lookup-key",
-            "Its column of keys",
-            "Each row of the lookup speaks of one key, such as the zone's number.",
-        ),
-        given["lookup_key"],
+        "lookup_key",
+        "Its column of keys",
+        "Each row of the lookup speaks of one key, such as the zone's number.",
         listed((shared or list(known))[:1]),
         column(list(known)),
     )
     on = asker.ask(
-        Question(
-            "--lookup-on",
-            "The rows' column of such keys",
-            f"A row finds its place in the lookup by the {key!r} that it holds.",
-        ),
-        given["lookup_on"],
+        "lookup_on",
+        "The rows' column of such keys",
+        f"A row finds its place in the lookup by the {key!r} that it holds.",
         listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
         column(list(rows)),
     )
@@ -238,11 +191,7 @@ def _ask_lookup(
 
 
 def _ask_levels(
-    asker: Asker,
-    rows: Mapping[str, str],
-    known: Mapping[str, str],
-    lookup: DraftLookup | None,
-    given: str | None,
+    asker: Asker, rows: Mapping[str, str], known: Mapping[str, str], lookup: DraftLookup | None
 ) -> tuple[str, ...]:
     from congenial.plan.draft import guess_levels
 
@@ -265,49 +214,42 @@ def _ask_levels(
                 raise click.UsageError("'root' is what plans call the whole; rename the column.")
         return found
 
-    return asker.ask(
-        Question(
-            "--levels",
-            "Levels, coarse to fine, with commas",
-            "The counts form a hierarchy: each level is a column, and its counts add up to those "
-            "of the level before; what is offered is guessed from the columns' names.",
-        ),
-        given,
+    found: tuple[str, ...] = asker.ask(
+        "levels",
+        "Levels, coarse to fine, with commas",
+        "The counts form a hierarchy: each level is a column, and its counts add up to those "
+        "of the level before; what is offered is guessed from the columns' names.",
         listed(guess_levels(both)),
         understand,
     )
+    return found
 
 
-def _ask_repeats(asker: Asker, draft: Draft, out: Path, given: str | None) -> bool:
-    if len(draft.levels) == 1 and given is None:
+def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
+    if len(draft.levels) == 1 and asker.given["names_repeat"] is None:
         return False
     offered = draft.domain == "data" or _repeats(draft, out)
-    return asker.ask(
-        Question(
-            "--names-repeat",
+    return bool(
+        asker.ask(
+            "names_repeat",
             f"One {draft.levels[-1]!r} under several {draft.levels[0]!r} (yes or no)",
             "If a name stands under two parents, as each age does under each sex, these are "
             "different nodes; say no if that would be a mistake in the list of nodes.",
-        ),
-        given,
-        "yes" if offered else "no",
-        yes_or_no,
+            "yes" if offered else "no",
+            yes_or_no,
+        )
     )
 
 
-def _ask_name(asker: Asker, data: str, ledger: str, given: str | None) -> str | None:
-    if not ledger:
-        return given
-    return asker.ask(
-        Question(
-            "--name",
+def _ask_name(asker: Asker, data: str) -> str:
+    return str(
+        asker.ask(
+            "name",
             "Name of the rows",
             "All plans for the same rows must call them by one name, or the ledger takes them for "
             "different people.",
-        ),
-        given,
-        Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
-        some_text,
+            Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
+        )
     )
 
 

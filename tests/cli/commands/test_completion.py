@@ -1,4 +1,4 @@
-"""Completion in bash: commands, options, plans and releases, by the script that is printed."""
+"""Completion in bash: commands, options and files, by the script that is printed."""
 
 from __future__ import annotations
 
@@ -13,10 +13,8 @@ from pathlib import Path
 import pytest
 
 from congenial.cli import command_line as cli
-from congenial.cli.arguments import complete_plans, complete_releases
 from congenial.cli.commands.completion import SHELLS
 
-NOTHING = (None, None)
 # Completes one line as readline would, and prints what is offered, one a line.
 BASH = """
 eval "$(congenial completion bash)"
@@ -28,57 +26,12 @@ printf '%s\\n' "${{COMPREPLY[@]}}"
 
 
 @pytest.fixture
-def place(tmp_path, monkeypatch):
-    """Return a working directory with plans, a release, and things that are neither."""
-    monkeypatch.chdir(tmp_path)
-    for name in ("plan.toml", "plain.csv", "other.toml", ".hidden.toml"):
-        (tmp_path / name).touch()
-    for name in ("plans", "release", "empty"):
-        (tmp_path / name).mkdir()
-    (tmp_path / "plans/inner.toml").touch()
-    (tmp_path / "release/certificate.json").touch()
-    return tmp_path
-
-
-def values(found):
-    """Return what is offered, by kind."""
-    return [(item.type, item.value) for item in found]
-
-
-def plain(*names):
-    return [("plain", name) for name in names]
-
-
-def test_plans_and_ways_to_more(place):
-    assert values(complete_plans(*NOTHING, "")) == plain(
-        *("other.toml", "plan.toml", "empty/", "plans/", "release/")
-    )
-    assert values(complete_plans(*NOTHING, "pla")) == plain("plan.toml", "plans/")
-    assert values(complete_plans(*NOTHING, "./plans/")) == plain("./plans/inner.toml")
-    assert values(complete_plans(*NOTHING, ".h")) == plain(".hidden.toml")
-    absolute = f"{place}/plans/in"
-    assert values(complete_plans(*NOTHING, absolute)) == plain(f"{place}/plans/inner.toml")
-
-
-def test_the_shell_completes_what_we_cannot(place):
-    assert values(complete_plans(*NOTHING, "emp")) == [("file", "emp")]
-    assert values(complete_plans(*NOTHING, "nowhere/")) == []
-    (place / "my plan.toml").touch()
-    assert values(complete_plans(*NOTHING, "")) == [("file", "")]
-
-
-def test_releases(place):
-    assert values(complete_releases(*NOTHING, "")) == plain("release", "empty/", "plans/")
-    assert values(complete_releases(*NOTHING, "rel")) == plain("release")
-    assert values(complete_releases(*NOTHING, "e")) == [("dir", "e")]
-
-
-@pytest.fixture
-def bash(place):
+def bash(tmp_path, monkeypatch):
     """Return a function that completes a line in bash and gives what is offered."""
     if shutil.which("bash") is None:
         pytest.skip("no bash here")
-    tools = place / ".bin"
+    monkeypatch.chdir(tmp_path)
+    tools = tmp_path / ".bin"
     tools.mkdir()
     command = tools / "congenial"
     command.write_text(f'#!/bin/sh\nexec {shlex.quote(sys.executable)} -m congenial.cli "$@"\n')
@@ -102,13 +55,12 @@ def bash(place):
     return complete
 
 
-def test_bash_completes_commands_options_plans_and_releases(bash):
+def test_bash_completes_commands_options_and_files(bash):
     assert bash("re") == ["release", "report"]
     assert bash("ledger", "") == ["init", "show"]
     assert bash("verify", "--") == ["--ledger", "--json", "--help"]
-    assert bash("release", "pl") == ["plan.toml", "plans/"]
-    assert bash("verify", "rel") == ["release"]
-    assert bash("init", "p") == ["compopt", "-o", "default"]
+    for command in ("release", "verify", "init"):
+        assert bash(command, "p") == ["compopt", "-o", "default"]  # files, by the shell itself
     assert bash("init", "rows.csv", "--method", "to") == ["topdown"]
 
 

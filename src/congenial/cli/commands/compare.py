@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import OUT_DIRECTORY, PLAN
+from congenial.cli.arguments import PATH, PLAN
 from congenial.cli.loading import compile_once
 from congenial.errors import ReleaseError
 from congenial.signals import held
@@ -76,7 +76,7 @@ class Result:
 @click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn; 1 by default.")
 @click.option(
     "--out",
-    type=OUT_DIRECTORY,
+    type=PATH,
     help="Directory for a page, tables as CSV and JSON, and a figure.",
 )
 def command(plan: Path, out: Path | None, **options: Any) -> Answer:

@@ -99,8 +99,8 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
         from congenial.plan.plan import parse_plan
         from congenial.releases.certificate import plain_plan
     _check_target(out, overwrite)
-    asker = Asker(yes)
-    draft = replace(ask_all(asker, data, out, given), guessed=tuple(asker.taken))
+    asker = Asker(yes, given)
+    draft = replace(ask_all(asker, data, out), guessed=tuple(asker.taken))
     following = f"congenial explain {shlex.quote(str(out))}"
     if not following.isprintable():
         following = "congenial explain PLAN, with this file's name"

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import click
 
 from congenial.cli.answer import Answer, Command, in_decimals
-from congenial.cli.arguments import OUT_DIRECTORY, PLAN
+from congenial.cli.arguments import PATH, PLAN
 from congenial.cli.loading import compile_once
 from congenial.signals import held
 
@@ -49,7 +49,7 @@ class Result:
 
 @click.command("release", cls=Command)
 @PLAN
-@click.option("--out", required=True, type=OUT_DIRECTORY, help="Directory to make.")
+@click.option("--out", required=True, type=PATH, help="Directory to make.")
 @click.option(
     "--simulate",
     type=click.IntRange(min=0),
