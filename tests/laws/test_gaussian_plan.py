@@ -50,7 +50,7 @@ def build(method="imaging", tree=TREE, **sections):
     [
         ('noise = "discrete-gaussian"', r"privacy.delta is missing, .*discrete-gaussian.*1e-6\.$"),
         ("delta = 1e-6", r"privacy.delta is 1e-06 while .*'discrete-laplace'.*leave it out"),
-        ('noise = "discrete-gaussian"\ndelta = 0', "privacy.delta is 0.0; give a number from"),
+        ('noise = "discrete-gaussian"\ndelta = 0', "privacy.delta is 0; give a number from"),
         ('noise = "discrete-gaussian"\ndelta = 1.0', "privacy.delta is 1.0; .* to 0.01"),
         ('noise = "discrete-gaussian"\ndelta = nan', "privacy.delta is nan; give a number"),
         ('noise = "discrete-gaussian"\ndelta = true', "privacy.delta is true; give a number"),

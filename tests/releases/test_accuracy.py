@@ -221,10 +221,10 @@ def test_margins_of_images_know_what_they_cannot_do():
     [
         ("confidence = 1.0", "accuracy.confidence is 1.0; give a number from 0.5 to 0.999"),
         ("required = { city = 3 }", "accuracy.required.city names no level; give 'root', 'town'"),
-        ("required = { town = -1 }", "accuracy.required.town is -1.0; give the largest margin"),
-        ("sums = { a = [] }", r"accuracy.sums.a is \[\]; give a name, and at least one node"),
-        ("sums = { a = ['t0', 't0'] }", "accuracy.sums.a holds 't0' 2 times; name each node once"),
-        ("sums = { a = 't0' }", "accuracy.sums.a is 't0'; give a list of texts"),
+        ("required = { town = -1 }", "accuracy.required.town is -1; give the largest margin"),
+        ("sums = { a = [] }", r"accuracy.sums.a is empty; give a list of nodes"),
+        ("sums = { a = ['t0', 't0'] }", "accuracy.sums.a holds 't0' twice; name each node once"),
+        ("sums = { a = 't0' }", "accuracy.sums.a is 't0'; give a list of nodes"),
         ("sums = ['t0']", "accuracy.sums is .*; give a table of lists of nodes"),
         ("simultaneous = 1", "accuracy.simultaneous is 1; give true or false"),
     ],
@@ -245,7 +245,7 @@ def test_a_sum_of_a_node_that_is_not_there_is_refused():
     [
         ("conditioning", BOTH, "never has any, .* a second spending; give method.name = 'imaging'"),
         ("imaging", ("measurements",), "does not hold 'table'"),
-        ("imaging", ("table", "table"), "holds 'table' 2 times"),
+        ("imaging", ("table", "table"), "holds 'table' twice"),
         ("imaging", ("table", "measurement"), "did you mean 'measurements'"),
     ],
 )

@@ -38,7 +38,7 @@ class Asker:
         words: str,
         why: str,
         default: str,
-        kind: click.ParamType | Callable[[str], Any] = str,
+        kind: click.ParamType[Any] | Callable[[str], Any] = str,
     ) -> Any:
         """Return what an option says, or the answer to a question; `kind` understands both.
 

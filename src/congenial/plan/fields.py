@@ -70,36 +70,42 @@ def _explain(value: Any, kind: Any, key: str) -> NoReturn:
     """Say what msgspec refuses of a value, and what is right; go into tables and lists."""
     bare, _ = _bare(kind)
     if isinstance(value, dict) and isinstance(bare, type) and issubclass(bare, msgspec.Struct):
-        fields = {field.name: field for field in msgspec.structs.fields(bare)}
-        for name in [name for name in value if name not in fields]:
-            refuse(
-                _under(key, on_a_line(name)),
-                "is not a key of a plan",
-                f"{key or 'the plan'} has the {'keys' if key else 'sections'} {', '.join(fields)}"
-                f"{nearest(name, fields)}",
-            )
-        for name, field in fields.items():
-            at = _under(key, name)
-            if name in value and not _fits(value[name], field.type):
-                _explain(value[name], field.type, at)
-            if name not in value and field.required:
-                refuse(at, "is missing", _remedy(field.type, at))
+        _explain_table(value, bare, key)
     if isinstance(value, dict) and get_origin(bare) is dict:
         inner = get_args(bare)[1]
         for name, entry in value.items():
             if not _fits(entry, inner):
-                _explain(entry, inner, _under(key, on_a_line(name)))
-    if isinstance(value, list) and get_origin(bare) is tuple:
+                _explain(entry, inner, _under(key, name))
+    if isinstance(value, list) and value and get_origin(bare) is tuple:
         inner = get_args(bare)[0]
         for entry in value:
             if not _fits(entry, inner):
                 refuse(key, f"holds {show(entry)}", _remedy(inner, key, entry))
+        refuse(key, f"has {len(value):,} entries", _remedy(kind, key))
     empty = not value.strip() if isinstance(value, str) else value in ([], {})
     refuse(key, "is empty" if empty else f"is {show(value)}", _remedy(kind, key, value))
 
 
+def _explain_table(value: dict[str, Any], kind: type[msgspec.Struct], key: str) -> None:
+    fields = {field.name: field for field in msgspec.structs.fields(kind)}
+    for name in value:
+        if name not in fields:
+            refuse(
+                _under(key, name),
+                "is not a key of a plan",
+                f"{key or 'the plan'} has the {'keys' if key else 'sections'} {', '.join(fields)}"
+                f"{nearest(name, fields)}",
+            )
+    for name, field in fields.items():
+        at = _under(key, name)
+        if name in value and not _fits(value[name], field.type):
+            _explain(value[name], field.type, at)
+        if name not in value and field.required:
+            refuse(at, "is missing", _remedy(field.type, at))
+
+
 def _under(key: str, name: str) -> str:
-    return f"{key}.{name}" if key else name
+    return f"{key}.{on_a_line(name)}" if key else on_a_line(name)
 
 
 def _bare(kind: Any) -> tuple[Any, msgspec.Meta]:

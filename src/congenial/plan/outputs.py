@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from sys import float_info
 from typing import Annotated, Literal, get_args
 
 from msgspec import Meta
 
 from congenial.plan.fields import Section, check_once, refuse
-from congenial.plan.sections import ByLevel, Nodes, Weight
+from congenial.plan.sections import ByLevel, Nodes
 from congenial.wording import on_a_line
 
 Product = Literal["table", "measurements"]
@@ -26,6 +27,10 @@ Confidence = Annotated[
         le=MOST_CONFIDENCE,
         description=f"give a number from {LEAST_CONFIDENCE:g} to {MOST_CONFIDENCE:g}",
     ),
+]
+Margin = Annotated[
+    float,
+    Meta(ge=0, le=float_info.max, description="give the largest margin that serves, in counts"),
 ]
 Sum = Annotated[
     Nodes, Meta(min_length=1, description="give a list of nodes, such as ['North', 'South/S1']")
@@ -80,7 +85,7 @@ class Accuracy(Section, frozen=True):
     """
 
     confidence: Confidence = 0.9
-    required: Annotated[dict[str, Weight], ByLevel] | None = None
+    required: Annotated[dict[str, Margin], ByLevel] | None = None
     simultaneous: bool = False
     sums: Sums | None = None
 
