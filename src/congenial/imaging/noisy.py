@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
+from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
 from congenial.errors import ArgumentError
-from congenial.invariants.resolved import ResolvedInvariant
+from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.noise.additive import Additive, checked_size, rolled_up
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
@@ -16,60 +17,112 @@ from congenial.types import FloatArray, IntArray
 Values = FloatArray | IntArray
 
 
-def updated(
-    mechanism: Additive,
-    resolved: ResolvedInvariant,
-    update: Callable[[Values, Randomness], Values],
-    x: npt.ArrayLike,
-    size: int | None,
-    rng: Randomness | None,
-    *,
-    integer: bool,
-) -> Values:
-    """Draw noisy values and update each of them.
+@dataclass(frozen=True, eq=False)
+class Moved:
+    """An additive mechanism whose values are moved to an invariant; see `move`.
 
-    Returns
-    -------
-    ndarray, shape (n,) or (size, n)
-        int64 where `integer`, float64 otherwise.
-
-    Raises
-    ------
-    ArgumentError
-        If `x` has the wrong shape or does not add up.
+    Attributes
+    ----------
+    mechanism : Additive
+    resolved : ResolvedInvariant
     """
-    rows, source = checked_size(size), resolve(rng)
-    noisy = measured(mechanism, resolved, x, rows, source)
-    shape = (rows, resolved.n)
-    out: Values = np.empty(shape, dtype=np.int64) if integer else np.empty(shape)
-    for r in range(rows):
-        out[r] = update(noisy[r], source)
-    return out[0] if size is None else out
 
+    mechanism: Additive
+    resolved: ResolvedInvariant
 
-def measured(
-    mechanism: Additive,
-    resolved: ResolvedInvariant,
-    x: npt.ArrayLike,
-    size: int | None,
-    rng: Randomness | None,
-) -> Values:
-    """Draw noisy values, exact ones where the invariant publishes them.
+    @property
+    def whole(self) -> bool:
+        """Whether releases are integers."""
+        raise NotImplementedError
 
-    Returns
-    -------
-    ndarray, shape (n,) or (size, n)
-        As of `Additive.sample` where nothing is published exactly.
+    def move(self, noisy: npt.ArrayLike, rng: Randomness) -> Values:
+        """Return the vector that one of measurements becomes."""
+        raise NotImplementedError
 
-    Raises
-    ------
-    ArgumentError
-        If `x` has the wrong shape or does not add up.
-    """
-    counts = mechanism.counts(x)
-    if not _adds_up(resolved, counts):
-        raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")
-    return np.where(resolved.pinned, counts, mechanism.sample(counts, size, rng))
+    def sample(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries.
+        size : int, optional
+            Number of draws; one vector where not given.
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            int64 where releases are integers, float64 otherwise.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        InfeasibleError
+            If the values published exactly leave no consistent release.
+        """
+        rows, source = checked_size(size), resolve(rng)
+        noisy = self.measure(x, rows, source)
+        shape = (rows, self.resolved.n)
+        out: Values = np.empty(shape, dtype=np.int64) if self.whole else np.empty(shape)
+        for r in range(rows):
+            out[r] = self.apply(noisy[r], source)
+        return out[0] if size is None else out
+
+    def measure(
+        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
+    ) -> Values:
+        """Draw noisy measurements, of which `apply` makes releases.
+
+        Parameters
+        ----------
+        x : array_like, shape (n,)
+            Confidential values of all queries.
+        size : int, optional
+        rng : Randomness, optional
+            `secure()` by default.
+
+        Returns
+        -------
+        ndarray, shape (n,) or (size, n)
+            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
+
+        Raises
+        ------
+        ArgumentError
+            If `x` has the wrong shape or does not add up along the tree.
+        """
+        counts = self.mechanism.counts(x)
+        if not _adds_up(self.resolved, counts):
+            raise ArgumentError(f"x does not add up; {rolled_up(self.resolved.workload)}.")
+        return np.where(self.resolved.pinned, counts, self.mechanism.sample(counts, size, rng))
+
+    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> Values:
+        """Move one vector of measurements to the invariant; pins hold their exact values."""
+        return checked_draws(self.resolved, self.move(noisy, rng), np.asarray(noisy))
+
+    def guarantee(self, neighbours: Neighbours) -> Guarantee:
+        """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
+
+        Parameters
+        ----------
+        neighbours : {"substitute", "add-remove"}
+
+        Raises
+        ------
+        EmptyNeighbourhoodError
+            If the values published exactly leave no neighbouring datasets.
+
+        References
+        ----------
+        Two Views, Lemma 3.7.
+        """
+        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
+        return imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
 
 
 def _adds_up(resolved: ResolvedInvariant, counts: npt.NDArray[np.int64 | np.float64]) -> bool:

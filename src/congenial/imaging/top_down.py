@@ -8,14 +8,13 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, UnsupportedError
-from congenial.imaging.noisy import measured, updated
+from congenial.imaging.noisy import Moved
 from congenial.imaging.solvers.descent import Descent
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
+from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness, resolve
@@ -158,80 +157,22 @@ def descending(mechanism: Additive, tree: Tree, resolved: ResolvedInvariant) -> 
 
 
 @dataclass(frozen=True, eq=False)
-class TopDown:
-    """An additive mechanism updated level by level; made by `topdown_image`.
+class TopDown(Moved):
+    """An additive mechanism updated level by level; made by `topdown_image`."""
 
-    Attributes
-    ----------
-    mechanism : Additive
-    resolved : ResolvedInvariant
-    """
-
-    mechanism: Additive
-    resolved: ResolvedInvariant
+    @property
+    def whole(self) -> bool:
+        """Releases are integers."""
+        return True
 
     @cached_property
     def descent(self) -> Descent:
         """What is done to the noisy values."""
         return Descent(self._tree, self.resolved, integer=True)
 
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> IntArray:
-        """Draw releases.
-
-        Parameters
-        ----------
-        x : array_like of int, shape (n,)
-            Confidential counts of all nodes.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,) or (size, n)
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up along the tree.
-        InfeasibleError
-            If the values published exactly leave no consistent release.
-        """
-        drawn = updated(self.mechanism, self.resolved, self.apply, x, size, rng, integer=True)
-        return drawn.astype(np.int64, copy=False)
-
-    def measure(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> IntArray:
-        """Draw noisy measurements, of which `apply` makes releases.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries.
-        size : int, optional
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up along the tree.
-        """
-        return measured(self.mechanism, self.resolved, x, size, rng).astype(np.int64)
-
-    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
-        """Impose the invariant on one vector of noisy counts; pins hold their exact values."""
-        values = np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
-        return checked_draws(self.resolved, values, np.asarray(noisy))
+    def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
+        """Go down from the root."""
+        return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
         """Give nodes that are not measured the sums of those below."""

@@ -12,17 +12,15 @@ from congenial.accounting.guarantee import (
     TWO_BINS,
     Guarantee,
     Neighbours,
-    imaged_guarantee,
     with_sampler_error,
 )
 from congenial.errors import ArgumentError
 from congenial.imaging.closest import Norm, Projector
-from congenial.imaging.noisy import measured, updated
+from congenial.imaging.noisy import Moved
 from congenial.imaging.solvers.dense import LONGEST
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.imaging.solvers.shares import two_bin_factor
 from congenial.invariants.feasibility.feasible import check_feasible, not_tried
-from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
@@ -86,7 +84,7 @@ def image(
 
 
 @dataclass(frozen=True, eq=False)
-class Imaged:
+class Imaged(Moved):
     """An additive mechanism updated by an invariant (belief update); made by `congenial.image`.
 
     Attributes
@@ -98,8 +96,6 @@ class Imaged:
     beta : float or array_like of float, optional
     """
 
-    mechanism: Additive
-    resolved: ResolvedInvariant
     norm: Norm
     integer: bool
     beta: npt.ArrayLike | None = None
@@ -119,64 +115,14 @@ class Imaged:
             self.beta,
         )
 
-    def sample(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> FloatArray | IntArray:
-        """Draw releases.
+    @property
+    def whole(self) -> bool:
+        """Whether releases are integers."""
+        return self.integer
 
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 where `integer`, float64 otherwise.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up along the tree.
-        InfeasibleError
-            If the values published exactly leave no consistent release.
-        """
-        resolved = self.resolved
-        return updated(self.mechanism, resolved, self.apply, x, size, rng, integer=self.integer)
-
-    def measure(
-        self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
-    ) -> FloatArray | IntArray:
-        """Draw noisy measurements, of which `apply` makes releases.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries.
-        size : int, optional
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up along the tree.
-        """
-        return measured(self.mechanism, self.resolved, x, size, rng)
-
-    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
-        """Move one vector of measurements to the invariant; pins hold their exact values."""
-        values = self.projector.apply(noisy, rng)
-        return checked_draws(self.resolved, values, np.asarray(noisy))
+    def move(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
+        """Return the closest vector that obeys."""
+        return self.projector.apply(noisy, rng)
 
     @cached_property
     def error_bound(self) -> float:
@@ -187,15 +133,6 @@ class Imaged:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
 
         An L1 image of two bins with a weight beta loses less, where that is proved.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
-
-        Raises
-        ------
-        EmptyNeighbourhoodError
-            If the values published exactly leave no neighbouring datasets.
 
         References
         ----------
