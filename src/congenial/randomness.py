@@ -96,13 +96,7 @@ def seeded(seed: int) -> Randomness:
 
 
 def resolve(rng: Randomness | None) -> Randomness:
-    """Return `rng`, or the secure source where it is None.
-
-    Raises
-    ------
-    ArgumentError
-        If `rng` is neither None nor a source made here.
-    """
+    """Return `rng`, or the secure source where it is None."""
     if rng is None:
         return secure()
     if not isinstance(rng, _Secure | _Seeded):

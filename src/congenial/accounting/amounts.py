@@ -74,11 +74,6 @@ def amount_of(epsilon: float, delta: float) -> Amount:
     Amount
         Epsilon to the nearest unit; what that leaves out is charged to delta, which is rounded up.
 
-    Raises
-    ------
-    ArgumentError
-        If one is negative or not finite.
-
     Notes
     -----
     Ten releases of epsilon 0.1 then cost epsilon 1, although the double nearest to 0.1 is above it:

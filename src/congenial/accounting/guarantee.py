@@ -210,13 +210,6 @@ def conditioned_guarantee(
     Theorem 2.1 with gamma = 1). Gaussian noise pays for nested bounds only in that whole Rényi
     orders alone are proved (`proofs/gaussian-bounds.md`).
 
-    Raises
-    ------
-    PrivacyError
-        For Gaussian noise under inequalities where sums cross, so that nothing is proved.
-    EmptyNeighbourhoodError
-        If no neighbouring datasets remain.
-
     Notes
     -----
     Where sums let no record move alone, those that must move together do: `joint_moves`, which
@@ -249,13 +242,6 @@ def union_guarantee(
     set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Only what all alternatives
     together determine cannot differ between neighbours; where no neighbours satisfy different
     alternatives, what each of them determines.
-
-    Raises
-    ------
-    PrivacyError
-        For Gaussian noise, where nothing is proved.
-    EmptyNeighbourhoodError
-        If no neighbouring datasets remain.
     """
     if mechanism.noise.measure == "zcdp":
         raise PrivacyError(
@@ -431,11 +417,6 @@ def mixed_guarantee(parts: Sequence[Guarantee], weights: Sequence[float]) -> Gua
 
     The likelihood of a mixture is a mean of its parts', so the largest loss of a part bounds it,
     and delta is at most the mean.
-
-    Raises
-    ------
-    PrivacyError
-        If the parts speak of different neighbours or different datasets, or share none.
     """
     first = parts[0]
     for other in parts[1:]:

@@ -71,13 +71,6 @@ def worst_pair(
     WorstPair
         Its loss is the guarantee's epsilon.
 
-    Raises
-    ------
-    PrivacyError
-        If linear conditions beside the tree are mandated.
-    EmptyNeighbourhoodError
-        If there are no neighbours.
-
     References
     ----------
     `proofs/inequalities.md`, the theorem: the loss of a pair rises with its loss without the

@@ -69,13 +69,7 @@ def enumerated(
     total: int,
     pairs: Sequence[Pair] | None = None,
 ) -> tuple[Finding, ...]:
-    """Compare the laws at every pair of neighbours, and what each adds up to.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no pair.
-    """
+    """Compare the laws at every pair of neighbours, and what each adds up to."""
     datasets: list[Values]
     if pairs is None:
         datasets = [*space.datasets(total)]

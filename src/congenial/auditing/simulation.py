@@ -97,13 +97,7 @@ def simulated(
     rng: Randomness,
     screen: Screen | None = None,
 ) -> list[Finding]:
-    """Findings from draws at each pair: loss, law and invariant.
-
-    Raises
-    ------
-    ArgumentError
-        If nothing can be drawn at any pair.
-    """
+    """Findings from draws at each pair: loss, law and invariant."""
     each = error / (3 * len(pairs) + 1)  # the loss once, the law at both datasets, and the screen
     lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
     seen = _Seen()

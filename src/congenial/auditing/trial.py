@@ -169,13 +169,7 @@ def hold(
     further: Sequence[Pair] = (),
     effort: Effort,
 ) -> Audit:
-    """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`.
-
-    Raises
-    ------
-    ArgumentError
-        If draws are asked for and no pair is known, or none can be drawn at.
-    """
+    """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`."""
     draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
     if "enumerate" in stages and space is not None:
@@ -246,13 +240,7 @@ def _affordable(
 
 
 def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) -> int:
-    """Return how many draws of each dataset are made, fewer by default where releases are long.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no number in range, or so many draws would not fit in memory.
-    """
+    """Return how many draws of each dataset are made, fewer by default where releases are long."""
     n = 1 if space is None else space.mechanism.n
     if _LEAST_DRAWS * n > _MOST_VALUES:
         raise ArgumentError(
@@ -286,13 +274,7 @@ def _check(method: str, total: int, confidence: float) -> None:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none.
-
-    Raises
-    ------
-    ArgumentError
-        If it is not between 0 and 1.
-    """
+    """Refuse a confidence that is none."""
     if not isinstance(confidence, float | np.floating) or not 0.0 < confidence < 1.0:
         raise ArgumentError(f"confidence is {confidence!r}; give a number between 0 and 1.")
 
@@ -300,13 +282,7 @@ def check_confidence(confidence: float) -> None:
 def _checked_pairs(
     pairs: Sequence[tuple[npt.ArrayLike, npt.ArrayLike]], space: Space | None
 ) -> list[Pair]:
-    """Return pairs of datasets as arrays.
-
-    Raises
-    ------
-    ArgumentError
-        If one is no pair of different vectors of the same length.
-    """
+    """Return pairs of datasets as arrays."""
     found = []
     for at, pair in enumerate(pairs):
         arrays: list[Values] = [np.asarray(x) for x in pair]
@@ -323,13 +299,7 @@ def _checked_pairs(
 def _check_neighbours(
     pairs: list[Pair], space: Space, neighbours: Neighbours, at_once: int, *, entering: bool
 ) -> None:
-    """Refuse pairs that a guarantee does not speak of.
-
-    Raises
-    ------
-    ArgumentError
-        If one does not satisfy the invariant, or differs in more than one record or a pin.
-    """
+    """Refuse pairs that a guarantee does not speak of."""
     pinned = np.logical_and.reduce([resolved.pinned for resolved in space.alternatives])
     some = "one record" if at_once == 1 else f"at most {at_once} records"
     for at, (one, other) in enumerate(pairs):

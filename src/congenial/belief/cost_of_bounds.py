@@ -53,11 +53,6 @@ def moves(table: Table) -> Iterator[Table]:
 def pinned_total(ratio: Probability, *, cells: int, total: int) -> CostOfBounds:
     """Cost of conditioning on a total and on no negative cell, over all neighbouring tables.
 
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-
     Notes
     -----
     Substituting a record changes two cells by one, so that the unconstrained loss is epsilon =

@@ -119,13 +119,7 @@ class Info:
 
 
 def arviz_for(what: str) -> tuple[Any, Any]:
-    """Import ArviZ and xarray, whose types are not known here.
-
-    Raises
-    ------
-    UnsupportedError
-        If they are not installed.
-    """
+    """Import ArviZ and xarray, whose types are not known here."""
     try:
         import arviz
         import xarray
@@ -249,13 +243,7 @@ class ChainAlone(Chain):
 
 
 def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
-    """Return a seeded source for a chain's run, which is not a release, and say why.
-
-    Raises
-    ------
-    PrivacyError
-        Without a seed, that is, for anything but a study.
-    """
+    """Return a seeded source for a chain's run, which is not a release, and say why."""
     source = resolve(rng)
     if source.private:
         raise PrivacyError(
@@ -266,13 +254,7 @@ def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
 
 
 def check_lengths(lengths: Mapping[str, int], least: int = 1) -> None:
-    """Check that numbers of draws, chains or steps are integers, and not too small.
-
-    Raises
-    ------
-    ArgumentError
-        If one is not.
-    """
+    """Check that numbers of draws, chains or steps are integers, and not too small."""
     for value in lengths.values():
         if value is None or checked_size(value) < least:
             text = ", ".join(f"{name} is {value}" for name, value in lengths.items())

@@ -19,11 +19,6 @@ def check_consistent(resolved: ResolvedInvariant) -> None:
 
     Rows that follow from others are no fault; rows that follow from others with another value are.
 
-    Raises
-    ------
-    InfeasibleError
-        If a row contradicts others.
-
     Notes
     -----
     ``A z = b`` has a solution unless some r has ``A' r = 0`` and ``b' r != 0``; the projection of b

@@ -219,13 +219,7 @@ class OnGrid:
 
 
 def spacing(mechanism: object) -> float:
-    """Spacing of the grid of a mechanism's noise; 1 for integers, 0 for continuous noise.
-
-    Raises
-    ------
-    ArgumentError
-        If the parts of a mixture have grids of their own.
-    """
+    """Spacing of the grid of a mechanism's noise; 1 for integers, 0 for continuous noise."""
     if isinstance(mechanism, Additive):
         return mechanism.granularity
     if not isinstance(mechanism, Mixture):
@@ -242,15 +236,7 @@ def spacing(mechanism: object) -> float:
 def in_units(
     mechanism: Additive | Mixture, invariant: Invariant | Union
 ) -> tuple[Additive | Mixture, Invariant | Union]:
-    """Restate a mechanism and an invariant in units of the grid's spacing.
-
-    Raises
-    ------
-    ArgumentError
-        If a part of a mixture is not additive, or the invariant is none.
-    InfeasibleError
-        If the bounds of an entry leave no multiple of the spacing.
-    """
+    """Restate a mechanism and an invariant in units of the grid's spacing."""
     step = spacing(mechanism)
     if isinstance(mechanism, Additive):
         members: tuple[Additive, ...] = (mechanism,)

@@ -220,13 +220,7 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
 
 
 def check_alike(parts: Sequence[object]) -> None:
-    """Refuse parts under which different datasets are neighbours.
-
-    Raises
-    ------
-    PrivacyError
-        If they count records in different ways or fix different values, or a part is none of these.
-    """
+    """Refuse parts under which different datasets are neighbours."""
     asked = [found for part in parts for found in _asked(part, 1.0)]
     first = asked[0]
     for other in asked[1:]:

@@ -148,14 +148,6 @@ class Placed:
 def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal | None) -> Placed:
     """Work out which entries are proposed, and how the others follow.
 
-    Raises
-    ------
-    ArgumentError
-        If the index set or the scales do not fit the equalities.
-    UnsupportedError
-        If no index set keeps integers integers, an entry proposed has no noise to propose, or the
-        problem is too large.
-
     Notes
     -----
     Where the proposal is no narrower than the noise and has its scale, a candidate is accepted by
@@ -355,13 +347,7 @@ def _check_measured(spread: FloatArray, index: IntArray, mechanism: Additive) ->
 
 
 def scale_each(spread: FloatArray, n: int) -> FloatArray:
-    """Return the scale of a proposal for every entry, shape (n,).
-
-    Raises
-    ------
-    ArgumentError
-        If there is another number of them.
-    """
+    """Return the scale of a proposal for every entry, shape (n,)."""
     if spread.shape not in ((), (1,), (n,)):
         raise ArgumentError(f"the proposal has {spread.size} scales; give one, or {n}.")
     return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)
@@ -455,13 +441,7 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
 def checked_start(
     resolved: ResolvedInvariant, x: Values, start: npt.ArrayLike, *, whole: bool
 ) -> FloatArray:
-    """Return a given start, shape (n,), after checking that it satisfies the invariant.
-
-    Raises
-    ------
-    ArgumentError
-        If it does not.
-    """
+    """Return a given start, shape (n,), after checking that it satisfies the invariant."""
     z = np.asarray(start, dtype=np.float64)
     ok = z.shape == (resolved.n,) and bool(np.isfinite(z).all())
     if ok and whole:

@@ -440,14 +440,7 @@ class ProposalSampler(ByProposals):
 
 
 def _check_fits(sampler: Proposing) -> None:
-    """Check that a sampler can use its proposal.
-
-    Raises
-    ------
-    ArgumentError
-        If it needs the largest p/q and the proposal is narrower than the noise, or its chain would
-        never meet the equalities.
-    """
+    """Check that a sampler can use its proposal."""
     if sampler.needs_widened and not sampler.widened:
         raise ArgumentError(
             f"sampler {sampler.name!r} needs the largest p/q, and a proposal narrower than the "

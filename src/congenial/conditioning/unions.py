@@ -59,13 +59,7 @@ class ConditionedMixture:
     alternatives: tuple[ResolvedInvariant, ...]
 
     def __post_init__(self) -> None:
-        """Check that every part's probability of the invariant is known.
-
-        Raises
-        ------
-        UnsupportedError
-            If a part is sampled by chains.
-        """
+        """Check that every part's probability of the invariant is known."""
         if not all(part.certified for part in self.parts):
             raise UnsupportedError(
                 "the parts of a mixture or union are weighed by their probabilities of the "
@@ -238,15 +232,7 @@ def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
 
 
 def check_alternatives(alternatives: Sequence[ResolvedInvariant]) -> None:
-    """Check that alternatives differ in bounds alone and exclude each other.
-
-    Raises
-    ------
-    UnsupportedError
-        If they differ in more than bounds.
-    ArgumentError
-        If two may hold at once.
-    """
+    """Check that alternatives differ in bounds alone and exclude each other."""
     first = alternatives[0]
     for i, one in enumerate(alternatives):
         same = (

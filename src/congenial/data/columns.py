@@ -32,11 +32,6 @@ def look_up_tables(source: str) -> tuple[str, ...]:
     -------
     tuple of str
         Empty for a file that is no database.
-
-    Raises
-    ------
-    DataError
-        If there is no such file, it cannot be read, or it holds no table.
     """
     files = find(source, "DATA")
     if not is_database(source):
@@ -61,11 +56,6 @@ def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None)
     dict of str to str
         DuckDB type of each column, of an ENUM without its values; columns without a name are left
         out.
-
-    Raises
-    ------
-    DataError
-        If there is no such file or table, it cannot be read, or it has no column with a name.
     """
     files = find(source, key)
     if table is not None:
@@ -82,12 +72,7 @@ def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None)
 
 
 def find(source: str, key: str) -> list[Path]:
-    """Find a file, or those of a glob, and see that a plan may name it.
-
-    Raises
-    ------
-    DataError
-    """
+    """Find a file, or those of a glob, and see that a plan may name it."""
     given = f"{key} is {show(source)}"
     ends = (*TABLES, *DATABASES) if key == "DATA" else TABLES
     whole = Path(source)

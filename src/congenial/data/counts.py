@@ -144,17 +144,7 @@ class RowSource:
 
 @contextmanager
 def open_source(plan: Plan, *, base: Path, frame: object | None = None) -> Iterator[RowSource]:
-    """Open the rows of a plan and its public files over one connection.
-
-    Raises
-    ------
-    ArgumentError
-        If `frame` is no dataframe with named columns.
-    DataError
-        If a file, table or column is missing or unreadable.
-    PlanError
-        If `where` is not a condition.
-    """
+    """Open the rows of a plan and its public files over one connection."""
     with connect() as connection:
         if frame is not None:
             yield _source_of_frame(connection, plan, base, frame)

@@ -47,13 +47,7 @@ def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str
 
 
 def attach(connection: Connection, file: Path, source: str, table: str) -> Relation:
-    """Open a table of a DuckDB file, read-only.
-
-    Raises
-    ------
-    DataError
-        If the file is no DuckDB database or lacks the table.
-    """
+    """Open a table of a DuckDB file, read-only."""
     names = tables_in(connection, file, source)
     for schema, name in names:
         if table in (name, f"{schema}.{name}"):

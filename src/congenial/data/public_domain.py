@@ -182,12 +182,7 @@ def joined(plan: Plan, public: Public, rows: Relation) -> Relation:
 def check_condition(
     connection: Connection, condition: Condition, table: Relation, sql: str
 ) -> None:
-    """Refuse a condition that the columns' types do not allow, before anything is read.
-
-    Raises
-    ------
-    PlanError
-    """
+    """Refuse a condition that the columns' types do not allow, before anything is read."""
     given = f"is {show(condition.text)}"
     remedy = (
         "compare values of one type and make the whole true or false (columns of CSV and SQLite "
@@ -238,10 +233,6 @@ def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """List the domain's nodes from the lookup or a file; `order_nodes` explains.
 
     The part of `where` that names none but the domain's columns is applied.
-
-    Raises
-    ------
-    DataError, PlanError
     """
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
@@ -263,11 +254,6 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
     """Check the table `domain`, number its rows in the table `ordered`, and return them.
 
     Names that are numbers come first, by value; the others follow as text.
-
-    Raises
-    ------
-    DataError
-        If there is no node, or one lacks a name or has two parents.
     """
     levels = plan.hierarchy.levels
     columns = [f"n{i}" for i in range(len(levels))]

@@ -137,15 +137,7 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
 
 
 def attempt(connection: Connection, sql: str) -> Rows | None:
-    """Run a query and fetch its rows; None where DuckDB refuses it or fails in it.
-
-    Raises
-    ------
-    DataError
-        If memory does not suffice.
-    KeyboardInterrupt
-        If the query is interrupted.
-    """
+    """Run a query and fetch its rows; None where DuckDB refuses it or fails in it."""
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
         with held(connection.interrupt):
@@ -167,15 +159,7 @@ def attempt(connection: Connection, sql: str) -> Rows | None:
 
 
 def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
-    """Run a query and fetch its rows; a failure is a DataError that says `otherwise`.
-
-    Raises
-    ------
-    DataError
-        DuckDB's own message may quote a cell and is lost.
-    KeyboardInterrupt
-        If the query is interrupted.
-    """
+    """Run a query and fetch its rows; a failure is a DataError that says `otherwise`."""
     rows = attempt(connection, sql)
     if rows is None:
         raise DataError(f"{otherwise}.")
@@ -194,13 +178,7 @@ def matching(base: Path, source: str) -> list[Path]:
 
 
 def locate(base: Path, source: str, key: str) -> list[Path]:
-    """Find the file that a plan's `key` names, or the files of a glob, sorted.
-
-    Raises
-    ------
-    DataError
-        If there is none, or one cannot be read.
-    """
+    """Find the file that a plan's `key` names, or the files of a glob, sorted."""
     found = matching(base, source)
     if not found:
         raise DataError(f"{key} is {show(source)}, which no file matches; give another pattern.")
@@ -225,13 +203,7 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
 def open_files(
     connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
 ) -> Relation:
-    """Open Parquet or CSV files as one table; every column of a CSV file is text.
-
-    Raises
-    ------
-    DataError
-        If they are not what their names say, or Parquet files have unlike columns.
-    """
+    """Open Parquet or CSV files as one table; every column of a CSV file is text."""
     listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
     one = "it" if len(files) == 1 else f"one of its {len(files)} files"
@@ -296,12 +268,7 @@ def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
 def _same_columns(
     connection: Connection, files: Sequence[Path], given: str, otherwise: str
 ) -> None:
-    """Refuse Parquet files with unlike columns: one would decide how the others are read.
-
-    Raises
-    ------
-    DataError
-    """
+    """Refuse Parquet files with unlike columns: one would decide how the others are read."""
     first = None
     for file in files:
         name = literal(_literal_glob(str(file)))
@@ -316,13 +283,7 @@ def _same_columns(
 
 
 def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
-    """Refuse files with unlike headers, which would be counted short, and repeated names.
-
-    Raises
-    ------
-    DataError
-        It names the file and nothing of what is in it: a first line may be a person's row.
-    """
+    """Refuse files with unlike headers, which would be counted short, and repeated names."""
     first = header_of(files[0], delimiter)
     for file in files[1:]:
         if header_of(file, delimiter) != first:

@@ -65,13 +65,7 @@ class Block:
 
 
 def select(blocks: list[Block], given: Mapping[Any, Any]) -> list[tuple[Block, Any]]:
-    """Return the blocks that a mapping names, each with its value.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no mapping, or a key finds no block.
-    """
+    """Return the blocks that a mapping names, each with its value."""
     if not isinstance(given, Mapping):
         raise ArgumentError(f"{given!r} was given for margins; give a mapping from them to values.")
     found: list[tuple[Block, Any]] = []

@@ -15,13 +15,7 @@ from congenial.types import FloatArray, IntArray
 
 
 def as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
-    """Return an array.
-
-    Raises
-    ------
-    ArgumentError
-        If its rows have different lengths.
-    """
+    """Return an array."""
     try:
         return np.asarray(given)
     except ValueError:
@@ -29,13 +23,7 @@ def as_array(what: str, given: npt.ArrayLike) -> npt.NDArray[Any]:
 
 
 def limits(call: str, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
-    """Return bounds as arrays of float64; `call` is the function that was given them.
-
-    Raises
-    ------
-    ArgumentError
-        If they are no numbers, or nothing can satisfy them whatever the data.
-    """
+    """Return bounds as arrays of float64; `call` is the function that was given them."""
     sides = []
     for side, given, none in (("lo", lo, -np.inf), ("hi", hi, np.inf)):
         try:
@@ -54,13 +42,7 @@ def limits(call: str, lo: npt.ArrayLike, hi: npt.ArrayLike) -> tuple[FloatArray,
 
 
 def whole_counts(table: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> IntArray:
-    """Return the counts of a table.
-
-    Raises
-    ------
-    ArgumentError
-        If they have another shape, are not integers from 0 on, or add up to 2^63 or more.
-    """
+    """Return the counts of a table."""
     array = as_array(f"the counts of {table!r}", given)
     if array.shape != shape or array.dtype.kind not in "iu":
         raise ArgumentError(
@@ -80,13 +62,7 @@ def whole_counts(table: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> In
 
 
 def places_of(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArray:
-    """Place of each entry of a column among known values.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no column, or has another value.
-    """
+    """Place of each entry of a column among known values."""
     index = {value: i for i, value in enumerate(known)}
     entries = as_array(f"the entries of {what!r}", column)
     if entries.ndim != 1:
@@ -128,13 +104,7 @@ def leaves_of(areas: npt.ArrayLike, tree: Tree) -> IntArray:
 
 
 def check_values(what: str, values: Sequence[str]) -> None:
-    """Check values of an axis or a group.
-
-    Raises
-    ------
-    StructureError
-        If there is none, or one is given twice.
-    """
+    """Check values of an axis or a group."""
     if isinstance(values, str) or not isinstance(values, Sequence | np.ndarray) or not len(values):
         raise StructureError(f"{what} has no list of values; give at least one value.")
     listed = list(map(str, values))

@@ -347,13 +347,7 @@ class Table:
 
 
 def margin_names(given: object) -> Margin:
-    """Return the names of a margin in the order given, not yet looked up.
-
-    Raises
-    ------
-    ArgumentError
-        If it is neither a name nor a sequence of names.
-    """
+    """Return the names of a margin in the order given, not yet looked up."""
     if isinstance(given, str):
         return (given,)
     if not isinstance(given, Sequence) or not all(isinstance(name, str) for name in given):

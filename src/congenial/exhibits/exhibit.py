@@ -37,12 +37,7 @@ class Exhibit:
     notes: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        """Check that every row has a cell for each column.
-
-        Raises
-        ------
-        ArgumentError
-        """
+        """Check that every row has a cell for each column."""
         for row in self.rows:
             if len(row) != len(self.columns):
                 raise ArgumentError(

@@ -19,13 +19,7 @@ NEEDED = ("matplotlib", "piqp", "scipy")
 
 
 def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
-    """Check, before work begins, that what it needs in the end is installed.
-
-    Raises
-    ------
-    UnsupportedError
-        If a library is missing.
-    """
+    """Check, before work begins, that what it needs in the end is installed."""
     missing = [name for name in needed or NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(

@@ -17,13 +17,7 @@ Values = npt.NDArray[Any]
 
 
 def check_installed() -> None:
-    """Check that ArviZ is there, before anything is drawn for it.
-
-    Raises
-    ------
-    UnsupportedError
-        If it is not.
-    """
+    """Check that ArviZ is there, before anything is drawn for it."""
     try:
         import arviz  # noqa: F401
         import xarray  # noqa: F401

@@ -128,17 +128,7 @@ class Problem:
 def pose(
     y: npt.ArrayLike, mechanism: Additive, invariant: Invariant, *, nonnegative_leaves: bool
 ) -> Problem:
-    """Check measurements against their mechanism and what is known of the counts.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument has the wrong type, shape or value.
-    InfeasibleError
-        If no counts satisfy the pins and the bounds.
-    UnsupportedError
-        If the noise is not on the integers, or anything but a tree, pins and bounds is imposed.
-    """
+    """Check measurements against their mechanism and what is known of the counts."""
     if not isinstance(mechanism, Additive):
         raise ArgumentError(
             f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."

@@ -132,13 +132,6 @@ def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
     lo, hi : ndarray of float64, shape (n,) or ()
     pairs : ndarray of int64, shape (k, 2)
         Pairs of a larger and a smaller entry.
-
-    Raises
-    ------
-    InvariantError
-        If there is no workload.
-    ArgumentError
-        If the workload does not count a margin.
     """
     if workload is None:
         raise InvariantError(
@@ -160,13 +153,7 @@ def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
 
 
 def difference_rows(pairs: IntArray, n: int) -> tuple[FloatArray, FloatArray]:
-    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``.
-
-    Raises
-    ------
-    UnsupportedError
-        If the rows would not fit.
-    """
+    """State pairs of a larger and a smaller entry as ``matrix @ z >= 0``."""
     if len(pairs) * n > MOST_NUMBERS:
         raise UnsupportedError(
             f"at_least_as_many() makes {len(pairs)} conditions on {n} entries between counts of "

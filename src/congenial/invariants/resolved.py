@@ -172,11 +172,6 @@ def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[
     """Return draws once each of them is found to satisfy what is imposed.
 
     Every draw of every mechanism passes here before it is given out.
-
-    Raises
-    ------
-    NumericalError
-        If one does not.
     """
     if not resolved.satisfied_by(drawn, given).all():
         raise NumericalError(
@@ -264,13 +259,7 @@ def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
 
 
 def inequalities_in_units(resolved: ResolvedInvariant) -> ResolvedInvariant:
-    """Turn inequalities on single entries into bounds, and the others into sums of entries.
-
-    Raises
-    ------
-    UnsupportedError
-        If an inequality between several entries weighs them differently.
-    """
+    """Turn inequalities on single entries into bounds, and the others into sums of entries."""
     matrix, value = resolved.inequalities
     if not value.size:
         return resolved

@@ -505,15 +505,7 @@ def _checked_bounds(
 def resolve_invariant(
     invariant: Invariant, n: int, domain: Tree | Workload | None = None, *, whole: bool = True
 ) -> ResolvedInvariant:
-    """Resolve an invariant for vectors of length `n`.
-
-    Raises
-    ------
-    InvariantError
-        If two different trees are imposed, a shape does not fit `n`, or a margin is unknown.
-    InfeasibleError
-        If the bounds of an entry exclude each other.
-    """
+    """Resolve an invariant for vectors of length `n`."""
     if not isinstance(invariant, Invariant):
         raise ArgumentError(
             f"the invariant is a {type(invariant).__name__}; build it with congenial.consistent(), "

@@ -40,15 +40,7 @@ def reserve(
     neighbours: str,
     fixes: str | None = None,
 ) -> Debit:
-    """Debit a release; when this returns, the debit is on disk.
-
-    Raises
-    ------
-    BudgetError
-        If the rest of the dataset's budget does not cover `cost`; nothing is debited.
-    LedgerError
-        If the ledger cannot be used.
-    """
+    """Debit a release; when this returns, the debit is on disk."""
     path = Path(path)
     with transaction(path, write=True, neighbours=neighbours) as (database, held):
         account, first = _account(path, database, held, dataset)
@@ -103,13 +95,7 @@ def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
 
 
 def settle(path: str | Path, entry: str) -> None:
-    """Mark an entry as spent: its release is on disk.
-
-    Raises
-    ------
-    LedgerError
-        If the ledger cannot be used, or has no such entry left unfinished.
-    """
+    """Mark an entry as spent: its release is on disk."""
     path = Path(path)
     with transaction(path, write=True) as (database, _):
         done = database.execute(

@@ -54,11 +54,6 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
         What all releases of one dataset may cost together.
     neighbours : {"substitute", "add-remove"}
         Guarantees of different relations do not add up, so a ledger has one.
-
-    Raises
-    ------
-    LedgerError
-        If something is there, or it cannot be made.
     """
     path = Path(path)
     taken = LedgerError(
@@ -103,13 +98,7 @@ def _fill(aside: Path, path: Path, budget: Amount, neighbours: str) -> None:
 def transaction(
     path: Path, *, write: bool, neighbours: str | None = None
 ) -> Iterator[tuple[sqlite3.Connection, Held]]:
-    """Open and check a ledger inside one transaction, undone on any failure.
-
-    Raises
-    ------
-    LedgerError
-        If it cannot be used, is damaged, or is for another relation.
-    """
+    """Open and check a ledger inside one transaction, undone on any failure."""
     _check_place(path)
     with _connected(path, shown=path) as database:
         if write:
@@ -148,12 +137,7 @@ def _leave_wal(database: sqlite3.Connection) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse what is no file, or a file with several names.
-
-    Raises
-    ------
-    LedgerError
-    """
+    """Refuse what is no file, or a file with several names."""
     try:
         there = os.path.lexists(path)
         found = path.stat() if path.exists() else None
@@ -180,12 +164,7 @@ def _check_place(path: Path) -> None:
 
 @contextmanager
 def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite file that exists; its errors become sentences.
-
-    Raises
-    ------
-    LedgerError
-    """
+    """Open a SQLite file that exists; its errors become sentences."""
     uri = f"file:{quote(os.fsencode(path.absolute().as_posix()))}?mode=rw"
     try:
         database = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)

@@ -118,13 +118,7 @@ def create(database: sqlite3.Connection) -> None:
 
 
 def examine(path: Path, database: sqlite3.Connection) -> Held:
-    """Read everything that a ledger holds, and check all of it.
-
-    Raises
-    ------
-    LedgerError
-        If it is no ledger, has another version, or its pages, tables, rows or hashes are wrong.
-    """
+    """Read everything that a ledger holds, and check all of it."""
     [[application]] = database.execute("PRAGMA application_id")
     [[version]] = database.execute("PRAGMA user_version")
     if application != APPLICATION:

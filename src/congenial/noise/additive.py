@@ -213,13 +213,7 @@ def rolled_up(workload: Workload | None) -> str:
 
 
 def checked_size(size: int | None) -> int:
-    """Return the number of draws asked for.
-
-    Raises
-    ------
-    ArgumentError
-        If `size` is not None and not a nonnegative integer.
-    """
+    """Return the number of draws asked for."""
     if size is None:
         return 1
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 0:

@@ -174,14 +174,7 @@ def half_law(noise: NoiseLaw, scale: float) -> FloatArray:
 
 
 def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
-    """Return a scale parameter as an array; entries positive, inf allowed.
-
-    Raises
-    ------
-    ArgumentError
-        If an entry is no number, NaN, zero, negative or out of range, or there is more than one
-        dimension.
-    """
+    """Return a scale parameter as an array; entries positive, inf allowed."""
     remedy = "give a positive number, or one for each query (inf where a query is not measured)."
     try:
         array = np.asarray(value, dtype=np.float64)
@@ -200,13 +193,7 @@ def checked_scale(name: str, value: npt.ArrayLike) -> FloatArray:
 
 
 def checked_granularity(value: float) -> float:
-    """Return the spacing of a grid, a power of two from 2^-40 to 2^40.
-
-    Raises
-    ------
-    ArgumentError
-        If it is anything else.
-    """
+    """Return the spacing of a grid, a power of two from 2^-40 to 2^40."""
     number = isinstance(value, int | float | np.integer | np.floating)
     if number and not isinstance(value, bool) and math.isfinite(value) and value > 0:
         mantissa, exponent = math.frexp(float(value))
@@ -219,13 +206,7 @@ def checked_granularity(value: float) -> float:
 
 
 def in_steps(name: str, scales: FloatArray, granularity: float) -> FloatArray:
-    """Return scales in steps of the grid; inf where nothing is measured.
-
-    Raises
-    ------
-    UnsupportedError
-        If a scale has so many steps that draws would not be exact.
-    """
+    """Return scales in steps of the grid; inf where nothing is measured."""
     steps = scales / granularity
     finite = steps[np.isfinite(steps)]
     if finite.size and finite.max() > _MOST_STEPS:
@@ -252,13 +233,7 @@ def placed(steps: npt.NDArray[np.int64], granularity: float) -> npt.NDArray[np.i
 
 
 def per_entry(spread: FloatArray, n: int) -> FloatArray:
-    """Broadcast a scale parameter to n entries.
-
-    Raises
-    ------
-    ArgumentError
-        If it is neither a scalar nor of length n.
-    """
+    """Broadcast a scale parameter to n entries."""
     if spread.shape not in ((), (1,), (n,)):
         raise ArgumentError(f"the noise has {spread.size} scales; give one, or {n}.")
     return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)

@@ -31,12 +31,7 @@ def check_once(
     remedy: str = "name it once",
     same: Callable[[str], str] = str,
 ) -> None:
-    """Refuse two entries that are one under `same`.
-
-    Raises
-    ------
-    PlanError
-    """
+    """Refuse two entries that are one under `same`."""
     seen: set[str] = set()
     for entry in entries:
         if same(entry) in seen:

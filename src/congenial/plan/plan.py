@@ -204,11 +204,6 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
 
     An entry is a level's name; else a path below the root; else a path from the root; else a name
     that occurs once.
-
-    Raises
-    ------
-    PlanError
-        If an entry is neither a level nor a node, or fits several nodes.
     """
     found: set[int] = set()
     named = [entry for entry in entries if entry not in plan.level_names]

@@ -141,13 +141,7 @@ class Condition:
 
 @held()
 def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Condition:
-    """Understand a `where`.
-
-    Raises
-    ------
-    PlanError
-        If it is not one condition on one row.
-    """
+    """Understand a `where`."""
     if text is None:
         return Condition("", ())
     if len(text) > _LONGEST:

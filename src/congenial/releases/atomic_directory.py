@@ -23,13 +23,7 @@ _RENAME_EXCHANGE = 2
 
 @contextmanager
 def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
-    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure.
-
-    Raises
-    ------
-    ReleaseError
-        If `out` may not be written, cannot be, or a file in it could not be.
-    """
+    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure."""
     _check_target(out, overwrite)
     place: Path | None = None
     try:

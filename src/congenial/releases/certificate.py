@@ -294,13 +294,7 @@ def write_certificate(path: Path, certificate: Certificate) -> None:
 
 
 def read_certificate(path: Path) -> Certificate:
-    """Read a certificate.
-
-    Raises
-    ------
-    ReleaseError
-        If there is none, or it is not one.
-    """
+    """Read a certificate."""
     reason = ""
     try:
         raw = path.read_bytes()

@@ -63,14 +63,7 @@ class Contents:
 
 
 def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents:
-    """Read both tables of a release, and rebuild its tree.
-
-    Raises
-    ------
-    ReleaseError
-        If a table cannot be read, does not have the rows and columns that the plan gives, or if its
-        rows are no tree.
-    """
+    """Read both tables of a release, and rebuild its tree."""
     csv, parquet = files.read_tables(place)
     stamped = certificate.simulation is not None
     expected = files.table_columns(

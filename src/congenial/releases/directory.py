@@ -72,13 +72,7 @@ class FileRows:
 
 
 def release_directory(directory: str | Path) -> Path:
-    """Return the path of a directory that a release is to be read from.
-
-    Raises
-    ------
-    ReleaseError
-        If it is no directory.
-    """
+    """Return the path of a directory that a release is to be read from."""
     place = Path(directory)
     if not place.is_dir():
         shown = repr(str(place))
@@ -234,14 +228,7 @@ def read_table(path: Path) -> FileRows:
 
 
 def tree_of(table: FileRows, level_names: Sequence[str], what: str) -> Tree:
-    """Rebuild the tree of a table of nodes, in the order of its rows.
-
-    Raises
-    ------
-    ReleaseError
-        If there is no row, or the rows are no tree: one has a gap in its path, another level than
-        its path, or no row for its parent, or a node has two.
-    """
+    """Rebuild the tree of a table of nodes, in the order of its rows."""
     names = tuple(level_names)
     if not table.rows:
         raise ReleaseError(f"{what} holds no row.")

@@ -266,11 +266,6 @@ def _calibrated(
 def claim(model: Model, sampler_error: float) -> Guarantee:
     """Guarantee of a release of `model` drawn with a given numerical error.
 
-    Raises
-    ------
-    PrivacyError
-        If that is above `ERROR_LIMIT`, or takes more than the plan's delta.
-
     Notes
     -----
     `explain`, `release` before its debit, and `verify` all come here, so that one limit holds for

@@ -41,12 +41,6 @@ def posterior_of_table(
 ) -> Posterior:
     """Return the law of the confidential counts given a released table.
 
-    Raises
-    ------
-    UnsupportedError
-        If the release is an image, or was conditioned on more than a tree that adds up, exact
-        counts and bounds.
-
     Notes
     -----
     The law of a release that was conditioned on bounds has a normaliser N(x) that depends on the

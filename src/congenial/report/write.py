@@ -41,12 +41,6 @@ def report(
     Path
         The file.
 
-    Raises
-    ------
-    ReleaseError
-        If the directory holds no release, one of its checks fails, the file cannot be written, or
-        is there already and is no page about a release.
-
     Notes
     -----
     Nothing but the directory is read, and the same release gives the same page.

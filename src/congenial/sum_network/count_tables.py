@@ -243,13 +243,7 @@ class _Own:
         return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
 
     def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
-        """Return the products of a filling.
-
-        Raises
-        ------
-        UnsupportedError
-            If its tables are too large, or the products too many with those `spent` before.
-        """
+        """Return the products of a filling."""
         entries = float(np.maximum(hi - lo + 1.0, 0.0).sum())
         products = float(self._work(lo, hi).sum())
         if entries > _MEMORY_LIMIT or spent + products > limit:

@@ -106,13 +106,7 @@ def of_tree(tree: Tree) -> SumForest:
 
 
 def of_rows(rows: list[tuple[IntArray, IntArray]], n: int) -> SumForest:
-    """Arrange sparse rows (indices, signs), each a sum that must keep its value.
-
-    Raises
-    ------
-    UnsupportedError
-        If the rows and variables contain a cycle.
-    """
+    """Arrange sparse rows (indices, signs), each a sum that must keep its value."""
     touching: list[list[int]] = [[] for _ in range(n)]
     for k, (indices, _) in enumerate(rows):
         for v in indices:

@@ -63,13 +63,7 @@ def check_proper(forest: SumForest, weights: SharedUnary) -> None:
 
 
 def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
-    """Check that some values within the bounds satisfy every sum.
-
-    Raises
-    ------
-    InfeasibleError
-        If none do.
-    """
+    """Check that some values within the bounds satisfy every sum."""
     unary = weights.unary
     shape = forest.above, forest.owner, forest.sign, forest.path
     if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):

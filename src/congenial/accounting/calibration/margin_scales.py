@@ -32,17 +32,7 @@ def margin_scales(
     split: Mapping[Any, Any] | None,
     bounds_charged: bool,
 ) -> FloatArray:
-    """Scale of discrete Laplace noise at each entry of a workload, up to rounding.
-
-    Raises
-    ------
-    ArgumentError
-        If the shares are not valid.
-    EmptyNeighbourhoodError
-        If no neighbouring datasets differ in anything that is measured.
-    PrivacyError
-        If a margin published exactly is given a share.
-    """
+    """Scale of discrete Laplace noise at each entry of a workload, up to rounding."""
     shares = _equal(workload, resolved, neighbours) if split is None else workload.select(split)
     rate = np.zeros(len(workload))
     for block, share in shares:

@@ -142,15 +142,6 @@ def goal_split(
     dict of int to float
         Shares of the levels with a positive weight, in whole ten-thousandths; as a split they give
         the same noise, bit for bit.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is not valid, or a level is weighed that no neighbouring dataset changes.
-    EmptyNeighbourhoodError
-        If the invariant leaves no neighbouring datasets.
-    PrivacyError
-        If a level published exactly is given a weight.
     """
     _check(epsilon, neighbours, method)
     for level, weight in goal.items():
@@ -184,13 +175,7 @@ def goal_split(
 
 
 def changing_levels(tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours) -> list[int]:
-    """Levels where some node differs between some neighbouring datasets.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError
-        If there are no neighbouring datasets.
-    """
+    """Levels where some node differs between some neighbouring datasets."""
     found = []
     known = replace(resolved, pinned=determined(resolved))
     joint = forced_moves(np.zeros(resolved.n), known, tree, neighbours)

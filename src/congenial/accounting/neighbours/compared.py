@@ -94,15 +94,7 @@ def in_records(
 def compared_by_all(
     each: Sequence[Compared | None], neighbours: Neighbours, *, at_once: bool = False
 ) -> Compared | None:
-    """Find which datasets several guarantees all compare.
-
-    Raises
-    ------
-    PrivacyError
-        If not all that they fix is fixed by one of them, so that they may share no neighbours.
-    EmptyNeighbourhoodError
-        If their bounds together leave none.
-    """
+    """Find which datasets several guarantees all compare."""
     known = [one for one in each if one is not None]
     if not known:
         return None

@@ -96,13 +96,7 @@ def forced_moves(
 def check_neighbours(
     alternatives: Sequence[ResolvedInvariant], counted: Counted, neighbours: Neighbours
 ) -> None:
-    """Check that some dataset of one of several alternatives has neighbours in the same one.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError, PrivacyError
-        As `worst_move`, for the last alternative.
-    """
+    """Check that some dataset of one of several alternatives has neighbours in the same one."""
     for i, resolved in enumerate(alternatives):
         cost = np.zeros(resolved.n)
         try:
@@ -124,14 +118,6 @@ def joint_moves(
     groups: FloatArray | None = None,
 ) -> JointMoves:
     """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError
-        If no cell can change.
-    PrivacyError
-        If a coefficient is no integer or above 2^40, or the search is too large, or would need more
-        than `MOST_RECORDS` records at once. Nothing is guessed.
 
     Notes
     -----

@@ -49,11 +49,6 @@ def with_implied(
     ResolvedInvariant
         With more pins and equalities, and the same bounds.
 
-    Raises
-    ------
-    EmptyNeighbourhoodError
-        If no dataset is within the bounds.
-
     Notes
     -----
     Every dataset within the bounds lies in the intervals, however many rounds are made, so an entry

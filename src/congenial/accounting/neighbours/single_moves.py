@@ -42,17 +42,6 @@ def worst_move(
 ) -> WorstMove:
     """Find the neighbouring pair with the largest summed cost, among those that keep the pins.
 
-    Raises
-    ------
-    ArgumentError
-        If the relation is unknown.
-    EmptyNeighbourhoodError
-        If the pins leave no neighbouring pair, or under add-remove take away the neighbours of
-        some record.
-    PrivacyError
-        If a linear condition on a plain vector has entries of both signs, or rounding leaves it in
-        doubt which records it tells apart.
-
     Notes
     -----
     Substituting one record takes one unit from a leaf and adds one to another; ancestors that the

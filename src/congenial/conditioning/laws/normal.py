@@ -227,15 +227,7 @@ def draw_noise(mechanism: Additive, rows: int, rng: Randomness) -> FloatArray:
 def checked_values(
     mechanism: Additive, resolved: ResolvedInvariant, x: npt.ArrayLike
 ) -> FloatArray:
-    """Return `x` as float64, shape (n,), after checking that it satisfies the equalities.
-
-    Raises
-    ------
-    ArgumentError
-        If its shape is wrong or it does not add up along the tree.
-    InvariantError
-        If it does not satisfy a linear condition.
-    """
+    """Return `x` as float64, shape (n,), after checking that it satisfies the equalities."""
     values = mechanism.counts(x).astype(np.float64)
     if not resolved.adds_up(values):
         raise ArgumentError(

@@ -13,13 +13,7 @@ from congenial.noise.additive import Additive, rolled_up
 
 
 def find_node(mechanism: Additive, resolved: ResolvedInvariant, node: int | str) -> int:
-    """Return the index of a node.
-
-    Raises
-    ------
-    ArgumentError
-        If there is no such node.
-    """
+    """Return the index of a node."""
     tree = mechanism.tree or resolved.tree
     if tree is not None:
         return tree.find(node)
@@ -32,26 +26,14 @@ def find_node(mechanism: Additive, resolved: ResolvedInvariant, node: int | str)
 def find_nodes(
     mechanism: Additive, resolved: ResolvedInvariant, nodes: Sequence[int | str]
 ) -> list[int]:
-    """Return the indices of several nodes.
-
-    Raises
-    ------
-    ArgumentError
-        If `nodes` is no list, or there is no such node.
-    """
+    """Return the indices of several nodes."""
     if isinstance(nodes, str) or not isinstance(nodes, Sequence | np.ndarray):
         raise ArgumentError(f"nodes is {nodes!r}; give a list of nodes.")
     return [find_node(mechanism, resolved, node) for node in nodes]
 
 
 def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generic]:
-    """Return releases as an array of numbers, shape (n,) or (size, n).
-
-    Raises
-    ------
-    ArgumentError
-        If they are no numbers or have another shape.
-    """
+    """Return releases as an array of numbers, shape (n,) or (size, n)."""
     try:
         values = np.asarray(z)
     except ValueError:  # rows of different lengths
@@ -68,15 +50,7 @@ def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generi
 def checked_counts(
     mechanism: Additive, resolved: ResolvedInvariant, x: npt.ArrayLike, *, bounds_hold: bool = True
 ) -> npt.NDArray[np.int64]:
-    """Return counts, shape (n,), after checking that they satisfy the invariant themselves.
-
-    Raises
-    ------
-    ArgumentError
-        If the shape is wrong, an entry is no count, or they do not add up along the tree.
-    InvariantError
-        If they violate a linear condition or, where `bounds_hold`, a bound.
-    """
+    """Return counts, shape (n,), after checking that they satisfy the invariant themselves."""
     counts = mechanism.counts(x).astype(np.int64, copy=False)
     if not resolved.adds_up(counts):
         raise ArgumentError(f"x does not add up; {rolled_up(resolved.workload)}.")

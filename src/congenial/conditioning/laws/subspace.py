@@ -75,13 +75,7 @@ class Subspace(Protocol):
 
 
 def solutions(mechanism: Additive, resolved: ResolvedInvariant) -> Subspace:
-    """Return the solutions of the equalities on which continuous noise has a law.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are inequalities, or some solution is left free of noise.
-    """
+    """Return the solutions of the equalities on which continuous noise has a law."""
     if resolved.has_inequalities:
         raise UnsupportedError(
             f"conditioning continuous {mechanism.noise.name} noise on inequalities is not covered; "
@@ -94,13 +88,7 @@ def solutions(mechanism: Additive, resolved: ResolvedInvariant) -> Subspace:
 
 
 def subspace(resolved: ResolvedInvariant) -> Subspace:
-    """Choose how the equalities of an invariant are solved.
-
-    Raises
-    ------
-    UnsupportedError
-        If they are neither a forest nor few, and scipy is not installed.
-    """
+    """Choose how the equalities of an invariant are solved."""
     if np.isin(resolved.equalities[0], (-1.0, 0.0, 1.0)).all():
         system = sum_system(resolved)
         if system.forest is not None:

@@ -42,13 +42,7 @@ def solve_dense(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) 
 
 
 def sum_rows(resolved: ResolvedInvariant) -> tuple[FloatArray, FloatArray]:
-    """Return the linear equalities and the tree's sums as rows, shape (m, n), and their values.
-
-    Raises
-    ------
-    UnsupportedError
-        If there are too many entries for dense rows.
-    """
+    """Return the linear equalities and the tree's sums as rows, shape (m, n), and their values."""
     n = resolved.n
     if n > LONGEST:
         raise UnsupportedError(
@@ -81,13 +75,6 @@ def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:
 
 def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * move**2)`` under ``matrix @ move == gap``.
-
-    Raises
-    ------
-    InfeasibleError
-        If the equalities contradict each other.
-    NumericalError
-        If the result misses the equalities or the optimality conditions.
 
     Notes
     -----

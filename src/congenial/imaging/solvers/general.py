@@ -32,13 +32,7 @@ _NEEDED = ("piqp", "scipy")
 
 
 def check_solvers() -> None:
-    """Check that the solvers for crossing sums with bounds are installed.
-
-    Raises
-    ------
-    UnsupportedError
-        If one is missing.
-    """
+    """Check that the solvers for crossing sums with bounds are installed."""
     missing = [name for name in _NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(

@@ -103,13 +103,7 @@ def link(tree: Tree, n: int) -> Links:
 
 
 def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
-    """Return `y` as float64 of shape (n,); `name` is that of the argument.
-
-    Raises
-    ------
-    ArgumentError
-        If the shape differs, or entries are no real numbers.
-    """
+    """Return `y` as float64 of shape (n,); `name` is that of the argument."""
     if type(y) is np.ndarray and y.dtype == _FLOAT and y.shape == (n,):
         return y
     array = as_array(f"the entries of {name}", y)
@@ -133,11 +127,6 @@ def checked_values(
     """Return `y` as float64 of shape (n,), 0 where it is not needed.
 
     Entries have their names in `domain`; `name` is the argument's.
-
-    Raises
-    ------
-    ArgumentError
-        If the shape differs, or a needed entry is not finite or beyond 2^53.
     """
     values = np.where(needed, as_floats(y, n, name), 0.0)
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
@@ -150,13 +139,7 @@ def checked_values(
 
 
 def checked_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
-    """Return weights relative to the largest, shape (n,); 1 where none are given.
-
-    Raises
-    ------
-    ArgumentError
-        If one is negative or not finite, or the shape is neither () nor (n,).
-    """
+    """Return weights relative to the largest, shape (n,); 1 where none are given."""
     if weights is None:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)
@@ -185,13 +168,7 @@ def prepare(
     *,
     integer: bool,
 ) -> Task:
-    """Set up one projection.
-
-    Raises
-    ------
-    InfeasibleError
-        If no vector satisfies the invariants.
-    """
+    """Set up one projection."""
     fixed = np.concatenate((resolved.pinned, np.ones(sums.size, dtype=np.bool_)))
     y = np.concatenate((values, sums))
     w = np.concatenate((np.where(resolved.pinned, 0.0, weight), np.zeros(sums.size)))
@@ -263,13 +240,7 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
 
 
 def check_optimal(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> None:
-    """Refuse a solution whose own optimality conditions do not hold.
-
-    Raises
-    ------
-    NumericalError
-        If its `residual` is above 1e-9.
-    """
+    """Refuse a solution whose own optimality conditions do not hold."""
     off = residual(task, z, costs, quadratic=quadratic)
     if not off <= TOLERANCE:
         raise NumericalError(

@@ -24,13 +24,6 @@ def round_general(resolved: ResolvedInvariant, z: FloatArray, words: Words) -> F
     ndarray of float64 with integer entries, shape (n,)
         Conditions whose coefficients are integers hold exactly.
 
-    Raises
-    ------
-    InfeasibleError
-        If no integers satisfy the conditions.
-    NumericalError
-        If the solver stops before it has proved its answer the best.
-
     Notes
     -----
     A mixed-integer programme (HiGHS). An entry is its floor, a first unit whose cost is what the

@@ -16,13 +16,7 @@ Families = tuple[tuple[IntArray, IntArray], ...]
 
 
 def families(links: Links, resolved: ResolvedInvariant) -> Families:
-    """Return, for each mandated sum, its pinned entries and those that can move.
-
-    Raises
-    ------
-    UnsupportedError
-        If anything but sums of single entries is imposed.
-    """
+    """Return, for each mandated sum, its pinned entries and those that can move."""
     tree = links.tree
     fixed = np.concatenate((resolved.pinned, np.ones(len(tree) - resolved.n, dtype=np.bool_)))
     inner = ~tree.is_leaf
@@ -44,14 +38,7 @@ def families(links: Links, resolved: ResolvedInvariant) -> Families:
 def checked_shares(
     beta: npt.ArrayLike, sums: Families, resolved: ResolvedInvariant, weight: FloatArray
 ) -> FloatArray:
-    """Return the share that each entry takes of what its sum misses, shape (n,).
-
-    Raises
-    ------
-    ArgumentError
-        If the shares are no such numbers, or would move an entry of greater weight than another of
-        its sum, which is never closest.
-    """
+    """Return the share that each entry takes of what its sum misses, shape (n,)."""
     given = np.asarray(beta)
     if given.dtype.kind not in "iuf" or given.shape not in ((), (resolved.n,)):
         raise ArgumentError(

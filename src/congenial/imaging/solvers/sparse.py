@@ -24,13 +24,6 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     ndarray of float64, shape (n,)
         Within the bounds; sums hold up to rounding.
 
-    Raises
-    ------
-    InfeasibleError
-        If nothing satisfies the conditions.
-    NumericalError
-        If the result misses the conditions of optimality by more than 1e-9 of the largest number.
-
     Notes
     -----
     Solved for the move ``z - y`` of the entries that are not pinned by a proximal interior-point

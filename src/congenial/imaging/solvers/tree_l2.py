@@ -79,13 +79,7 @@ def run(
     *,
     quadratic: bool,
 ) -> FloatArray:
-    """Run the tree kernel; costs are breaks b0, b1, the slope between them, and weights.
-
-    Raises
-    ------
-    UnsupportedError
-        If the curves would need more than `MOST_POINTS` points.
-    """
+    """Run the tree kernel; costs are breaks b0, b1, the slope between them, and weights."""
     links = task.links
     z = np.zeros_like(task.y)
     status = project_tree.solve(

@@ -39,15 +39,7 @@ MARKER = f"{NAME}-NOT-PRIVATE.txt"
 
 
 def check_can_write(out: Path) -> None:
-    """Check, before releases are drawn, that a figure can be made of them and written.
-
-    Raises
-    ------
-    UnsupportedError
-        If a library is missing.
-    ReleaseError
-        If `out` is, or lies in, what is no directory that can be written.
-    """
+    """Check, before releases are drawn, that a figure can be made of them and written."""
     check_installed("a figure", ("matplotlib",))
     place = next(path for path in (out, *out.absolute().parents) if os.path.lexists(path))
     if not place.is_dir():
@@ -89,11 +81,6 @@ def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
     -------
     list of Path
         The page first.
-
-    Raises
-    ------
-    ReleaseError
-        If the directory cannot be written.
     """
     picture = figure(found)
     contents = {f"{NAME}.md": as_markdown(found, command).encode(), f"{NAME}.json": as_json(found)}

@@ -98,16 +98,7 @@ def from_file(
     seed: int,
     spread: float = SPREAD,
 ) -> Basis:
-    """Read public counts from a file, and make up those of the levels below it.
-
-    Raises
-    ------
-    DataError
-        If the file cannot be read, is not one of counts of the plan's nodes, or holds the plan's
-        own rows.
-    ArgumentError
-        If the spread is out of range.
-    """
+    """Read public counts from a file, and make up those of the levels below it."""
     _check(1, spread)
     paths, values = _read(plan, file, base)
     depth = max(len(path) for path in paths)
@@ -139,13 +130,7 @@ def from_file(
 
 
 def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
-    """Count the plan's own rows.
-
-    Raises
-    ------
-    DataError, PlanError
-        As `congenial.data.counts.count`.
-    """
+    """Count the plan's own rows."""
     counted = count(plan, base=base)
     if not tree.same_as(counted.tree) or counted.tree.names != tree.names:
         raise DataError("the domain changed while the rows were counted; compare again.")

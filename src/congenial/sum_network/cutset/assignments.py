@@ -155,17 +155,7 @@ def weigh(
     most: int = MOST_ASSIGNMENTS,
     tally: int | None = None,
 ) -> Assignments:
-    """Choose a cut set, list its assignments and weigh them; windows grow until they are proved.
-
-    Raises
-    ------
-    InfeasibleError
-        If no value satisfies all the constraints.
-    UnsupportedError
-        If the law is improper, or the cost is beyond the limits.
-    NumericalError
-        If the error bound cannot be met.
-    """
+    """Choose a cut set, list its assignments and weigh them; windows grow until they are proved."""
     fixed = system.every_fixed
     free = free_variables(system)
     budget = 40.0 + np.log(4.0 * system.size + 4.0)

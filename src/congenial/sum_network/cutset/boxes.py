@@ -171,13 +171,7 @@ def check_proper_rows(system: SumSystem, unary: Unary) -> None:
 def _spans_of(
     rows: tuple[Row, ...], unary: Unary, fixed: npt.NDArray[np.bool_]
 ) -> tuple[list[tuple[Signed, int, int]], float]:
-    """Express every variable in measured ones; return that and the log of the multiplicity.
-
-    Raises
-    ------
-    UnsupportedError
-        If an unmeasured variable is held by no sum and no bounds.
-    """
+    """Express every variable in measured ones; return that and the log of the multiplicity."""
     size = unary.kind.size
     spans: list[tuple[Signed, int, int] | None] = [None] * size
     for v in np.flatnonzero(unary.kind != laws.FLAT).tolist():

@@ -34,13 +34,6 @@ def joint_law(
     values : tuple of ndarray of int64
         The values of each node, consecutive integers that carry all but 1e-12 of the mass.
     probabilities : ndarray of float64, one axis a node
-
-    Raises
-    ------
-    ArgumentError
-        If the nodes are not one to three different ones.
-    UnsupportedError
-        If it takes too many assignments or multiplications.
     """
     if not 1 <= len(nodes) <= MOST_NODES or len(set(nodes)) < len(nodes):
         raise ArgumentError(
