@@ -5,7 +5,7 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras test test-processors test-browser lint format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo extras check test test-processors test-browser lint format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
@@ -32,6 +32,10 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 
 extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
+
+check: lint  ## Check the style and the types, and run all but the slow tests.
+	@$(BIN)/python -c "$(COMPILE)"
+	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m "not slow"
 
 test: lint  ## Check the style and the types, then run every test.
 	@echo "Compiling the kernels that are missing, each once, and running the tests."
