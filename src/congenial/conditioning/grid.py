@@ -55,30 +55,7 @@ class OnGrid:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> FloatArray:
-        """Draw releases, exact multiples of the granularity.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries, multiples of the granularity that satisfy the
-            invariant themselves.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,) or (size, n)
-            Sums of them hold exactly.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape, is not on the grid or does not add up.
-        InvariantError
-            If `x` violates the invariant.
-        """
+        """Draw releases, exact multiples of the granularity."""
         return self._placed(self.inner.sample(self._units(x), size, rng))
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -86,13 +63,7 @@ class OnGrid:
         return self.inner.log_normalizer(self._units(x))
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
-        """Log probability of releases, normalised; -inf off the grid and outside the invariant.
-
-        Parameters
-        ----------
-        z : array_like, shape (n,) or (size, n)
-        x : array_like, shape (n,)
-        """
+        """Log probability of releases, normalised; -inf off the grid and outside the invariant."""
         values = checked_rows(self._first, z).astype(np.float64) / self.granularity
         return self.inner.log_prob(values, self._units(x))
 
@@ -104,41 +75,17 @@ class OnGrid:
     def joint(
         self, nodes: Sequence[int | str], x: npt.ArrayLike
     ) -> tuple[tuple[FloatArray, ...], FloatArray]:
-        """Joint law of one to three released values, on consecutive grid points of each.
-
-        Raises
-        ------
-        UnsupportedError
-            If it takes too many values of all nodes but the last, or too many multiplications.
-        """
+        """Joint law of one to three released values, on consecutive grid points of each."""
         values, probabilities = self.inner.joint(nodes, self._units(x))
         return tuple(self._placed(each) for each in values), probabilities
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
-        """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.
-
-        Raises
-        ------
-        UnsupportedError
-            If inequalities make the law depend on the confidential values.
-        """
+        """Interval of released minus true at a node, of probability 1 - alpha at least."""
         lo, hi = self.inner.interval(node, alpha)
         return lo * self.granularity, hi * self.granularity
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw, where one record counts for 1 in each query it is in.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
-
-        Raises
-        ------
-        PrivacyError
-            If nothing is proved for the combination, or the grid is coarser than one record.
-        EmptyNeighbourhoodError
-            If the pinned values leave no neighbouring datasets.
-        """
+        """Privacy guarantee of one draw, where one record counts for 1 in each query it is in."""
         return self.inner.guarantee(neighbours)
 
     @property

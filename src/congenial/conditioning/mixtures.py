@@ -47,29 +47,11 @@ class Mixture:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> Values:
-        """Draw releases, each from a part chosen at random.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-        """
+        """Draw releases, each from a part chosen at random."""
         return draw_mixed(self.parts, np.array(self.weights), x, size, resolve(rng))
 
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log probability (or density) of releases.
-
-        Parameters
-        ----------
-        z : array_like, shape (n,) or (size, n)
-        x : array_like, shape (n,)
 
         Raises
         ------
@@ -91,10 +73,6 @@ class Mixture:
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: the largest loss of any part, the mean of the deltas.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
 
         Raises
         ------

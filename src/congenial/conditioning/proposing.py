@@ -119,21 +119,7 @@ class Proposing(Delegate):
         return not self.resolved.has_inequalities
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw, its distance from the law charged to delta.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
-
-        Raises
-        ------
-        PrivacyError
-            Under inequalities, for continuous noise, or where no bound on that distance is known.
-        UnsupportedError
-            If one release takes too many proposals.
-        EmptyNeighbourhoodError
-            If the pinned values leave no neighbouring datasets.
-        """
+        """Privacy guarantee of one draw, its distance from the law charged to delta."""
         reason = self._not_released
         if reason:
             raise PrivacyError(

@@ -141,14 +141,6 @@ class ConditionedMixture:
         most the largest of its parts'. Under inequalities they depend on the data, even where these
         cost no part anything, and gamma = 1 is charged. A union is charged as one invariant, since
         neighbours may satisfy different alternatives.
-
-        Raises
-        ------
-        PrivacyError
-            If nothing is proved for the combination, as for Gaussian noise where bounds apply, or
-            the parts count records in different ways.
-        UnsupportedError
-            If the union's alternatives have no inequality to be charged.
         """
         if len(self.alternatives) > 1:
             mechanism = self.parts[0].mechanism

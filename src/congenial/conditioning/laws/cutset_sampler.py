@@ -51,17 +51,7 @@ class CutConditioned(Conditioned):
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> IntArray:
-        """Draw releases, each independent and within `error_bound` of the law.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` violates a bound or a sum.
-        UnsupportedError
-            If the cost is beyond the limits.
-        """
+        """Draw releases, each independent and within `error_bound` of the law."""
         counts = self._checked(x)
         rows = checked_size(size)
         source = resolve(rng)

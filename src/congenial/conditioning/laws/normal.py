@@ -56,29 +56,7 @@ class ConditionedGaussian:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> FloatArray:
-        """Draw releases, for studies: floating-point noise is not private.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,) or (size, n)
-            Sums hold up to rounding; entries published exactly are exact.
-
-        Raises
-        ------
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` does not satisfy a linear condition.
-        """
+        """Draw releases, for studies: floating-point noise is not private."""
         values = checked_values(self.mechanism, self.resolved, x)
         rows = checked_size(size)
         noise = draw_noise(self.mechanism, rows, resolve(rng))
@@ -89,10 +67,6 @@ class ConditionedGaussian:
         """Log integral of the noise's density over the invariant, in Euclidean volume.
 
         Queries that are not measured count with weight 1 for every value.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
         """
         checked_values(self.mechanism, self.resolved, x)
         return self._log_at_mode + self.fitted.log_volume
@@ -103,15 +77,6 @@ class ConditionedGaussian:
         The density refers to Euclidean volume on the solutions (Hausdorff measure of their
         dimension); it is normalised. Values within 1e-9 of the invariant, relative to the largest,
         count as inside, since sums of floating-point numbers are rounded.
-
-        Parameters
-        ----------
-        z : array_like, shape (n,) or (size, n)
-        x : array_like, shape (n,)
-
-        Returns
-        -------
-        float or ndarray of float64, shape (size,)
         """
         values = checked_values(self.mechanism, self.resolved, x)
         given = checked_rows(self.mechanism, z).astype(np.float64)
@@ -122,25 +87,13 @@ class ConditionedGaussian:
         return float(out[0]) if given.ndim == 1 else out
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> Normal:
-        """Law of one released value, as (mean, sd): a normal law.
-
-        Parameters
-        ----------
-        node : int or str
-            Index, or name where the queries are a tree.
-        x : array_like, shape (n,)
-        """
+        """Law of one released value, as (mean, sd): a normal law."""
         values = checked_values(self.mechanism, self.resolved, x)
         v = self._node(node)
         return Normal(float(values[v]), float(np.sqrt(self.fitted.variance(v))))
 
     def joint(self, nodes: Sequence[int | str], x: npt.ArrayLike) -> tuple[FloatArray, FloatArray]:
         """Joint law of several released values, as (mean, covariance): a normal law.
-
-        Parameters
-        ----------
-        nodes : sequence of int or str, length k
-        x : array_like, shape (n,)
 
         Returns
         -------
@@ -157,12 +110,6 @@ class ConditionedGaussian:
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
         """Interval of the noise at a node: released minus true lies in it with 1 - alpha.
 
-        Parameters
-        ----------
-        node : int or str
-        alpha : float
-            Between 0 and 1.
-
         Returns
         -------
         lo, hi : float
@@ -176,15 +123,6 @@ class ConditionedGaussian:
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of real-number noise, by zCDP; its draws are for studies.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
-
-        Raises
-        ------
-        EmptyNeighbourhoodError
-            If the pinned values leave no neighbouring datasets.
 
         References
         ----------

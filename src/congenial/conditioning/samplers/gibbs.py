@@ -102,27 +102,6 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
         All chains start at the data, which alone are known to be feasible, and are led away by a
         few sweeps of wider noise, chain by chain wider.
-
-        Parameters
-        ----------
-        x : array_like of int, shape (n,)
-        draws : int
-            Draws of each chain, one a sweep, dependent.
-        chains : int
-        rng : Randomness
-            `congenial.seeded(n)`.
-
-        Returns
-        -------
-        draw : Draw
-        info : Info
-
-        Raises
-        ------
-        PrivacyError
-            Without a seeded source, that is, for anything but a study.
-        UnsupportedError
-            If the blocks' tables are too large.
         """
         source = self._source(rng)
         counts = self._checked(x)

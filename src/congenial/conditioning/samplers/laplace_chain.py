@@ -72,31 +72,6 @@ class ConditionedLaplace(ChainAlone):
         """Run chains, and say how they went.
 
         They start far apart, at points that do not depend on the data.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Values of all queries; they satisfy the invariant themselves.
-        draws : int
-            Draws of each chain, dependent.
-        chains : int
-        rng : Randomness
-            `congenial.seeded(n)`.
-
-        Returns
-        -------
-        draw : Draw
-            Sums hold up to rounding.
-        info : Info
-
-        Raises
-        ------
-        PrivacyError
-            Without a seeded source, that is, for anything but a study.
-        ArgumentError
-            If `x` has the wrong shape or does not add up.
-        InvariantError
-            If `x` does not satisfy a linear condition.
         """
         source = self._source(rng)
         values = checked_values(self.mechanism, self.resolved, x)
