@@ -94,13 +94,7 @@ def amount_of(epsilon: float, delta: float) -> Amount:
 
 
 def budget(epsilon: str, delta: str) -> Amount:
-    """Read a total budget, rounded down to whole units.
-
-    Raises
-    ------
-    ArgumentError
-        If epsilon is not a number above 0 and up to a million, or delta not one from 0 to below 1.
-    """
+    """Read a total budget, rounded down to whole units."""
     most = Decimal(MOST_BUDGET)
     return Amount(
         _read("epsilon", epsilon, EPSILON_DIGITS, lambda v: 0 < v <= most, "above 0 and up to 1e6"),

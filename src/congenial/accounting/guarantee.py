@@ -283,11 +283,6 @@ def imaged_guarantee(
 
     Neighbouring datasets agree on the invariant's values, so the projection is post-processing
     (Two Views, Lemma 3.7). The arguments are those of `conditioned_guarantee`.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError
-        If no neighbouring datasets remain.
     """
     source = IMAGED
     return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
@@ -300,13 +295,7 @@ def conditioned_pairs(
     *,
     one_sided: bool = False,
 ) -> Pairs:
-    """What bounds can cost pure noise, for every pair of neighbours; `conditioned_guarantee`.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError, PrivacyError
-        As `worst_move`.
-    """
+    """What bounds can cost pure noise, for every pair of neighbours; `conditioned_guarantee`."""
     change, counted = mechanism.per_record, mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise

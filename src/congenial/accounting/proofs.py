@@ -28,13 +28,7 @@ PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 
 
 def proofs_of(guarantee: Guarantee) -> tuple[str, ...]:
-    """Name the proofs that a guarantee rests on, as paths in the repository.
-
-    Raises
-    ------
-    KeyError
-        If nothing is written down for the guarantee's source of gamma.
-    """
+    """Name the proofs that a guarantee rests on, as paths in the repository."""
     sources = guarantee.gamma_source.split("; ")
     found = [*_ALWAYS, *(file for source in sources for file in PROOFS[source])]
     if (

@@ -65,7 +65,6 @@ class Audit:
     ----------
     guarantee : Guarantee
         The claim that was audited.
-    findings : tuple of Finding
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most, all checks together.
     """

@@ -52,8 +52,6 @@ class Screen:
 
     Attributes
     ----------
-    pair : Pair
-    sides : tuple of Shares
     hardest : tuple of Pair
         Neighbours that differ in the entries which tell most about one record.
     """

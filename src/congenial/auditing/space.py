@@ -39,7 +39,6 @@ class Space:
 
     Attributes
     ----------
-    mechanism : Additive
     alternatives : tuple of ResolvedInvariant
         The invariant's alternatives, one unless it is a union.
     """

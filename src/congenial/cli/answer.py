@@ -35,7 +35,6 @@ class Answer:
         What ``--json`` prints of it; its fields are the keys.
     text : str
         What is printed otherwise.
-    exit_code : int
     notes : tuple of str
         Lines for people, on stderr either way.
     """
@@ -60,12 +59,8 @@ class Output:
 
     Attributes
     ----------
-    format : int
     command : str
         Such as "ledger show"; empty where none was understood.
-    exit_code : int
-    error : Failure or None
-    result : dataclass instance or None
     """
 
     format: int

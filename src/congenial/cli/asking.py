@@ -21,7 +21,6 @@ class Asker:
 
     Attributes
     ----------
-    yes : bool
     given : dict of str to str or None
         What options say, by their names with underscores.
     taken : dict of str to str

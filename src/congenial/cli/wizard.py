@@ -28,13 +28,7 @@ DOMAIN_IS_DATA = (
 
 
 def ask_all(asker: Asker, data: str, out: Path) -> Draft:
-    """Ask for everything that a plan says.
-
-    Raises
-    ------
-    DataError, click.UsageError
-        If the rows have no columns, or an answer given is none.
-    """
+    """Ask for everything that a plan says."""
     with held():
         from congenial.data.columns import look_up_columns
         from congenial.plan.draft import Draft

@@ -41,7 +41,6 @@ class OnGrid:
 
     Attributes
     ----------
-    mechanism : Additive or Mixture
     granularity : float
         Spacing of the grid.
     inner : ConditionalMechanism

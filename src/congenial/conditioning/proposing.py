@@ -54,7 +54,6 @@ class Proposing(Delegate):
     ----------
     mechanism : Additive
     resolved : ResolvedInvariant
-    placed : Placed
     exact : Conditioned, ConditionedGaussian or None
         The same law by the exact engine; None where that does not cover it.
     """

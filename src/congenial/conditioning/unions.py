@@ -47,7 +47,6 @@ class ConditionedMixture:
 
     Attributes
     ----------
-    parts : tuple of Conditioned
     weights : tuple of float
         Weights before the probabilities of the invariant.
     alternatives : tuple of ResolvedInvariant

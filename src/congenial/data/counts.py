@@ -65,7 +65,6 @@ class CountedTree:
 
     Attributes
     ----------
-    tree : Tree
     counts : ndarray of int64, shape (n,)
         Rows counted under each node.
     excluded : int
@@ -78,15 +77,7 @@ class CountedTree:
 
 
 def build_tree(plan: Plan, *, base: Path) -> Tree:
-    """Build the tree of a plan's domain; rows are read only where the domain is "data".
-
-    Raises
-    ------
-    DataError
-        If the domain cannot be read or is not a hierarchy.
-    PlanError
-        If `where` is not a condition.
-    """
+    """Build the tree of a plan's domain; rows are read only where the domain is "data"."""
     if plan.hierarchy.domain == "data":
         return count(plan, base=base).tree
     with connect() as connection:
@@ -100,8 +91,6 @@ class RowSource:
 
     Attributes
     ----------
-    connection : Connection
-    plan : Plan
     public : Public
         The lookup and the condition.
     known : list of str
@@ -197,11 +186,6 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
 
 def count(plan: Plan, *, base: Path, frame: object | None = None) -> CountedTree:
     """Count the rows of a plan's source, or of a dataframe; takes and raises as `open_source`.
-
-    Raises
-    ------
-    DataError
-        If there is no row, or a counted row has no node.
 
     Notes
     -----

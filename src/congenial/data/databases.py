@@ -26,13 +26,7 @@ def is_database(source: str) -> bool:
 
 @held()
 def tables_in(connection: Connection, file: Path, source: str) -> list[tuple[str, str]]:
-    """Open a DuckDB file read-only, and list the schema and name of each of its tables.
-
-    Raises
-    ------
-    DataError
-        If the file is no DuckDB database.
-    """
+    """Open a DuckDB file read-only, and list the schema and name of each of its tables."""
     ask(
         connection,
         f"ATTACH {literal(str(file))} AS source (READ_ONLY)",

@@ -48,7 +48,6 @@ class Public:
 
     Attributes
     ----------
-    condition : Condition
     lookup, domain : Table or None
         The plan's lookup, and the file that lists its nodes.
     """
@@ -59,13 +58,7 @@ class Public:
 
 
 def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
-    """Look whether the files of a plan are there, so that nobody waits to be told otherwise.
-
-    Raises
-    ------
-    DataError
-        If one is not there, or cannot be read.
-    """
+    """Look whether the files of a plan are there, so that nobody waits to be told otherwise."""
     if rows or plan.hierarchy.domain == "data":
         locate(base, plan.data.source, "data.source")
     _public_files(plan, base)
@@ -85,15 +78,7 @@ def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
 def open_public(
     connection: Connection, plan: Plan, base: Path, *, others: Sequence[Path] = ()
 ) -> Public:
-    """Open the lookup and the domain's file, and shut out every file but these and `others`.
-
-    Raises
-    ------
-    DataError
-        If one cannot be read, or the lookup's key is missing, blank or repeated.
-    PlanError
-        If `where` is not a condition.
-    """
+    """Open the lookup and the domain's file, and shut out every file but these and `others`."""
     lookup = plan.data.lookup
     named = _public_files(plan, base)
     condition = parse_where(connection, plan.data.where)

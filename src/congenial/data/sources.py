@@ -58,7 +58,6 @@ class Relation:
 
     Attributes
     ----------
-    sql : str
     columns : dict of str to str
         DuckDB type of each column.
     shown : str

@@ -19,10 +19,8 @@ class Block:
 
     Attributes
     ----------
-    table : Table
     level : int
         Depth in the geography.
-    margin : tuple of str
     ids : ndarray of int64, shape (nodes at the level, classes of the margin)
         Entry of each, -1 where no record can be.
     start, stop : int

@@ -86,13 +86,7 @@ def places_of(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArra
 
 
 def leaves_of(areas: npt.ArrayLike, tree: Tree) -> IntArray:
-    """Place of each area, given by name or path, among the leaves.
-
-    Raises
-    ------
-    ArgumentError
-        As `places_of`.
-    """
+    """Place of each area, given by name or path, among the leaves."""
     paths = ["/".join(tree.path(int(v))) for v in tree.leaves]
     names = [tree.names[int(v)] for v in tree.leaves]
     known = {path: i for i, path in enumerate(paths)}

@@ -22,8 +22,6 @@ class Exhibit:
     ----------
     name : str
         Part of the file's name.
-    title : str
-    columns : tuple of str
     rows : tuple of tuple
         Text, integers, floats, or None where there is nothing.
     notes : tuple of str
@@ -59,7 +57,6 @@ class Figure:
     ----------
     name : str
         Part of the files' names.
-    title : str
     draw : callable
         Draws on an empty ``matplotlib.figure.Figure``.
     size : (float, float)

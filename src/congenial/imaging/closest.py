@@ -164,12 +164,9 @@ class Projector:
 
     Attributes
     ----------
-    resolved : ResolvedInvariant
     weight : ndarray of float64, shape (n,)
         From `checked_weights`.
     norm : {"l2", "l1"}
-    integer : bool
-    beta : float or array_like of float, optional
     """
 
     resolved: ResolvedInvariant

@@ -19,13 +19,7 @@ Values = FloatArray | IntArray
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """An additive mechanism whose values are moved to an invariant; see `move`.
-
-    Attributes
-    ----------
-    mechanism : Additive
-    resolved : ResolvedInvariant
-    """
+    """An additive mechanism whose values are moved to an invariant; see `move`."""
 
     mechanism: Additive
     resolved: ResolvedInvariant

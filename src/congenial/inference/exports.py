@@ -42,11 +42,6 @@ def inference_data(
     arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
         Coordinates of `node` are names, or paths where a name occurs more than once; each has a
         `level`.
-
-    Raises
-    ------
-    UnsupportedError
-        If ArviZ is not installed.
     """
     check_installed()
     import arviz

@@ -34,9 +34,6 @@ class Problem:
 
     Attributes
     ----------
-    tree : Tree
-    mechanism : Additive
-    resolved : ResolvedInvariant
     y : ndarray of int64, shape (n,)
         Measurements, and exact values where pinned; 0 where there is neither.
     measured : ndarray of bool, shape (n,)

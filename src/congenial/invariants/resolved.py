@@ -28,7 +28,6 @@ class ResolvedInvariant:
 
     Attributes
     ----------
-    n : int
     tree : Tree or None
         The hierarchy that must add up; a workload's where all its entries are nested or disjoint.
     pinned : ndarray of bool, shape (n,)

@@ -81,13 +81,7 @@ def reserve(
 
 
 def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
-    """Return what is left of a dataset's budget; nothing is written.
-
-    Raises
-    ------
-    LedgerError
-        If a debit would be refused for another reason than its amount.
-    """
+    """Return what is left of a dataset's budget; nothing is written."""
     path = Path(path)
     with transaction(path, write=False, neighbours=neighbours) as (_, held):
         row, *_ = _known(path, held, dataset)
@@ -115,11 +109,6 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
     path : path
     neighbours : str, optional
         A relation that it must be for.
-
-    Raises
-    ------
-    LedgerError
-        If it is not there, is not a ledger, is damaged, or is for another relation.
     """
     with transaction(Path(path), write=False, neighbours=neighbours) as (_, held):
         return Ledger(
@@ -137,11 +126,6 @@ def _account(
     account : Account
     first : bool
         Whether it is new.
-
-    Raises
-    ------
-    LedgerError
-        As `_known` does.
     """
     known, one, place = _known(path, held, dataset)
     row = known or (_opened(database, one, dataset.label), one, escaped(dataset.label))
@@ -158,11 +142,6 @@ def _known(path: Path, held: Held, dataset: Dataset) -> tuple[Row | None, str, s
     A name leads to its account, and so does a place of rows that were once released without a name:
     a name that comes later leads to the same account. A place seen only under names leads nowhere,
     as several named tables may lie there.
-
-    Raises
-    ------
-    LedgerError
-        If name and place lead to different accounts, or a name is missing.
     """
     one, place = (_fingerprint(held.key, text) for text in (dataset.identity, dataset.place))
     numbers = {number for known, number, leads in held.names if leads and known in (one, place)}

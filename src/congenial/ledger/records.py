@@ -51,8 +51,6 @@ class Debit:
         Random name of the entry.
     dataset : str
         Beginning of the dataset's fingerprint.
-    label : str
-    cost : Amount
     remaining : Amount
         Left of the dataset's budget after it.
     first : bool
@@ -76,10 +74,8 @@ class Entry:
 
     Attributes
     ----------
-    entry, release : str
     made : str
         What the machine's clock said; nothing depends on it.
-    cost : Amount
     state : str
         "reserved" or "spent"; both count.
     fixes : str or None
@@ -132,7 +128,6 @@ class Ledger:
         Of each dataset.
     neighbours : str
         The relation that all its guarantees speak of.
-    accounts : tuple of Account
     """
 
     budget: Amount

@@ -74,7 +74,6 @@ class Held:
         Key, neighbours, epsilon, delta and hash.
     entries : list of tuple
         Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
-    datasets, names : list of tuple
     sequence : list of tuple
         The number that SQLite gave out last.
     """

@@ -37,18 +37,6 @@ class Draft:
 
     Attributes
     ----------
-    source : str
-    root : str
-    levels : tuple of str
-    domain : str
-    neighbours : str
-    epsilon : float
-    nonnegative : bool
-    method : str
-    publish_exactly : tuple of str
-    names_repeat : bool
-    table, name, ledger : str, optional
-    lookup : Lookup, optional
     columns : mapping of str to str
         Of the rows, told in a comment.
     guessed : tuple of str

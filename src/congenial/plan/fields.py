@@ -40,13 +40,7 @@ def check_once(
 
 
 def fit(raw: object, kind: type[Kind], key: str = "") -> Kind:
-    """Make a struct of a parsed table, or of a struct's plain data.
-
-    Raises
-    ------
-    PlanError
-        If a key is unknown or missing, or a value is none of those that its type allows.
-    """
+    """Make a struct of a parsed table, or of a struct's plain data."""
     try:
         return msgspec.convert(raw, kind)
     except _MISFITS:

@@ -188,13 +188,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
 
 
 def exact_nodes(plan: Plan, tree: Tree) -> tuple[int, ...]:
-    """Indices of the nodes that a plan publishes exactly, ascending.
-
-    Raises
-    ------
-    PlanError
-        As `named_nodes`.
-    """
+    """Indices of the nodes that a plan publishes exactly, ascending."""
     entries = plan.invariants.publish_exactly
     return named_nodes(plan, tree, "invariants.publish_exactly", entries)
 

@@ -84,7 +84,6 @@ class Conjunct:
 
     Attributes
     ----------
-    sql : str
     columns : frozenset of str
         The columns it names, in lower case.
     """

@@ -140,7 +140,6 @@ class Data(Section, frozen=True):
         A Parquet or CSV file (also .csv.gz), a glob of these, or a DuckDB or SQLite file.
     where : str, optional
         One SQL condition; rows that fail it are left out, and so are nodes of the domain.
-    lookup : Lookup, optional
     table : str, optional
         Table of a DuckDB or SQLite file.
     name : str, optional
@@ -268,7 +267,6 @@ class Invariants(Section, frozen=True):
     ----------
     publish_exactly : tuple of str
         Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
-    nonnegative : bool
     """
 
     publish_exactly: Nodes = ()

@@ -50,7 +50,6 @@ class LevelForecast:
 
     Attributes
     ----------
-    level : Level
     noise_error : float or None
         Expected absolute value of the noise alone, in counts; None where there is none.
     release_error : float or None
@@ -69,15 +68,12 @@ class Explanation:
 
     Attributes
     ----------
-    plan : Plan
-    nodes : int
     forecasts : tuple of LevelForecast
         Coarse to fine.
     basis : str
         What the expected errors rest on.
     route : str
         Which sampler draws, and why.
-    guarantee : Guarantee
     worst : Neighbours
         The pair of neighbouring datasets that the guarantee charges the most.
     unused : tuple of str

@@ -48,7 +48,6 @@ class PlanAudit:
         Losses computed and draws, at the plan's real size.
     part : Tree or None
         The few leaves and what is above them.
-    seed : int
     """
 
     model: Model

@@ -68,7 +68,6 @@ class Margins:
         0 where a count is published exactly or follows from such, `UNKNOWN` where there is none.
     together : ndarray of int64, shape (n,), or None
         Margins that hold for all counts of a level at once.
-    sums : tuple of SumMargin
     """
 
     source: Source
@@ -104,11 +103,6 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def margins(model: Model, mechanism: Certified) -> Margins:
     """Work out the margins of a release.
-
-    Raises
-    ------
-    PlanError
-        If the plan asks for the sum of a node that the tree lacks.
 
     Notes
     -----

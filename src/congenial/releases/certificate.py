@@ -283,13 +283,7 @@ def versions() -> dict[str, str]:
 
 
 def write_certificate(path: Path, certificate: Certificate) -> None:
-    """Write a certificate as indented JSON.
-
-    Raises
-    ------
-    OSError
-        If the file cannot be written.
-    """
+    """Write a certificate as indented JSON."""
     path.write_bytes(msgspec.json.format(msgspec.json.encode(certificate), indent=2) + b"\n")
 
 
@@ -338,13 +332,7 @@ def _check_time(made: str) -> None:
 
 
 def method_of(directory: str | Path) -> str:
-    """Return the name of the method that a release was drawn by.
-
-    Raises
-    ------
-    ReleaseError
-        If the directory holds no certificate.
-    """
+    """Return the name of the method that a release was drawn by."""
     return read_certificate(release_directory(directory) / CERTIFICATE).drawn.method
 
 

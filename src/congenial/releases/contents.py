@@ -30,7 +30,6 @@ class Contents:
 
     Attributes
     ----------
-    certificate : Certificate
     csv, parquet : Table
         The same rows, if nothing is wrong with the release.
     plan : Plan

@@ -130,13 +130,7 @@ def write_tables(
     truth: IntArray | None = None,
     stamped: bool = False,
 ) -> None:
-    """Write the released table twice, as CSV and from that as Parquet.
-
-    Raises
-    ------
-    OSError, duckdb.Error
-        If a file cannot be written.
-    """
+    """Write the released table twice, as CSV and from that as Parquet."""
     ends = dict(intervals or {})
     columns = table_columns(
         level_names, intervals=tuple(ends), truth=truth is not None, stamped=stamped
@@ -158,13 +152,7 @@ def write_measurements(
     *,
     stamped: bool = False,
 ) -> None:
-    """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node.
-
-    Raises
-    ------
-    OSError, duckdb.Error
-        If a file cannot be written.
-    """
+    """Write the noisy measurements twice, as CSV and from that as Parquet, a row a node."""
     columns = measurement_columns(level_names, stamped=stamped)
     lines = _lines(level_names, tree, [measured, noise, scale], stamped)
     _write_both(directory, MEASUREMENTS, columns, lines)
@@ -201,11 +189,6 @@ def read_tables(directory: Path) -> tuple[FileRows, FileRows]:
     -------
     csv, parquet : Table
         Every CSV value is text, whatever it looks like, and empty text where there is none.
-
-    Raises
-    ------
-    ReleaseError
-        If a file cannot be read as a table.
     """
     return _read_both(directory, (CSV, PARQUET))
 
@@ -216,13 +199,7 @@ def read_measurement_tables(directory: Path) -> tuple[FileRows, FileRows]:
 
 
 def read_table(path: Path) -> FileRows:
-    """Read a Parquet file as a table.
-
-    Raises
-    ------
-    ReleaseError
-        If it cannot be read as one, or holds more than a release can, or than memory does.
-    """
+    """Read a Parquet file as a table."""
     memory = allowance() or _MEMORY
     return _read_parquet(path, rows=memory // _ROW, text=memory)
 

@@ -43,7 +43,6 @@ class Intervals:
         Ends of the intervals that hold for all counts of a level at once.
     known_all : ndarray of bool, shape (n,)
         Where there are such.
-    sums : tuple of SumInterval
     """
 
     source: Source

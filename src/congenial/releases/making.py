@@ -48,10 +48,8 @@ class ReleaseResult:
 
     Attributes
     ----------
-    directory : Path
     nodes : int
         Number of released counts.
-    certificate : Certificate
     debit : Debit or None
         What the plan's ledger has taken down for it; None without one, and for a simulation.
     settled : bool

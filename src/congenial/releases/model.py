@@ -67,7 +67,6 @@ class Level:
     ----------
     depth : int
         0 for the root's level.
-    name : str
     nodes : int
         Number of nodes.
     exact : int
@@ -89,11 +88,8 @@ class Model:
 
     Attributes
     ----------
-    plan : Plan
-    tree : Tree
     mechanism : Additive
         The plan's noise, one scale a node.
-    invariant : Invariant
     resolved : ResolvedInvariant
         The invariant resolved for the tree.
     split : mapping of int to float

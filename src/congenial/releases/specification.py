@@ -162,13 +162,7 @@ class Specification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def specify(model: Model, guarantee: Guarantee) -> Specification:
-    """State a guarantee of a release of `model` in full.
-
-    Raises
-    ------
-    PrivacyError
-        If the worst pair of the model's noise is not worked out.
-    """
+    """State a guarantee of a release of `model` in full."""
     return Specification(
         domain=_domain(model, guarantee),
         invariants=_invariants(model),
@@ -181,13 +175,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
 
 
 def worst_neighbours(model: Model, guarantee: Guarantee) -> Neighbours:
-    """Name the pair that a guarantee charges the most, unless its nodes are confidential.
-
-    Raises
-    ------
-    PrivacyError
-        As `worst_pair`.
-    """
+    """Name the pair that a guarantee charges the most, unless its nodes are confidential."""
     tree = model.tree
     pair = worst_pair(model.mechanism, model.resolved, tree, guarantee, one_sided=model.one_sided)
     named = model.plan.hierarchy.domain != "data"

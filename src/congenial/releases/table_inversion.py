@@ -24,7 +24,6 @@ class ProvedEnds:
         Of each count by itself.
     lower_all, upper_all : ndarray of int64, shape (n,)
         Of all counts of a level at once; those of each by itself where no plan asks for them.
-    sums : tuple of pairs of int
     """
 
     lower: IntArray

@@ -25,13 +25,7 @@ _SEED = 20_230_301
 
 
 def compose(contents: Contents, checks: Sequence[Check]) -> Page:
-    """Work out everything that a page about a release says.
-
-    Raises
-    ------
-    PlanError, PrivacyError, InvariantError
-        If the plan in the certificate does not fit the released nodes.
-    """
+    """Work out everything that a page about a release says."""
     certificate, tree = contents.certificate, contents.tree
     model = contents.model
     settled = model.determined

@@ -19,11 +19,8 @@ class LevelRow:
 
     Attributes
     ----------
-    name : str
-    nodes : int
     exact : int
         How many of them are published exactly, or follow from counts that are.
-    noise : str
     expected : float or None
         Expected absolute error, averaged over the level, in counts; None where it is not known.
     margin : str
@@ -66,15 +63,12 @@ class Page:
 
     Attributes
     ----------
-    title : str
     stamp : str or None
         Said first and last where the release is a simulation.
     lead : tuple of str
         What was released, in a few sentences.
-    protected, unprotected : tuple of str
     sentence : str
         The guarantee as the certificate states it.
-    details : tuple of Fact
     accuracy : tuple of str
         What margins and expected errors are, and are not.
     levels : tuple of LevelRow
@@ -85,9 +79,6 @@ class Page:
         Whether bounds bend the error, so that a count has an interval and no margin.
     rows : tuple of Row
         A parent comes before its children.
-    cite : tuple of str
-    reuse : tuple of str
-    checks : tuple of Fact
     """
 
     title: str

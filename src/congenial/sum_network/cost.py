@@ -20,13 +20,7 @@ _RATE = 1e9
 
 @dataclass(frozen=True)
 class Cost:
-    """Size of the tables and number of multiplications that fill them.
-
-    Attributes
-    ----------
-    entries : float
-    work : float
-    """
+    """Size of the tables and number of multiplications that fill them."""
 
     entries: float
     work: float

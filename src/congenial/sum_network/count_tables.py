@@ -70,7 +70,6 @@ class PriorWeights:
 
     Attributes
     ----------
-    unary : Unary
     a, b, base, zero : ndarray of float64, shape (d,)
         See `congenial.kernels.network.priors`.
     code : ndarray of int32, shape (n,)

@@ -22,7 +22,6 @@ class Summary(NamedTuple):
 
     Attributes
     ----------
-    mean, standard_deviation : ndarray of float64
     median, lower, upper : ndarray of int64
         `lower` to `upper` is the shortest interval of the probability asked for, ends included;
         of several the likeliest, and of equally likely ones (up to 1e-9) the lowest.

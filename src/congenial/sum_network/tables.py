@@ -57,7 +57,6 @@ class Tables:
 
     Attributes
     ----------
-    network : Network
     lo, hi, offset : ndarray of int64, shape (c,)
         Window of each class and where its table begins.
     table : ndarray of float64

@@ -23,7 +23,6 @@ class Messages:
     Attributes
     ----------
     lo, hi, offset : ndarray of int64, shape (c,)
-    table : ndarray of float64
     factor : ndarray of float64, shape (c,)
     errors : mapping of int to ndarray of float64
         Bounds on the errors of the entries of the tables that transforms have filled.
@@ -49,7 +48,6 @@ class Losses:
     ----------
     place : ndarray of int64, shape (c,)
         Where the losses of each class begin in `lost`.
-    lost : ndarray of float64
     tails : ndarray of float64, shape (c, 4)
         Edge and ratio of the geometric tails below and above each window.
     """

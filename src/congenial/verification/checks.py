@@ -34,8 +34,6 @@ class Check:
 
     Attributes
     ----------
-    name : str
-    passed : bool
     detail : str
         What was found, in a sentence.
     comparable : bool

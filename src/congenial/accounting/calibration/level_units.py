@@ -64,13 +64,7 @@ def joint_pairs(
 def level_units(
     tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours, *, power: int = 1
 ) -> LevelUnits:
-    """Find what neighbouring datasets change at each level of a tree.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError, PrivacyError
-        As `forced_moves`.
-    """
+    """Find what neighbouring datasets change at each level of a tree."""
     groups = (tree.level[:, None] == np.arange(tree.depth)) & ~resolved.pinned[:, None]
     joint = forced_moves(
         np.zeros(len(tree)),

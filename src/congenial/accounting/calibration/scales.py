@@ -210,11 +210,6 @@ def level_scales(
     ndarray of float64, shape (n,)
         The sigmas where `delta` is given.
 
-    Raises
-    ------
-    ArgumentError, EmptyNeighbourhoodError, PrivacyError
-        As `calibrate`.
-
     Notes
     -----
     Gaussian noise is zCDP, whose parameter rho adds up over levels; the split is of the rho that

@@ -44,11 +44,6 @@ def best_split(
         Shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one each,
         adding up to 1.
 
-    Raises
-    ------
-    EmptyNeighbourhoodError, PrivacyError
-        As `worst_move` and `joint_moves`.
-
     Notes
     -----
     A level with share p of budget B has scale u / (p B), u being 2 or 1, or what several records

@@ -96,13 +96,7 @@ def gaussian_sigma(
 
 
 def published_sigma(*, epsilon: float, delta: float, sensitivity: SupportsFloat) -> float:
-    """Return sigma as Two Views prints it (Proposition 2.7), whether or not it is enough.
-
-    Raises
-    ------
-    ArgumentError
-        If an argument is out of range.
-    """
+    """Return sigma as Two Views prints it (Proposition 2.7), whether or not it is enough."""
     _positive("epsilon", epsilon)
     _check_delta(delta)
     size = _positive("sensitivity", sensitivity)

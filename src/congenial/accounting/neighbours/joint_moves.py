@@ -74,11 +74,6 @@ def forced_moves(
     -------
     JointMoves or None
         None where some record can move alone, or none is replaced.
-
-    Raises
-    ------
-    EmptyNeighbourhoodError, PrivacyError
-        As `joint_moves`, and PrivacyError as `worst_move`.
     """
     if neighbours != "substitute":
         return None

@@ -20,11 +20,6 @@ def nested_sums(resolved: ResolvedInvariant) -> bool:
     bool
         False where margins of a workload cross, and where a linear condition is no multiple of a
         sum of cells.
-
-    Raises
-    ------
-    PrivacyError
-        If rounding leaves it in doubt what a linear condition with decimals adds up.
     """
     if resolved.tree is None and resolved.sums is not None:
         return False

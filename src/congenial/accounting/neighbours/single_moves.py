@@ -314,11 +314,6 @@ def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArra
     ndarray of float64, shape (n, cells)
     ndarray of float64 or object, shape (m, cells)
         Of each fixed sum a multiple, so that all are whole numbers: `whole_sums`.
-
-    Raises
-    ------
-    PrivacyError
-        If rounding leaves it in doubt which sums are equal.
     """
     lay = counting(resolved.n, counted)
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))

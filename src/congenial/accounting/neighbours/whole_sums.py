@@ -30,12 +30,6 @@ def whole_sums(
 ) -> WholeArray:
     """What a record in each cell adds to each sum, every sum multiplied until it is whole.
 
-    Raises
-    ------
-    PrivacyError
-        If two cells add to a sum with decimals what is different, but so little that both may have
-        been meant as equal. Whole numbers are always taken as they are.
-
     Notes
     -----
     A multiple of a sum is kept by the same moves of records as the sum.

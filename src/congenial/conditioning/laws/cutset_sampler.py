@@ -41,8 +41,6 @@ class CutConditioned(Conditioned):
     ----------
     forest : SumForest
         What is left when the cut set is held.
-    system : SumSystem
-    cost : CutCost
     """
 
     system: SumSystem | None = None
@@ -137,11 +135,6 @@ def cut_conditioned(
     """Condition on a system with cycles, or return None where that costs too much.
 
     Whether the cost is affordable is judged by the sums and the noise, not by confidential counts.
-
-    Raises
-    ------
-    UnsupportedError
-        If the law is improper.
     """
     unary = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     cost = cut_cost(system, unary) if summable(unary, system.every_fixed) else None

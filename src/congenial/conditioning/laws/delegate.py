@@ -31,8 +31,6 @@ class Delegate:
 
     Attributes
     ----------
-    mechanism : Additive
-    resolved : ResolvedInvariant
     exact : Conditioned, ConditionedGaussian or None
         The same law by the exact engine; None where that does not cover it.
     """

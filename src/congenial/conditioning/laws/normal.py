@@ -37,10 +37,8 @@ class ConditionedGaussian:
 
     Attributes
     ----------
-    mechanism : Additive
     resolved : ResolvedInvariant
         Without inequalities.
-    space : Subspace
     """
 
     mechanism: Additive

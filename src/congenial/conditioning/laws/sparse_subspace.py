@@ -32,12 +32,7 @@ _SINGULAR = (
 
 @dataclass(frozen=True, eq=False)
 class Sparse:
-    """Any equalities on many entries, by a sparse factorisation of the optimality conditions.
-
-    Attributes
-    ----------
-    resolved : ResolvedInvariant
-    """
+    """Any equalities on many entries, by a sparse factorisation of the optimality conditions."""
 
     resolved: ResolvedInvariant
 

@@ -115,7 +115,6 @@ class OnForest:
     ----------
     n : int
         Entries; the forest may have further variables without noise.
-    forest : SumForest
     fixed : ndarray of bool, shape (n,)
     """
 
@@ -158,7 +157,6 @@ class FittedForest:
 
     Attributes
     ----------
-    space : OnForest
     weight : ndarray of float64, shape (forest.n,)
     """
 
@@ -232,7 +230,6 @@ class Dense:
 
     Attributes
     ----------
-    n : int
     fixed : ndarray of bool, shape (n,)
     rows : ndarray of float64, shape (m, n)
         The solutions u have ``rows @ u == 0``, and are zero where fixed.

@@ -66,7 +66,6 @@ class GibbsConditioned(ChainAlone, Conditioned):
     ----------
     forest : SumForest
         Without sums; the blocks have their own.
-    system : SumSystem
     blocks : tuple of tuple of int
         The cut sets.
     lattice : Lattice or None
@@ -196,13 +195,7 @@ def _hottest(unary: Unary) -> Unary:
 
 
 def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsConditioned:
-    """Condition on sums for studies, by chains.
-
-    Raises
-    ------
-    UnsupportedError
-        If the law is improper.
-    """
+    """Condition on sums for studies, by chains."""
     system = sums_of(resolved)
     weights = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     check_proper_rows(system, weights)

@@ -43,10 +43,8 @@ class ConditionedLaplace(ChainAlone):
 
     Attributes
     ----------
-    mechanism : Additive
     resolved : ResolvedInvariant
         Without inequalities.
-    space : Subspace
     warmup, thin : int
         Sweeps left out of each chain, and sweeps for each draw kept.
     """

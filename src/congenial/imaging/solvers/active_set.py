@@ -61,7 +61,6 @@ class ActiveSet:
 
     Attributes
     ----------
-    levels : Levels
     leaf : ndarray of float64, shape (3, n)
         By place: one over the weight, 0 where pinned; lower and upper bound.
     inner : ndarray of float64, shape (4, number of parents)

@@ -23,15 +23,6 @@ def solve_dense(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) 
     -------
     ndarray of float64, shape (n,)
         Among equally close points, the one nearest to `y` (entries without weight move least).
-
-    Raises
-    ------
-    InfeasibleError
-        If the equalities contradict each other.
-    NumericalError
-        If the result misses the equalities or the optimality conditions.
-    UnsupportedError
-        If the vector is too long for a dense solve.
     """
     n = resolved.n
     sums, values = sum_rows(resolved)

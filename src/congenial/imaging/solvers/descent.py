@@ -39,10 +39,8 @@ class Descent:
 
     Attributes
     ----------
-    tree : Tree
     resolved : ResolvedInvariant
         Those of the tree, without further linear conditions.
-    integer : bool
     """
 
     tree: Tree

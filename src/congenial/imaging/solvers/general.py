@@ -49,15 +49,6 @@ def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray
     ndarray of float64, shape (n,)
         Within the bounds; sums hold up to rounding.
 
-    Raises
-    ------
-    InfeasibleError
-        If nothing satisfies the conditions.
-    NumericalError
-        If the result misses the conditions of optimality by more than 1e-9 of the largest number.
-    UnsupportedError
-        If the vector is too long for a dense solve.
-
     Notes
     -----
     Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
@@ -125,13 +116,7 @@ def _closest(task: _Task) -> FloatArray:
 
 
 def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
-    """Say which lower bounds, upper bounds and inequalities bind at the closest point.
-
-    Raises
-    ------
-    InfeasibleError
-        If nothing satisfies the conditions.
-    """
+    """Say which lower bounds, upper bounds and inequalities bind at the closest point."""
     import piqp
 
     solver = piqp.DenseSolver()

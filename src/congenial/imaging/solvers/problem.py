@@ -44,7 +44,6 @@ class Links:
         Children in compressed form.
     downward : ndarray of int64
         All nodes, parents first.
-    is_root : ndarray of bool
     """
 
     tree: Tree
@@ -64,7 +63,6 @@ class Task:
 
     Attributes
     ----------
-    links : Links
     center : ndarray of float64
         Integers that add up along the tree.
     y : ndarray of float64

@@ -15,13 +15,6 @@ GRID = 2.0**-40
 def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
     """Minimise ``sum(weight * abs(z - y))`` over z that add up and stay within [lo, hi].
 
-    Raises
-    ------
-    NumericalError
-        If the solution misses its optimality conditions.
-    UnsupportedError
-        If the tree is too deep and large for memory.
-
     Notes
     -----
     L1 images are not unique. Among the closest points this takes, parent by parent, the one whose

@@ -27,13 +27,6 @@ FAR = 1e3
 def solve_l2(task: Task) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` over z that add up and stay within [lo, hi].
 
-    Raises
-    ------
-    NumericalError
-        If the solution misses its optimality conditions.
-    UnsupportedError
-        If the tree is too deep and large for memory.
-
     Notes
     -----
     One pass over piecewise linear derivatives finds exactly which bounds hold; it takes

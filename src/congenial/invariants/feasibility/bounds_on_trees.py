@@ -34,14 +34,12 @@ class _Side:
     ----------
     sign : int
         -1 where all is negated.
-    tree : Tree
     top : ndarray of float64, shape (n,)
         The tightest bound above.
     own : ndarray of float64, shape (n,)
         Lower bounds of single nodes; -inf where there is none.
     every : float
         The lower bound that all nodes share.
-    slack : float
     """
 
     sign: int

@@ -42,7 +42,6 @@ class Rows:
     start, index, value : ndarray
         The rows in compressed form.
     least, most : ndarray of float64, shape (m,)
-    whole : bool
     """
 
     n: int
@@ -155,7 +154,6 @@ class Solver:
 
     Attributes
     ----------
-    rows : Rows
     undecided : bool
         Whether that has happened.
     """

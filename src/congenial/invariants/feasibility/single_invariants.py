@@ -47,7 +47,6 @@ class SingleInvariants:
 
     Attributes
     ----------
-    resolved : ResolvedInvariant
     whole : bool
         Whether entries are integers.
     every : (float, float)

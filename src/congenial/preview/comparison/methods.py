@@ -43,13 +43,7 @@ def contenders(plan: Plan, *, delta: float | None = None) -> Iterator[Contender]
 
 
 def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> Plan:
-    """Return the plan with a contender's method and noise, and without a ledger.
-
-    Raises
-    ------
-    PlanError
-        If the delta is out of range.
-    """
+    """Return the plan with a contender's method and noise, and without a ledger."""
     sampler = plan.method.sampler if contender.method == "conditioning" else "auto"
     method = "imaging" if contender.method == "noise" else contender.method
     asked = plan.privacy.delta if delta is None else delta

@@ -35,8 +35,6 @@ class LevelError:
 
     Attributes
     ----------
-    level : str
-    nodes : int
     scale : float or None
         Scale of the noise; sigma for Gaussian noise, None where there is none.
     l1 : float
@@ -64,7 +62,6 @@ class SizeBias:
 
     Attributes
     ----------
-    level : str
     low, high : int
         The true counts are from `low` to `high`, both included.
     nodes : int
@@ -105,7 +102,6 @@ class Result:
 
     Attributes
     ----------
-    contender : Contender
     epsilon, delta : float
         The final guarantee.
     guarantee : str
@@ -114,8 +110,6 @@ class Result:
         Whether every release satisfied the invariants of the plan.
     levels : tuple of LevelError
         Coarse to fine.
-    sizes : tuple of SizeBias
-    seconds : Seconds
     """
 
     contender: Contender

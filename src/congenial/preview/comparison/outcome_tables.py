@@ -45,9 +45,6 @@ class Comparison:
         Options of the command that gives the same.
     stamp : str or None
         What is stamped on every part where the counts were confidential.
-    replicates, seed : int
-    results : tuple of Result
-    refused : tuple of Refused
     """
 
     plan: dict[str, Any]

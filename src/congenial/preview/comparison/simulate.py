@@ -96,7 +96,6 @@ class _Tally:
 
     Attributes
     ----------
-    model : Model
     counts : ndarray of int64, shape (n,)
     """
 

@@ -65,11 +65,6 @@ class Basis:
 def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = SPREAD) -> Basis:
     """Make up counts with a given total and heavy-tailed shares.
 
-    Raises
-    ------
-    ArgumentError
-        If a number is out of range.
-
     Notes
     -----
     The children of a node share its count in proportion to independent log-normal weights, rounded
@@ -182,13 +177,7 @@ def _shared(total: int, weights: FloatArray) -> IntArray:
 
 
 def find_counts(file: Path) -> list[Path]:
-    """Find the file of public counts, or those of a pattern.
-
-    Raises
-    ------
-    DataError
-        If there is none, or one cannot be read.
-    """
+    """Find the file of public counts, or those of a pattern."""
     return locate(Path(), str(file), _KEY)
 
 

@@ -53,8 +53,6 @@ class Assignments:
 
     Attributes
     ----------
-    box : Box
-    branches : Branches
     values : ndarray of int64, shape (b, cut)
     log_own : ndarray of float64, shape (b,)
         Log weight of the cut variables themselves.

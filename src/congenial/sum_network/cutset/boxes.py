@@ -69,7 +69,6 @@ class Box:
         Log of the number of values that unmeasured variables can take beside given measured ones.
     log_within : float
         Summed logs of the weights of the measured variables within their bounds.
-    unary : Unary
     events : int
         Number of events left out so far.
     """

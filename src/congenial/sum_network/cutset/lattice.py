@@ -66,7 +66,6 @@ class Walk:
 
     Attributes
     ----------
-    lattice : Lattice
     direction : ndarray of int64, shape (chains, size)
         The sum of vectors that is being drawn.
     grows : ndarray of bool, shape (chains,)

@@ -69,13 +69,7 @@ class SumSystem:
 
 
 def sum_system(resolved: ResolvedInvariant) -> SumSystem:
-    """Collect and simplify all the sums of an invariant, inequalities with their slacks.
-
-    Raises
-    ------
-    UnsupportedError
-        If a row has an entry other than -1, 0, 1.
-    """
+    """Collect and simplify all the sums of an invariant, inequalities with their slacks."""
     n, slacks = resolved.n, resolved.inequalities[1].size
     plain = not resolved.equalities[1].size and not slacks
     if plain and resolved.tree is not None:
