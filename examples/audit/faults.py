@@ -147,90 +147,63 @@ class Case(NamedTuple):
     claim: str = "substitute"
 
 
+def wrong_noise(
+    fault: str,
+    size: tuple[int, int],
+    told: str,
+    factor: float = 1.0,
+    *,
+    leaf: bool = False,
+    **law: Any,
+) -> Case:
+    """Plant a fault in the noise; what is claimed has the same `law` without the fault."""
+
+    def claimed() -> Any:
+        return made(size, **law)
+
+    return Case(
+        fault, size, told, lambda: made(size, factor, leaf=leaf, **law), claimed if law else None
+    )
+
+
 def cases() -> list[Case]:
     """List all faults."""
     own, claimed, none = "its own", "as claimed", "none"
     whole, rarely = sometimes(0.01), sometimes(0.0001)
+    bare, gaussian, image = "one leaf without noise", {"law": "gaussian"}, {"way": "image"}
     return [
-        Case("no fault", SMALL, own, lambda: made(SMALL)),
-        Case("no fault", LARGE, own, lambda: made(LARGE)),
-        Case("noise × 0.97", SMALL, own, lambda: made(SMALL, 0.97)),
-        Case("noise × 0.9", SMALL, own, lambda: made(SMALL, 0.9)),
-        Case("noise × 0.97", LARGE, own, lambda: made(LARGE, 0.97)),
-        Case("noise × 0.8", LARGE, own, lambda: made(LARGE, 0.8)),
-        Case("noise × 0.8", LARGE, claimed, lambda: made(LARGE, 0.8)),
-        Case("noise × 0.8", LARGE, none, lambda: made(LARGE, 0.8)),
-        Case("noise × 0.5", SMALL, none, lambda: made(SMALL, 0.5)),
-        Case(
-            "no fault, Gaussian noise",
-            LARGE,
-            own,
-            lambda: made(LARGE, law="gaussian"),
-            lambda: made(LARGE, law="gaussian"),
-        ),
-        Case(
-            "Gaussian noise × 0.97",
-            SMALL,
-            own,
-            lambda: made(SMALL, 0.97, law="gaussian"),
-            lambda: made(SMALL, law="gaussian"),
-        ),
-        Case(
-            "Gaussian noise × 0.9",
-            SMALL,
-            own,
-            lambda: made(SMALL, 0.9, law="gaussian"),
-            lambda: made(SMALL, law="gaussian"),
-        ),
-        Case(
-            "Gaussian noise × 0.8",
-            LARGE,
-            own,
-            lambda: made(LARGE, 0.8, law="gaussian"),
-            lambda: made(LARGE, law="gaussian"),
-        ),
-        Case(
-            "noise × 0.9, imaging",
-            SMALL,
-            own,
-            lambda: made(SMALL, 0.9, way="image"),
-            lambda: made(SMALL, way="image"),
-        ),
-        Case(
-            "noise × 0.4, imaging",
-            SMALL,
-            none,
-            lambda: made(SMALL, 0.4, way="image"),
-            lambda: made(SMALL, way="image"),
-        ),
-        Case("one leaf without noise", LARGE, claimed, lambda: made(LARGE, leaf=True)),
-        Case("one leaf without noise", LARGE, none, lambda: made(LARGE, leaf=True)),
-        Case(
-            "one leaf without noise, imaging",
-            LARGE,
-            none,
-            lambda: made(LARGE, leaf=True, way="image"),
-            lambda: made(LARGE, way="image"),
-        ),
+        wrong_noise("no fault", SMALL, own),
+        wrong_noise("no fault", LARGE, own),
+        wrong_noise("noise × 0.97", SMALL, own, 0.97),
+        wrong_noise("noise × 0.9", SMALL, own, 0.9),
+        wrong_noise("noise × 0.97", LARGE, own, 0.97),
+        wrong_noise("noise × 0.8", LARGE, own, 0.8),
+        wrong_noise("noise × 0.8", LARGE, claimed, 0.8),
+        wrong_noise("noise × 0.8", LARGE, none, 0.8),
+        wrong_noise("noise × 0.5", SMALL, none, 0.5),
+        wrong_noise("no fault, Gaussian noise", LARGE, own, **gaussian),
+        wrong_noise("Gaussian noise × 0.97", SMALL, own, 0.97, **gaussian),
+        wrong_noise("Gaussian noise × 0.9", SMALL, own, 0.9, **gaussian),
+        wrong_noise("Gaussian noise × 0.8", LARGE, own, 0.8, **gaussian),
+        wrong_noise("noise × 0.9, imaging", SMALL, own, 0.9, **image),
+        wrong_noise("noise × 0.4, imaging", SMALL, none, 0.4, **image),
+        wrong_noise(bare, LARGE, claimed, leaf=True),
+        wrong_noise(bare, LARGE, none, leaf=True),
+        wrong_noise(f"{bare}, imaging", LARGE, none, leaf=True, **image),
         Case("one leaf off by 1", LARGE, claimed, lambda: Changed(made(LARGE), biased(LARGE))),
         Case("one leaf off by 1", LARGE, none, lambda: Changed(made(LARGE), biased(LARGE))),
-        Case(
-            "the data released, probability 0.01",
-            SMALL,
-            none,
-            lambda: Changed(made(SMALL), release=whole),
-        ),
-        Case(
-            "the data released, probability 0.01",
-            LARGE,
-            none,
-            lambda: Changed(made(LARGE), release=whole),
-        ),
-        Case(
-            "the data released, probability 0.0001",
-            LARGE,
-            none,
-            lambda: Changed(made(LARGE), release=rarely),
+        *(
+            Case(
+                f"the data released, probability {chance}",
+                size,
+                none,
+                lambda size=size, release=release: Changed(made(size), release=release),
+            )
+            for chance, size, release in (
+                (0.01, SMALL, whole),
+                (0.01, LARGE, whole),
+                (0.0001, LARGE, rarely),
+            )
         ),
         Case(
             "the data released where a count is 1,234",
