@@ -11,6 +11,7 @@ from congenial.belief.worlds import (
     Event,
     Probability,
     World,
+    members_of,
 )
 from congenial.errors import ArgumentError
 
@@ -43,18 +44,6 @@ class Vacuous:
                 "at least one, and each once."
             )
 
-    def _members(self, event: Event) -> frozenset[World]:
-        if callable(event):
-            return frozenset(world for world in self.worlds if event(world))
-        members = frozenset(event)
-        unknown = members.difference(self.worlds)
-        if unknown:
-            raise ArgumentError(
-                f"the event names {min(map(repr, unknown))}, which is not one of the "
-                f"{len(self.worlds)} worlds; name worlds of the space."
-            )
-        return members
-
     def lower(self, event: Event) -> int:
         """Lower probability: 1 for all worlds together, else 0.
 
@@ -67,7 +56,7 @@ class Vacuous:
         ArgumentError
             If the event names an unknown world.
         """
-        return int(len(self._members(event)) == len(self.worlds))
+        return int(len(members_of(event, self.worlds)) == len(self.worlds))
 
     def upper(self, event: Event) -> int:
         """Upper probability: 0 for the empty event, else 1 (equation 5.2).
@@ -81,7 +70,7 @@ class Vacuous:
         ArgumentError
             If the event names an unknown world.
         """
-        return int(bool(self._members(event)))
+        return int(bool(members_of(event, self.worlds)))
 
     def condition(self, event: Event) -> Vacuous:
         """Condition on an event: nothing is known of the worlds that remain.
@@ -95,7 +84,7 @@ class Vacuous:
         ArgumentError
             If the event is empty.
         """
-        members = self._members(event)
+        members = members_of(event, self.worlds)
         if not members:
             raise ArgumentError("the event is empty; condition on at least one world.")
         return Vacuous(tuple(world for world in self.worlds if world in members))

@@ -131,7 +131,7 @@ class Belief:
         ArgumentError
             If the event names a world that the belief does not.
         """
-        members = self._members(event)
+        members = members_of(event, self.worlds)
         return total(tuple(self[world] for world in self.worlds if world in members))
 
     def condition(self, event: Event) -> Belief:
@@ -157,7 +157,7 @@ class Belief:
         ----------
         Two Views, section 2, Propositions 2.1 and 2.2.
         """
-        members = self._members(event)
+        members = members_of(event, self.worlds)
         whole = self.probability(members)
         if not whole:
             raise ArgumentError(
@@ -229,17 +229,19 @@ class Belief:
             moved.setdefault(lead(world), []).append(p)
         return Belief({world: total(parts) for world, parts in moved.items()})
 
-    def _members(self, event: Event) -> frozenset[World]:
-        if callable(event):
-            return frozenset(world for world in self.worlds if event(world))
-        members = frozenset(event)
-        unknown = members.difference(self.worlds)
-        if unknown:
-            raise ArgumentError(
-                f"the event names {min(map(repr, unknown))}, which is not one of the "
-                f"{len(self.worlds)} worlds; name worlds of the belief, or give a test of a world."
-            )
-        return members
+
+def members_of(event: Event, worlds: Sequence[World]) -> frozenset[World]:
+    """Return the worlds of an event, which is a set of them or a test of one."""
+    if callable(event):
+        return frozenset(world for world in worlds if event(world))
+    members = frozenset(event)
+    unknown = members.difference(worlds)
+    if unknown:
+        raise ArgumentError(
+            f"the event names {min(map(repr, unknown))}, which is not one of the {len(worlds)} "
+            "worlds; name worlds of the belief, or give a test of a world."
+        )
+    return members
 
 
 def mixture(beliefs: Sequence[Belief], weights: Sequence[Probability]) -> Belief:
