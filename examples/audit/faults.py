@@ -166,11 +166,22 @@ def wrong_noise(
     )
 
 
+def released(chance: float, size: tuple[int, int]) -> Case:
+    """Plant a release of the data themselves."""
+    return Case(
+        f"the data released, probability {chance}",
+        size,
+        "none",
+        lambda: Changed(made(size), release=sometimes(chance)),
+    )
+
+
 def cases() -> list[Case]:
     """List all faults."""
     own, claimed, none = "its own", "as claimed", "none"
-    whole, rarely = sometimes(0.01), sometimes(0.0001)
-    bare, gaussian, image = "one leaf without noise", {"law": "gaussian"}, {"way": "image"}
+    bare = "one leaf without noise"
+    gaussian: dict[str, Any] = {"law": "gaussian"}
+    image: dict[str, Any] = {"way": "image"}
     return [
         wrong_noise("no fault", SMALL, own),
         wrong_noise("no fault", LARGE, own),
@@ -192,19 +203,9 @@ def cases() -> list[Case]:
         wrong_noise(f"{bare}, imaging", LARGE, none, leaf=True, **image),
         Case("one leaf off by 1", LARGE, claimed, lambda: Changed(made(LARGE), biased(LARGE))),
         Case("one leaf off by 1", LARGE, none, lambda: Changed(made(LARGE), biased(LARGE))),
-        *(
-            Case(
-                f"the data released, probability {chance}",
-                size,
-                none,
-                lambda size=size, release=release: Changed(made(size), release=release),
-            )
-            for chance, size, release in (
-                (0.01, SMALL, whole),
-                (0.01, LARGE, whole),
-                (0.0001, LARGE, rarely),
-            )
-        ),
+        released(0.01, SMALL),
+        released(0.01, LARGE),
+        released(0.0001, LARGE),
         Case(
             "the data released where a count is 1,234",
             SMALL,
