@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 import numpy.typing as npt
@@ -99,6 +100,11 @@ class Moved:
         """Move one vector of measurements to the invariant; pins hold their exact values."""
         return checked_draws(self.resolved, self.move(noisy, rng), np.asarray(noisy))
 
+    @cached_property
+    def error_bound(self) -> float:
+        """Bound on the total variation between a draw and its law, for every dataset."""
+        return self.mechanism.noise.sampling_error(self.mechanism.scales)
+
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
 
@@ -115,8 +121,9 @@ class Moved:
         ----------
         Two Views, Lemma 3.7.
         """
-        error = self.mechanism.noise.sampling_error(self.mechanism.scales)
-        return imaged_guarantee(self.mechanism, self.resolved, neighbours, sampler_error=error)
+        return imaged_guarantee(
+            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
+        )
 
 
 def _adds_up(resolved: ResolvedInvariant, counts: npt.NDArray[np.int64 | np.float64]) -> bool:

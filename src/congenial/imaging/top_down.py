@@ -189,31 +189,6 @@ class TopDown(Moved):
                 values[here] = sums[here]
         return values
 
-    @cached_property
-    def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law, for every dataset."""
-        return self.mechanism.noise.sampling_error(self.mechanism.scales)
-
-    def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
-
-        Parameters
-        ----------
-        neighbours : {"substitute", "add-remove"}
-
-        Raises
-        ------
-        EmptyNeighbourhoodError
-            If the values published exactly leave no neighbouring datasets.
-
-        References
-        ----------
-        Two Views, Lemma 3.7.
-        """
-        return imaged_guarantee(
-            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
-        )
-
     def explain(self) -> str:
         """Say how a release is drawn, and why so."""
         n, pinned = len(self._tree), int(self.resolved.pinned.sum())

@@ -124,11 +124,6 @@ class Imaged(Moved):
         """Return the closest vector that obeys."""
         return self.projector.apply(noisy, rng)
 
-    @cached_property
-    def error_bound(self) -> float:
-        """Bound on the total variation between a draw and its law, for every dataset."""
-        return self.mechanism.noise.sampling_error(self.mechanism.scales)
-
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
         """Privacy guarantee of one draw: that of the noise, among neighbours that keep the pins.
 
@@ -138,9 +133,7 @@ class Imaged(Moved):
         ----------
         Two Views, Lemma 3.7; Gong and Meng (2020), Theorem A.1.
         """
-        stated = imaged_guarantee(
-            self.mechanism, self.resolved, neighbours, sampler_error=self.error_bound
-        )
+        stated = super().guarantee(neighbours)
         factor = self._loss_factor()
         if factor == 1.0:
             return stated
