@@ -1,4 +1,4 @@
-"""Values, choices, numbers and sizes in messages."""
+"""Values, choices and numbers in messages."""
 
 from __future__ import annotations
 
@@ -12,8 +12,6 @@ from congenial.wording import (
     on_a_line,
     one_of,
     show,
-    told_bytes,
-    told_time,
 )
 
 
@@ -36,12 +34,8 @@ def test_the_nearest_name_is_suggested_and_no_other():
     assert nearest("speed", ("data", "privacy")) == ""
 
 
-def test_numbers_with_nouns_and_units():
+def test_numbers_with_nouns():
     assert [many(1, "row"), many(2000, "row")] == ["1 row", "2,000 rows"]
-    assert [told_bytes(b) for b in (12, 2048, 3.2e6, 9e12)] == [
-        *("12 B", "2 KiB", "3.05 MiB", "8.38e+03 GiB"),
-    ]
-    assert told_time(0.5) == "less than a second" and told_time(600) == "about 10 minutes"
 
 
 def test_bytes_that_are_no_text_are_escaped():

@@ -1,4 +1,4 @@
-"""How messages show values, choices and sizes."""
+"""How messages show values, choices and numbers."""
 
 from __future__ import annotations
 
@@ -42,28 +42,6 @@ def nearest(name: str, known: Iterable[str]) -> str:
 def many(number: int, noun: str) -> str:
     """Write a number with its noun, in the plural where there is not one."""
     return f"{number:,} {noun if number == 1 else noun + 's'}"
-
-
-def told_time(seconds: float) -> str:
-    """Return an order of magnitude in words."""
-    for limit, words in (
-        (1e-2, "milliseconds"),
-        (1.0, "less than a second"),
-        (10.0, "seconds"),
-        (90.0, "about a minute"),
-    ):
-        if seconds <= limit:
-            return words
-    return f"about {seconds / 60.0:.0f} minutes"
-
-
-def told_bytes(count: float) -> str:
-    """Return a number of bytes in a unit that fits."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024.0:
-            return f"{count:.3g} {unit}"
-        count /= 1024.0
-    return f"{count:.3g} GiB"
 
 
 def escaped(name: str) -> str:
