@@ -24,7 +24,6 @@ UNTESTED: set[str] = {
     "accounting/neighbours/scope.py",
     "auditing/drawn.py",
     "auditing/pairs.py",
-    "cli/arguments.py",
     "cli/asking.py",
     "cli/commands/audit.py",
     "cli/commands/compare.py",
