@@ -1,0 +1,28 @@
+"""The tree of least absolute error to draws, against all small trees."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.inference.point_tables import least_absolute
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_no_tree_of_integers_is_closer_to_the_draws(seed):
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    draws = rng.integers(-1, 4, (7, 5))  # they need not add up
+    low = np.where(tree.is_leaf, 0.0, -np.inf)
+    found = least_absolute(tree, draws, (low, np.full(5, np.inf)), cg.seeded(seed))
+    assert (found == tree.roll_up(found[tree.leaves])).all()
+    assert (found[tree.leaves] >= 0).all()
+
+    def error(values):
+        return np.abs(draws - values).sum()
+
+    best = min(error(tree.roll_up(np.array(leaves))) for leaves in product(range(5), repeat=3))
+    assert error(found) == best
