@@ -6,12 +6,10 @@ import click
 import pytest
 
 from congenial.cli.asking import (
-    choice,
     column,
     columns,
     listed,
     number,
-    some_text,
     split,
     yes_or_no,
 )
@@ -33,18 +31,14 @@ def test_listed_names_are_split_again(names):
     assert split(listed(names)) == names
 
 
-def test_numbers_words_and_texts():
+def test_numbers_and_words():
     assert number(0.5, 2.0)("1.5") == 1.5
-    assert choice(("substitute", "add-remove"))("add-remove") == "add-remove"
     assert (yes_or_no("y"), yes_or_no("no")) == (True, False)
-    assert some_text(" City ").strip() == "City"
     for understand, wrong in (
         (number(0.5, 2.0), "3"),
         (number(0.5, 2.0), "x"),
         (number(0.5, 2.0), "nan"),
-        (choice(("a", "b")), "c"),
         (yes_or_no, "maybe"),
-        (some_text, "  "),
     ):
         with pytest.raises(click.UsageError):
             understand(wrong)
