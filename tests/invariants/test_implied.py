@@ -116,10 +116,10 @@ def test_a_margin_that_follows_from_others_is_named():
 def test_beyond_the_limits_no_more_is_said_and_it_is_listed_still(monkeypatch, limit):
     workload = cg.Workload.of(cg.Table(AXES), ["r", "c"])
     invariant = cg.consistent(workload) & cg.exactly([0, 1, 2, 3])
-    released = cg.image(cg.Additive(cg.DiscreteLaplace(1.0), workload), invariant)
-    full = released.guarantee("substitute")
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), workload)
+    full = cg.image(mechanism, invariant).guarantee("substitute")
     monkeypatch.setattr(implied_module, limit, 0)
-    cut = released.guarantee("substitute")
+    cut = cg.image(mechanism, invariant).guarantee("substitute")
     assert cut.unprotected[-1] == (
         "the count of c=c3 in table, which is the same in all neighbouring datasets"
     )

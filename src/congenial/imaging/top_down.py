@@ -139,13 +139,7 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
 
 
 def descending(mechanism: Additive, tree: Tree, resolved: ResolvedInvariant) -> TopDown:
-    """Return the mechanism that goes down a tree, all of whose leaves it counts.
-
-    Raises
-    ------
-    UnsupportedError
-        If a leaf is not measured.
-    """
+    """Return the mechanism that goes down a tree, all of whose leaves it counts."""
     open_ = ~(np.isfinite(mechanism.scales) | resolved.pinned)
     if open_[tree.leaves].any():
         leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))

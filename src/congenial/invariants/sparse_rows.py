@@ -11,13 +11,7 @@ from congenial.types import IntArray
 
 
 def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
-    """Return the rows of a dense matrix as (indices, signs), rows of zeros left out.
-
-    Raises
-    ------
-    UnsupportedError
-        If an entry is not -1, 0 or 1.
-    """
+    """Return the rows of a dense matrix as (indices, signs), rows of zeros left out."""
     if not np.isin(matrix, (-1.0, 0.0, 1.0)).all():
         raise UnsupportedError(
             "a linear condition has an entry other than -1, 0 and 1; exact sampling covers sums "
@@ -45,11 +39,5 @@ def structure_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray
 
 
 def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
-    """Return every equality of an invariant as a sparse row (indices, signs).
-
-    Raises
-    ------
-    UnsupportedError
-        If an entry is not -1, 0 or 1.
-    """
+    """Return every equality of an invariant as a sparse row (indices, signs)."""
     return sparse_rows(resolved.equalities[0]) + structure_rows(resolved)

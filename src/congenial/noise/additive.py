@@ -222,12 +222,6 @@ def checked_size(size: int | None) -> int:
 
 
 def checked_alpha(alpha: float) -> None:
-    """Check a probability of error.
-
-    Raises
-    ------
-    ArgumentError
-        If it is no number between 0 and 1.
-    """
+    """Check a probability of error."""
     if not isinstance(alpha, float | np.floating) or not 0.0 < alpha < 1.0:
         raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")

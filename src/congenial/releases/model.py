@@ -146,11 +146,6 @@ def choose_method(model: Model) -> Certified:
     """Return the conditioned or imaged mechanism that a plan asks for; only that one is loaded.
 
     What it releases satisfies `model.resolved`, which is resolved and known to be feasible.
-
-    Raises
-    ------
-    UnsupportedError
-        If no sampler or projection covers the plan.
     """
     method = model.plan.method
     if method.name == "imaging":
@@ -173,18 +168,6 @@ def build_model(plan: Plan, tree: Tree) -> Model:
     Returns
     -------
     Model
-
-    Raises
-    ------
-    PlanError
-        If the plan names a level or node that the tree lacks, or a level is called like a column
-        of the released table.
-    EmptyNeighbourhoodError
-        If what is published exactly leaves no neighbouring datasets.
-    PrivacyError
-        If no guarantee can be given.
-    InfeasibleError
-        If no release can satisfy the invariants; a smallest infeasible subset is named.
     """
     _check_names(plan, tree)
     invariant = consistent(tree)

@@ -110,13 +110,7 @@ def share_priors(
 
 
 def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
-    """Return multipliers of the constraints, after a check of the weights.
-
-    Raises
-    ------
-    UnsupportedError
-        If an empty leaf is far likelier than its prior makes it without `zeros`.
-    """
+    """Return multipliers of the constraints, after a check of the weights."""
     if (weights.zero > _SPIKE).any():
         raise UnsupportedError(
             "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "

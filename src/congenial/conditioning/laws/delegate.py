@@ -98,13 +98,7 @@ class Delegate:
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Condition exactly; None where that costs too much, or is not known for continuous noise.
-
-    Raises
-    ------
-    UnsupportedError
-        If the law does not exist, or no sampler covers the invariant.
-    """
+    """Condition exactly; None where that costs too much, or is not known for continuous noise."""
     check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:

@@ -83,13 +83,7 @@ def check_feasible(
     domain: Tree | Workload | None = None,
     grid: float = 1.0,
 ) -> None:
-    """Refuse an invariant that no release can satisfy, whatever the data.
-
-    Raises
-    ------
-    InfeasibleError
-        Names a smallest infeasible subset.
-    """
+    """Refuse an invariant that no release can satisfy, whatever the data."""
     found = find_infeasible_subset(resolved, invariant, whole=whole, domain=domain, grid=grid)
     if found is not None:
         raise InfeasibleError(found.sentence)
@@ -107,11 +101,6 @@ def check_pinned(
 
     Only these entries are used, which are unprotected, and no message holds a value. The check runs
     before any debit; it ignores all other entries.
-
-    Raises
-    ------
-    InfeasibleError
-        Names a smallest infeasible subset.
     """
     if not resolved.pinned.any():
         return

@@ -65,13 +65,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 def build(
     plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
 ) -> tuple[Model, Guarantee, Mechanism]:
-    """Build what draws a contender's releases, calibrated to the plan's budget.
-
-    Raises
-    ------
-    PlanError, PrivacyError, InvariantError, UnsupportedError
-        As a release with such a plan would.
-    """
+    """Build what draws a contender's releases, calibrated to the plan's budget."""
     model = build_model(variant(plan, contender, delta=delta), tree)
     mechanism = choose_method(model)
     guarantee = claim(model, mechanism.error_bound)

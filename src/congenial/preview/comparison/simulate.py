@@ -45,13 +45,7 @@ def simulate(
     delta: float | None = None,
     drawn: Drawn = lambda _: None,
 ) -> Result:
-    """Draw releases of one contender and sum up their errors.
-
-    Raises
-    ------
-    PlanError, PrivacyError, InvariantError, UnsupportedError, NumericalError
-        As a release by this method would.
-    """
+    """Draw releases of one contender and sum up their errors."""
     model, found, engine = build(plan, tree, contender, delta=delta)
     if len(tree) <= WARMED:
         engine.sample(counts, rng=source)

@@ -245,13 +245,7 @@ def added(first: Signed, second: Signed) -> Signed:
 def place_box(
     rows: tuple[Row, ...], unary: Unary, fixed: npt.NDArray[np.bool_], budget: float
 ) -> Box:
-    """Place windows for all variables.
-
-    Raises
-    ------
-    UnsupportedError
-        If an unmeasured variable is held by nothing, or a scale is too wide.
-    """
+    """Place windows for all variables."""
     spans, log_multiplicity = _spans_of(rows, unary, fixed)
     found: dict[tuple[float, ...], _Law] = {}
     log_within = 0.0
