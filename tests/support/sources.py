@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
@@ -43,6 +44,12 @@ def planted(folder: Path, file: str, text: str) -> Path:
     return root
 
 
+@cache
+def _parsed(text: str) -> ast.Module:
+    """Return a syntax tree, which every check reads and none changes."""
+    return ast.parse(text)
+
+
 def modules(source: Path, *, packages: bool = False) -> dict[str, ast.Module]:
     """Return the syntax tree of every module, by dotted name; of every `__init__` too if asked.
 
@@ -53,11 +60,11 @@ def modules(source: Path, *, packages: bool = False) -> dict[str, ast.Module]:
         parts = path.relative_to(source).with_suffix("").parts
         if path.name.startswith("__"):
             if path.name == "__init__.py" and path.relative_to(source).parent.as_posix() in DOORS:
-                found[".".join(parts)] = ast.parse(path.read_text(encoding="utf-8"))
+                found[".".join(parts)] = _parsed(path.read_text(encoding="utf-8"))
             if not packages:
                 continue
             parts = parts[:-1] if parts[-1] == "__init__" else parts
-        found[".".join(parts)] = ast.parse(path.read_text(encoding="utf-8"))
+        found[".".join(parts)] = _parsed(path.read_text(encoding="utf-8"))
     return found
 
 
