@@ -112,7 +112,7 @@ def test_explain(place, capsys):
     certificate = json.loads((place / "out/certificate.json").read_bytes())
     for key in ("plan", "guarantee"):
         assert result[key] == certificate[key]
-    assert result["worst_neighbours"] == certificate["specification"]["worst_neighbours"]
+    assert result["worst_neighbours"] == certificate["guarantee"]["worst_neighbours"]
     assert [f["level"]["name"] for f in result["levels"]] == ["root", "borough", "zone"]
 
 

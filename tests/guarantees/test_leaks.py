@@ -303,9 +303,9 @@ def test_a_planted_leak_is_found(observe, monkeypatch, where, leak):
 
 
 def test_a_leak_into_certificate_or_tables_is_found(observe, monkeypatch):
-    monkeypatch.setattr(
-        congenial.releases.certificate, "ROWS_NOT_SHOWN", f"{EXCLUDED} rows excluded"
-    )
+    told = f"{EXCLUDED} rows excluded"
+    monkeypatch.setattr(congenial.releases.certificate, "versions", lambda: {"rows": told})
+    monkeypatch.setattr(congenial.releases.sentences, "rows_left_out", lambda _: told)
     write = files.write_tables
 
     def leaky(place, names, tree, value, **options):

@@ -17,6 +17,7 @@ from congenial.inference.simulated import cautious_alpha, largest, rank
 from congenial.randomness import seeded
 from congenial.releases.accuracy import RISK, margins, simulated_releases
 from congenial.releases.model import choose_method
+from congenial.releases.sentences import about_intervals
 from support.margins_of_plans import SHARE, SLACK, ends_of, made
 
 
@@ -68,14 +69,16 @@ def test_margins_by_few_simulated_releases_hold_and_say_how_few(monkeypatch, dra
     asked = 'simultaneous = true\nsums = { some = ["t0", "t1/b0"] }'
     model = made((2, 5), accuracy=asked, method=method)
     usual = margins(model, choose_method(model))
-    assert "9,999 simulated releases" in usual.told and "wider" not in usual.told
+    text = about_intervals(usual.basis, 0.9)
+    assert "9,999 simulated releases" in text and "wider" not in text
     n = len(model.tree)
     monkeypatch.setattr("congenial.releases.accuracy.VALUES", n)
     monkeypatch.setattr("congenial.releases.accuracy.MOST_VALUES", draws * n)
     assert simulated_releases(model) == draws
     counts = model.tree.roll_up(np.array([0, 3, 40, 0, 900, 1, 7]))
     found, releases = ends_of(model, counts, 1_000)
-    assert f"{draws} simulated releases" in found.told and "so few make it wider" in found.told
+    text = about_intervals(found.basis, 0.9)
+    assert f"{draws} simulated releases" in text and "So few make it wider" in text
     assert found.margin.mean() > 1.1 * usual.margin.mean()
     slack = 2 * SLACK
     holds = np.array([(r.lower <= counts) & (counts <= r.upper) for r in releases])

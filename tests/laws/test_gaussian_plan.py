@@ -22,6 +22,7 @@ from congenial.preview.explanation import as_text, expected_noise, explain
 from congenial.preview.plan_audit import audit_model
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method, claim
+from congenial.releases.specification import ByImaging
 from congenial.verification.verdict import verify
 from support.city import ZONES, make_city, plan_text
 from support.claims import guaranteed
@@ -238,8 +239,8 @@ def test_a_release_is_verified_and_debited(tmp_path):
     done = release(read_plan(path), tmp_path / "out", base=tmp_path)
     assert done.debit.cost.delta_text == "1e-6"
     assert done.certificate.guarantee.delta == 1e-6
-    assert "L1" in done.certificate.drawn.route
-    assert {v.noise for v in done.certificate.levels} == {"discrete-gaussian"}
+    assert done.certificate.method == ByImaging("l1")
+    assert done.certificate.noise.kind == "discrete-gaussian"
     checks = {check.name: check for check in verify(tmp_path / "out")}
     assert all(check.passed for check in checks.values())
     assert "delta 1e-06 of its 1e-06" in checks["budget"].detail

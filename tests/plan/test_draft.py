@@ -57,7 +57,7 @@ def test_every_count_of_a_plan_begun_by_init_has_an_interval(
     assert (plan.method.name, plan.release.publish) == (method, published)
     assert run("release", "plan.toml", "--out", "out", "--simulate", 1) == 0
     certificate = json.loads(Path("out/certificate.json").read_text())
-    assert certificate["accuracy"]["source"] == source
+    assert certificate["accuracy"]["basis"]["kind"] == source
     with Path("out/release.csv").open(newline="") as file:
         assert all(row["lower"] and row["upper"] for row in csv.DictReader(file))
 

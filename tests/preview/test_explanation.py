@@ -15,13 +15,13 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.plan.plan import parse_plan, read_plan
+from congenial.preview.expected import NotSimulated, expected_errors
 from congenial.preview.explanation import (
     as_text,
     expected_noise,
     explain,
     simulated_errors,
 )
-from congenial.releases.expected import NotSimulated, expected_errors
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method
 from congenial.report.write import report

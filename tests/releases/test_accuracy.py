@@ -13,15 +13,15 @@ from congenial.errors import ArgumentError, PlanError, UnsupportedError
 from congenial.inference.noise_intervals import error_margin_of_noise_sum, noise_margin
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.preview.expected import NotSimulated, expected_errors
 from congenial.randomness import seeded
 from congenial.releases.accuracy import (
     UNKNOWN,
+    NoIntervals,
     levels,
     margins,
     simulated_releases,
-    without_intervals,
 )
-from congenial.releases.expected import NotSimulated, expected_errors
 from congenial.releases.intervals import intervals
 from congenial.releases.model import choose_method
 from support.margins_of_plans import SHARE, SLACK, ends_of, made
@@ -137,9 +137,8 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         found = margins(model, choose_method(model))
         if method == "conditioning":  # its intervals are worked out once it is drawn
             assert found.source == "inversion"
-            hidden = without_intervals("nothing proves one", "nothing gives one")
-            found = replace(found, source="none", told=hidden)
-        assert found.source == "none" and found.told.startswith("Empty")
+            found = replace(found, basis=NoIntervals(("bounds-bind",)))
+        assert found.basis == NoIntervals(("bounds-bind",))
         assert found.margin.tolist() == [0] + [UNKNOWN] * 7
         assert [v.margin for v in found.sums] == [None, 0]
         shown = intervals(model, choose_method(model), found, np.zeros(8, dtype=np.int64))
@@ -179,7 +178,6 @@ def test_confidence_and_required_margins_are_the_plans():
     model, usual = made((2, 3), accuracy=asked), made((2, 3))
     found = margins(model, choose_method(model))
     assert (found.margin[1:] > margins(usual, choose_method(usual)).margin[1:]).all()
-    assert "99%" in found.told
     assert [v.met for v in levels(model, found)] == [None, True, False]
     assert [v.required for v in levels(model, found)] == [None, 1000.0, 0.0]
     hidden = made((2, 3), accuracy=asked, bound=True)
@@ -197,7 +195,7 @@ def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
     monkeypatch.setattr("congenial.releases.accuracy.MOST_VALUES", 99 * len(model.tree))
     assert simulated_releases(model) == 0
     found = margins(model, choose_method(model))
-    assert found.source == "none" and "too many to simulate" in found.told
+    assert found.basis == NoIntervals(("too-many-counts",))
 
 
 def test_margins_of_images_know_what_they_cannot_do():

@@ -67,19 +67,19 @@ def test_certificate_says_what_was_promised(tmp_path):
     made = make(tmp_path)
     stated = json.loads((made.directory / files.CERTIFICATE).read_text())
     assert stated["guarantee"]["epsilon"] == pytest.approx(1.0)
-    assert stated["guarantee"]["neighbours"] == "substitute"
-    assert stated["guarantee"]["unprotected"] == ["the exact count of City"]
-    assert stated["drawn"]["randomness"] == "operating system"
-    assert stated["drawn"]["numerical_error"] > 0
+    neighbours = {"relation": "substitute", "records": 1, "row_filter_may_change": False}
+    assert stated["guarantee"]["neighbours"] == neighbours
+    assert stated["guarantee"]["unprotected"] == [{"kind": "exact-node", "path": ["City"]}]
+    assert stated["guarantee"]["numerical_error"] > 0
     base = stated["guarantee"]["base_epsilon"]
     assert stated["guarantee"]["gamma"] == pytest.approx(1 / base - 1)
-    assert stated["guarantee"]["gamma_source"] == "proved bound: proofs/inequalities.md"
-    scales = [v["scale"] for v in stated["levels"]]
+    assert stated["guarantee"]["gamma_source"] == "proved-bound"
+    scales = [v["scale"] for v in stated["noise"]["levels"]]
     assert scales == pytest.approx([None, 2 / (0.4 * base), 2 / (0.6 * base)])
     assert stated["simulation"] is None
     assert stated["files"][files.CSV] == files.sha256(made.directory / files.CSV)
     assert set(stated["versions"]) == {"congenial", "python", "numpy", "numba", "duckdb"}
-    assert stated["left_out"] == {"rule": None, "rows": "number of rows excluded: not shown"}
+    assert stated["domain"]["row_filter"] is None
 
 
 def test_certificate_names_no_directory_of_this_machine(tmp_path):

@@ -13,6 +13,7 @@ from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases.accuracy import UNKNOWN, levels, margins
 from congenial.releases.making import release
+from congenial.releases.sentences import about_intervals
 from congenial.report.write import report
 from congenial.verification.published import check_intervals
 from congenial.verification.verdict import verify
@@ -44,7 +45,10 @@ def test_the_columns_are_what_anybody_works_out_from_the_table(pristine):
     assert column(pristine / "out", "lower") == lower.tolist()
     assert column(pristine / "out", "upper") == upper.tolist()
     stated = read.certificate.accuracy
-    assert stated.source == "inversion" and "at least 80%, whatever the counts are" in stated.told
+    assert stated.source == "inversion"
+    assert "at least 80%, for each count by itself and whatever" in about_intervals(
+        stated.basis, 0.8
+    )
     assert [v.margin for v in stated.levels] == [0, None, None]
     fixed = determined(read.model.resolved)
     assert fixed.sum() == 1 and (lower[fixed] == read.values[fixed]).all()
@@ -95,9 +99,8 @@ def test_another_version_is_named_where_it_may_have_worked_otherwise(spoilt):
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        (("source",), "law"),
-        (("source",), "posterior"),
-        (("told",), "Each holds its count with a probability of at least 80%."),
+        (("basis",), {"kind": "law"}),
+        (("basis",), {"kind": "posterior", "not_by_inversion": "inversion-takes-too-much"}),
         (("levels", 2, "met"), True),
         (("levels", 2, "margin"), 3),
         (("sums", 1, "upper"), 10_000),

@@ -17,6 +17,7 @@ from congenial.releases.accuracy import levels, margins
 from congenial.releases.intervals import intervals
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method
+from congenial.releases.sentences import about_intervals
 from congenial.releases.table_posterior import as_likely, posterior_ends
 from congenial.report.write import report
 from congenial.sum_network.marginals import interval_and_reach
@@ -65,8 +66,9 @@ def test_the_columns_are_the_posterior_that_a_reader_has(pristine):
     assert column(pristine / "out", "lower") == leaves_of(read, found.lower)
     assert column(pristine / "out", "upper") == leaves_of(read, found.upper)
     stated = read.certificate.accuracy
-    assert stated.source == "posterior" and "on average" in stated.told
-    assert "at least 80%" in stated.told and "No interval here is proved" in stated.told
+    told = about_intervals(stated.basis, 0.8)
+    assert stated.source == "posterior" and "On average" in told
+    assert "about 80%" in told and "No interval here is proved" in told
     assert [v.margin for v in stated.levels] == [0, None, None]
     assert failed(pristine / "out") == []
 
@@ -153,9 +155,9 @@ def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
 @pytest.mark.parametrize(
     ("part", "value"),
     [
-        (("source",), "law"),
-        (("source",), "none"),
-        (("told",), "Each holds its count with a probability of at least 80%."),
+        (("basis",), {"kind": "law"}),
+        (("basis",), {"kind": "none", "obstacles": ["bounds-bind"]}),
+        (("basis", "not_by_inversion"), "inversion-needs-wider-tables"),
         (("levels", 2, "met"), True),
         (("levels", 2, "margin"), 3),
         (("levels", 0, "margin"), -1),
@@ -206,7 +208,10 @@ def test_what_a_posterior_cannot_give_is_empty_with_its_reason(
     plan = read_plan(pristine / "plan.toml")
     made = release(plan, tmp_path / "out", base=pristine)
     stated = made.certificate.accuracy
-    assert stated.source == "none" and stated.told.startswith("Empty") and why in stated.told
+    told = about_intervals(stated.basis, 0.8)
+    assert (
+        stated.source == "none" and told.startswith("No margin of error is known") and why in told
+    )
     assert column(tmp_path / "out", "lower")[1:] == [None] * 9
     assert [v.lower is None for v in stated.sums] == [True, True, False]
     assert failed(tmp_path / "out") == []
@@ -222,7 +227,7 @@ def test_too_much_work_is_not_taken_on(pristine, tmp_path, monkeypatch):
         monkeypatch.setattr(table_posterior, "MOST_WORK", 6 * max(scale, 4.0) ** 2 + more)
         made = release(plan, tmp_path / str(known), base=pristine).certificate.accuracy
         assert made.source == ("posterior" if known else "none")
-        assert ("it takes too much work" in made.told) != known
+        assert ("it takes too much work" in about_intervals(made.basis, 0.8)) != known
         read = cg.read_release(tmp_path / str(known))
         ends = np.array(column(tmp_path / str(known), "upper"), dtype=object)
         assert [v is not None for v in ends[read.tree.leaves]] == [known] * 6

@@ -15,6 +15,7 @@ from congenial.cli.command_line import run
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
+from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import STAMP
 from congenial.releases.making import release
 from congenial.report.page import (
@@ -204,13 +205,13 @@ def test_the_counts_are_those_of_the_release(place):
 
 def test_it_says_what_is_protected_and_what_is_not(place):
     said = read(place / "equal", place / "said.html").said
-    certificate = json.loads((place / "equal" / files.CERTIFICATE).read_text())
-    for text in certificate["guarantee"]["unprotected"]:
+    certificate = read_certificate(place / "equal" / files.CERTIFICATE)
+    for text in certificate.unprotected:
         assert text[1:] in said
-    assert certificate["sentence"] in said
+    assert certificate.sentence in said
     assert "at most 75% sure" in said  # 1.1 e / (1 + 1.1 e) is 74.9%
     assert "possibilities for a record that agree with every count published exactly" in said
-    for proof in certificate["specification"]["proofs"]:
+    for proof in certificate.guarantee.proofs:
         assert proof in said
 
 
@@ -258,7 +259,7 @@ def test_the_number_of_records_is_told_once(tmp_path):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0'
     plan = make_city(tmp_path, privacy=privacy, invariants="", method='name = "imaging"')
     made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
-    assert made.certificate.guarantee.unprotected == ("the number of records",)
+    assert made.certificate.unprotected == ("the number of records",)
     listed = read(tmp_path / "out", None).texts["li"]
     assert sum("umber of records" in t or "ow many records" in t for t in listed) == 1
     assert not any("Nothing is published outside" in text for text in listed)
@@ -312,9 +313,7 @@ def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
     assert "Nothing is published outside the guarantee." in found.said
     assert "How many records there are" not in found.said
     # a term of the trade that the page uses is explained on it
-    rho = json.loads((tmp_path / "out" / files.CERTIFICATE).read_text())["specification"][
-        "measure"
-    ]["rho"]
+    rho = read_certificate(tmp_path / "out" / files.CERTIFICATE).guarantee.measure.rho
     assert f"at most rho times a, here {rho:.6g} times a" in found.said
     ends = zip(found.data["lower"], found.data["upper"], strict=True)
     assert min(b - a for a, b in ends) > 0 and not any(found.data["exact"])

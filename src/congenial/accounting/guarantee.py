@@ -26,7 +26,7 @@ from congenial.accounting.neighbours.joint_moves import (
 )
 from congenial.accounting.neighbours.leeway import may_cross, with_implied
 from congenial.accounting.neighbours.nested import nested_sums
-from congenial.accounting.neighbours.scope import covered, crossing, unprotected
+from congenial.accounting.neighbours.scope import covered, crossing, shared, unprotected
 from congenial.accounting.neighbours.single_moves import (
     Neighbours,
     WorstMove,
@@ -380,6 +380,7 @@ def _guarantee(
     if whole:  # close to 0, where the last digits are another machine's
         gamma = round(gamma, 9)
     error = 0.0 if not noise.discrete else sampler_error
+    agree, bounded = shared(resolved)
     entries = mechanism.workload or resolved.workload or counted
     return Guarantee(
         epsilon=epsilon,
@@ -390,7 +391,7 @@ def _guarantee(
         base_epsilon=base,
         rho=rho,
         unprotected=unprotected(mechanism, resolved, neighbours, changes),
-        covered=covered(resolved),
+        covered=covered(agree=agree, bounded=bounded),
         sampler_error=error,
         ideal_only=not noise.discrete,
         records=1 if joint is None else joint.records,

@@ -26,15 +26,16 @@ from congenial.preview.cautions import (
     source_missing,
     unused_levels,
 )
+from congenial.preview.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases.accuracy import (
     LevelAccuracy,
     Margins,
     levels,
     margins,
 )
-from congenial.releases.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases.model import Level, Model, build_model, choose_method, claim
-from congenial.releases.specification import Neighbours, worst_neighbours
+from congenial.releases.sentences import about_intervals, confidence, worst_neighbours
+from congenial.releases.specification import Claim, claim_of
 from congenial.types import FloatArray, IntArray
 from congenial.wording import on_a_line, show
 
@@ -74,8 +75,8 @@ class Explanation:
         What the expected errors rest on.
     route : str
         Which sampler draws, and why.
-    worst : Neighbours
-        The pair of neighbouring datasets that the guarantee charges the most.
+    claim : Claim
+        The guarantee as a certificate states it.
     unused : tuple of str
         Measured levels whose counts no neighbouring dataset changes: their share buys nothing.
     found : dict of str to float or None
@@ -104,7 +105,7 @@ class Explanation:
     basis: str
     route: str
     guarantee: Guarantee
-    worst: Neighbours
+    claim: Claim
     unused: tuple[str, ...] = ()
     found: dict[str, float] | None = None
     accuracy: tuple[LevelAccuracy, ...] = ()
@@ -115,6 +116,13 @@ class Explanation:
     odd: tuple[str, ...] = ()
     remaining: Amount | None = None
     ledger_fault: str = ""
+
+    @property
+    def intervals(self) -> str:
+        """What the intervals of the release will rest on, or why there are none."""
+        if self.margins is None:
+            return ""
+        return about_intervals(self.margins.basis, self.plan.accuracy.confidence, drawn=False)
 
     def __str__(self) -> str:
         """Write the explanation as lines of plain text."""
@@ -177,7 +185,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         basis,
         mechanism.explain(),
         guarantee,
-        worst_neighbours(model, guarantee),
+        claim_of(model, guarantee),
         unused_levels(model),
         None
         if plan.privacy.goal is None
@@ -293,7 +301,7 @@ def as_text(explanation: Explanation) -> str:
         f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
         f"multiply that by 1 + gamma, gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
         *_measured(guarantee),
-        f"Worst neighbours: {explanation.worst.sentence}",
+        f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}",
         *_found(explanation),
         *_unused(explanation),
         *_debited(explanation),
@@ -389,8 +397,9 @@ def _margins(explanation: Explanation) -> list[str]:
     plan, found = explanation.plan, explanation.margins
     if found is None:
         return []
-    share = f"{100.0 * plan.accuracy.confidence:.6g}%"
-    lines = ["", f"Intervals of {share}, in the columns lower and upper. {found.told}"]
+    share = confidence(plan.accuracy.confidence)
+    text = f"Intervals of {share}, in the columns lower and upper. {explanation.intervals}"
+    lines = ["", text]
     later = " before it is drawn" if found.source == "inversion" else ""
     unknown = f"no margin is known{later}"
     within = _within(explanation)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Literal, cast
+from typing import Annotated, Literal, cast
 
 import msgspec
 import numpy as np
 
 from congenial.accounting.mechanism import Certified
+from congenial.accounting.neighbours.scope import Kind
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
@@ -27,6 +28,17 @@ from congenial.releases.model import Model
 from congenial.types import BoolArray, FloatArray, IntArray
 from congenial.wording import on_a_line
 
+# Why there are no intervals of a kind.
+Obstacle = Literal[
+    "bounds-bind",
+    "too-many-counts",
+    "inversion-takes-too-much",
+    "inversion-needs-wider-tables",
+    "posterior-takes-too-much-work",
+    "posterior-takes-too-much-memory-or-time",
+    "posterior-error-not-bounded",
+    "posterior-has-no-prior",
+]
 Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
 
 # Stated for a node without a margin.
@@ -39,18 +51,49 @@ VALUES, MOST_VALUES = 1 << 25, 1 << 27
 # this probability.
 RISK = 3e-5
 _SEED = 20_261_121
-_HIDDEN = (
-    "Empty, but where a count is exact: where bounds bind, the error depends on the confidential "
-    "counts. A plan that publishes its measurements has intervals, at no further cost in privacy."
-)
-_BY_INVERSION = (
-    ", and is worked out from the released table alone: counts that may be near their bounds are "
-    "taken to be there, which widens the intervals of what they are part of. Where so many may be "
-    "that this takes too much work, only counts without parts have intervals, which then hold on "
-    "average."
-)
-# Fewer simulated releases than this widen margins by a tenth or more.
-_MANY = 2_000
+
+
+class ByLaw(Kind, frozen=True, tag="law"):
+    """Intervals by the law of the error, which under equalities is the same for all counts."""
+
+
+class BySimulation(Kind, frozen=True, tag="simulation"):
+    """The same, told by the quantiles of so many simulated releases.
+
+    `risk` is the probability, at most, that luck makes any one margin too small.
+    """
+
+    releases: Annotated[int, msgspec.Meta(ge=1)]
+    risk: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
+
+
+class ByMeasurements(Kind, frozen=True, tag="measurements"):
+    """Intervals around the published measurements, or sums of them, by the law of their noise."""
+
+
+class ByInversion(Kind, frozen=True, tag="inversion"):
+    """Intervals by inversion, worked out from the released table alone."""
+
+
+class ByPosterior(Kind, frozen=True, tag="posterior"):
+    """Intervals of leaves by the posterior under a prior fitted to the table; none is proved."""
+
+    not_by_inversion: Obstacle
+
+
+class NoIntervals(Kind, frozen=True, tag="none"):
+    """No intervals but of exact counts; `obstacles` says why, one for each kind that was tried."""
+
+    obstacles: tuple[Obstacle, ...]
+
+
+# What the intervals of a release rest on.
+Basis = ByLaw | BySimulation | ByMeasurements | ByInversion | ByPosterior | NoIntervals
+
+
+def source_of(basis: Basis) -> Source:
+    """Return the kind of a basis."""
+    return cast(Source, basis.__struct_config__.tag)
 
 
 @dataclass(frozen=True, eq=False)
@@ -59,22 +102,24 @@ class Margins:
 
     Attributes
     ----------
-    source : {"law", "simulation", "measurements", "inversion", "none"}
-        What the margins are worked out from; with "measurements" they are those of these, not of
-        the released counts; with "inversion" there are intervals once the table is drawn.
-    told : str
-        What the intervals are, or why there are none.
+    basis : Basis
+        What the margins are worked out from; under `ByMeasurements` they are those of measurements,
+        not of the released counts; under `ByInversion` there are intervals once the table is drawn.
     margin : ndarray of int64, shape (n,)
         0 where a count is published exactly or follows from such, `UNKNOWN` where there is none.
     together : ndarray of int64, shape (n,), or None
         Margins that hold for all counts of a level at once.
     """
 
-    source: Source
-    told: str
+    basis: Basis
     margin: IntArray
     together: IntArray | None
     sums: tuple[SumMargin, ...]
+
+    @property
+    def source(self) -> Source:
+        """The kind of the basis."""
+        return source_of(self.basis)
 
 
 @dataclass(frozen=True)
@@ -87,7 +132,7 @@ class SumMargin:
 
 
 class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The largest margin of a level, by itself and for all its counts at once.
+    """The largest margin of a level in counts, by itself and for all its counts at once.
 
     Of its measurements, not of its released counts, where the intervals rest on these. `met` tells
     whether the margin is as small as the plan requires; None where it requires nothing or no margin
@@ -115,17 +160,15 @@ def margins(model: Model, mechanism: Certified) -> Margins:
         name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
     }
-    told = f"Each holds its count with a probability of at least {_share(model)}, whatever the "
-    told += "counts are"
     if model.resolved.has_inequalities:
         if plan.release.measurements:
-            return _of_measurements(model, named, told)
+            return _of_measurements(model, named)
         if not isinstance(mechanism, Conditioned):
-            return _none(model, named, _HIDDEN)
-        return _none(model, named, f"{told}{_BY_INVERSION}", source="inversion")
+            return _none(model, named, NoIntervals(("bounds-bind",)))
+        return _none(model, named, ByInversion())
     if isinstance(mechanism, Conditioned):
-        return _of_law(model, mechanism, named, told)
-    return _of_images(model, cast("Imaged | TopDown", mechanism), named, told)
+        return _of_law(model, mechanism, named)
+    return _of_images(model, cast("Imaged | TopDown", mechanism), named)
 
 
 def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
@@ -155,17 +198,11 @@ def simulated_releases(model: Model) -> int:
     return draws if draws >= least else 0
 
 
-def _share(model: Model) -> str:
-    return f"{100.0 * model.plan.accuracy.confidence:.6g}%"
-
-
 def _largest(margin: IntArray) -> int | None:
     return None if (margin == UNKNOWN).any() else int(margin.max())
 
 
-def _of_law(
-    model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]], told: str
-) -> Margins:
+def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]) -> Margins:
     alpha, fixed = model.plan.accuracy.alpha, model.determined
     margin = error_margins(engine, alpha)
     together = None
@@ -177,18 +214,15 @@ def _of_law(
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
     draws = simulated_releases(model)
     sums = _simulated_sums(model, engine, draws, named)
-    return Margins(
-        "law", f"{told}: under equalities alone the error has one law.", margin, together, sums
-    )
+    return Margins(ByLaw(), margin, together, sums)
 
 
 def _of_images(
-    model: Model, engine: Imaged | TopDown, named: dict[str, tuple[int, ...]], told: str
+    model: Model, engine: Imaged | TopDown, named: dict[str, tuple[int, ...]]
 ) -> Margins:
     draws = simulated_releases(model)
     if not draws:
-        many = f"Empty: {len(model.tree)} counts are too many to simulate releases of for intervals"
-        return _none(model, named, f"{many} of {_share(model)}.")
+        return _none(model, named, NoIntervals(("too-many-counts",)))
     alpha = cautious(model, draws)
     source = seeded(_SEED)
     margin = error_margins(engine, alpha, size=draws, rng=source)
@@ -199,12 +233,7 @@ def _of_images(
         found = stretched(engine, margin, here, alpha, size=draws, rng=source)
         together[np.concatenate(here)] = np.concatenate(found)
     sums = _simulated_sums(model, engine, draws, named)
-    told += (
-        f": under equalities alone the error has one law, whose quantiles {draws:,} simulated "
-        f"releases tell, so cautiously that luck makes any one margin too small with a probability "
-        f"of {RISK:.0e} at most{'; so few make it wider' if draws < _MANY else ''}."
-    )
-    return Margins("simulation", told, margin, together, sums)
+    return Margins(BySimulation(draws, RISK), margin, together, sums)
 
 
 def cautious(model: Model, draws: int) -> float:
@@ -233,9 +262,7 @@ def _simulated_sums(
     )
 
 
-def _none(
-    model: Model, named: dict[str, tuple[int, ...]], told: str, *, source: Source = "none"
-) -> Margins:
+def _none(model: Model, named: dict[str, tuple[int, ...]], basis: Basis) -> Margins:
     fixed = model.determined
     margin = np.where(fixed, 0, UNKNOWN)
     sums = tuple(
@@ -243,36 +270,10 @@ def _none(
         for name, nodes in named.items()
     )
     together = margin if model.plan.accuracy.simultaneous else None
-    return Margins(source, told, margin, together, sums)
+    return Margins(basis, margin, together, sums)
 
 
-def by_posterior(model: Model, why: str) -> str:
-    """Say what the intervals of leaves are where there are none by inversion."""
-    return (
-        f"No interval here is proved: {why}. Each is the shortest that holds the count with a "
-        f"probability of at least {_share(model)} given the released table, under a negative "
-        "binomial prior fitted to it, "
-        "taken times the probability that the noise keeps to the bounds. Such intervals hold about "
-        "as often as that on average over the leaves (counts without parts) of tables like this "
-        "one; single ones, such as a large count beside many near zero, can be held far less "
-        "often, as the error depends on the confidential counts. How often "
-        "they held is in congenial's docs/studies/coverage.md. Empty, but where a count is exact, "
-        "for counts with parts, for sums and for all counts of a level at once: the noise of many "
-        "small counts shifts their sums, by an amount that no interval here accounts for."
-    )
-
-
-def without_intervals(*why: str) -> str:
-    """Say why a release that was conditioned on bounds has no intervals."""
-    return (
-        "Empty, but where a count is exact: noise conditioned on bounds has a law that depends on "
-        f"the confidential counts. No interval is proved, as {why[0]}; the posterior of the table "
-        f"gives none either, as {why[1]}. A plan without bounds has proved intervals, and so has "
-        "one of imaging or topdown that publishes its measurements."
-    )
-
-
-def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str) -> Margins:
+def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins:
     tree, alpha = model.tree, model.plan.accuracy.alpha
     measured, summed = _kinds_of_nodes(model)
     noise, scales = model.mechanism.noise, model.mechanism.scales
@@ -300,12 +301,7 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]], told: str)
         if counted.any():
             reach = error_margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
         sums.append(SumMargin(name, nodes, reach))
-    text = (
-        f"{told}: it is the noisy measurement plus or minus the margin of its noise. A count that "
-        "was not measured takes the sum of the measurements below it. An interval is cut at the "
-        "bounds, and stretched to the released count where that lies outside."
-    )
-    return Margins("measurements", text, margin, together, tuple(sums))
+    return Margins(ByMeasurements(), margin, together, tuple(sums))
 
 
 def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:

@@ -1,4 +1,7 @@
-"""The certificate of a release: what was promised, how it was kept, and what was not protected."""
+"""The certificate of a release: what was promised, how it was kept, and what was not protected.
+
+It holds numbers and kinds; `sentences` says them in words.
+"""
 
 from __future__ import annotations
 
@@ -19,118 +22,47 @@ import msgspec
 from congenial._version import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
-from congenial.accounting.mechanism import Certified
 from congenial.errors import ReleaseError
 from congenial.ledger.records import Debit
 from congenial.plan.plan import Plan
+from congenial.releases import sentences
 from congenial.releases.directory import CERTIFICATE, STAMP, release_directory
+from congenial.releases.format_1 import FORMAT_1, upgraded
 from congenial.releases.intervals import StatedAccuracy
-from congenial.releases.model import Model, claim
-from congenial.releases.specification import Specification, specify
+from congenial.releases.model import Model
+from congenial.releases.specification import Debited, Simulation, Statement, specify
 from congenial.wording import show
 
-FORMAT = 1
+FORMAT = 2
 _TIME = "2026-01-31T13:00:00+00:00"
-ROWS_NOT_SHOWN = "number of rows excluded: not shown"
 
 
-class Claim(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The privacy guarantee; the fields are those of `Guarantee`."""
+class Certificate(Statement, frozen=True):
+    """Everything that a release states, as numbers and kinds; written beside it as JSON."""
 
-    neighbours: str
-    epsilon: float
-    delta: float
-    gamma: float
-    gamma_source: str
-    base_epsilon: float
-    sampler_error: float
-    covered: str
-    unprotected: tuple[str, ...]
+    @property
+    def sentence(self) -> str:
+        """The guarantee as a sentence, taken back where the release is a simulation."""
+        return sentences.guarantee(self.guarantee, simulated=self.simulation is not None)
 
+    @property
+    def unprotected(self) -> tuple[str, ...]:
+        """What the guarantee does not protect, in words."""
+        return sentences.unprotected_texts(self.guarantee)
 
-class LevelNoise(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The noise of one level; `scale` is None where it has none of its own."""
-
-    level: int
-    name: str
-    nodes: int
-    published_exactly: int
-    noise: str
-    scale: float | None
-
-
-class Drawn(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the release was drawn, and the bound on its distance from its law."""
-
-    method: str
-    route: str
-    numerical_error: float
-    randomness: str
-
-
-class LeftOut(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The rule that left rows out; their number is confidential."""
-
-    rule: str | None
-    rows: str
-
-
-class Simulation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Present where the release was drawn from a seed and protects nobody."""
-
-    seed: int
-    with_truth: bool
-
-
-class Debited(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The entry of the plan's ledger: a random name, and what it holds in decimal digits.
-
-    Neither the ledger's key nor a dataset's fingerprint is stated: they would tell which releases
-    are of the same rows.
-    """
-
-    entry: str
-    epsilon: str
-    delta: str
-
-
-class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What is published from one spending, and how its parts relate."""
-
-    products: tuple[str, ...]
-    told: str
-
-
-class Certificate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Everything that a release claims; written beside it as JSON."""
-
-    format: int
-    stamp: str | None
-    sentence: str
-    made: str
-    guarantee: Claim
-    published: Published
-    accuracy: StatedAccuracy
-    specification: Specification
-    levels: tuple[LevelNoise, ...]
-    drawn: Drawn
-    left_out: LeftOut
-    simulation: Simulation | None
-    plan: dict[str, Any]
-    plan_sha256: str
-    files: dict[str, str]
-    versions: dict[str, str]
-    ledger: Debited | None
+    @property
+    def stamp(self) -> str | None:
+        """What a simulation is stamped with; None for a private release."""
+        return None if self.simulation is None else STAMP
 
     @property
     def author(self) -> str:
-        """The version that chose its words."""
+        """The version of congenial that made the release."""
         return self.versions.get("congenial", __version__)
 
 
 def certify(
     model: Model,
-    mechanism: Certified,
     guarantee: Guarantee,
     files: Mapping[str, str],
     accuracy: StatedAccuracy,
@@ -138,25 +70,13 @@ def certify(
     simulation: Simulation | None = None,
     debit: Debit | None = None,
 ) -> Certificate:
-    """State what a release of `model` claims."""
+    """State what a release of `model` claims; `files` are digests by name."""
     plan = plain_plan(model.plan)
     return Certificate(
         format=FORMAT,
-        stamp=STAMP if simulation else None,
-        sentence=sentence(guarantee, simulated=simulation is not None),
         made=datetime.now(UTC).isoformat(timespec="seconds"),
-        guarantee=as_claim(guarantee),
-        published=published(model.plan),
+        **msgspec.structs.asdict(specify(model, guarantee)),
         accuracy=accuracy,
-        specification=specify(model, guarantee),
-        levels=level_noise(model),
-        drawn=Drawn(
-            method=model.plan.method.name,
-            route=mechanism.explain(),
-            numerical_error=guarantee.sampler_error,
-            randomness="seeded" if simulation else "operating system",
-        ),
-        left_out=LeftOut(model.plan.data.where, ROWS_NOT_SHOWN),
         simulation=simulation,
         plan=plan,
         plan_sha256=plan_digest(plan),
@@ -168,76 +88,20 @@ def certify(
     )
 
 
-def reworded(certificate: Certificate, model: Model, mechanism: Certified) -> Certificate:
-    """Say in this version's words what a certificate of another one claims."""
-    found = claim(model, certificate.guarantee.sampler_error)
-    return msgspec.structs.replace(
-        certificate,
-        sentence=sentence(found, simulated=certificate.simulation is not None),
-        guarantee=as_claim(found),
-        published=published(model.plan),
-        specification=specify(model, found),
-        drawn=msgspec.structs.replace(certificate.drawn, route=mechanism.explain()),
-        left_out=LeftOut(model.plan.data.where, ROWS_NOT_SHOWN),
-    )
-
-
-def sentence(guarantee: Guarantee, *, simulated: bool) -> str:
-    """Return the guarantee as a sentence, taken back where the draw was seeded."""
-    if simulated:
-        return f"{STAMP}. Drawn from operating-system entropy, it would be {guarantee.sentence}"
-    return guarantee.sentence
-
-
-def published(plan: Plan) -> Published:
-    """Return what a plan publishes, and how the table and the measurements relate."""
-    told = "The guarantee is that of the table."
-    if plan.release.measurements:
-        told = (
-            "The guarantee is that of the measurements, and of the table and them together: the "
-            "table was made of nothing but the measurements and the counts published exactly. One "
-            "spending, debited once, pays for both."
-        )
-    return Published(plan.release.publish, told)
-
-
-def as_claim(guarantee: Guarantee) -> Claim:
-    """Return a guarantee as the certificate states it."""
-    return Claim(
-        neighbours=guarantee.neighbours,
-        epsilon=guarantee.epsilon,
-        delta=guarantee.delta,
-        gamma=guarantee.gamma,
-        gamma_source=guarantee.gamma_source,
-        base_epsilon=guarantee.base_epsilon,
-        sampler_error=guarantee.sampler_error,
-        covered=guarantee.covered,
-        unprotected=guarantee.unprotected,
-    )
-
-
-def level_noise(model: Model) -> tuple[LevelNoise, ...]:
-    """Return the noise of each level as the certificate states it."""
-    return tuple(
-        LevelNoise(v.depth, v.name, v.nodes, v.exact, model.mechanism.noise.name, v.scale)
-        for v in model.levels
-    )
-
-
 def check_debit(certificate: Certificate) -> tuple[bool, str]:
     """Check that a debit is stated where one is owed, and that it covers the claim.
 
     Returns
     -------
     passed : bool
-    told : str
+    text : str
         What was found. Whether the ledger has the entry, `congenial ledger show` tells.
     """
     stated, claimed = certificate.ledger, certificate.guarantee
     simulated = certificate.simulation is not None
     if simulated or certificate.plan["privacy"].get("ledger") is None:
-        told = "a simulation, which debits nothing" if simulated else "the plan names no ledger"
-        return stated is None, told if stated is None else f"a debit is stated; {told}"
+        text = "a simulation, which debits nothing" if simulated else "the plan names no ledger"
+        return stated is None, text if stated is None else f"a debit is stated; {text}"
     if stated is None:
         return False, "the plan names a ledger and no debit is stated"
     if not all(0.0 <= v < math.inf for v in (claimed.epsilon, claimed.delta)):
@@ -294,7 +158,10 @@ def read_certificate(path: Path) -> Certificate:
         raw = path.read_bytes()
         # first what msgspec lets pass: the last of two values, and depth where it expects no list
         json.loads(raw, object_pairs_hook=_each_once)
-        found = msgspec.json.decode(raw, type=Certificate)
+        plain = msgspec.json.decode(raw)
+        if isinstance(plain, dict) and plain.get("format") == FORMAT_1:
+            plain = upgraded(plain)
+        found = msgspec.convert(plain, Certificate)
         _check_time(found.made)
     except OSError as error:
         reason = error.strerror or "unreadable"
@@ -332,8 +199,9 @@ def _check_time(made: str) -> None:
 
 
 def method_of(directory: str | Path) -> str:
-    """Return the name of the method that a release was drawn by."""
-    return read_certificate(release_directory(directory) / CERTIFICATE).drawn.method
+    """Return the name of the method that a release was made by."""
+    used = read_certificate(release_directory(directory) / CERTIFICATE).method
+    return str(used.__struct_config__.tag)
 
 
 def json_schema() -> str:

@@ -12,13 +12,16 @@ from congenial.accounting.mechanism import Certified
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.releases.accuracy import (
     UNKNOWN,
+    Basis,
+    ByPosterior,
     LevelAccuracy,
     Margins,
+    NoIntervals,
+    Obstacle,
     Source,
-    by_posterior,
     estimates,
     levels,
-    without_intervals,
+    source_of,
 )
 from congenial.releases.model import Model
 from congenial.releases.table_inversion import proved_ends
@@ -32,10 +35,8 @@ class Intervals:
 
     Attributes
     ----------
-    source : {"law", "simulation", "measurements", "inversion", "posterior", "none"}
-        What they rest on; "posterior" where an inversion cannot be had, and "none" where neither.
-    told : str
-        What they are, or why there are none.
+    basis : Basis
+        What they rest on; `ByPosterior` where an inversion cannot be had.
     known : ndarray of bool, shape (n,)
     lower, upper : ndarray of int64, shape (n,)
         Ends, where known.
@@ -45,8 +46,7 @@ class Intervals:
         Where there are such.
     """
 
-    source: Source
-    told: str
+    basis: Basis
     known: BoolArray
     lower: IntArray
     upper: IntArray
@@ -54,6 +54,11 @@ class Intervals:
     upper_all: IntArray | None
     known_all: BoolArray
     sums: tuple[SumInterval, ...]
+
+    @property
+    def source(self) -> Source:
+        """The kind of the basis."""
+        return source_of(self.basis)
 
     @property
     def columns(self) -> dict[str, list[int | None]]:
@@ -83,10 +88,14 @@ class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """
 
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-    source: Source
-    told: str
+    basis: Basis
     levels: tuple[LevelAccuracy, ...]
     sums: tuple[SumInterval, ...]
+
+    @property
+    def source(self) -> Source:
+        """The kind of the basis."""
+        return source_of(self.basis)
 
 
 def interval_columns(*, simultaneous: bool) -> tuple[str, ...]:
@@ -136,8 +145,7 @@ def _by_margins(
             first = min(total, int(max(middle - asked.margin, least)))
             last = max(total, int(min(middle + asked.margin, float(high[at].sum()))))
         sums.append(SumInterval(asked.name, _names(model, at), total, first, last))
-    each = found.source, found.told, known, lower, upper
-    return Intervals(*each, lower_all, upper_all, known_all, tuple(sums))
+    return Intervals(found.basis, known, lower, upper, lower_all, upper_all, known_all, tuple(sums))
 
 
 def _by_inversion(
@@ -164,16 +172,15 @@ def _by_inversion(
     )
 
 
-def _by_posterior(model: Model, found: Margins, value: IntArray, why: str) -> Intervals:
+def _by_posterior(model: Model, found: Margins, value: IntArray, why: Obstacle) -> Intervals:
     """Work out those of the leaves by the posterior of the table, or say why there are none.
 
     Only leaves have them: how far bounds shift sums of many counts is not undone.
     """
     ends = posterior_ends(model, value)
     if isinstance(ends, NoEnds):
-        told = without_intervals(why, ends.why)
-        return _by_margins(model, replace(found, source="none", told=told), value, None)
-    found = replace(found, source="posterior", told=by_posterior(model, why))
+        return _by_margins(model, replace(found, basis=NoIntervals((why, ends.why))), value, None)
+    found = replace(found, basis=ByPosterior(why))
     made = _by_margins(model, found, value, None)
     return replace(made, known=made.known | model.tree.is_leaf, lower=ends[0], upper=ends[1])
 
@@ -189,5 +196,5 @@ def _names(model: Model, nodes: list[int]) -> tuple[str, ...]:
 def state(model: Model, found: Margins, made: Intervals) -> StatedAccuracy:
     """State the intervals of a release as the certificate does."""
     return StatedAccuracy(
-        model.plan.accuracy.confidence, made.source, made.told, levels(model, found), made.sums
+        model.plan.accuracy.confidence, made.basis, levels(model, found), made.sums
     )

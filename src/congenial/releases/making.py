@@ -27,7 +27,6 @@ from congenial.releases.accuracy import Margins, margins
 from congenial.releases.atomic_directory import write_aside
 from congenial.releases.certificate import (
     Certificate,
-    Simulation,
     certify,
     write_certificate,
 )
@@ -35,6 +34,7 @@ from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
+from congenial.releases.specification import Simulation
 from congenial.types import IntArray
 
 Notify = Callable[[str], None]
@@ -155,9 +155,7 @@ def release(
         truth = counts if with_truth else None
         digests = _write_tables(place, model, drawn, found, truth, stamped=simulate is not None)
         stated = state(model, reach, found)
-        certificate = certify(
-            model, mechanism, guarantee, digests, stated, simulation=simulation, debit=debit
-        )
+        certificate = certify(model, guarantee, digests, stated, simulation=simulation, debit=debit)
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.tree))
     settled, odd = _settled(ledger, debit), odd_names(model.tree)

@@ -24,7 +24,13 @@ from congenial.accounting.guarantee import (
     with_sampler_error,
 )
 from congenial.accounting.mechanism import Certified
-from congenial.accounting.neighbours.scope import all_records, on_levels
+from congenial.accounting.neighbours.scope import (
+    Exposed,
+    OccurringNodes,
+    all_records,
+    exposed_text,
+    on_levels,
+)
 from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError, PrivacyError
@@ -55,8 +61,6 @@ KEPT = 0.01
 # No release is drawn, debited or accepted whose draw may be farther from its law than this, in
 # total variation.
 ERROR_LIMIT = 1e-6
-# Columns of the released table that are not levels; no level may be called like one.
-DOMAIN_UNPROTECTED = "which nodes exist, because the plan takes them from the rows"
 
 
 @dataclass(frozen=True)
@@ -283,20 +287,20 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
         found,
         delta=delta,
         sampler_error=sampler_error,
-        unprotected=_unprotected(model, found),
+        unprotected=tuple(exposed_text(one) for one in exposed(model, found)),
     )
 
 
-def _unprotected(model: Model, found: Guarantee) -> tuple[str, ...]:
-    """Name what is published outside the guarantee: whole levels by name, other nodes by path."""
+def exposed(model: Model, found: Guarantee) -> tuple[Exposed, ...]:
+    """Name what is published outside a guarantee: whole levels by name, other nodes by path."""
     tree, pinned = model.tree, model.determined
     if found.moves is None:
         raise AssertionError("a guarantee of noise on a tree knows what neighbours change")
     same = ~(found.moves.changes | pinned)
-    out = all_records(same, tree, model.neighbours)
+    out: list[Exposed] = [*all_records(same, tree, model.neighbours)]
     out += on_levels(tree, pinned, same, model.plan.level_names)
     if model.plan.hierarchy.domain == "data":
-        out.append(DOMAIN_UNPROTECTED)
+        out.append(OccurringNodes())
     return tuple(out)
 
 

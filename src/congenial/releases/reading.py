@@ -172,12 +172,12 @@ class Release:
         claim = self.certificate.guarantee
         told: dict[str, str | float] = {
             "guarantee": self.certificate.sentence,
-            "neighbours": claim.neighbours,
+            "neighbours": claim.neighbours.relation,
             "epsilon": claim.epsilon,
             "delta": claim.delta,
-            "not_protected": "; ".join(claim.unprotected),
+            "not_protected": "; ".join(self.certificate.unprotected),
             "noise": self.model.mechanism.noise.name,
-            "method": self.certificate.drawn.method,
+            "method": self.model.plan.method.name,
             "made": self.certificate.made,
         }
         return exports.inference_data(self.tree, groups, level_names=self.levels, attributes=told)

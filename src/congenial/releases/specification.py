@@ -1,269 +1,379 @@
-"""What a release promises, part by part: domain, invariants, distance, measure and budget.
+"""What a release claims, part by part, as numbers and kinds; all of it follows from its plan.
 
-A guarantee says little without them: which datasets are compared, what they agree on, which of them
-are neighbours, how the laws of their releases are compared, and how far those may differ.
+A part is a record of a certificate. `specify` works the parts out from a model; `sentences` says
+them in words.
 """
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from types import MappingProxyType
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
 
-from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.guarantee import IMAGED, Guarantee
+from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
+from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
-from congenial.releases.model import Model
-
-# Said of the worst pair where the names of nodes come from the confidential rows.
-NOT_NAMED = "not named, because the plan takes the nodes from the rows"
+from congenial.releases.intervals import StatedAccuracy
+from congenial.releases.model import Model, exposed
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NodePath = tuple[str, ...]
+Product = Literal["table", "measurements"]
+GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "post-processing"]
+
 # What a check of each part is called, and what it compares.
-PARTS = {
-    "domain": ("domain", "the datasets compared and their nodes"),
-    "invariants": ("invariants", "what every release satisfies"),
-    "distance": ("distance", "which datasets are neighbours"),
-    "measure": ("measure", "how the laws of their releases are compared"),
-    "budget": ("spending", "epsilon, and what each level takes of it"),
-    "worst_neighbours": ("worst neighbours", "the pair that the guarantee charges the most"),
-    "proofs": ("proofs", "the proofs that the guarantee rests on"),
-}
+PARTS = MappingProxyType(
+    {
+        "domain": ("domain", "which nodes are counted, of which rows"),
+        "invariants": ("invariants", "what every release satisfies"),
+        "noise": ("noise", "the noise of every level, and its share of the budget"),
+        "method": ("method", "how the release was made to satisfy its invariants"),
+        "published": ("published", "what is published from one spending"),
+        "guarantee": ("guarantee", "epsilon, delta, gamma and the datasets compared"),
+    }
+)
+# The same of parts of the guarantee that have a check of their own.
+PARTS_OF_GUARANTEE = MappingProxyType(
+    {
+        "unprotected": ("unprotected", "the list of what is not protected"),
+        "worst_neighbours": ("worst neighbours", "the pair that the guarantee charges the most"),
+        "proofs": ("proofs", "the proofs that the guarantee rests on"),
+    }
+)
+# The kind of each source of gamma.
+SOURCES: MappingProxyType[str, GammaSource] = MappingProxyType(
+    {
+        NONE: "equalities",
+        PROVED: "proved-bound",
+        WHOLE: "whole-orders",
+        TRIVIAL: "trivial",
+        IMAGED: "post-processing",
+    }
+)
 
 
-class Domain(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which datasets are compared, and on which nodes their records are counted.
+class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A record of a certificate."""
 
-    `nodes` has one number a level, coarse to fine. `public` tells whether the nodes are known
-    without the rows; `rule` which rows count.
+
+class LevelNodes(Part, frozen=True):
+    """A level, its number of nodes, and how many of them are published exactly."""
+
+    name: str
+    nodes: Count
+    published_exactly: Count
+
+
+class Domain(Part, frozen=True):
+    """On which nodes records are counted: levels coarse to fine, and the rule that rows meet.
+
+    `public` tells whether the nodes are known without the rows.
     """
 
-    datasets: str
     source: Literal["lookup", "file", "data"]
     public: bool
-    levels: tuple[str, ...]
-    nodes: tuple[Count, ...]
-    rule: str | None
+    levels: tuple[LevelNodes, ...]
+    row_filter: str | None
 
 
-class Mandate(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One invariant of the release: its kind, what it says, and on how many nodes.
+class WholeNumbers(Kind, frozen=True, tag="integers"):
+    """Every released count is an integer."""
 
-    `listed` names levels and nodes as the plan does.
-    """
 
-    kind: Literal["integers", "sums", "exact", "nonnegative"]
-    told: str
+class SumsOfParts(Kind, frozen=True, tag="sums"):
+    """Every count of a node with parts is the sum of theirs; so many nodes have parts."""
+
+    nodes: Count
+
+
+class PublishedExactly(Kind, frozen=True, tag="published-exactly"):
+    """These counts are released as enumerated; `listed` names levels and nodes as the plan does."""
+
     nodes: Count
     listed: tuple[str, ...]
 
 
-class Distance(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """Which datasets are neighbours: those that differ by so many records, in this way."""
-
-    relation: Literal["substitute", "add-remove"]
-    records: Annotated[int, msgspec.Meta(ge=1)]
-    rule_may_be_crossed: bool
-    told: str
+class NoneNegative(Kind, frozen=True, tag="nonnegative"):
+    """No released count is below zero."""
 
 
-class Measure(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How the laws of two releases are compared.
-
-    `noise` is the measure of the noise itself; `rho` its parameter under zCDP, told as epsilon at
-    `told_at`, which is a part of delta. `delta` is what the claim leaves open, and `sampler_error`
-    the distance of the draw from its law inside it.
-    """
-
-    noise: Literal["pure", "zcdp"]
-    rho: Nonnegative | None
-    delta: Share
-    sampler_error: Share
-    told: str
-    told_at: Share | None
+Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative
 
 
-class Spent(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What one level takes of the budget of the noise; nothing where `scale` is None.
+class LevelNoise(Part, frozen=True):
+    """The noise of one level, and what it takes of the budget.
 
-    `scale` is sigma for Gaussian noise, whose budget is its zCDP parameter `rho`.
+    `scale` is in counts, sigma for Gaussian noise; None where the level has no noise of its own.
+    `epsilon` is the loss of a record that changes the level, by its noise alone, and `rho` its zCDP
+    parameter under Gaussian noise.
     """
 
     level: str
     scale: Nonnegative | None
-    base_epsilon: Nonnegative
-    share: Share
-    rho: Nonnegative | None
-
-
-class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The epsilon that the plan allows and the one that is used, and how it is made up.
-
-    Every pair of neighbours costs at most `base_epsilon` by the noise and `epsilon` with the
-    bounds. A level's `base_epsilon` is the loss of a record that changes it, whether or not the
-    worst pair does.
-    """
-
-    allowed: Nonnegative
     epsilon: Nonnegative
-    base_epsilon: Nonnegative
-    gamma: Share
-    gamma_source: str
-    levels: tuple[Spent, ...]
+    rho: Nonnegative | None
+    share_of_budget: Share
 
 
-class Neighbours(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The pair of neighbours that the guarantee charges the most, and its loss.
+class LevelNoises(Part, frozen=True):
+    """The law of the noise, as plans name it, and what each level has of it."""
 
-    `origin` holds the record in one dataset and `destination` in the other; paths from the root.
-    Both are None where `named` is false, and `destination` is where the record enters or leaves.
+    kind: str
+    levels: tuple[LevelNoise, ...]
+
+
+class ByConditioning(Kind, frozen=True, tag="conditioning"):
+    """Drawn from the law of the noise given the invariants, each release independently."""
+
+    sampler: Literal["exact"]
+
+
+class ByImaging(Kind, frozen=True, tag="imaging"):
+    """Noisy counts moved to the closest integers that satisfy the invariants, in a norm."""
+
+    norm: Literal["l1", "l2"]
+
+
+class ByTopDown(Kind, frozen=True, tag="topdown"):
+    """Noisy counts moved level by level, from the top, to integers that satisfy the invariants."""
+
+
+Method = ByConditioning | ByImaging | ByTopDown
+
+
+class Neighbouring(Part, frozen=True):
+    """Which datasets are neighbours: so many records are replaced, or added or removed.
+
+    `row_filter_may_change` tells whether the plan's rule may count the one record and not the
+    other.
     """
 
-    change: Literal["moves", "enters or leaves"]
-    named: bool
+    relation: Literal["substitute", "add-remove"]
+    records: Annotated[int, msgspec.Meta(ge=1)]
+    row_filter_may_change: bool
+
+
+class Datasets(Part, frozen=True):
+    """Which datasets are compared: all, or those that agree on exact counts or satisfy bounds."""
+
+    agree_on_exact_counts: bool
+    satisfy_bounds: bool
+
+
+class Pure(Kind, frozen=True, tag="pure"):
+    """The noise loses epsilon, whatever the release."""
+
+
+class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
+    """The noise is rho-zCDP, told as epsilon at a part of delta; maybe by whole orders alone."""
+
+    rho: Nonnegative
+    at_delta: Share
+    whole_orders: bool
+
+
+class RecordMoves(Kind, frozen=True, tag="moves"):
+    """One record moves between two leaves, so that so many counts change.
+
+    Nodes are paths from the root, and None where they come from the rows. A loss is in epsilon: of
+    the noise alone, and with what the bounds cost.
+    """
+
     origin: NodePath | None
     destination: NodePath | None
     changed_counts: Count
-    base_loss: Nonnegative
+    noise_loss: Nonnegative
     loss: Nonnegative
 
-    @property
-    def sentence(self) -> str:
-        """The pair and its loss in words."""
-        if not self.named:
-            who = f"one record {self.change} (its nodes are {NOT_NAMED})"
-        elif self.origin is not None and self.destination is not None:
-            who = f"one record moves between {_shown(self.origin)} and {_shown(self.destination)}"
-        else:
-            who = f"one record enters or leaves {_shown(self.origin or ())}"
-        n = self.changed_counts
-        counts = "1 count changes" if n == 1 else f"{n} counts change"
-        text = f"{who}; {counts}, a loss of {self.loss:.6g}"
-        if self.loss > self.base_loss:
-            text += f", of which {self.base_loss:.6g} by the noise and the rest by the bounds"
-        return f"{text}."
+
+class RecordEnters(Kind, frozen=True, tag="enters-or-leaves"):
+    """One record enters or leaves a leaf; the fields are those of `RecordMoves`."""
+
+    node: NodePath | None
+    changed_counts: Count
+    noise_loss: Nonnegative
+    loss: Nonnegative
 
 
-class Specification(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A guarantee in full; every part follows from the plan, its nodes and the numerical error."""
+WorstNeighbours = RecordMoves | RecordEnters
 
-    domain: Domain
-    invariants: tuple[Mandate, ...]
-    distance: Distance
-    measure: Measure
-    budget: Budget
-    worst_neighbours: Neighbours
+
+class Claim(Part, frozen=True):
+    """The privacy guarantee.
+
+    Between neighbours among the datasets compared, the probability of no event grows by more than
+    the factor exp(`epsilon`), plus `delta`. `base_epsilon` is the loss by the noise alone, which
+    bounds multiply by 1 + `gamma`. `numerical_error` bounds the total variation between a draw and
+    its law; it is inside delta.
+    """
+
+    neighbours: Neighbouring
+    datasets: Datasets
+    epsilon: Nonnegative
+    delta: Share
+    measure: Pure | ZeroConcentrated
+    base_epsilon: Nonnegative
+    gamma: Share
+    gamma_source: GammaSource
+    numerical_error: Share
+    unprotected: tuple[Exposed, ...]
+    worst_neighbours: WorstNeighbours
     proofs: tuple[str, ...]
 
 
+class Simulation(Part, frozen=True):
+    """Present where the release was drawn from a seed and protects nobody.
+
+    `with_truth` tells whether the confidential counts were written beside the released ones.
+    """
+
+    seed: int
+    with_truth: bool
+
+
+class Debited(Part, frozen=True):
+    """The entry of the plan's ledger: a random name, and what it holds in decimal digits.
+
+    Neither the ledger's key nor a dataset's fingerprint is stated: they would tell which releases
+    are of the same rows.
+    """
+
+    entry: str
+    epsilon: str
+    delta: str
+
+
+class Statement(Part, frozen=True):
+    """Everything that a release states, as numbers and kinds.
+
+    `made` is the time of the release, in ISO 8601. `files` and `plan_sha256` are SHA-256 digests.
+    """
+
+    format: Annotated[int, msgspec.Meta(ge=1, le=2)]
+    made: str
+    domain: Domain
+    invariants: tuple[Mandate, ...]
+    noise: LevelNoises
+    method: Method
+    published: tuple[Product, ...]
+    guarantee: Claim
+    accuracy: StatedAccuracy
+    simulation: Simulation | None
+    plan: dict[str, Any]
+    plan_sha256: str
+    files: dict[str, str]
+    versions: dict[str, str]
+    ledger: Debited | None
+
+
+class Specification(Part, frozen=True):
+    """All that follows from the plan, its nodes and the numerical error of a draw."""
+
+    domain: Domain
+    invariants: tuple[Mandate, ...]
+    noise: LevelNoises
+    method: Method
+    published: tuple[Product, ...]
+    guarantee: Claim
+
+
 def specify(model: Model, guarantee: Guarantee) -> Specification:
-    """State a guarantee of a release of `model` in full."""
+    """State a release of `model` under a guarantee."""
+    plan, given = model.plan, model.plan.hierarchy.domain
     return Specification(
-        domain=_domain(model, guarantee),
+        domain=Domain(
+            source="lookup" if given == "lookup" else "data" if given == "data" else "file",
+            public=given != "data",
+            levels=tuple(
+                LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
+            ),
+            row_filter=plan.data.where,
+        ),
         invariants=_invariants(model),
-        distance=_distance(model, guarantee),
-        measure=_measure(model, guarantee),
-        budget=_budget(model, guarantee),
+        noise=_noise(model),
+        method=_method(model),
+        published=_published(plan.release.publish),
+        guarantee=claim_of(model, guarantee),
+    )
+
+
+def claim_of(model: Model, guarantee: Guarantee) -> Claim:
+    """State a guarantee of a release of `model` in full.
+
+    Raises
+    ------
+    PrivacyError
+        As `worst_pair`.
+    """
+    measure: Pure | ZeroConcentrated = Pure()
+    if guarantee.rho is not None and model.delta is not None:
+        measure = ZeroConcentrated(guarantee.rho, model.delta, guarantee.whole_orders)
+    return Claim(
+        neighbours=Neighbouring(guarantee.neighbours, guarantee.records, model.one_sided),
+        datasets=Datasets(*shared(model.resolved)),
+        epsilon=guarantee.epsilon,
+        delta=guarantee.delta,
+        measure=measure,
+        base_epsilon=guarantee.base_epsilon,
+        gamma=guarantee.gamma,
+        gamma_source=SOURCES[guarantee.gamma_source],
+        numerical_error=guarantee.sampler_error,
+        unprotected=exposed(model, guarantee),
         worst_neighbours=worst_neighbours(model, guarantee),
         proofs=proofs_of(guarantee),
     )
 
 
-def worst_neighbours(model: Model, guarantee: Guarantee) -> Neighbours:
+def worst_neighbours(model: Model, guarantee: Guarantee) -> WorstNeighbours:
     """Name the pair that a guarantee charges the most, unless its nodes are confidential."""
-    tree = model.tree
+    tree, named = model.tree, model.plan.hierarchy.domain != "data"
     pair = worst_pair(model.mechanism, model.resolved, tree, guarantee, one_sided=model.one_sided)
-    named = model.plan.hierarchy.domain != "data"
-    moves = pair.destination is not None
-    return Neighbours(
-        change="moves" if moves else "enters or leaves",
-        named=named,
-        origin=tuple(tree.path(pair.origin)) if named else None,
-        destination=None
-        if pair.destination is None or not named
-        else tuple(tree.path(pair.destination)),
-        changed_counts=pair.changed,
-        base_loss=pair.base_loss,
-        loss=pair.loss,
-    )
-
-
-def _domain(model: Model, guarantee: Guarantee) -> Domain:
-    plan = model.plan
-    given = plan.hierarchy.domain
-    return Domain(
-        datasets=guarantee.covered,
-        source="lookup" if given == "lookup" else "data" if given == "data" else "file",
-        public=given != "data",
-        levels=plan.level_names,
-        nodes=tuple(level.nodes for level in model.levels),
-        rule=plan.data.where,
-    )
+    origin = tree.path(pair.origin) if named else None
+    losses = (pair.changed, pair.base_loss, pair.loss)
+    if pair.destination is None:
+        return RecordEnters(origin, *losses)
+    return RecordMoves(origin, tree.path(pair.destination) if named else None, *losses)
 
 
 def _invariants(model: Model) -> tuple[Mandate, ...]:
-    n, inner = len(model.tree), int((~model.tree.is_leaf).sum())
-    found = [
-        Mandate("integers", "every released count is an integer", n, ()),
-        Mandate("sums", "every count above others is their sum", inner, ()),
-    ]
+    found: list[Mandate] = [WholeNumbers(), SumsOfParts(int((~model.tree.is_leaf).sum()))]
     listed = model.plan.invariants.publish_exactly
     if listed:
-        told = "these counts are released as enumerated"
-        found.append(Mandate("exact", told, int(model.resolved.pinned.sum()), listed))
+        found.append(PublishedExactly(int(model.resolved.pinned.sum()), listed))
     if model.plan.invariants.nonnegative:
-        found.append(Mandate("nonnegative", "no released count is below zero", n, ()))
+        found.append(NoneNegative())
     return tuple(found)
 
 
-def _distance(model: Model, guarantee: Guarantee) -> Distance:
-    if guarantee.neighbours == "substitute":
-        told = "one record is replaced by another"
-    else:
-        told = "one record is added or removed"
-    if model.one_sided:
-        told += ", of which the rule may leave either out"
-    return Distance(guarantee.neighbours, guarantee.records, model.one_sided, told)
-
-
-def _measure(model: Model, guarantee: Guarantee) -> Measure:
-    noise = model.mechanism.noise.measure
-    told = "no probability grows by more than the factor exp(epsilon), but for delta"
-    if noise == "zcdp":
-        orders = ", by whole Rényi orders" if guarantee.whole_orders else ""
-        told = f"zCDP of the noise, told as epsilon at a part of delta{orders}; "
-        told += "the draw's error has the rest"
-    error = guarantee.sampler_error
-    return Measure(noise, guarantee.rho, guarantee.delta, error, told, model.delta)
-
-
-def _budget(model: Model, guarantee: Guarantee) -> Budget:
+def _noise(model: Model) -> LevelNoises:
     # a record that moves changes two counts of a level
-    units = 2.0 if guarantee.neighbours == "substitute" else 1.0
-    change = model.mechanism.per_record
+    units = 2.0 if model.neighbours == "substitute" else 1.0
+    change, gaussian = model.mechanism.per_record, model.delta is not None
     rate = np.array([0.0 if v.scale is None else change / v.scale for v in model.levels])
-    spent = units * rate if model.delta is None else 0.5 * units * rate**2
+    spent = 0.5 * units * rate**2 if gaussian else units * rate
     shares = spent / spent.sum()
-    losses, rhos = spent.tolist(), [None] * len(model.levels)
-    if model.delta is not None:
-        losses, rhos = [zcdp_epsilon(rho, model.delta) for rho in spent.tolist()], spent.tolist()
-    return Budget(
-        allowed=model.plan.privacy.epsilon,
-        epsilon=guarantee.epsilon,
-        base_epsilon=guarantee.base_epsilon,
-        gamma=guarantee.gamma,
-        gamma_source=guarantee.gamma_source,
-        levels=tuple(
-            Spent(v.name, v.scale, loss, float(share), rho)
-            for v, loss, share, rho in zip(model.levels, losses, shares, rhos, strict=True)
-        ),
-    )
+    out = []
+    for level, loss, share in zip(model.levels, spent.tolist(), shares.tolist(), strict=True):
+        rho = loss if model.delta is not None else None
+        epsilon = loss if model.delta is None else zcdp_epsilon(loss, model.delta)
+        out.append(LevelNoise(level.name, level.scale, epsilon, rho, share))
+    return LevelNoises(model.mechanism.noise.name, tuple(out))
 
 
-def _shown(path: NodePath) -> str:
-    return repr("/".join(path))
+def _method(model: Model) -> Method:
+    method = model.plan.method
+    if method.name == "imaging":
+        return ByImaging("l1" if method.norm == "l1" else "l2")
+    return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
+
+
+def _published(products: tuple[str, ...]) -> tuple[Product, ...]:
+    known: tuple[Product, ...] = ("table", "measurements")
+    return tuple(product for product in known if product in products)

@@ -52,9 +52,9 @@ def proved_ends(
     try:
         found = invert(mechanism, value, model.plan.accuracy.alpha, together)
     except (UnsupportedError, MemoryError):
-        return NoEnds("its inversion would take more memory or time than a release takes on")
+        return NoEnds("inversion-takes-too-much")
     except NumericalError:
-        return NoEnds("its inversion needs wider tables, or smaller numbers, than are tried")
+        return NoEnds("inversion-needs-wider-tables")
     by_count = dict(zip(together, found, strict=True))
     lower, upper = by_count[1]
     lower_all, upper_all = lower.copy(), upper.copy()

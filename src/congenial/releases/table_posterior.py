@@ -9,6 +9,7 @@ import numpy as np
 
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.invariants.written import consistent, exactly, nonnegative
+from congenial.releases.accuracy import Obstacle
 from congenial.releases.model import Model
 from congenial.types import IntArray
 
@@ -31,7 +32,7 @@ _FEW, _CLOSE = 32, 1e-7
 class NoEnds:
     """Why a release has no intervals by its posterior."""
 
-    why: str
+    why: Obstacle
 
 
 def posterior_of_table(
@@ -83,16 +84,16 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
         count: it is a function of the released table, as the ends are.
     """
     if too_large(model):
-        return NoEnds("its leaves are so many, or have so much noise, that it takes too much work")
+        return NoEnds("posterior-takes-too-much-work")
     fixed = model.determined
     try:
         low, high = posterior_of_table(model, value, PRIOR).intervals(model.plan.accuracy.alpha)
     except (UnsupportedError, MemoryError):
-        return NoEnds("its tables would take more memory or time than a release takes on")
+        return NoEnds("posterior-takes-too-much-memory-or-time")
     except NumericalError:
-        return NoEnds("its numerical error could not be held to the bound")
+        return NoEnds("posterior-error-not-bounded")
     except ArgumentError:
-        return NoEnds("no prior can be fitted to it")
+        return NoEnds("posterior-has-no-prior")
     return np.where(fixed, value, low), np.where(fixed, value, high)
 
 

@@ -8,10 +8,10 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import noise_margin
+from congenial.preview.expected import NotSimulated, draws_for, expected_errors
+from congenial.releases import sentences
 from congenial.releases.contents import Contents
-from congenial.releases.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases.model import Level, Model
-from congenial.report import words
 from congenial.report.page import (
     Fact,
     LevelRow,
@@ -35,18 +35,18 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
     return Page(
         title=title,
         stamp=certificate.stamp,
-        lead=words.lead(certificate, len(tree), int(settled.sum())),
-        protected=words.protected(certificate),
-        unprotected=words.unprotected(certificate),
+        lead=sentences.lead(certificate, len(tree), int(settled.sum())),
+        protected=sentences.protected(certificate),
+        unprotected=sentences.unprotected(certificate),
         sentence=certificate.sentence,
-        details=words.details(certificate),
-        accuracy=words.accuracy(certificate, _expected(errors, len(tree))),
+        details=tuple(Fact(*told) for told in sentences.details(certificate)),
+        accuracy=sentences.accuracy(certificate, _expected(errors, len(tree))),
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
-        margin_label=words.margin_label(certificate),
-        bent=words.bent(certificate),
+        margin_label=sentences.margin_label(certificate),
+        bent=sentences.bent(certificate),
         rows=_rows(contents, settled),
-        cite=words.cite(certificate, title),
-        reuse=words.reuse(certificate),
+        cite=sentences.cite(certificate, title),
+        reuse=sentences.reuse(certificate),
         checks=tuple(Fact(check.name, (check.detail,)) for check in checks),
     )
 
@@ -67,9 +67,11 @@ def _level_row(
         text = "none of its own"
     else:
         text = f"{noise.text}, scale {level.scale:.4g}"
-        if not words.bent(certificate):
+        if not sentences.bent(certificate):
             within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
-            text += f", within ±{within:,} in {words.confidence(certificate)}"
+            text += (
+                f", within ±{within:,} in {sentences.confidence(certificate.accuracy.confidence)}"
+            )
     reach = _reach(contents)[here & ~settled]
     return LevelRow(
         level.name,
@@ -77,7 +79,7 @@ def _level_row(
         int(settled[here].sum()),
         text,
         None if isinstance(errors, NotSimulated) else float(errors[here].mean()),
-        words.level_margin(certificate, stated.margin, reach),
+        sentences.level_margin(certificate, stated.margin, reach),
         stated.required,
         stated.met,
     )

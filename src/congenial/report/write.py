@@ -12,8 +12,10 @@ import msgspec
 from congenial.errors import ReleaseError
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
-from congenial.releases.certificate import read_certificate, reworded
-from congenial.releases.contents import read_contents
+from congenial.releases.certificate import Certificate, read_certificate
+from congenial.releases.contents import Contents, read_contents
+from congenial.releases.format_1 import FORMAT_1
+from congenial.releases.model import claim, exposed
 from congenial.report.compose import compose
 from congenial.report.render import render
 from congenial.verification.verdict import verify
@@ -62,15 +64,22 @@ def report(
     certificate = read_certificate(place / files.CERTIFICATE)
     plan = msgspec.convert(certificate.plan, Plan)
     contents = read_contents(place, certificate, plan)
-    if not all(check.comparable for check in checks):
+    if certificate.format == FORMAT_1:
         # nothing on the page is left unchecked
-        contents = replace(
-            contents, certificate=reworded(certificate, contents.model, contents.mechanism)
-        )
+        contents = replace(contents, certificate=_in_our_words(contents))
     page = compose(contents, checks)
     say("writing")
     _write(target, render(page).encode())
     return target
+
+
+def _in_our_words(contents: Contents) -> Certificate:
+    """State anew what format 1 says in words alone: what is not protected."""
+    certificate, model = contents.certificate, contents.model
+    stated = certificate.guarantee
+    found = exposed(model, claim(model, stated.numerical_error))
+    own = msgspec.structs.replace(stated, unprotected=found)
+    return msgspec.structs.replace(certificate, guarantee=own)
 
 
 def _silent(_: str) -> None:

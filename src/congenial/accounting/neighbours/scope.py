@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
+import msgspec
 import numpy as np
 
 from congenial.accounting.neighbours.counting import Counted, counting
@@ -13,13 +14,66 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import BoolArray, IntArray
-from congenial.wording import on_a_line
+from congenial.wording import joined, on_a_line
 
 # Said of all records together, where an entry counts them.
 ALL_RECORDS = "the number of records"
 SAME = "which {} the same in all neighbouring datasets"
 # Entries of one level or margin that are named before the others are counted.
 MOST_NAMED = 5
+
+
+class Kind(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field="kind"):
+    """A record of a certificate that is one of several kinds, named in its field `kind`."""
+
+
+class AllRecords(Kind, frozen=True, tag="all-records"):
+    """How many records there are, which is the same in all neighbouring datasets."""
+
+
+class ExactNode(Kind, frozen=True, tag="exact-node"):
+    """The exact count of one node, named by its path from the root."""
+
+    path: tuple[str, ...]
+
+
+class ExactLevel(Kind, frozen=True, tag="exact-level"):
+    """The exact counts of all nodes of a level, of which there are so many."""
+
+    level: str
+    nodes: int
+
+
+class SameNodes(Kind, frozen=True, tag="same-nodes"):
+    """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing.
+
+    Some are named by their paths from the root; `others` is the number of further ones.
+    """
+
+    level: str
+    paths: tuple[tuple[str, ...], ...]
+    others: int
+
+
+class SameLevel(Kind, frozen=True, tag="same-level"):
+    """Noisy counts of a whole level that are the same in all neighbouring datasets."""
+
+    level: str
+    nodes: int
+
+
+class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
+    """Which nodes exist, where a plan takes them from the rows."""
+
+
+class Quoted(Kind, frozen=True, tag="quoted"):
+    """The same in words, as certificates of format 1 say it."""
+
+    text: str
+
+
+# What is published outside a guarantee on a tree.
+Exposed = AllRecords | ExactNode | ExactLevel | SameNodes | SameLevel | OccurringNodes | Quoted
 
 
 def unprotected(
@@ -36,11 +90,13 @@ def unprotected(
     workload = mechanism.workload or resolved.workload
     tree = mechanism.tree or resolved.tree
     same = ~(changes | resolved.pinned)
-    out = all_records(same, mechanism.counted or resolved.counted, neighbours)
+    found = all_records(same, mechanism.counted or resolved.counted, neighbours)
+    out = [exposed_text(one) for one in found]
     if workload is not None:
         out += _margins(workload, resolved.pinned, same)
     elif tree is not None:
-        out += on_levels(tree, resolved.pinned, same, [str(depth) for depth in range(tree.depth)])
+        levels = [str(depth) for depth in range(tree.depth)]
+        out += [exposed_text(one) for one in on_levels(tree, resolved.pinned, same, levels)]
     else:
         out += [f"the exact value of entry {i}" for i in np.flatnonzero(resolved.pinned)]
         out += _text("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
@@ -50,40 +106,62 @@ def unprotected(
     return tuple(out)
 
 
-def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> list[str]:
+def all_records(same: BoolArray, counted: Counted, neighbours: Neighbours) -> list[AllRecords]:
     """Name the number of records if an entry counts them all, and take that entry off `same`."""
     if neighbours != "substitute" or not same.any():
         return []
     chain = counting(same.size, counted).chain
     first = chain[:, 0]
     total = first[(chain == first[:, None]).all(axis=1) & (first >= 0)]
-    scopes = [ALL_RECORDS] if same[total].any() else []
+    found = [AllRecords()] if same[total].any() else []
     same[total] = False
-    return scopes
+    return found
 
 
-def on_levels(tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]) -> list[str]:
+def on_levels(
+    tree: Tree, exact: BoolArray, same: BoolArray, levels: Sequence[str]
+) -> list[Exposed]:
     """Name nodes of a tree: whole levels by name, others by path."""
-
-    def path(node: int) -> str:
-        return on_a_line("/".join(tree.path(node)))
-
-    out: list[str] = []
+    out: list[Exposed] = []
     for depth, level in enumerate(levels):
         here = np.flatnonzero(tree.level == depth)
-        if not here.size:
-            continue
-        if exact[here].all():
-            out.append(
-                f"the exact count of {on_a_line(tree.names[int(here[0])])}"
-                if here.size == 1
-                else f"the exact counts of all {here.size} nodes of level {level}"
-            )
+        if here.size > 1 and exact[here].all():
+            out.append(ExactLevel(level, int(here.size)))
         else:
-            out += [f"the exact count of {path(int(v))}" for v in here[exact[here]]]
-        whole = f"all {here.size} nodes of level {level}" if same[here].all() else ""
-        out += _text("count", f"nodes of level {level}", here[same[here]], path, whole)
+            out += [ExactNode(tree.path(int(v))) for v in here[exact[here]]]
+        rest = here[same[here]]
+        if rest.size > 1 and rest.size == here.size:
+            out.append(SameLevel(level, int(here.size)))
+        elif rest.size:
+            shown = _shown(rest)
+            paths = tuple(tree.path(int(v)) for v in rest[:shown])
+            out.append(SameNodes(level, paths, int(rest.size) - shown))
     return out
+
+
+def exposed_text(one: Exposed) -> str:
+    """Say what is published outside a guarantee, as part of a sentence."""
+    match one:
+        case AllRecords():
+            text = ALL_RECORDS
+        case ExactNode(path):
+            text = f"the exact count of {_path(path)}"
+        case ExactLevel(level, nodes):
+            text = f"the exact counts of all {nodes} nodes of level {level}"
+        case SameNodes(level, paths, others):
+            names = [_path(path) for path in paths]
+            text = _same_text("count", names, others, f"nodes of level {level}")
+        case SameLevel(level, nodes):
+            text = f"the counts of all {nodes} nodes of level {level}, {SAME.format('are')}"
+        case OccurringNodes():
+            text = "which nodes exist, because the plan takes them from the rows"
+        case Quoted(words):
+            text = words
+    return text
+
+
+def _path(path: tuple[str, ...]) -> str:
+    return on_a_line("/".join(path))
 
 
 def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]:
@@ -107,17 +185,23 @@ def _text(
 ) -> list[str]:
     """Name entries that no neighbouring datasets differ in, by one phrase where it has them all."""
     n = entries.size
-    if not n:
-        return []
-    if n == 1:
-        return [f"the {what} of {name(int(entries[0]))}, {SAME.format('is')}"]
-    if not whole:
-        shown = MOST_NAMED if n > MOST_NAMED + 1 else n
-        names = [name(int(v)) for v in entries[:shown]]
-        if n > shown:
-            names.append(f"{n - shown} other {kind}")
-        whole = f"{', '.join(names[:-1])} and {names[-1]}"
-    return [f"the {what}s of {whole}, {SAME.format('are')}"]
+    if n > 1 and whole:
+        return [f"the {what}s of {whole}, {SAME.format('are')}"]
+    shown = _shown(entries)
+    names = [name(int(v)) for v in entries[:shown]]
+    return [_same_text(what, names, n - shown, kind)] if n else []
+
+
+def _shown(entries: IntArray) -> int:
+    """How many of some entries are named before the others are counted."""
+    return MOST_NAMED if entries.size > MOST_NAMED + 1 else entries.size
+
+
+def _same_text(what: str, names: list[str], others: int, kind: str) -> str:
+    if len(names) + others == 1:
+        return f"the {what} of {names[0]}, {SAME.format('is')}"
+    listed = joined([*names, f"{others} other {kind}"] if others else names)
+    return f"the {what}s of {listed}, {SAME.format('are')}"
 
 
 def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:
@@ -125,15 +209,18 @@ def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:
     return isinstance(counted, Workload) and bool(resolved.pinned.any())
 
 
-def covered(resolved: ResolvedInvariant) -> str:
-    """Say which datasets are compared."""
-    text = "all datasets"
-    if resolved.pinned.any() or resolved.equalities[1].size:
-        text = "datasets that agree on everything that is published exactly"
+def shared(resolved: ResolvedInvariant) -> tuple[bool, bool]:
+    """Whether the datasets compared agree on exact counts, and whether they satisfy bounds."""
     free = ~resolved.pinned
-    if ((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any() or (
-        resolved.inequalities[1].size or resolved.relative.size
-    ):
-        # data outside the bounds are refused, which an onlooker may notice
-        text += " and satisfy the bounds" if "agree" in text else " that satisfy the bounds"
-    return text
+    # data outside the bounds are refused, which an onlooker may notice
+    bounded = bool(((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any())
+    agree = bool(resolved.pinned.any() or resolved.equalities[1].size)
+    return agree, bounded or bool(resolved.inequalities[1].size or resolved.relative.size)
+
+
+def covered(*, agree: bool, bounded: bool) -> str:
+    """Say which datasets are compared."""
+    if not agree:
+        return "all datasets that satisfy the bounds" if bounded else "all datasets"
+    text = "datasets that agree on everything that is published exactly"
+    return f"{text} and satisfy the bounds" if bounded else text

@@ -20,7 +20,7 @@ from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.auditing.finding import Finding
-    from congenial.releases.certificate import Claim
+    from congenial.releases.specification import Claim
 
 
 @dataclass(frozen=True)
@@ -86,14 +86,14 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     compile_once(read.method.name, quiet=False)
     with held():
         from congenial.preview.plan_audit import as_text, audit_plan
-        from congenial.releases.certificate import as_claim
+        from congenial.releases.specification import claim_of
     with progress() as notify:
         notify("auditing")
         found = audit_plan(read, plan.parent, draws=draws, confidence=confidence, seed=seed)
     guarantee = found.guarantee
     result = Result(
         found.passed,
-        as_claim(guarantee),
+        claim_of(found.model, guarantee),
         guarantee.sentence,
         found.drawn.confidence,
         found.seed,

@@ -16,8 +16,7 @@ from congenial.signals import held
 if TYPE_CHECKING:
     from congenial.preview.explanation import LevelForecast
     from congenial.releases.accuracy import LevelAccuracy
-    from congenial.releases.certificate import Claim
-    from congenial.releases.specification import Neighbours
+    from congenial.releases.specification import Claim, WorstNeighbours
 
 
 @dataclass(frozen=True)
@@ -31,7 +30,7 @@ class Result:
     route: str
     guarantee: Claim
     sentence: str
-    worst_neighbours: Neighbours
+    worst_neighbours: WorstNeighbours
     unused_levels: tuple[str, ...]
     found_split: dict[str, float] | None
     debit: dict[str, str] | None
@@ -61,7 +60,7 @@ def command(plan: Path) -> Answer:
     with held():
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain
-        from congenial.releases.certificate import as_claim, plain_plan
+        from congenial.releases.certificate import plain_plan
     found = explain(read, plan.parent)
     guarantee = found.guarantee
     debit = None
@@ -73,16 +72,16 @@ def command(plan: Path) -> Answer:
         found.forecasts,
         found.basis,
         found.route,
-        as_claim(guarantee),
+        found.claim,
         guarantee.sentence,
-        found.worst,
+        found.claim.worst_neighbours,
         found.unused,
         found.found,
         debit,
         None if found.remaining is None else in_decimals(found.remaining),
         found.ledger_fault,
         found.accuracy,
-        "" if found.margins is None else found.margins.told,
+        found.intervals,
         found.missing,
         found.nested,
         found.odd,

@@ -129,21 +129,18 @@ def _notes(made: ReleaseResult) -> Iterator[str]:
 
 
 def _summary(made: ReleaseResult) -> list[str]:
+    from congenial.releases.sentences import rows_left_out
+
     certificate = made.certificate
     lines = [] if certificate.stamp is None else [certificate.stamp]
-    both = "measurements" in certificate.published.products
+    both = "measurements" in certificate.published
     measured = " measurements.csv, measurements.parquet" if both else ""
     lines += [
         f"Released {made.nodes} counts to {made.directory}: release.csv, release.parquet"
         f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
-    if certificate.left_out.rule is not None:
-        lines.append(
-            f"Rows for which {certificate.left_out.rule} does not hold were left out; "
-            f"{certificate.left_out.rows}."
-        )
-    lines += _debited(made)
+    lines += [*filter(None, [rows_left_out(certificate)]), *_debited(made)]
     return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
 
 

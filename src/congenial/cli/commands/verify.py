@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 class Result:
     """What was checked; a check has a name, whether it passed, a detail, and whether it compares.
 
-    Where it does not, numbers and kinds agree, and the words are another version's.
+    Where it does not, numbers and kinds agree, and the words are those of format 1.
     """
 
     directory: Path
@@ -48,7 +48,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     Not checked, since nothing in the directory can tell: by which versions the release was made, a
     simulation's seed, and whether the confidential rows were counted rightly. The time at which it
     was made is held against the clock, and against the ledger where that is at hand. Nothing is
-    signed. Of a release by another version the numbers are checked, and its words are not compared.
+    signed. Of a certificate of format 1 numbers and kinds are checked, and sentences are not read.
     """
     with held():
         from congenial.errors import ReleaseError
@@ -64,8 +64,8 @@ def command(directory: Path, ledger: Path | None) -> Answer:
     if failed:
         lines.append(f"{failed} of {len(checks)} checks failed; do not use this release.")
     else:
-        unlike = f" {others} of them compared no words, which are another version's."
-        lines.append(f"All {len(checks)} checks passed.{unlike if others else ''}")
+        unread = " Sentences of format 1 are not read." if others else ""
+        lines.append(f"All {len(checks)} checks passed.{unread}")
     result = Result(directory, not failed, checks)
     return Answer(result, "\n".join(lines), FAILED if failed else DONE)
 

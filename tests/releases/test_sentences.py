@@ -9,10 +9,10 @@ from statistics import NormalDist
 import pytest
 
 from congenial.plan.plan import read_plan
+from congenial.releases import sentences
 from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import CERTIFICATE
 from congenial.releases.making import release
-from congenial.report import words
 from support.city import make_city
 
 
@@ -28,10 +28,12 @@ def test_how_sure_a_reader_may_become_is_true_of_gaussian_noise(tmp_path, delta)
     plan = make_city(tmp_path, privacy=privacy, method='name = "imaging"')
     release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=1)
     certificate = read_certificate(tmp_path / "out" / CERTIFICATE)
-    rho = certificate.specification.measure.rho
+    rho = certificate.guarantee.measure.rho
     assert rho is not None
     loss = NormalDist(rho, math.sqrt(2.0 * rho))
-    found = re.search(r"(\d+)% sure of the true one .* at most (\S+)\.$", words.plain(certificate))
+    found = re.search(
+        r"(\d+)% sure of the true one .* at most (\S+)\.$", sentences.plain(certificate)
+    )
     assert found
     sure, stated = int(found[1]) / 100.0, float(found[2])
     assert 1.0 - loss.cdf(math.log(sure / (1.0 - sure))) <= stated <= 12.0 * delta
@@ -43,5 +45,5 @@ def test_how_sure_a_reader_may_become_is_true_of_gaussian_noise(tmp_path, delta)
     ("exact", "shown"), [(4.07e-8, "4.1e-08"), (1.1e-5, "1.1e-05"), (1.0, "1")]
 )
 def test_a_bound_is_rounded_up(exact, shown):
-    assert words._up(exact) == shown
+    assert sentences._up(exact) == shown
     assert float(shown) >= exact * (1.0 - 1e-9)

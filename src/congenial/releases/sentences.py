@@ -1,0 +1,561 @@
+"""What a release states, in words: every sentence of the terminal and of the page is made here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from types import MappingProxyType
+
+import numpy as np
+
+from congenial.accounting.guarantee import Guarantee
+from congenial.accounting.neighbours.scope import AllRecords, covered, exposed_text
+from congenial.releases.accuracy import (
+    Basis,
+    ByInversion,
+    ByLaw,
+    ByMeasurements,
+    ByPosterior,
+    BySimulation,
+    NoIntervals,
+    Obstacle,
+)
+from congenial.releases.directory import STAMP
+from congenial.releases.intervals import SumInterval
+from congenial.releases.specification import (
+    SOURCES,
+    ByConditioning,
+    ByImaging,
+    ByTopDown,
+    Claim,
+    LevelNoise,
+    Mandate,
+    Method,
+    Neighbouring,
+    NodePath,
+    NoneNegative,
+    PublishedExactly,
+    Pure,
+    RecordMoves,
+    Statement,
+    SumsOfParts,
+    WholeNumbers,
+    WorstNeighbours,
+)
+from congenial.types import FloatArray
+from congenial.wording import joined, many, on_a_line
+
+# A heading, and what stands below it in lines.
+Paragraphs = tuple[str, tuple[str, ...]]
+
+PAPERS = (
+    'Ruobin Gong and Xiao-Li Meng, "Congenial Differential Privacy under Mandated Disclosure", '
+    "FODS 2020, doi:10.1145/3412815.3416892.",
+    'Likang Liu, Keke Sun, Chunlai Zhou and Yuan Feng, "Two Views of Constrained Differential '
+    'Privacy: Belief Revision and Update", 2023, arXiv:2303.00228.',
+)
+# The odds of the truth grow by this times e^epsilon at most, but for the probability stated.
+SLACK = 1.1
+_ASIDE = {
+    ByConditioning: "The noise was drawn so that the rules below hold from the start.",
+    ByImaging: "Noise was added first; then all counts were moved to the closest ones that obey "
+    "the rules below.",
+    ByTopDown: "Noise was added first; then, level by level from the top, the counts were moved to "
+    "the closest ones that obey the rules below.",
+}
+
+
+def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
+    """What was released, in a few sentences."""
+    levels = tuple(level.name for level in certificate.domain.levels)
+    root = str(certificate.plan["hierarchy"]["root"])
+    where = f", by {joined(levels[1:])}" if len(levels) > 1 else ""
+    counts = f"This page shows {many(nodes, 'count')} of {root}{where}."
+    if exact == nodes:
+        noisy = "All of them are the exact counts: nothing here is protected by noise."
+    else:
+        noisy = (
+            "They are not the true counts: to hide any single record, random noise was added to "
+            "each of them."
+        )
+        if exact:
+            noisy = (
+                f"{many(exact, 'count')} of these {'is' if exact == 1 else 'are'} exact. To the "
+                "others random noise was added, to hide any single record."
+            )
+    out = [counts, noisy, _ASIDE[type(certificate.method)]]
+    if certificate.domain.row_filter is not None:
+        out.append(
+            f"Only records for which {certificate.domain.row_filter} holds were counted. How many "
+            "were left out is not shown."
+        )
+    return tuple(out)
+
+
+def protected(certificate: Statement) -> tuple[str, ...]:
+    """What a release hides, and how well."""
+    claim, distance = certificate.guarantee, certificate.guarantee.neighbours
+    if certificate.simulation is not None:
+        return (
+            "Nothing: this is a simulation. Its noise comes from a seed, so anybody can work the "
+            "true counts out.",
+        )
+    what = "One record" if distance.records == 1 else f"{distance.records} records together"
+    how = (
+        "which places it was counted in"
+        if distance.records == 1
+        else "which places they were counted in"
+    )
+    if distance.relation == "add-remove":
+        how = "whether it is in the data at all, and where"
+    return (
+        f"{what}: {how}. {plain(certificate)}",
+        "This holds whatever else somebody knows or will come to know, and however the numbers are "
+        "analysed, now or later.",
+        f"The smaller epsilon, the better hidden: it is {claim.epsilon:.4g} here.",
+    )
+
+
+def plain(certificate: Statement) -> str:
+    """Return the guarantee as what somebody can become sure of.
+
+    Notes
+    -----
+    Where ``P(S) <= e^epsilon P'(S) + delta``, the ratio of likelihoods R exceeds ``c e^epsilon``
+    with a probability p under P of which P' has at most ``p / (c e^epsilon)``, so that
+    ``p (1 - 1 / c) <= delta``. At c = 1 nothing follows: delta is no bound on the probability that
+    R exceeds ``e^epsilon``.
+    """
+    claim, records = certificate.guarantee, certificate.guarantee.neighbours.records
+    slack = SLACK if claim.delta > 0.0 else 1.0
+    sure = 1.0 / (1.0 + math.exp(-claim.epsilon) / slack)
+    what = "a record" if records == 1 else f"these {records} records"
+    if any(isinstance(one, PublishedExactly) for one in certificate.invariants):
+        what += " that agree with every count published exactly"
+    text = (
+        f"Somebody who knows everything else, and gives even odds to two possibilities for {what}, "
+        f"can be at most {_percent(sure)} sure of the true one after seeing this release"
+    )
+    if claim.delta > 0.0:
+        missed = min(1.0, claim.delta * SLACK / (SLACK - 1.0))
+        text += f", except with a probability of at most {_up(missed)}"
+    return f"{text}."
+
+
+def unprotected(certificate: Statement) -> tuple[str, ...]:
+    """What a release does not hide: the certificate's list, and what no such guarantee hides."""
+    distance, listed = certificate.guarantee.neighbours, certificate.guarantee.unprotected
+    # the sentence below says in full that the number of records is not hidden
+    texts = [exposed_text(one) for one in listed if not isinstance(one, AllRecords)]
+    out = [text[:1].upper() + text[1:] + "." for text in texts]
+    if not certificate.guarantee.unprotected and distance.relation != "substitute":
+        out.append("Nothing is published outside the guarantee.")
+    if distance.relation == "substitute":
+        rule = ", those that were left out included" if distance.row_filter_may_change else ""
+        out.append(
+            f"How many records there are in all{rule}: one record is hidden by replacing it, and "
+            "never by leaving it out."
+        )
+    out += [
+        "What is true of many records at once. That is what the counts are published to show.",
+        "Somebody who has more than one record in the data has less protection than one record "
+        "has.",
+    ]
+    return tuple(out)
+
+
+def details(certificate: Statement) -> tuple[Paragraphs, ...]:
+    """The guarantee part by part."""
+    domain, claim = certificate.domain, certificate.guarantee
+    nodes = ", ".join(f"{level.name}: {many(level.nodes, 'node')}" for level in domain.levels)
+    compared = f"{_covered(claim)}."
+    places = f"{nodes}. The nodes are {'public' if domain.public else 'taken from the rows'}."
+    rule = f"Counted: rows for which {domain.row_filter} holds."
+    allowed, gamma = certificate.plan["privacy"]["epsilon"], claim.gamma
+    return (
+        (
+            "Which datasets are compared",
+            (compared, places) if domain.row_filter is None else (compared, places, rule),
+        ),
+        ("Which datasets are neighbours", (neighbours(claim.neighbours),)),
+        (
+            "What every release satisfies",
+            tuple(mandate(one) for one in certificate.invariants),
+        ),
+        ("How two releases are compared", _compared(claim)),
+        (
+            "What the guarantee is made of",
+            (
+                f"epsilon {claim.epsilon:.6g} of the {allowed:.6g} that the plan allows; the noise "
+                f"takes {claim.base_epsilon:.6g}, and bounds multiply that by 1 + gamma, with "
+                f"gamma = {gamma:.3g} ({_gamma_source(claim)}).",
+                *(_spent(level) for level in certificate.noise.levels),
+            ),
+        ),
+        ("The worst pair of neighbours", (worst_neighbours(claim.worst_neighbours),)),
+        ("Proofs, as files of the project congenial", claim.proofs),
+        ("How it was drawn", (method(certificate.method), published(certificate))),
+    )
+
+
+def guarantee(claim: Claim, *, simulated: bool = False) -> str:
+    """Return a guarantee as a sentence, taken back where the draw was seeded."""
+    text = Guarantee(
+        epsilon=claim.epsilon,
+        delta=claim.delta,
+        neighbours=claim.neighbours.relation,
+        gamma=claim.gamma,
+        gamma_source=_gamma_source(claim),
+        base_epsilon=claim.base_epsilon,
+        rho=None if isinstance(claim.measure, Pure) else claim.measure.rho,
+        unprotected=unprotected_texts(claim),
+        covered=_covered(claim),
+        sampler_error=claim.numerical_error,
+        records=claim.neighbours.records,
+    ).sentence
+    if simulated:
+        return f"{STAMP}. Drawn from operating-system entropy, it would be {text}"
+    return text
+
+
+def unprotected_texts(claim: Claim) -> tuple[str, ...]:
+    """What a guarantee does not protect, each as a part of a sentence."""
+    return tuple(exposed_text(one) for one in claim.unprotected)
+
+
+def neighbours(relation: Neighbouring) -> str:
+    """Say which datasets are neighbours."""
+    text = "one record is replaced by another"
+    if relation.relation == "add-remove":
+        text = "one record is added or removed"
+    return f"{text}{', of which the rule may leave either out' * relation.row_filter_may_change}."
+
+
+def mandate(one: Mandate) -> str:
+    """Say what an invariant demands."""
+    match one:
+        case WholeNumbers():
+            return "every released count is an integer"
+        case SumsOfParts(nodes):
+            return f"every count above others is their sum ({many(nodes, 'count')})"
+        case PublishedExactly(nodes, listed):
+            names = f"{many(nodes, 'count')}: {joined(listed)}"
+            return f"these counts are released as enumerated ({names})"
+        case NoneNegative():
+            return "no released count is below zero"
+
+
+def worst_neighbours(pair: WorstNeighbours) -> str:
+    """Say which pair of neighbours costs the most, and how much."""
+    hidden = "(its nodes are not named, because the plan takes the nodes from the rows)"
+    if isinstance(pair, RecordMoves):
+        who = f"one record moves {hidden}"
+        if pair.origin is not None and pair.destination is not None:
+            who = f"one record moves between {_node(pair.origin)} and {_node(pair.destination)}"
+    else:
+        who = f"one record enters or leaves {hidden if pair.node is None else _node(pair.node)}"
+    n = pair.changed_counts
+    text = f"{who}; {many(n, 'count')} change{'s' * (n == 1)}, a loss of {pair.loss:.6g}"
+    if pair.loss > pair.noise_loss:
+        text += f", of which {pair.noise_loss:.6g} by the noise and the rest by the bounds"
+    return f"{text}."
+
+
+def method(used: Method) -> str:
+    """Say how a release was made to satisfy its invariants."""
+    post = (
+        "This looks at nothing but the noisy values and what is published exactly, so it costs no "
+        "privacy; where bounds bind it adds bias."
+    )
+    match used:
+        case ByConditioning(sampler):
+            return (
+                f"conditioning: the {sampler} sampler drew from the law of the noise given the "
+                "invariants; each draw is independent."
+            )
+        case ByImaging(norm):
+            return (
+                f"imaging: noisy counts were moved to the closest integers, in {norm.upper()}, "
+                f"that satisfy the invariants. {post}"
+            )
+        case ByTopDown():
+            return (
+                "topdown: noisy counts were moved from the root down: the children of each node to "
+                "the closest counts, in L2, that add up to it, rounded by largest remainder, ties "
+                f"at random. {post}"
+            )
+
+
+def published(certificate: Statement) -> str:
+    """Say how the table and the measurements relate."""
+    if "measurements" not in certificate.published:
+        return "The guarantee is that of the table."
+    return (
+        "The guarantee is that of the measurements, and of the table and them together: the table "
+        "was made of nothing but the measurements and the counts published exactly. One spending, "
+        "debited once, pays for both."
+    )
+
+
+def rows_left_out(certificate: Statement) -> str:
+    """Say which rows were left out; their number is confidential. Empty where there is no rule."""
+    rule = certificate.domain.row_filter
+    if rule is None:
+        return ""
+    return f"Rows for which {rule} does not hold were left out; number of rows excluded: not shown."
+
+
+_OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
+    {
+        "bounds-bind": "where bounds bind, it depends on the true counts, which are confidential",
+        "too-many-counts": "there are too many counts to simulate releases of",
+        "inversion-takes-too-much": "its inversion would take more memory or time than a release "
+        "takes on",
+        "inversion-needs-wider-tables": "its inversion needs wider tables, or smaller numbers, "
+        "than are tried",
+        "posterior-takes-too-much-work": "its leaves are so many, or have so much noise, that it "
+        "takes too much work",
+        "posterior-takes-too-much-memory-or-time": "its tables would take more memory or time than "
+        "a release takes on",
+        "posterior-error-not-bounded": "its numerical error could not be held to the bound",
+        "posterior-has-no-prior": "no prior can be fitted to it",
+    }
+)
+# Fewer simulated releases than this widen margins by a tenth or more.
+_MANY = 2_000
+
+
+def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> str:
+    """Say what the intervals of a release are, which hold with a probability, or why none are."""
+    share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
+    each = (
+        f"It holds with a probability of at least {share}, for each count by itself and whatever "
+        f"the true counts are: at most about {rest} counts in a hundred are farther off."
+    )
+    match basis:
+        case ByLaw():
+            text = "A margin is exact: the error has one law, whatever the true counts are."
+        case BySimulation(releases, _):
+            text = (
+                f"A margin comes from {releases:,} simulated releases: the error has one law, "
+                f"whatever the true counts are.{' So few make it wider.' * (releases < _MANY)}"
+            )
+        case ByMeasurements():
+            text = (
+                "An interval is the noisy measurement of the count, in measurements.csv, give or "
+                "take the margin of its noise; a count that was not measured takes the sum of the "
+                "measurements below it. An interval is cut at zero, and stretched to the released "
+                "count where that lies outside."
+            )
+        case ByInversion():
+            text = (
+                "How far off a count is depends on the true counts, which are confidential. An "
+                "interval reaches as far as the worst true counts that this table leaves possible "
+                "would let the noise go, so it is worked out from the released table alone."
+            )
+            if not drawn:
+                each += (
+                    " Where that takes too much work, only counts without parts have intervals, "
+                    "which then hold on average."
+                )
+        case ByPosterior(obstacle):
+            text = (
+                "How far off a count is depends on the true counts, which are confidential. No "
+                f"interval here is proved, as {_OBSTACLES[obstacle]}. Each is worked out from the "
+                "released table alone: which counts are likely, if they are like the released "
+                "ones. Only places without parts have them, and exact counts: under bounds the "
+                "noise of many small counts shifts their sum, by an amount that nothing here "
+                "accounts for."
+            )
+            each = (
+                "On average over the places without parts of tables like this one, about "
+                f"{share} of the true counts are in such an interval. Single ones can be far less "
+                "often, such as a large count beside many near zero, so that it promises nothing "
+                "about any one of them. It need not hold the released count itself. How often they "
+                "held is in congenial's docs/studies/coverage.md."
+            )
+        case NoIntervals(obstacles):
+            why = "; ".join(_OBSTACLES[one] for one in obstacles)
+            text = f"No margin of error is known for a count that is not exact: {why}."
+            each = (
+                "A plan without bounds has margins, and so has one of imaging or topdown that "
+                "publishes its measurements, at no further cost in privacy."
+            )
+    return f"{text} {each}"
+
+
+def _covered(claim: Claim) -> str:
+    compared = claim.datasets
+    return covered(agree=compared.agree_on_exact_counts, bounded=compared.satisfy_bounds)
+
+
+def _gamma_source(claim: Claim) -> str:
+    return next(text for text, kind in SOURCES.items() if kind == claim.gamma_source)
+
+
+def _compared(claim: Claim) -> tuple[str, ...]:
+    """Say how two releases are compared, and what zCDP is where it measures the noise.
+
+    References
+    ----------
+    Bun and Steinke 2016, Definition 1.1.
+    """
+    measure = claim.measure
+    parts = (
+        f"delta is {claim.delta:.3g}, of which the numerical error of the draw, "
+        f"{claim.numerical_error:.3g} at most, is a part."
+    )
+    if isinstance(measure, Pure):
+        return (
+            f"no probability grows by more than the factor exp(epsilon), but for delta; {parts}",
+        )
+    orders = ", by whole Rényi orders" * measure.whole_orders
+    return (
+        f"zCDP of the noise, told as epsilon at a part of delta{orders}; the draw's error has the "
+        f"rest; {parts}",
+        "zCDP is zero-concentrated differential privacy: the Rényi divergence of order a between "
+        f"the laws of the two releases is at most rho times a, here {measure.rho:.6g} times a, for "
+        "each order a above 1, or for the orders 2, 3, 4 and so on where it says whole orders.",
+    )
+
+
+def confidence(probability: float) -> str:
+    """Return the probability with which a margin holds, as a percentage."""
+    return f"{100.0 * probability:.6g}%"
+
+
+def margin_label(certificate: Statement) -> str:
+    """Return the heading of the margins."""
+    average = " on average" if certificate.accuracy.source == "posterior" else ""
+    kind = "Interval" if bent(certificate) else "Margin of error"
+    return f"{kind}, {confidence(certificate.accuracy.confidence)}{average}"
+
+
+def bent(certificate: Statement) -> bool:
+    """Whether bounds bend the error, so that no margin of the noise is one of a released count."""
+    return bool(certificate.plan["invariants"]["nonnegative"])
+
+
+def level_margin(certificate: Statement, stated: int | None, reach: FloatArray) -> str:
+    """Say how far the counts of a level that are not exact may be off."""
+    if not reach.size:
+        return "exact"
+    if not np.isfinite(reach).all():
+        return "not known"
+    if certificate.accuracy.source == "measurements" and stated is not None:
+        return f"±{stated:,} around the measurement"
+    least, most = int(reach.min()), int(reach.max())
+    if bent(certificate):
+        return f"up to {most:,} away" if least == most else f"up to {least:,} to {most:,} away"
+    return f"±{least:,}" if least == most else f"±{least:,} to ±{most:,}"
+
+
+def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
+    """What margins and expected errors are, and are not; `expected` says what the latter are."""
+    stated, share = certificate.accuracy, confidence(certificate.accuracy.confidence)
+    out = [about_intervals(stated.basis, stated.confidence)]
+    if stated.source == "none" and not bent(certificate):
+        out.append(f"The table tells how far the noise alone reaches in {share} of the cases.")
+    if bent(certificate):
+        near = "Since no count may be below zero, those near zero tend to be too large"
+        beside = ", and large ones beside many such too small, for which margins allow in part"
+        out.append(f"{near}{beside * (stated.source == 'posterior')}.")
+    out += [_sum(total, share) for total in stated.sums]
+    if certificate.plan["accuracy"]["simultaneous"] and stated.source not in ("none", "posterior"):
+        out.append(
+            "Margins for all counts of a level at once are wider: level_lower and "
+            "level_upper in release.csv."
+        )
+    out += [
+        "The margin of a sum or a difference is not the sum of the margins: the counts of a place "
+        "and of its parts share their noise.",
+        expected,
+        _required(certificate),
+    ]
+    return tuple(out)
+
+
+def _sum(total: SumInterval, share: str) -> str:
+    nodes = tuple(map(on_a_line, total.nodes))
+    of = f"{on_a_line(total.name)}, the sum of {joined(nodes)}: {total.value:,}"
+    if total.lower is None or total.upper is None:
+        return f"{of}; no margin of error is known."
+    ends = f"from {total.lower:,} to {total.upper:,}"
+    return f"{of}; the true one is {ends}, with a probability of {share}."
+
+
+def _required(certificate: Statement) -> str:
+    asked = [v for v in certificate.accuracy.levels if v.required is not None]
+    remark = "Say below what you need, and see which counts have it."
+    if certificate.accuracy.source == "none":
+        remark = "Without margins of error nothing tells which counts have it."
+    if certificate.accuracy.source == "posterior":
+        remark = "Say below what you need, and see which counts are likely to have it."
+    if not asked:
+        return f"The plan states no accuracy that a release must reach. {remark}"
+    words = {None: "not known", True: "yes", False: "no"}
+    each = "; ".join(f"{v.level} ±{v.required:,g}: {words[v.met]}" for v in asked)
+    return f"Whether the margins are as small as the plan requires: {each}. {remark}"
+
+
+def cite(certificate: Statement, title: str) -> tuple[str, ...]:
+    """How to cite a release, and the method behind it."""
+    made, version = (
+        certificate.made[:10],
+        on_a_line(certificate.versions.get("congenial", "unknown")),
+    )
+    stamp = f" {STAMP}." if certificate.simulation else ""
+    claim = certificate.guarantee
+    own = (
+        f"{title} (epsilon {claim.epsilon:.6g}, delta {claim.delta:.2g}). Released {made} with "
+        f"congenial {version}; plan {certificate.plan_sha256[:16]}.{stamp}"
+    )
+    return (own, *PAPERS)
+
+
+def reuse(certificate: Statement) -> tuple[str, ...]:
+    """What may be done with the numbers, and what should not."""
+    out = [
+        "This is a simulation. It protects nobody: do not publish it."
+        if certificate.simulation is not None
+        else "Anything may be computed from these numbers without weakening the protection.",
+        "Say wherever they are used that they are noisy, with their margins and the guarantee.",
+        "Do not read meaning into differences that are smaller than the margins, nor into small "
+        "counts.",
+        "Another release of the same records weakens the protection of both; their epsilons add "
+        "up.",
+        "The same numbers for machines are in release.csv and release.parquet, and what they "
+        "claim in certificate.json. This page is not certified: congenial verify checks those "
+        "files, and not this one.",
+    ]
+    if "measurements" in certificate.published:
+        out.append(
+            "To analyse the counts, take measurements.csv: noisy counts before the rules, each "
+            "right on average, with the law of its noise. They and the table share one guarantee."
+        )
+    return tuple(out)
+
+
+def _spent(level: LevelNoise) -> str:
+    if level.scale is None:
+        return f"{level.level}: no noise of its own."
+    return (
+        f"{level.level}: noise of scale {level.scale:.4g}; a record that changes it costs epsilon "
+        f"{level.epsilon:.4g}, {level.share_of_budget:.1%} of what the noise takes."
+    )
+
+
+def _node(path: NodePath) -> str:
+    return repr("/".join(path))
+
+
+def _up(probability: float) -> str:
+    """Write a positive probability in two digits, rounded up so that it is a bound."""
+    digits = 1 - math.floor(math.log10(probability))
+    return f"{math.ceil(probability * 10.0**digits * (1.0 - 1e-9)) / 10.0**digits:.2g}"
+
+
+def _percent(share: float) -> str:
+    # rounded up, so that it is true; 100% would say that nothing is hidden
+    up = math.ceil(share * 100.0)
+    return f"{up}%" if up < 100 else f"{math.ceil(share * 1e6) / 1e4:.4f}%"
