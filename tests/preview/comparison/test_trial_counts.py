@@ -30,13 +30,13 @@ def test_made_up_counts_have_the_stated_total_and_add_up(total, spread):
     assert (found.counts >= 0).all()
     assert found.stamp is None
     assert f"--total {total}" in found.options
-    assert f"{total:,} records" in found.told
+    assert f"{total:,} records" in found.text
 
 
 def test_a_default_total_is_stated():
     found = made_up(WIDE, seed=4)
     assert found.counts[0] == RECORDS * 2000
-    assert f"{RECORDS} a leaf" in found.told
+    assert f"{RECORDS} a leaf" in found.text
     assert "--total" not in found.options
 
 
@@ -91,8 +91,8 @@ def test_coarse_counts_are_shared_out_below(city):
     assert found.counts[tree.level == 1].tolist() == [500, 0, 0]
     assert tree.is_consistent(found.counts)
     assert (found.counts[tree.find("Arden") + 1 :][:3] > 0).any()
-    assert "(1 of its 3 nodes are not in it and count 0)" in found.told
-    assert "shared out below it" in found.told
+    assert "(1 of its 3 nodes are not in it and count 0)" in found.text
+    assert "shared out below it" in found.text
     again = from_file(plan, tree, file, seed=2)
     assert not np.array_equal(found.counts, again.counts)
 
@@ -145,7 +145,7 @@ def test_rows_are_counted_and_stamped_unless_they_are_public(city):
     assert np.array_equal(secret.counts, truth)
     assert public.stamp is None
     assert secret.stamp == "SIMULATION: NOT PRIVATE"
-    assert "declares public" in public.told
+    assert "declares public" in public.text
 
 
 def test_the_plans_own_rows_are_no_public_counts_by_whatever_name(city):
