@@ -23,26 +23,15 @@ UNTESTED: set[str] = {
     "accounting/neighbours/scope.py",
     "auditing/drawn.py",
     "auditing/pairs.py",
-    "cli/commands/audit.py",
     "cli/commands/compare.py",
-    "cli/commands/explain.py",
-    "cli/commands/ledger.py",
-    "cli/commands/release.py",
-    "cli/commands/report.py",
-    "cli/commands/verify.py",
     "cli/wizard.py",
     "conditioning/chains.py",
     "conditioning/laws/cutset_sampler.py",
     "conditioning/laws/delegate.py",
     "conditioning/laws/normal.py",
-    "conditioning/laws/questions.py",
     "conditioning/laws/sparse_subspace.py",
-    "conditioning/samplers/auto.py",
-    "conditioning/samplers/exact.py",
     "conditioning/samplers/perfect.py",
     "conditioning/samplers/rejection.py",
-    "data/databases.py",
-    "data/sqlite.py",
     "domain/workload.py",
     "imaging/following.py",
     "imaging/noisy.py",
@@ -90,7 +79,10 @@ UNTESTED: set[str] = {
     "releases/atomic_directory.py",
     "releases/certificate.py",
     "releases/contents.py",
+<<<<<<< HEAD
     "preview/expected.py",
+=======
+>>>>>>> b94b31f (Commands, databases, questions and checks have tests at their place)
     "releases/fixed.py",
     "releases/intervals.py",
     "sum_network/ceiling.py",
@@ -103,7 +95,6 @@ UNTESTED: set[str] = {
     "sum_network/forest.py",
     "sum_network/weights.py",
     "sum_network/windows.py",
-    "verification/checks.py",
 }
 # Test files without a module. The list may only shrink.
 ASTRAY: set[str] = set()

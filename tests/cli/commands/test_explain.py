@@ -1,0 +1,33 @@
+"""`congenial explain`: says what a release will do, and opens no row."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from congenial.cli.command_line import run
+from support.city import make_city
+
+
+@pytest.fixture
+def plan(tmp_path, monkeypatch):
+    """Return the plan of a city, in the working directory."""
+    monkeypatch.chdir(tmp_path)
+    return make_city(tmp_path)
+
+
+def told(capsys):
+    """Return what a command printed as JSON."""
+    return json.loads(capsys.readouterr().out)
+
+
+def test_nothing_is_read_or_written(plan, tmp_path, capsys):
+    (tmp_path / "rows.csv").unlink()
+    before = sorted(path.name for path in tmp_path.iterdir())
+    assert run(["explain", "plan.toml"]) == 0
+    text = capsys.readouterr().out
+    assert "Nothing has been spent" in text
+    assert run(["explain", "plan.toml", "--json"]) == 0
+    assert told(capsys)["exit_code"] == 0
+    assert sorted(path.name for path in tmp_path.iterdir()) == before

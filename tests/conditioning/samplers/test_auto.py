@@ -1,0 +1,23 @@
+"""The automatic sampler: a chain only where nothing exact is affordable."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import congenial as cg
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.conditioning.samplers.gibbs import GibbsConditioned
+
+
+def test_wide_crossing_sums_are_drawn_by_a_chain_and_others_exactly():
+    size = 5
+    rows = np.zeros((2 * size, size * size))
+    for i in range(size):
+        rows[i, i * size : (i + 1) * size] = 1
+        rows[size + i, i::size] = 1
+    x = np.full(size * size, 40)
+    crossing = cg.linear(rows, rows @ x) & cg.nonnegative()
+    wide = cg.Additive(cg.DiscreteLaplace(500.0), size * size)
+    assert isinstance(cg.condition(wide, crossing), GibbsConditioned)
+    rowwise = cg.linear(rows[:size], rows[:size] @ x) & cg.nonnegative()
+    assert isinstance(cg.condition(wide, rowwise), Conditioned)
