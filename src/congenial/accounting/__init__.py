@@ -1,4 +1,4 @@
-"""What a release costs: guarantees, composition, sensitivity, the worst pair.
+"""The privacy cost of a release: guarantees, composition, sensitivity, the worst pair.
 
 Offered: sensitivities, composition, group privacy, Gaussian and zero-concentrated privacy.
 """

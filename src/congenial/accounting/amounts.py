@@ -72,7 +72,7 @@ def amount_of(epsilon: float, delta: float) -> Amount:
     Returns
     -------
     Amount
-        Epsilon to the nearest unit; what that leaves out is charged to delta, which is rounded up.
+        Epsilon to the nearest unit; its rounding error is charged to delta, which is rounded up.
 
     Notes
     -----

@@ -1,4 +1,4 @@
-"""What several releases guarantee together, and what one guarantees to a group.
+"""The guarantee of several releases together, and that of one release for a group.
 
 proofs/composition.md has the statements and their proofs.
 """

@@ -1,4 +1,4 @@
-"""What a release guarantees, and how that follows from the noise and the invariants."""
+"""The guarantee of a release, as it follows from the noise and the invariants."""
 
 from __future__ import annotations
 
@@ -104,7 +104,7 @@ class Guarantee:
     rho : float or None
         The zCDP parameter, for Gaussian noise.
     unprotected : tuple of str
-        What is published outside the guarantee: exactly, or with noise although it is the same in
+        Facts published outside the guarantee: exactly, or with noise although they are the same in
         all neighbouring datasets.
     covered : str
         The datasets that the guarantee compares.
@@ -115,9 +115,9 @@ class Guarantee:
     records : int
         How many records change; more than 1 for a group, or where `at_once`.
     at_once : bool
-        True where what is published exactly lets no record change alone: the guarantee is for
-        datasets that differ in up to `records` records, replaced together, the fewest with which
-        every count changes that can change at all.
+        True where the counts published exactly let no record change alone: the guarantee is for
+        datasets that differ in up to `records` records, replaced together. `records` is the least
+        number with which every count that can change does.
     whole_orders : bool
         True where rho holds at the Rényi orders 2, 3, … alone, as under bounds; epsilon follows
         from these.
@@ -205,7 +205,7 @@ def conditioned_guarantee(
 ) -> Guarantee:
     """Guarantee of conditioning a mechanism on an invariant.
 
-    Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3). What bounds cost is
+    Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3). The cost of bounds is
     proved in `proofs/inequalities.md`; other inequalities at most double the loss (Gong and Meng,
     Theorem 2.1 with gamma = 1). Gaussian noise pays for nested bounds only in that whole Rényi
     orders alone are proved (`proofs/gaussian-bounds.md`).
@@ -237,7 +237,7 @@ def union_guarantee(
 ) -> Guarantee:
     """Guarantee of conditioning a mechanism on a disjoint union, its sampler's error apart.
 
-    The release tells which alternative holds, and neighbours may satisfy different ones, so the
+    The release reveals which alternative holds, and neighbours may satisfy different ones, so the
     union is not as private as its parts (against Two Views, Theorem 3.5, part 2). It is one public
     set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Only what all alternatives
     together determine cannot differ between neighbours; where no neighbours satisfy different

@@ -14,7 +14,7 @@ from congenial.accounting.loss.inequalities import (
 )
 
 _ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
-# What each source of gamma rests on, beside the noise and the sampler.
+# Proof behind each source of gamma, apart from the noise and the sampler.
 PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         NONE: ("proofs/equalities.md",),

@@ -43,8 +43,8 @@ class Sensitivity:
     destination : int or None
         The cell that gains one; None for add-remove.
     records : int
-        More than 1 where mandated sums let no record move alone: the fewest that move at once with
-        which every cell changes that can.
+        More than 1 where fixed sums let no record move alone: the least number that must move at
+        once for every free cell to change.
     move : tuple of pair of int
         Then, the cells that change in a pair that attains the value, and what each gains.
     """
@@ -101,7 +101,7 @@ def sensitivity(
         1 for Laplace noise, 2 for Gaussian noise.
     invariant : Invariant, optional
         Facts about the queries that neighbouring datasets share. Pinned queries and linear
-        equalities leave fewer neighbours; bounds are looked at where they leave one value only,
+        equalities leave fewer neighbours. Bounds count only where they leave one value,
         by themselves or together with sums.
 
     Returns
@@ -114,17 +114,17 @@ def sensitivity(
         If an argument is not valid.
     EmptyNeighbourhoodError
         If the invariant leaves no neighbouring datasets; for add-remove neighbours also where it
-        fixes what a record in some cells counts for, although records in the others could still
-        come and go: then a guarantee would leave out the former, so none is given.
+        fixes the records in some cells, although records in the others could still come and go:
+        then a guarantee would leave out the former, so none is given.
     PrivacyError
         If a linear condition on disjoint cells does not say in which a record counts, rounding
-        leaves it in doubt which records it tells apart, or the moves of several records that it
-        leaves are too many to search.
+        leaves open which records it distinguishes, or the moves of several records are too many
+        to search.
 
     Notes
     -----
     Substituting one record changes the queries by the difference of two columns of the matrix, and
-    adding or removing one by a column; a record may lie in any cell. Where mandated sums let no
+    adding or removing one by a column; a record may lie in any cell. Where fixed sums let no
     record move alone, several are replaced at once, as in the guarantee (`joint_moves`). Where one
     moves, a query of a tree or of disjoint cells changes by one at most, so the L2 norm is the
     square root of the L1 norm.
@@ -224,7 +224,7 @@ def _of_pairs(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None)
         columns, first = np.unique(matrix[:, members], axis=1, return_index=True)
         if members.size < 2:
             continue
-        if first.size == 1:  # records that no query tells apart
+        if first.size == 1:  # records that no query distinguishes
             found = (0.0, int(members[0]), int(members[1]))
         else:
             value, a, b = _farthest(columns.astype(np.float64), norm)
@@ -261,7 +261,7 @@ def _lengths(changes: FloatArray, norm: Order) -> FloatArray:
 
 
 def _fixed_rows(matrix: IntArray, resolved: ResolvedInvariant) -> WholeArray:
-    """What a record in each cell adds to everything that is fixed, shape (fixed, n)."""
+    """Contribution of a record in each cell to every fixed sum, shape (fixed, n)."""
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))
     return whole_sums(rows, lambda r: r @ matrix, lambda r: r @ np.abs(matrix))
 

@@ -1,4 +1,4 @@
-"""What an invariant leaves of the neighbours of datasets."""
+"""The neighbours of datasets that an invariant leaves."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def neighbourhood(datasets: Iterable[Any], distance: Callable[[Any, Any], int]) 
     ----------
     Gong and Meng (2020), section 5.1. The text there calls a structure disrupted where some
     dataset loses its neighbours, its formula where all do; `state` follows the formula, and
-    `isolated` tells the former.
+    `isolated` shows the former.
     """
     kept = list(datasets)
     by_distance: dict[int, list[tuple[Any, Any]]] = {}

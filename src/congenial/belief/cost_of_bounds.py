@@ -1,4 +1,4 @@
-"""What a pinned total and bounds cost double geometric noise when conditioned, by enumeration."""
+"""Privacy loss of double geometric noise under a pinned total and bounds, by enumeration."""
 
 from __future__ import annotations
 

@@ -21,7 +21,7 @@ Focal = frozenset[tuple[World, World]]
 
 @dataclass(frozen=True)
 class Vacuous:
-    """Lower and upper probabilities of an output of which nothing is known.
+    """Lower and upper probabilities of an output about which nothing is known.
 
     It stands for every probability on the worlds at once: the procedure M_0 that releases nothing.
 
@@ -123,7 +123,7 @@ class Vacuous:
 
 
 def _dempster(masses: dict[Focal, Probability], event: Focal) -> dict[Focal, Probability]:
-    """Cut every focal set down to the event, and drop what is left empty (Dempster, 1967)."""
+    """Intersect every focal set with the event, and drop empty ones (Dempster, 1967)."""
     cut: dict[Focal, Probability] = {}
     for focal, mass in masses.items():
         if focal & event:

@@ -1,4 +1,4 @@
-"""What chains give and how they went, the same for every sampler that is a chain."""
+"""Draws and diagnostics of chains, in one form for every sampler that is a chain."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _NOT_CERTIFIED = "not certified, as no bound on its error is known"
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """What chains gave.
+    """Draws of chains and their diagnostics.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Info:
     thin : int
         Steps for each draw kept.
     noise : ndarray, shape (chains, draws, n)
-        What is diagnosed.
+        Noise of the draws, which the diagnostics use.
     acceptance : ndarray of float64, shape (chains,), or None
         Share of the proposals after the warm-up that each chain accepted; None where blocks are
         drawn exactly, so that nothing is rejected.
@@ -133,7 +133,7 @@ def arviz_for(what: str) -> tuple[Any, Any]:
 class Chain:
     """A mechanism sampled by chains with no bound on their error: for studies, never certified."""
 
-    # such as "blocked Gibbs sampler"; what to use for a release
+    # such as "blocked Gibbs sampler"; and the sampler to use for a release
     called: ClassVar[str]
     remedy: ClassVar[str]
 

@@ -31,10 +31,10 @@ def condition(
     Parameters
     ----------
     mechanism : Additive or Mixture
-        Continuous noise is covered under equalities alone, but for samplers by proposals.
+        Continuous noise is covered under equalities alone, except by samplers by proposals.
     invariant : Invariant or Union
-        Sums with entries -1, 0, 1, equal or at least so much, bounds on single entries, and entries
-        published exactly; for samplers by proposals any linear conditions.
+        Sums with entries -1, 0, 1 that equal a number or are at least a number, bounds on single
+        entries, and entries published exactly; for samplers by proposals any linear conditions.
     sampler : str or Sampler
         "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
         studies, which give no guarantee; "exact" refuses instead. "gibbs" and "laplace-chain" are
@@ -42,7 +42,7 @@ def condition(
         proposals, as published; they release under equalities alone, "tree-mh" never. Or an object
         with `name`, `certified` and `condition`; see `congenial.conditioning.sampler.Sampler`.
     proposal : Proposal, optional
-        What the samplers by proposals propose.
+        Proposal of the samplers by proposals.
 
     Returns
     -------

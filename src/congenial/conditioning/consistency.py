@@ -1,4 +1,4 @@
-"""Whether mandated sums contradict one another, told before anything is drawn."""
+"""Refuses fixed sums that contradict one another, before anything is drawn."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from congenial.errors import InfeasibleError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.wording import joined
 
-# Rows among which a contradiction is looked for; with more, data that violate one tell.
+# Rows that are tested for a contradiction; with more, data that violate a row are refused instead.
 _MOST_ROWS = 1000
 _TOLERANCE = 1e-9
 

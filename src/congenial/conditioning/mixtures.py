@@ -166,7 +166,7 @@ def draw_mixed(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """What decides which datasets are neighbours: how records count, and what is fixed."""
+    """Facts that decide which datasets are neighbours: how records count, and the fixed sums."""
 
     counted: Tree | Workload | None
     resolved: ResolvedInvariant

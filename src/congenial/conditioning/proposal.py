@@ -135,7 +135,7 @@ class Placed:
     scales : ndarray of float64, shape (k,)
         Of the proposed noise.
     rows : ndarray of float64, shape (r, n)
-        Where all entries are proposed: what must be zero of them; otherwise without rows.
+        Where all entries are proposed: sums of them that must be zero; otherwise without rows.
     """
 
     index: IntArray

@@ -138,8 +138,8 @@ class Proposing(Delegate):
         Notes
         -----
         After t independent proposals it is ``(1 - 1/R) ** t`` with R = sup p*/q, whether the first
-        one accepted is taken or the chain's state (Mengersen and Tweedie 1996, Theorem 2.1). What
-        rounding adds is counted for every proposal, see `_rounding`.
+        one accepted is taken or the chain's state (Mengersen and Tweedie 1996, Theorem 2.1). The
+        rounding error is counted for every proposal, see `_rounding`.
         """
         if self._not_released:
             return 1.0
@@ -238,7 +238,7 @@ class Proposing(Delegate):
 
     @cached_property
     def _rates(self) -> tuple[FloatArray, FloatArray]:
-        """What the log weight gains a unit of (squared) noise: of entries proposed, of the rest."""
+        """Gain of the log weight per unit of (squared) noise: of proposed entries, of the rest."""
         placed, scales = self.placed, self.mechanism.scales
         proposed, own, rest = placed.scales, scales[placed.index], scales[placed.rest]
         if self._normal:
@@ -352,7 +352,7 @@ class Proposing(Delegate):
             )
 
     def _text(self) -> str:
-        """What is proposed, and which bound holds."""
+        """The proposed entries, and the bound that holds."""
         placed, n = self.placed, self.mechanism.n
         if placed.rows.size:
             text = f"all {n} entries are proposed, and must meet the equalities by chance."

@@ -1,4 +1,4 @@
-"""What a sampler is, and how one is found: by the file of its name in `samplers/`."""
+"""The interface of samplers, and their lookup by the file of their name in `samplers/`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class Sampler(Protocol):
 
     @property
     def name(self) -> str:
-        """What `congenial.condition` knows it by."""
+        """The name by which `congenial.condition` finds it."""
 
     @property
     def certified(self) -> bool:
@@ -61,7 +61,7 @@ def sampler_names() -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        What `congenial.condition` takes as `sampler`.
+        The names that `congenial.condition` takes as `sampler`.
     """
     found = iter_modules(import_module(_FOLDER).__path__)
     return tuple(sorted(module.name.replace("_", "-") for module in found))

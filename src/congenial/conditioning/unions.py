@@ -161,7 +161,7 @@ class ConditionedMixture:
                 )
         # the choice of a part errs as much as the two tables that its weights come from
         error = 3.0 * self.error_bound
-        # what each part's delta holds beside its sampler's error, at the largest epsilon
+        # delta of each part without its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
         return replace(
             stated,

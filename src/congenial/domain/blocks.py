@@ -1,4 +1,4 @@
-"""One margin of one table at one level: what a workload is made of."""
+"""One margin of one table at one level: the block of which workloads consist."""
 
 from __future__ import annotations
 

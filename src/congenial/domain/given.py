@@ -1,4 +1,4 @@
-"""What tables and workloads are given, checked: no count and no record enters a message."""
+"""Checks of the arguments of tables and workloads; no message holds a count or a record."""
 
 from __future__ import annotations
 
@@ -71,7 +71,7 @@ def places_of(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArra
         )
     try:
         text = entries.astype(np.str_)
-    except UnicodeDecodeError:  # tells the bytes of a record
+    except UnicodeDecodeError:  # its message holds the bytes of a record
         raise ArgumentError(
             f"the column {what!r} holds bytes that are not ASCII; decode them to text."
         ) from None

@@ -57,7 +57,7 @@ def nested_parents(chain: IntArray, n: int) -> IntArray | None:
     """
     held = chain >= 0
     sizes = np.bincount(chain[held], minlength=n)
-    # what is missing comes first, so that the largest set of a cell has -1 before it
+    # missing sets are -1 and come first, so that a cell's largest set follows them
     rank = np.where(held, -sizes[chain], np.iinfo(np.int64).min)
     order = np.argsort(rank, axis=0, kind="stable")
     ordered = np.take_along_axis(chain, order, axis=0)

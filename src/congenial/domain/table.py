@@ -47,7 +47,7 @@ class Table:
         counts, or of the axes alone where it is the same everywhere; or conditions, each a mapping
         from axes or groups to the values with which no record exists.
     name : str
-        Tells tables of one workload apart.
+        Distinguishes the tables of one workload.
 
     Raises
     ------
@@ -195,7 +195,7 @@ class Table:
         return met
 
     def reading(self, name: str) -> tuple[tuple[str, ...], IntArray, int]:
-        """Return what an axis or a group tells records apart by.
+        """Return the labels by which an axis or a group distinguishes records.
 
         Parameters
         ----------
@@ -249,7 +249,7 @@ class Table:
         ------
         ArgumentError
             If an axis is missing, the lengths differ, or a record has a value or an area that the
-            table lacks. What the record holds is not told.
+            table lacks. The message does not show the record.
 
         Examples
         --------

@@ -84,7 +84,7 @@ class Workload:
         return cls(((table, (*order, finest)),))
 
     def __post_init__(self) -> None:
-        """Check that tables can be told apart."""
+        """Check that tables have different names."""
         names = [table.name for table, _ in self.asked]
         if len(set(names)) < len(names):
             raise ArgumentError(
@@ -160,7 +160,7 @@ class Workload:
 
     @cached_property
     def sums(self) -> Sums:
-        """What holds whatever the data: every entry but single cells as a sum of others."""
+        """The sums that hold for all data: every entry that is no cell as a sum of others."""
         found = []
         at = 0
         for rows in self._layout[1]:

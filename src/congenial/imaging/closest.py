@@ -64,7 +64,7 @@ def project(
     ----------
     y : array_like of float, shape (n,)
         Noisy values. Entries that the invariant publishes exactly hold their exact values; entries
-        of weight 0 are not looked at (NaN is allowed there).
+        of weight 0 are not used (NaN is allowed there).
     invariant : Invariant
         A tree that adds up with any pins and bounds, or a plain vector with sums over disjoint
         sets of entries, pins and bounds; for L2 also any linear conditions on up to 2000 entries
@@ -198,7 +198,7 @@ class Projector:
 
     @cached_property
     def forest(self) -> tuple[Links, FloatArray] | None:
-        """The forest of sums and the mandated ones' values; None where conditions are no forest."""
+        """The forest of sums and the values of the fixed ones; None where sums are no forest."""
         resolved = self.resolved
         if resolved.inequalities[1].size:
             return None
@@ -222,7 +222,7 @@ class Projector:
 
     @cached_property
     def active_set(self) -> ActiveSet | None:
-        """What finds the closest point in L2 on a forest fast; None where it does not apply."""
+        """Fast solver for the closest point in L2 on a forest; None where it does not apply."""
         if self.norm != "l2" or self.forest is None or self.resolved.relative.size:
             return None
         return active_set(*self.forest, self.resolved, self.weight, integer=self.integer)

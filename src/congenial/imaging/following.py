@@ -18,7 +18,7 @@ from congenial.types import FloatArray, IntArray
 def follows(
     engine: Imaged | TopDown, noisy: npt.ArrayLike, released: IntArray, rng: Randomness
 ) -> bool:
-    """Tell whether a release of integers could have been made of measurements.
+    """Decide whether a release of integers could have been made of measurements.
 
     Returns
     -------

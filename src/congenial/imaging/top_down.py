@@ -161,7 +161,7 @@ class TopDown(Moved):
 
     @cached_property
     def descent(self) -> Descent:
-        """What is done to the noisy values."""
+        """The steps applied to the noisy values."""
         return Descent(self._tree, self.resolved, integer=True)
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:

@@ -17,8 +17,8 @@ from congenial.types import IntArray
 
 # Values this near to a whole number count as whole, in steps of 2^-32.
 _SNAP = 2**4
-# What a sum may miss, relative to the largest value: a projection misses it by the rounding errors
-# of its measurements, which may be far larger than what it returns, and the mean by as much.
+# Largest violation of a sum, relative to the largest value. A projection violates sums by the
+# rounding errors of its measurements, which may be far larger than the values it returns.
 _MISSED = 1e-6
 
 
@@ -63,7 +63,7 @@ def round_unbiased(
     the probability of its own fraction, that is anywhere with equal probability. It takes O(n).
     Fractions are whole numbers of steps of 2^-32 that add up exactly, from the root down: a
     child's is rounded to a step with the error of those before it, so that a family has what its
-    parent has, whatever its size. What the sum of a family misses is shared by those that are no
+    parent has, whatever its size. The rest of a family's sum goes to the children that are no
     integers. Values within 2^-28 of an integer count as one where the others can make up for it.
     Rounding to the nearest with equal sums (`project(..., integer=True)`) changes less, but its
     mean is not `z`.

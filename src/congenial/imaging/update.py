@@ -148,7 +148,7 @@ class Imaged(Moved):
         )
 
     def _loss_factor(self) -> float:
-        """What is proved of an image's loss, relative to that of its noise."""
+        """Proved bound on an image's loss, relative to that of its noise."""
         found, noise = self.projector.shares, self.mechanism.noise
         if found is None or noise.kind != laws.LAPLACE:
             return 1.0

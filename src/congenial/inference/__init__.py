@@ -1,4 +1,4 @@
-"""What a release says about the counts behind it: posteriors, intervals, likelihoods.
+"""Inference from a release about the true counts: posteriors, intervals, likelihoods.
 
 Offered: priors, likelihoods, posteriors, error margins, intervals by inversion, measurements.
 """

@@ -28,8 +28,8 @@ _SPREAD, _NONE_EMPTY, _FAMILIES = 1.2, 0.8, 8.0
 _STEPS = 30
 # Nats by which a level's measurements must be likelier with empty leaves than without.
 _PROOF = 10.0
-# Empty leaves are told from small ones where the noise is at most so much of a level's mean count:
-# beyond it measurements do not tell them, and leaves of two modes ask for very wide tables.
+# Largest noise, as a multiple of a level's mean count, at which a share of empty leaves is fitted:
+# with more noise, measurements do not distinguish empty leaves, and the tables become very wide.
 _TELLS = 0.5
 # Nats that a law falls by between empty leaves and the others, at most: beyond, it would hold all
 # counts between to be impossible, and windows find no end.
@@ -37,7 +37,7 @@ _VALLEY = 16.0
 # The relative variance, less that of Poisson counts, up to which an uncertain mean widens a law:
 # beyond it, wider laws hold ever more leaves to be empty.
 _WIDEST = 1.0 / 0.3
-# Means of families are told apart by so many nats where shapes are compared.
+# Difference in log likelihood, in nats, at which the means of families count as different.
 _APART = 0.05
 # Nats of noise that a likelihood is summed over.
 _NATS = 14.0
@@ -51,8 +51,8 @@ def fit(problem: Problem, family: str) -> Prior:
     Returns
     -------
     Prior
-        The mean of each leaf is that of its siblings: what is left to them on average, given all
-        measurements and the means of the other families of their level. Dispersion and share of
+        The mean of each leaf is the average of its siblings, given all measurements and the means
+        of the other families of their level. Dispersion and share of
         empty leaves of a family are averages over those that its measurements leave likely, held
         towards those of its level.
 
@@ -141,7 +141,7 @@ def _means(
     kind = np.full(size.size, laws.GAUSSIAN, dtype=np.int64)
     least, most = np.zeros(size.size), np.full(size.size, np.inf)
     found, error = np.empty(size.size), np.empty(size.size)
-    # a normal law of a spread of less than one leaves nothing but its mode
+    # a normal law of a spread of less than one has only its mode on the integers
     deviation = np.sqrt(np.maximum(spread, 0.25))
     moments.moments(kind, deviation, center, least, most, np.zeros(size.size), found, error)
     mean = np.maximum(found / size, _LEAST_MEAN)
@@ -151,8 +151,8 @@ def _means(
 def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray) -> FloatArray:
     """Return the variance of each family's sum given all measurements, normal and without bounds.
 
-    Two passes (Hay et al., 2010): what the measurements below a node say of it, and what those
-    above and beside it do.
+    Two passes (Hay et al., 2010): estimates from the measurements below a node, then from those
+    above and beside it.
     """
     tree, n = problem.tree, len(problem.tree)
     own = np.where(problem.measured, noise, _UNKNOWN)

@@ -24,7 +24,7 @@ def log_likelihood(
     z : array_like of int, shape (n,)
         The release.
     conditioned : Conditioned
-        What it was drawn from, `congenial.condition(M, C)` of the plan's noise and invariant.
+        The mechanism that drew it, `congenial.condition(M, C)` of the plan's noise and invariant.
     x : array_like of int, shape (n,) or (k, n), or Prior
         True counts to judge; or a model: independent counts of leaves, whose means and dispersions
         may be functions of parameters. Counts are then summed over, exactly.
@@ -71,7 +71,7 @@ def log_likelihood(
     law = _counts_given(released, conditioned, x)
     if law is None:
         return -np.inf
-    # what is published exactly has noise 0 in the normaliser too
+    # counts published exactly have noise 0 in the normaliser too
     exact = law.problem.pinned & np.isfinite(conditioned.mechanism.scales)
     noise, scales = conditioned.mechanism.noise, conditioned.mechanism.scales
     at_pins = float(noise.log_pmf(np.zeros(exact.size), scales)[exact].sum())

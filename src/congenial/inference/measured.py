@@ -30,7 +30,7 @@ _LARGEST = 2.0**52
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Measurements, and what is known about the counts without them.
+    """Measurements, and the invariant that the counts satisfy.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Problem:
 
     @property
     def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """What was measured and how, by ArviZ's names of groups; NaN where nothing was."""
+        """The measurements and scales, by ArviZ's names of groups; NaN where nothing was measured."""
         known = self.measured | self.pinned
         scale = np.where(self.pinned, 0.0, self.mechanism.scales)
         return {
@@ -109,7 +109,7 @@ class Problem:
         return share_priors(unary, a, b, center.astype(np.float64), zero), center
 
     def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
-        """Return trees of counts, shape (..., n), once each is found to satisfy what is known."""
+        """Return trees of counts, shape (..., n), checked against the invariant."""
         resolved = self.resolved
         if prior is not None:
             floor = np.where(self.tree.is_leaf, 0.0, -np.inf)

@@ -13,7 +13,7 @@ from congenial.kernels.numerics import laws
 from congenial.noise.additive import checked_alpha
 from congenial.noise.law import NoiseLaw, half_law
 
-# Beyond, a discrete Gaussian is told by the normal quantile, rounded up.
+# Sigma above which the quantile of a discrete Gaussian is the normal one, rounded up.
 _WIDEST = 10_000.0
 # Largest grid that a sum is worked out on, and what a tail is rounded up by there.
 _GRID = 1 << 22
@@ -26,7 +26,7 @@ def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
     Notes
     -----
     With the pmf ``(1 - a) / (1 + a) * a ** abs(u)`` the probability beyond m is
-    ``2 a ** (m + 1) / (1 + a)``. A discrete Gaussian of a sigma above 10,000 is told by the normal
+    ``2 a ** (m + 1) / (1 + a)``. For a discrete Gaussian with sigma above 10,000 it is the normal
     quantile, rounded up.
     """
     if scale == 0.0:
@@ -56,8 +56,8 @@ def error_margin_of_noise_sum(
     Returns
     -------
     int
-        The least but for rounding; where it is beyond the grid of 2^22 values that the law is
-        worked out on, a larger one, by the union bound.
+        The least error margin up to rounding; beyond the grid of 2^22 values on which the law is
+        computed, a larger one, by the union bound.
 
     Notes
     -----

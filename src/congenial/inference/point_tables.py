@@ -10,7 +10,7 @@ from congenial.invariants.written import bounds, consistent
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
 
-# How far from the median values are told apart at first.
+# Distance from the median, in values, within which values are first tabulated singly.
 _NEAR = 4
 
 

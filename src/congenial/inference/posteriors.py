@@ -66,7 +66,7 @@ def posterior(
 
     The probability of counts z that satisfy the invariant is in proportion to the product, over
     the nodes that are measured, of the noise law at ``y - z``, times the prior of the leaves. It
-    uses nothing but `y`, so that it costs no privacy.
+    uses only `y`, so it costs no privacy.
 
     Parameters
     ----------
@@ -201,7 +201,7 @@ class Posterior:
         return Summary(found.mean, np.sqrt(found.variance), *ends)
 
     def mean(self) -> FloatArray:
-        """Posterior means, shape (n,): what minimises the expected squared error.
+        """Posterior means, shape (n,), which minimise the expected squared error.
 
         They add up as the counts do, so that no other tree of real numbers, whether it adds up or
         not, has a smaller expected sum of squared errors, whatever weights the nodes have.

@@ -58,8 +58,8 @@ def cautious_alpha(alpha: float, size: int, risk: float) -> float | None:
 
     Notes
     -----
-    The k-th smallest of N values lies below the quantile where k of them or more do, of which the
-    number is binomial at most: a tolerance limit (Wilks 1941).
+    The k-th smallest of N values lies below the quantile where at least k of them do, and the
+    number that do is at most binomial: a tolerance limit (Wilks 1941).
     """
     k = np.arange(size + 1)
     steps = np.log(np.arange(size, 0, -1.0)) - np.log(np.arange(1.0, size + 1.0))

@@ -1,4 +1,4 @@
-"""What follows from fixed entries and sums where sums cross: the row space of what is fixed."""
+"""Entries determined by pinned ones where sums cross: those in the row space of the pinned."""
 
 from __future__ import annotations
 
@@ -56,14 +56,14 @@ def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArr
         return out
     inside = np.zeros((at.size, n))
     inside[place.ravel(), column[~one]] = 1.0
-    # what an entry counts, less the combination of rows that agrees with it at the pivots
+    # the entry's row, less the combination of rows that equals it at the pivots
     rest = common * inside - inside[:, pivots] @ (rows * (common // lead)[:, None]).astype(float)
     out[at[~rest.any(axis=1)]] = True
     return out
 
 
 def _columns(chain: IntArray, known: BoolArray, sums: IntArray) -> tuple[IntArray, IntArray] | None:
-    """What each group of cells adds to each fixed sum, and the group of each cell.
+    """Contribution of each group of cells to each fixed sum, and the group of each cell.
 
     None where elimination among them would take too many steps.
     """

@@ -1,4 +1,4 @@
-"""What every release must satisfy: the form of an invariant, kept apart from its value.
+"""Invariants as a user writes them: conditions on releases, kept apart from the data.
 
 An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
 `linear`, `at_least` and `at_least_as_many`, joined with ``&``. ``C1 | C2`` is a disjoint union.

@@ -27,8 +27,8 @@ class Additive:
         The tree whose nodes are the queries, the margins of tables, or the number of queries of a
         plain vector.
     per_record : float
-        What one record adds to each query that counts it. It is 1; only `in_units`, which counts
-        in steps of the noise's grid, makes it another.
+        Contribution of one record to each query that counts it: 1, except after `in_units`, which
+        counts in steps of the noise's grid.
     """
 
     noise: NoiseLaw
@@ -75,7 +75,7 @@ class Additive:
 
     @property
     def counted(self) -> Tree | Workload | None:
-        """What says in which queries a record counts, a tree where there is one."""
+        """The tree or else the workload, which says in which queries a record counts."""
         return self.tree or self.workload
 
     @property

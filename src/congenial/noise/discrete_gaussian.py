@@ -71,7 +71,7 @@ class DiscreteGaussian:
         return DiscreteGaussian(self.spread / self.granularity)
 
     def variances(self, scales: FloatArray) -> FloatArray:
-        """Variance of each entry; sigma squared but for very small sigmas."""
+        """Variance of each entry; sigma squared except for very small sigmas."""
         measured = np.isfinite(scales)
         steps, inverse = np.unique(
             np.where(measured, scales, 1.0) / self.granularity, return_inverse=True
@@ -126,8 +126,8 @@ class DiscreteGaussian:
     def sampling_error(self, scales: FloatArray) -> float:
         """Bound on total variation: each entry of a table is off by 2^-64, or by 2^-51 if wide.
 
-        The doubles of a wide table are a running sum on the grid of 2^-53. What is cut off beyond
-        the table is below 2^-100.
+        The doubles of a wide table are a running sum on the grid of 2^-53. The tail beyond the
+        table is below 2^-100.
         """
         steps = scales[np.isfinite(scales)] / self.granularity
         entries = 2.0 * _REACH * steps + 20.0

@@ -1,4 +1,4 @@
-"""What neighbouring datasets change at each level of a tree, by which its noise is scaled."""
+"""Largest change between neighbouring datasets at each level of a tree: the unit of its noise."""
 
 from __future__ import annotations
 

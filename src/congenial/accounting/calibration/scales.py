@@ -48,7 +48,7 @@ def calibrate(
 ) -> DiscreteLaplace:
     """Noise at the nodes of a tree, or on margins, that ends in a given epsilon.
 
-    What inequalities cost is charged.
+    The loss through inequalities is charged.
 
     Parameters
     ----------
@@ -85,13 +85,13 @@ def calibrate(
 
     Notes
     -----
-    Substituting one record moves one unit between two nodes of each level, so a level with budget
-    e has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
-    Where mandated sums let only several records move at once, a level's scale is in proportion to
-    what their moves change there at most, and the dearest move loses all that the levels have.
-    Bounds raise the loss of conditioning by what `proofs/inequalities.md` proves, which depends on
-    the scales: the budgets add up to the number whose loss is `epsilon`, found by bisection. With
-    one pinned total, nonnegative counts and epsilon = 1 it is log((e + 1) / 2) = 0.62.
+    Substituting one record moves one unit between two nodes of each level, so a level with budget e
+    has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
+    Where fixed sums let only several records move at once, a level's scale is in proportion to the
+    largest change of a move there, and the costliest move spends the whole budget. Bounds raise the
+    loss of conditioning as `proofs/inequalities.md` proves; bisection finds the sum of budgets
+    whose loss is `epsilon`. With one pinned total, nonnegative counts and epsilon = 1 that sum is
+    log((e + 1) / 2) = 0.62.
 
     The scale is the mean absolute error of Laplace noise, which that of discrete Laplace noise is
     a little below. `goal_split` gives the split that a goal stands for.

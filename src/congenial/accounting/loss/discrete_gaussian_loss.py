@@ -28,7 +28,7 @@ def discrete_gaussian_delta(
     sigma : float
         Parameter of `congenial.DiscreteGaussian`, the same at every query.
     change : int or array_like of int, shape (k,)
-        What each query changes by; (1, -1) where one record moves between two cells.
+        Change of each query; (1, -1) where one record moves between two cells.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What bounds cost noise conditioned on them, as `proofs/inequalities.md` shows it."""
+"""Privacy loss of noise conditioned on bounds, as `proofs/inequalities.md` proves."""
 
 from __future__ import annotations
 

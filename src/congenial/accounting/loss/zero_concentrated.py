@@ -169,7 +169,7 @@ def _epsilon_at(rho: float, delta: float, above: float) -> float:
 
 
 def _least(value: Callable[[float], float], whole: bool) -> float:
-    """Least value over the orders, told by how far they are above 1.
+    """Least value over the orders, given as their distance above 1.
 
     Every value bounds, so a search that misses is only loose.
     """

@@ -28,11 +28,11 @@ class Compared:
     resolved : ResolvedInvariant
         Pinned and equal is what neighbours share. Of a union's alternatives, what all have.
     counted : Tree, Workload or None
-        What a record counts in.
+        Where a record counts.
     grid : float
         Spacing of the values of the data, in records; 0 where there is none.
     fixed : ndarray of bool, shape (n,)
-        Pinned entries that a move of records might change but for the pin.
+        Pinned entries that a move of records would change without the pin.
     """
 
     resolved: ResolvedInvariant

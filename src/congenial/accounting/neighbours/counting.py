@@ -12,7 +12,7 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, IntArray
 
-# What a record counts in; None for a plain vector, where each counts in one entry.
+# Where a record counts; None for a plain vector, where each record counts in one entry.
 Counted = Tree | Workload | None
 
 
@@ -42,14 +42,14 @@ class Counting:
         return total
 
     def on_cells(self, rows: WholeArray) -> WholeArray:
-        """What a record in each cell adds to sums of entries, shape (m, k), for shape (m, n)."""
+        """Contribution of a record in each cell to sums of entries, shape (m, k), for (m, n)."""
         out = np.zeros((rows.shape[0], self.cells.size), dtype=rows.dtype)
         for entries in self.chain:
             out += np.where(entries >= 0, rows[:, entries], 0)
         return out
 
     def dense(self) -> FloatArray:
-        """What a record in each cell adds to each entry, shape (n, k)."""
+        """Contribution of a record in each cell to each entry, shape (n, k)."""
         out = np.zeros((self.n + 1, self.cells.size))
         for entries in self.chain:
             out[entries, np.arange(self.cells.size)] = 1.0
@@ -82,7 +82,7 @@ class Counting:
         return group
 
     def mandated(self, resolved: ResolvedInvariant) -> WholeArray:
-        """What a record in each cell adds to each linear condition, in whole multiples."""
+        """Contribution of a record in each cell to each linear condition, in whole multiples."""
         return whole_sums(resolved.equalities[0], self.on_cells)
 
 

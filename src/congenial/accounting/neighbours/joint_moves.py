@@ -33,7 +33,7 @@ _FACTOR = 0x9E3779B97F4A7C15  # odd, so that its powers never vanish modulo 2^64
 
 @dataclass(frozen=True)
 class JointMoves:
-    """All moves of at most the fewest records that let every cell change that can change at all.
+    """All moves of at most `records` records, the least number that lets every free cell change.
 
     Attributes
     ----------
@@ -46,9 +46,9 @@ class JointMoves:
     changes : ndarray of bool, shape (n,)
         Queries that some such move changes.
     move : ndarray of int64, shape (cells,)
-        What each cell gains in a move of the largest cost.
+        Gain of each cell in a move of the largest cost.
     sums : ndarray of float64, shape (k, groups)
-        What the moves cost each group of queries where a change by one costs 1, each row once.
+        Cost of the moves for each group of queries at cost 1 per unit of change, each row once.
     """
 
     records: int
@@ -112,7 +112,7 @@ def joint_moves(
     power: int = 1,
     groups: FloatArray | None = None,
 ) -> JointMoves:
-    """Find the fewest records whose joint move keeps all fixed sums, and what it costs at most.
+    """Find the least number of records whose joint move keeps all fixed sums, and its largest cost.
 
     Notes
     -----
@@ -208,7 +208,7 @@ def _subtract(row: dict[int, Fraction], other: dict[int, Fraction], factor: Frac
 
 
 def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
-    """Yield all moves of at most so many records, one of each two opposite ones, in blocks of rows.
+    """Yield all moves of at most `records` records, one of each opposite pair, in blocks of rows.
 
     Both sides of a move are multisets of cells with the same sums; sides that share a record are
     moves of fewer. Sets with equal sums have equal keys, and sets with equal keys are compared.

@@ -1,4 +1,4 @@
-"""What bounds leave free: entries and sums that they keep the same between neighbours."""
+"""Entries and sums that bounds keep the same between neighbouring datasets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a guarantee is about: what it leaves unprotected, and which datasets it compares."""
+"""The scope of a guarantee: facts it leaves unprotected, and the datasets it compares."""
 
 from __future__ import annotations
 

@@ -94,7 +94,7 @@ def costs_through(
         return np.where(resolved.pinned, -np.inf, worst)
     tree = counted
     climbs = _climbs(cost, resolved, tree)
-    # what a climb that has reached a node adds until its pair is complete
+    # cost that a climb from a node still adds until its pair is complete
     rest = np.full(len(tree), -np.inf)
     for depth in range(tree.depth):
         nodes = np.flatnonzero(tree.level == depth)
@@ -136,7 +136,7 @@ def changed_entries(
     Returns
     -------
     ndarray of bool, shape (n,)
-        Of the pairs that differ in one record; what moves of several change, `joint_moves` tells.
+        For pairs that differ in one record; for moves of several, see `joint_moves`.
     """
     free = np.zeros(resolved.n)
     if one_sided or neighbours == "add-remove":
@@ -254,8 +254,8 @@ def _group_bounds(
 ) -> FloatArray:
     """Most that a move within each group of cells can cost, -inf for a single cell.
 
-    The groups stand one after another in `chain`. It is the cost of the two dearest cells, less
-    what all cells of the group share.
+    The groups stand one after another in `chain`. It is the cost of the two costliest cells, less
+    the cost common to all cells of the group.
     """
     own = np.zeros(chain.shape[1])
     for entries in chain:
@@ -307,7 +307,7 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
 
 def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArray, WholeArray]:
-    """What a record in each cell adds to every query, and to everything that is fixed.
+    """Contribution of a record in each cell to every query, and to every fixed sum.
 
     Returns
     -------

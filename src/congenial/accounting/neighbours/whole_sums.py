@@ -1,4 +1,4 @@
-"""Mandated sums in whole numbers, so that what a record adds to them is compared exactly."""
+"""Fixed sums in whole numbers, so that contributions of records are compared exactly."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def whole_sums(
     on_cells: Callable[[WholeArray], WholeArray],
     sizes: Callable[[WholeArray], WholeArray] | None = None,
 ) -> WholeArray:
-    """What a record in each cell adds to each sum, every sum multiplied until it is whole.
+    """Contribution of a record in each cell to each sum, multiplied until it is whole.
 
     Notes
     -----

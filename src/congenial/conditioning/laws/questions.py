@@ -1,4 +1,4 @@
-"""What a question about a conditional mechanism names, checked: nodes, releases."""
+"""Checks of the arguments of conditional mechanisms: nodes, releases, counts."""
 
 from __future__ import annotations
 

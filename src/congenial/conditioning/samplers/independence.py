@@ -243,7 +243,7 @@ def _starts(
 
 
 def bound_after(log_ratio: float, steps: int) -> float:
-    """Bound on the total variation after so many steps, ``(1 - 1/R) ** steps``."""
+    """Bound on the total variation after `steps` steps, ``(1 - 1/R) ** steps``."""
     chance = math.exp(-log_ratio)
     return 0.0 if chance >= 1.0 else math.exp(steps * math.log1p(-chance))
 

@@ -29,10 +29,10 @@ from congenial.types import FloatArray, Values
 class Perfect(Proposing):
     """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``.
 
-    From a seed, each draw goes back in time until all chains agree. How far tells of the draw, so a
-    release, from the operating system's entropy, goes back `steps` proposals whatever happens: it
-    is the state at time 0 of the chain that starts there from a point that does not depend on the
-    data, and that is the exact draw wherever the chains agree by then.
+    From a seed, each draw goes back in time until all chains agree. How far reveals something of
+    the draw, so a release, from the operating system's entropy, goes back `steps` proposals
+    whatever happens: it is the state at time 0 of the chain that starts there from a point that
+    does not depend on the data, and that is the exact draw wherever the chains agree by then.
     """
 
     name = "perfect"
@@ -51,7 +51,7 @@ class Perfect(Proposing):
 
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
-        kept = self.batch(counts, 1, 0, source)  # what an unfinished draw has used
+        kept = self.batch(counts, 1, 0, source)  # proposals of an unfinished draw
         filled = tried = 0
         length = min(self._most_at_once, max(64, 4 * rows))
         while filled < rows:

@@ -26,10 +26,10 @@ from congenial.types import FloatArray, Values
 class Rejection(Proposing):
     """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``.
 
-    From a seed, candidates are drawn until enough are accepted. The number of them tells of the
-    draw, so a release, from the operating system's entropy, makes `steps` proposals whatever
-    happens, and takes the first accepted; the chance that none is, which does not depend on the
-    data, is part of `error_bound`.
+    From a seed, candidates are drawn until enough are accepted. The number of them reveals
+    something of the draw, so a release, from the operating system's entropy, makes `steps`
+    proposals whatever happens, and takes the first accepted; the chance that none is, which does
+    not depend on the data, is part of `error_bound`.
     """
 
     name = "rejection"

@@ -43,14 +43,14 @@ from congenial.types import FloatArray, Values
 WARMUP = 10_000
 # The acceptance at which a random walk of many dimensions moves fastest.
 WANTED = 0.234
-# The step is tuned in so many rounds, each of fewer consequences than the last.
+# Rounds in which the step is tuned, each with a smaller effect than the last.
 _ROUNDS = 50
 # Words fetched at once.
 _BLOCK = 1 << 20
 
 
 class _Walk(NamedTuple):
-    """What the kernel needs, but for the words, the steps' spread and the state."""
+    """The kernel's inputs, except the random words, the steps' spread and the state."""
 
     shape: tuple[npt.NDArray[np.int64], ...]
     law: tuple[int, FloatArray]

@@ -69,7 +69,7 @@ class ActiveSet:
     kind : ndarray of int8, shape (number of parents,)
         Whether a parent is pinned.
     sums : ndarray of float64
-        Mandated values of the nodes after the entries of a vector.
+        Fixed values of the nodes that follow the entries of a vector.
     """
 
     levels: Levels
@@ -84,7 +84,7 @@ class ActiveSet:
         Parameters
         ----------
         values : ndarray of float64, shape (n,)
-            Noisy values and pins; looked at where measured or pinned.
+            Noisy values and pins; used where measured or pinned.
 
         Returns
         -------

@@ -101,8 +101,8 @@ def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> Float
 def _least_squares(matrix: FloatArray, value: FloatArray, root: FloatArray) -> FloatArray:
     """Return the shortest of the least-squares solutions, shape (k,), of orthonormal columns.
 
-    The rows of the columns are multiplied by `root`, the largest of which tells what is rounding:
-    where all columns lie in entries without weight, the product is nothing else.
+    The rows of the columns are multiplied by `root`, and the largest row sets the size of rounding
+    errors: where all columns lie in entries without weight, the product is rounding alone.
     """
     left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     kept = singular > _ROUNDING * root.max(initial=0.0)

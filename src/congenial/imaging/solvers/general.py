@@ -51,13 +51,14 @@ def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray
 
     Notes
     -----
-    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are
-    of the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
-    2023) finds what binds, a least-squares solve the point, and nonnegative least squares the
-    prices that prove it. What binds is found with a small weight for entries without one, which
-    the least-squares solve and the proof leave out, so that among equally close points these move
-    least; where that fails a larger weight is tried, and the point is one of the closest. Where
-    what binds is not found at all, the point is that of `solve_sparse`, proved by its own prices.
+    Solved for the move ``z - y`` of the entries that are not pinned, so that rounding errors are of
+    the size of the noise: a proximal interior-point method (PIQP; Schwan, Jiang, Kuhn and Jones
+    2023) finds the binding conditions, a least-squares solve the point, and nonnegative least
+    squares the prices that prove it. Binding conditions are found with a small weight for entries
+    without one, which the least-squares solve and the proof leave out, so that among equally close
+    points these move least; where that fails a larger weight is tried, and the point is one of the
+    closest. Where no binding conditions are found, the point is that of `solve_sparse`, proved by
+    its own prices.
     """
     free = np.flatnonzero(~resolved.pinned & (resolved.lo < resolved.hi))
     fixed = np.where(resolved.pinned, y, np.where(resolved.lo == resolved.hi, resolved.lo, 0.0))

@@ -1,4 +1,4 @@
-"""What every projection on a forest needs: the links, the weights, the bounds, the values."""
+"""The input of every projection on a forest: the links, the weights, the bounds, the values."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class Links:
     Attributes
     ----------
     tree : Tree
-        The nodes; those after the first `n` stand for mandated sums.
+        The nodes; those after the first `n` stand for fixed sums.
     n : int
         Number of entries of a release.
     starts, children : ndarray of int64
@@ -70,9 +70,9 @@ class Task:
     weight : ndarray of float64
         At most 1; 0 where not measured.
     lo, hi : ndarray of float64
-        What each node can reach, pins and the subtree's bounds included.
+        Range of each node, pins and the subtree's bounds included.
     prefer : ndarray of float64
-        What a node takes where the norm leaves a choice.
+        Preferred value of a node where the norm leaves a choice.
     """
 
     links: Links
@@ -192,7 +192,7 @@ def prepare(
             "infeasible: no values add up; relax bounds, or publish fewer counts exactly there."
         )
     prefer = np.where(known, y, -center)
-    # what is told by all below it prefers their sum, so that an image moves with the counts
+    # a node determined by its children prefers their sum, so that an image moves with the counts
     add_told(links.starts, links.children, links.downward, known, prefer)
     prefer = np.where(known, y, np.clip(prefer, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)

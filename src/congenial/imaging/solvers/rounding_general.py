@@ -11,7 +11,7 @@ from congenial.types import FloatArray, Words
 
 # Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
 _WHOLE, _TIE = 2.0**-20, 2.0**-21
-# Of a condition's terms: what their sum may be off by where coefficients are no integers.
+# Largest violation of a condition without integer coefficients, relative to its terms.
 _ROUNDING = 2.0**-40
 _INFEASIBLE = 2
 

@@ -105,7 +105,7 @@ def two_bin_factor(
     Returns
     -------
     float
-        ``1 / (2 max(beta, 1 - beta))`` for two bins under one mandated total; 1 otherwise, and for
+        ``1 / (2 max(beta, 1 - beta))`` for two bins under one fixed total; 1 otherwise, and for
         noise on a grid unless one bin takes all that is missing.
 
     Notes

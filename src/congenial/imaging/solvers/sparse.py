@@ -91,7 +91,7 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
 
 
 def _spare(price: FloatArray, room: FloatArray) -> float:
-    """What prices pay for bounds that do not bind: by so much the distance is above the least."""
+    """Duality gap: prices of bounds that do not bind; the distance exceeds the least by it."""
     paid = np.abs(price) > 0.0
     return float(np.abs(price[paid] * room[paid]).sum())
 

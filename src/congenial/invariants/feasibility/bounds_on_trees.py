@@ -1,9 +1,9 @@
-"""Clashes of bounds on a tree, found by adding up what the parts of every node can reach.
+"""Infeasible bounds on a tree, found by adding up the ranges of the children of every node.
 
-A subtree can take just the integers (or reals) between two ends, so bounds on a tree clash only
-where a node's own bound excludes what its parts add up to. Such a clash consists of a node's bound
-on one side, the sums of a connected part of the tree below it, and bounds on the other side of all
-nodes at which that part ends; without any one of these all others can hold.
+The sum of a subtree takes exactly the integers (or reals) between two ends, so bounds on a tree are
+infeasible only where a node's own bound excludes the range of its children's sum. A smallest
+infeasible subset is a node's bound on one side, the sums of a connected part of the tree below it,
+and bounds on the other side of all nodes at which that part ends.
 """
 
 from __future__ import annotations
@@ -18,9 +18,11 @@ from congenial.kernels.network import reaching
 from congenial.kernels.numerics.trees import read_only
 from congenial.types import FloatArray, IntArray
 
-# Inner nodes, and pairs of partial answers, beyond which the fewest are not looked for.
+# Inner nodes above which no smallest subset is searched for, to bound the time.
 _MOST_INNER = 50_000
+# Pairs of partial answers above which the search for a smallest subset ends, to bound memory.
 _MOST_PAIRS = 1 << 22
+# Relative error by which sums of bounds may differ through rounding.
 _ROUNDING = 1e-9
 
 Points = tuple[IntArray, FloatArray]
@@ -67,18 +69,18 @@ class Ends:
     hi_by: dict[int, SingleInvariant]
 
     def lower(self, v: int) -> SingleInvariant:
-        """What states the lower bound of an entry."""
+        """The invariant that gives an entry its lower bound."""
         return self.lo_by.get(v, SingleInvariant("lower", v))
 
     def upper(self, v: int) -> SingleInvariant:
-        """What states the upper bound of an entry."""
+        """The invariant that gives an entry its upper bound."""
         return self.hi_by.get(v, SingleInvariant("upper", v))
 
 
 def tightest(single: SingleInvariants) -> Ends:
     """Take bounds, pins and rows with a single entry together.
 
-    A pair of entries of which one is published exactly bounds the other, and is one statement.
+    A pair of entries of which one is published exactly bounds the other, and is one invariant.
     """
     resolved = single.resolved
     ends = Ends(single.lo.copy(), single.hi.copy(), {}, {})
@@ -121,7 +123,7 @@ def on_hierarchy(single: SingleInvariants) -> tuple[list[SingleInvariant], bool]
     -------
     members : list of SingleInvariant
     fewest : bool
-        Whether no smaller set clashes; not looked for where the tree is large.
+        Whether no smaller subset is infeasible; False for large trees, which are not searched.
     """
     ends = tightest(single)
     low, high = np.maximum(ends.lo, single.every[0]), np.minimum(ends.hi, single.every[1])
@@ -164,7 +166,7 @@ def _alone(single: SingleInvariants, ends: Ends, v: int) -> list[SingleInvariant
 
 
 def _reached(side: _Side, low: FloatArray) -> FloatArray:
-    """What the children of every node reach together at least, shape (n,)."""
+    """Least sum of the children of every node, shape (n,)."""
     tree = side.tree
     below = np.zeros(len(tree))
     leaf = read_only(tree.is_leaf)
@@ -203,10 +205,10 @@ def _members(ends: Ends, side: _Side, found: _Found) -> list[SingleInvariant]:
 
 
 def _fewest(side: _Side, tops: IntArray, *, shared: bool, most: float) -> _Found:
-    """Search all clashes of a side, with or without the bound that all nodes share.
+    """Search all infeasible subsets of one side, with or without the bound that all nodes share.
 
     For every node below a top, the largest sum that each number of invariants forces is kept: its
-    own bound is one statement, the shared one none, and its children's sums one more than theirs.
+    own bound is one invariant, the shared one none, and its children's sums one more than theirs.
     """
     if shared and not np.isfinite(side.every):
         return _Found(True, shared)
@@ -221,7 +223,7 @@ def _fewest(side: _Side, tops: IntArray, *, shared: bool, most: float) -> _Found
     if inner.size > _MOST_INNER:
         return start
     search = _Search(side, every, {})
-    # the shared bound and the top are a statement each
+    # the shared bound and the top are one invariant each
     best, limit = start, min(most - 1.0, _size(start)) - 1.0 - shared
     is_top = np.zeros(len(side.tree), dtype=np.bool_)
     is_top[tops] = True
@@ -281,7 +283,7 @@ class _Search:
     points: dict[int, Points]
 
     def opened(self, v: int, limit: float) -> Points | None:
-        """What the children of a node reach, its sum being one statement; None if too many."""
+        """Sums that a node's children force, its own sum being one invariant; None if too many."""
         out: Points = (np.ones(1, dtype=np.int64), np.zeros(1))
         for part in self._parts(v):
             if out[0].size * part[0].size > _MOST_PAIRS:
@@ -290,7 +292,7 @@ class _Search:
         return out
 
     def options(self, v: int, opened: Points) -> Points:
-        """What a node reaches by its own bound, the shared one, or its children."""
+        """Sums that a node's own bound, the shared one, or its children force."""
         ends, costs = [self.every, self.side.own[v]], [0, 1]
         kept = [i for i in (0, 1) if np.isfinite(ends[i])]
         return _paying(

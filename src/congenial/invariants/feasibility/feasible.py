@@ -130,7 +130,7 @@ def not_tried(resolved: ResolvedInvariant) -> str:
 
 
 def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bool:
-    """Whether large enough values, or small enough ones, satisfy everything at a glance."""
+    """Whether large enough or small enough values satisfy every invariant, without a search."""
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         return False
     if resolved.relative.size or _crossing(resolved):  # a part may count in several totals

@@ -131,7 +131,7 @@ def hitting_set(sets: list[frozenset[int]], limit: int) -> frozenset[int] | None
     best: frozenset[int] = frozenset(range(-limit, 0))
 
     def apart(left: list[frozenset[int]]) -> int:
-        """Number of sets without a common member, each of which costs one."""
+        """Number of disjoint sets: a lower bound on the size of a hitting set."""
         count = 0
         seen: set[int] = set()
         for one in sorted(left, key=len):

@@ -1,7 +1,7 @@
 """Whether rows, sums and bounds can hold together: by linear and integer programming, or bounds.
 
 The solver is HiGHS, of the extra `imaging`. Without it, bounds are carried through one row after
-another, which finds some clashes and not all.
+another, which finds some infeasible subsets and not all.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 SOLVER = "highspy"
 # Numbers in all rows beyond which a solver is not asked.
 MOST_NUMBERS = 500_000
-# What an integer programme may cost.
+# Limits of an integer programme: nodes, seconds.
 _MOST_NODES = 5_000
 _SECONDS = 10.0
 _PROOF_SECONDS = 2.0
@@ -38,7 +38,7 @@ class Rows:
     members : list of SingleInvariant
         The invariants.
     owner : ndarray of int64, shape (m,)
-        The statement of each row.
+        The invariant of each row.
     start, index, value : ndarray
         The rows in compressed form.
     least, most : ndarray of float64, shape (m,)
@@ -200,8 +200,8 @@ class Solver:
     def proved(self, kept: frozenset[int]) -> bool:
         """Whether invariants are infeasible beyond rounding, proved without trust in the solver.
 
-        For real numbers, multipliers of their rows show it, unless they take too long to find.
-        Where only integers cannot satisfy them, an exhaustive search has told.
+        For real numbers, multipliers of their rows prove it, unless they take too long to find.
+        For integers, the exhaustive search is the proof.
         """
         import highspy
 
@@ -285,12 +285,12 @@ def _model(rows: Rows) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
-    """Answers by carrying bounds through one row after another; misses clashes of several rows."""
+    """Carries bounds through one row after another; misses subsets that need several rows."""
 
     rows: Rows
 
     def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Those kept, or None where bounds show that they clash."""
+        """Those kept, or None where their bounds are infeasible."""
         rows = self.rows
         lo, hi = np.full(rows.n, -np.inf), np.full(rows.n, np.inf)
         used = np.flatnonzero(np.isin(rows.owner, list(kept)))

@@ -31,8 +31,8 @@ class SingleInvariant:
     kind : str
         "every" for a bound that all entries share, "lower" and "upper" for bounds of one entry,
         "pin" for an entry published exactly, "sum" for an inner node that equals the sum of its
-        children, "linear" and "at_least" for rows, "pair" for
-        two entries of which one is published exactly and is no more, or no less, than the other.
+        children, "linear" and "at_least" for rows, "pair" for two entries where one is published
+        exactly and bounds the other.
     at : int
         The entry, node or row; of "every", 0 for the lower bound and 1 for the upper.
     """
