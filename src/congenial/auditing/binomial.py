@@ -28,7 +28,7 @@ def probability_bounds(successes: int, trials: int, error: float) -> tuple[float
 
 
 def _least(successes: int, trials: int, error: float) -> float:
-    """Probability at which so many successes or more are as rare as `error`, rounded down."""
+    """Probability at which `successes` or more have probability `error`, rounded down."""
     k = np.arange(successes, trials + 1)
     steps = np.log(np.arange(trials, 0, -1.0)) - np.log(np.arange(1.0, trials + 1.0))
     ways = np.concatenate(([0.0], np.cumsum(steps)))[k]

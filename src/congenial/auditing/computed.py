@@ -34,7 +34,7 @@ Law = Callable[..., FloatArray]
 # Orders at which divergences are compared with rho: these multiples of a record's change must keep
 # the bounds, so that few pairs allow the large ones.
 ORDERS = (2, 3, 8)
-# What roundings may add to a log probability, in its own size, beside what tables cut.
+# Relative rounding error of a log probability, apart from the truncation of tables.
 _ROUNDINGS = 2.0**-46
 
 

@@ -24,7 +24,7 @@ from congenial.types import FloatArray, IntArray, Values
 # Says how much more likely each release is at the first dataset than at the second.
 Score = Callable[[Values], FloatArray]
 
-# Entries that change and are looked at one by one; and that are looked at together.
+# Changed entries that are tested one by one, and that are tested together.
 MOST_ALONE, _TOGETHER = 12, 8
 # Cells of one entry on each side of its value, alone and together with others.
 _ALONE, _WITH_OTHERS = 1000, 20

@@ -2,7 +2,7 @@
 
 Conditional laws come from the mechanism's own `log_prob`, whose normaliser the tables that draw
 releases give. The law of an image is that of noisy values on a box, each moved by the mechanism's
-own projection; what lies beyond the box counts in the claim's favour.
+own projection; mass beyond the box counts in the claim's favour.
 """
 
 from __future__ import annotations
@@ -256,7 +256,7 @@ def _solved(
     list of int
         The columns.
     ndarray of int64, shape (solved, columns)
-        What the other columns take from each one's value.
+        Coefficients of the other columns in each solved one.
     ndarray of float64, shape (solved,)
     """
     rows, values = rows.copy(), values.astype(np.float64)

@@ -1,4 +1,4 @@
-"""What an audit looks at, and what it found."""
+"""The result of an audit: its findings, and the limits of what they show."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ LIMITS = (
 
 @dataclass(frozen=True)
 class Finding:
-    """What one check found.
+    """The result of one check.
 
     Attributes
     ----------
@@ -33,13 +33,13 @@ class Finding:
         bound on delta, on epsilon or on the distance from the law, or the share of draws that
         violate the invariant.
     stated : float
-        What the guarantee allows.
+        The largest value that the guarantee allows.
     pairs, outputs : int
         How many pairs of datasets and how many outputs, points or draws a dataset were compared.
     worst : tuple of two ndarray, or None
         The pair behind `found`.
     detail : str
-        What was done, in a sentence.
+        The work done, in a sentence.
     """
 
     check: str

@@ -23,7 +23,7 @@ from congenial.types import BoolArray, IntArray
 _LEAST_PAIRS, _MOST_PAIRS, _VALUES = 24, 256, 4_000_000
 # More queries than these have datasets of few different counts, whose laws are found sooner.
 _MANY = 20_000
-# A crowd is so many noise scales at least, so that no bound is felt there.
+# Least size of a large count, in noise scales, so that bounds at 0 do not matter there.
 _SCALES = 60.0
 # Sums of crowds stay whole in doubles.
 _WHOLE = 2.0**50

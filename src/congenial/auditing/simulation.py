@@ -1,4 +1,4 @@
-"""What draws show: losses at pairs, marginal laws and invariants, over the whole tree."""
+"""Audit by draws: losses at pairs, marginal laws and invariants, over the whole tree."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 
-# Entries looked at one by one over the whole tree; fewer of many, as each law is of all entries.
+# Entries whose laws are tested over the whole tree; fewer of large trees, to bound the time.
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
 # Entries that a screen finds hardest, and whose pairs are compared.
 _HARDEST = 3
@@ -35,7 +35,7 @@ _HARDEST = 3
 
 @dataclass
 class _Seen:
-    """What was found at each pair that could be drawn at."""
+    """The bounds found at each pair at which draws were possible."""
 
     pairs: list[Pair] = field(default_factory=list)
     bounds: list[float] = field(default_factory=list)
@@ -53,7 +53,7 @@ class Screen:
     Attributes
     ----------
     hardest : tuple of Pair
-        Neighbours that differ in the entries which tell most about one record.
+        Neighbours that differ in the entries with the largest bound on epsilon.
     """
 
     pair: Pair
@@ -66,8 +66,8 @@ def screened(
 ) -> Screen | None:
     """Look for the entries that give away most, anywhere; None where nothing can be drawn.
 
-    Each entry is judged by itself between two datasets of which all cells differ. Pairs for those
-    that come out worst are to be compared by fresh draws.
+    Each entry is judged by itself, between two datasets that differ in all cells. Pairs for the
+    worst entries are compared by fresh draws later.
     """
     pair = everyone_moves(space, neighbours, rng)
     if pair is None:
@@ -143,7 +143,7 @@ def _drawn(
     if len(drawn) == 2:
         seen.pairs.append(pair)
         return drawn
-    if drawn:  # who sees whether a release was made tells the two apart
+    if drawn:  # whether a release was made distinguishes the two
         seen.pairs.append(pair)
         seen.bounds.append(math.inf)
         seen.broken.append(0.0)
@@ -204,7 +204,7 @@ def _findings(
 
 
 def _some(entries: IntArray, most: int, rng: Randomness) -> IntArray:
-    """At most so many of some entries, at random."""
+    """At most `most` of some entries, at random."""
     if entries.size <= most:
         return entries
     order = np.argsort(rng.bits(entries.size), kind="stable")

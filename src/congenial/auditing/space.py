@@ -27,7 +27,7 @@ from congenial.types import IntArray, Values
 
 # Records in one leaf of the hard datasets that have a crowded one.
 CROWD = 10_000
-# Count vectors looked at where mandated sums leave few; and at a time.
+# Count vectors tried where fixed sums leave few datasets, and those held at a time.
 CANDIDATES, BLOCK = 200_000, 20_000
 # Agreement asked of sums of real numbers, relative to their size.
 ROUNDING = 1e-6
@@ -48,7 +48,7 @@ class Space:
 
     @property
     def counted(self) -> Counted:
-        """What says in which queries a record counts."""
+        """The tree or workload, which says in which queries a record counts."""
         return self.mechanism.counted or self.alternatives[0].counted
 
     @cached_property
@@ -117,7 +117,7 @@ class Space:
         Parameters
         ----------
         datasets : sequence of ndarray, shape (n,) each
-            All of which satisfy the invariant.
+            All satisfy the invariant.
         neighbours : {"substitute", "add-remove"}
         records : int
             Records that are replaced at once, at most.
@@ -152,7 +152,7 @@ class Space:
         EmptyNeighbourhoodError
             If the pins leave no neighbouring datasets.
         PrivacyError
-            If mandated sums leave moves of several records, which are too many to search.
+            If fixed sums leave only moves of several records, and too many to search.
         """
         gains = self.dearest(neighbours)
         low = np.clip(self.alternatives[0].lo[self.entries], 0.0, None).astype(np.int64)
@@ -191,7 +191,7 @@ class Space:
         """Whether at most `most` datasets of at most `total` records are to be compared."""
         if self.count(total) <= most:
             return True
-        # mandated sums may leave few of many
+        # fixed sums may leave few of many
         if self.count(total) > CANDIDATES or not self.alternatives[0].equalities[1].size:
             return False
         return len(list(itertools.islice(self.datasets(total), most + 1))) <= most
@@ -203,7 +203,7 @@ def moved_at_once(guarantee: Guarantee) -> int:
 
 
 def space_of(mechanism: Mechanism) -> Space | None:
-    """Find the space of a mechanism; None where it does not tell."""
+    """Find the space of a mechanism; None where its queries are unknown."""
     if isinstance(mechanism, OnGrid):
         inner = space_of(mechanism.inner)
         return None if inner is None else _off_units(inner, mechanism)

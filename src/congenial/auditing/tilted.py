@@ -173,6 +173,6 @@ def _terms(mechanism: Mechanism, tilt: _Tilt, z: Values, epsilon: float) -> Floa
         first, second, drawn = first[lost], second[lost], drawn[lost]
         excess = -np.expm1(np.minimum(epsilon - (first - second), 0.0))
         log_weight = first - drawn - math.log(tilt.most)
-        with np.errstate(over="ignore"):  # what is beyond the bound only lowers the mean
+        with np.errstate(over="ignore"):  # terms beyond the bound only lower the mean
             out[start + lost] = np.minimum(np.exp(log_weight) * excess, 1.0)
     return out

@@ -37,7 +37,7 @@ METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
 
 # Draws of each dataset where none are asked for: each image is a projection of its own.
 DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
-# Fewer draws of a dataset cannot tell anything.
+# Least draws of a dataset; fewer refute no claim.
 _LEAST_DRAWS = 100
 # Numbers that the draws of one dataset hold: where no draws are asked for, and at most.
 _VALUES, _MOST_VALUES = 10_000_000, 250_000_000
@@ -75,7 +75,7 @@ def audit(
     Parameters
     ----------
     mechanism : Mechanism
-        What `congenial.condition`, `image` and `mixture` make, or anything with `sample` and
+        A result of `congenial.condition`, `image` or `mixture`, or any object with `sample` and
         `guarantee`; see `congenial.accounting.mechanism.Mechanism`.
     neighbours : {"substitute", "add-remove"}
     method : {"auto", "exact", "statistical"}
@@ -84,8 +84,8 @@ def audit(
     total : int
         Most records of an enumerated dataset; "auto" takes fewer where there are many entries.
     pairs : sequence of pair of array_like, shape (n,) each, optional
-        Neighbours to compare instead, as values of all queries. Needed where the mechanism does not
-        tell its queries.
+        Neighbours to compare instead, as values of all queries. Needed where the mechanism's
+        queries are unknown.
     draws : int, optional
         Draws of each dataset; 50,000 where not given, 6,000 of images, and fewer of more than some
         hundred queries.
@@ -95,7 +95,7 @@ def audit(
         A seeded source by default, so that draws are simulations and the same again. With
         `secure()` they take the way of real releases.
     claim : Guarantee, optional
-        What the mechanism is held to, instead of its own `guarantee(neighbours)`. Under
+        The claim to test instead of the mechanism's own `guarantee(neighbours)`. Under
         "substitute" it may speak of a record that enters as well, where a rule leaves rows out.
 
     Returns
@@ -230,7 +230,7 @@ def _affordable(
     if space.entries.size > ENTRIES:
         return None
     size = next((t for t in range(total, 0, -1) if space.fits(t, DATASETS)), 0)
-    if next(space.datasets(size), None) is None:  # told where nothing else was asked for
+    if next(space.datasets(size), None) is None:  # refused where no other method was asked for
         return size if exact else None
     for records in range(size, 0, -1):
         datasets = np.array([*space.datasets(records)])

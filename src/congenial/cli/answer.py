@@ -1,4 +1,4 @@
-"""What a command answers, and the one place where it is printed: as text, or as one JSON object."""
+"""The answer of a command, and its one printer: as text, or as one JSON object."""
 
 from __future__ import annotations
 
@@ -27,12 +27,12 @@ INTERRUPTION = "Interrupted: no partial release is left behind."
 
 @dataclass(frozen=True)
 class Answer:
-    """What a command has to say.
+    """The answer of a command.
 
     Attributes
     ----------
     result : dataclass instance
-        What ``--json`` prints of it; its fields are the keys.
+        Printed by ``--json``; its fields are the keys.
     text : str
         What is printed otherwise.
     notes : tuple of str

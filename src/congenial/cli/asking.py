@@ -24,7 +24,7 @@ class Asker:
     given : dict of str to str or None
         What options say, by their names with underscores.
     taken : dict of str to str
-        What was taken without asking, by option; filled as questions come.
+        Values taken without asking, by option; filled as questions come.
     """
 
     yes: bool

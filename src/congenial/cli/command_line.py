@@ -120,7 +120,7 @@ def main(ender: Ender) -> NoReturn:
     try:
         code = run(sys.argv[1:])
     finally:
-        # nothing but a signal's own code tells of it, whatever a library made of the exception
+        # only a signal's exit code shows it, whatever a library made of the exception
         ender.stop()
         if ender.number is not None:
             raise SystemExit(128 + ender.number) from None
@@ -138,7 +138,7 @@ def run(arguments: list[str]) -> int:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNPRINTED
     except OSError as error:
-        # such as a full device behind stdout; what was released stands
+        # such as a full device behind stdout; a written release stands
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _complain(f"Error: writing failed ({error.strerror}); make room and try again.")
         return UNPRINTED

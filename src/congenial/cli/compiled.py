@@ -220,7 +220,7 @@ def _draw_from_each(method: Method) -> None:
     total = consistent(flat) & exactly([0])
     wide = Additive(DiscreteLaplace(100.0), flat)
     condition(wide, total).sample(flat.roll_up(np.ones(3000)), rng=source)
-    # what intervals of releases are worked out by, without bounds and with them
+    # the kernels behind intervals of releases, without bounds and with them
     error_margins(cast(Conditioned, condition(whole, pinned)))
     inverted_intervals(cast(Conditioned, condition(whole, pinned & nonnegative())), x)
     law = posterior(x, whole, pinned & nonnegative(), "negative-binomial")

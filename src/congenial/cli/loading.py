@@ -1,4 +1,4 @@
-"""What commands do before their work: they compile kernels, where that is still to be done."""
+"""Compiles kernels before a command's work, where that is still to be done."""
 
 from __future__ import annotations
 

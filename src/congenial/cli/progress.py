@@ -12,7 +12,7 @@ PATIENCE = 2.0
 
 @contextmanager
 def progress(*, quiet: bool = False, patience: float = PATIENCE) -> Iterator[Callable[[str], None]]:
-    """Give a function that is told each step as it begins."""
+    """Return a function to call with each step as it begins."""
     if quiet or not sys.stderr.isatty():
         yield lambda _: None
         return

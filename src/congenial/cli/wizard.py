@@ -1,4 +1,4 @@
-"""The questions of `congenial init`: what each asks, why, and what is offered."""
+"""The questions of `congenial init`, their reasons and their choices."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What tables and columns rows have: names and types, and not one value of a row.
+"""Names and types of tables and their columns, without any value of a row.
 
 Of a CSV file the first line is read, of a Parquet file the schema in its footer, of a database its
 catalogue.
@@ -21,7 +21,7 @@ from congenial.wording import nearest, one_of, show
 
 # The type of an ENUM lists values, which may be those of rows.
 _LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
-# What a row holds, and a header seldom.
+# Types of values that occur in rows and seldom in a header.
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 

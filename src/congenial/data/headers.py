@@ -8,7 +8,7 @@ import zlib
 from contextlib import suppress
 from pathlib import Path
 
-# What may separate the fields of a CSV file, the usual first.
+# Separators of the fields of a CSV file, the usual one first.
 DELIMITERS = ",;\t|"
 # Bytes of a header.
 _LONGEST = 1_000_000
@@ -26,7 +26,7 @@ def first_line(file: Path) -> str:
 
 
 def delimiter_of(header: str) -> str | None:
-    """Tell what separates the names of a CSV file's header; None where it is blank."""
+    """Find the separator of a CSV file's header; None where the header is blank."""
     try:
         widths = {d: len(next(csv.reader([header], delimiter=d), [])) for d in DELIMITERS}
     except csv.Error:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 _FREE = Path("/proc/meminfo")
-# What a container may have in all, by the second and the first version of control groups.
+# Files with the memory limit of a container, for versions 2 and 1 of control groups.
 _GROUPS = (
     Path("/sys/fs/cgroup/memory.max"),
     Path("/sys/fs/cgroup/memory/memory.limit_in_bytes"),
@@ -13,7 +13,7 @@ _GROUPS = (
 
 
 def allowance() -> int | None:
-    """Half of the memory that is free, in bytes; None where the system does not tell.
+    """Half of the memory that is free, in bytes; None where the system does not say.
 
     The other half is left to Python and to the machine: a small file may hold more rows than any
     memory does, and must end in a sentence before the system has to stop a program.

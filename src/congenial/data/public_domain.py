@@ -34,7 +34,7 @@ from congenial.plan.row_filter import Condition, parse_where
 from congenial.wording import show
 
 Paths = list[tuple[str, ...]]
-# What became of a row's key: the lookup has it, the lookup lacks it, or the row has none.
+# Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
 # Nodes of the deepest level, and characters of a name.
 _MOST, _LONGEST = 5_000_000, 1_000
@@ -44,7 +44,7 @@ BROKEN = "the counts could not be added up; please report this as a mistake of c
 
 @dataclass(frozen=True)
 class Public:
-    """What is known before any row is read.
+    """The public part of a domain, known before any row is read.
 
     Attributes
     ----------
@@ -174,7 +174,7 @@ def check_condition(
         "files are text but where data.types declares them)"
     )
     rows = attempt(connection, f"DESCRIBE SELECT TRY({sql}) AS kept FROM {table.sql}")
-    # a row of nothing but NULL: no row of the table is read, and every constant is
+    # a row of NULLs alone: no row of the table is read, and every constant is
     blank = f"(SELECT 1) LEFT JOIN (SELECT * FROM {table.sql} LIMIT 0) ON true"
     if rows is None or attempt(connection, f"SELECT {sql} FROM {blank}") is None:
         types = ", ".join(

@@ -45,8 +45,8 @@ _SETTINGS = (
     "preserve_insertion_order = false",
     "allocator_bulk_deallocation_flush_threshold = '1MB'",  # read buffers go back to the system
     "TimeZone = 'UTC'",
-    # the first two would hash the rows, not the lookup, where a file does not tell how many rows it
-    # has; the others take parts of a rule out of its TRY
+    # the first two would hash the rows, not the lookup, where the number of rows in a file is
+    # unknown; the others take parts of a row filter out of its TRY
     "disabled_optimizers = 'build_side_probe_side,join_order,common_subexpressions,in_clause,"
     "scalar_fn_pushdown,type_pushdown'",
 )
@@ -61,7 +61,7 @@ class Relation:
     columns : dict of str to str
         DuckDB type of each column.
     shown : str
-        What messages call it.
+        Its name in messages.
     weight : str
         SQL of the number of records that a row stands for.
     """
@@ -248,7 +248,7 @@ def _with_whole_numbers(connection: Connection, table: Relation, otherwise: str)
 
 
 def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
-    """Give columns types, value by value; what a type cannot take is NULL, and so is NaN."""
+    """Cast columns value by value; values that do not fit the type become NULL, and so does NaN."""
     columns = table.columns | {c: k for c, k in types.items() if c in table.columns}
     picks = []
     for c, k in columns.items():
@@ -294,7 +294,7 @@ def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
 
 
 def _refuse_twice(names: Sequence[str], given: str) -> None:
-    """Refuse one name of two columns, of which DuckDB would rename one."""
+    """Refuse two columns of one name; DuckDB would rename one of them."""
     folded = [name.strip().casefold() for name in names]
     if len(set(folded)) != len(folded):
         raise DataError(f"{given} gives one name to two columns; rename one.")

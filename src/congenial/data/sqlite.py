@@ -113,7 +113,7 @@ class SqliteTable:
             f"ELSE CAST({c} AS TEXT) END"
             for c in map(identifier, columns)
         )
-        # a missing value is told by a mask, so that a batch of them is text too
+        # a mask marks missing values, so that a batch of them alone is text too
         picks = ", ".join(
             f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(c)}"
             for i, c in enumerate(columns)

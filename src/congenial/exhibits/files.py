@@ -14,7 +14,7 @@ from congenial.exhibits.exhibit import (
     Figure,
 )
 
-# What studies draw, project and search starts with.
+# Libraries that figures, projections and searches of studies need.
 NEEDED = ("matplotlib", "piqp", "scipy")
 
 

@@ -56,7 +56,7 @@ class Problem:
 
     @property
     def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """The measurements and scales, by ArviZ's names of groups; NaN where nothing was measured."""
+        """Measurements and scales, by ArviZ's names of groups; NaN where nothing was measured."""
         known = self.measured | self.pinned
         scale = np.where(self.pinned, 0.0, self.mechanism.scales)
         return {

@@ -51,7 +51,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
     path : path
         Nothing stands there yet; its directory exists.
     budget : Amount
-        What all releases of one dataset may cost together.
+        Limit on the total cost of all releases of one dataset.
     neighbours : {"substitute", "add-remove"}
         Guarantees of different relations do not add up, so a ledger has one.
     """

@@ -48,7 +48,7 @@ def look_up(
         True also for an entry that was never marked as spent, since it counts all the same, and
         where nothing was looked up.
     told : str
-        What was found.
+        The result of the search.
     """
     if path is None:
         return True, "not looked up, as the plan's ledger is not here"

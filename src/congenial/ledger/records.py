@@ -1,4 +1,4 @@
-"""What a ledger holds, and whose budget a plan spends."""
+"""The records of a ledger, and the dataset whose budget a plan spends."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ class Dataset:
     Attributes
     ----------
     name : str or None
-        What the plan calls the rows.
+        Name of the rows in the plan.
     place : str
         The real path of their source.
     label : str
-        What people call them; public.
+        Public label for people.
     """
 
     name: str | None
@@ -37,7 +37,7 @@ class Dataset:
 
     @property
     def identity(self) -> str:
-        """What makes rows the same rows: their name, else their place."""
+        """The identity of rows: their name, else their place."""
         return self.place if self.name is None else self.name
 
 
@@ -79,7 +79,7 @@ class Entry:
     state : str
         "reserved" or "spent"; both count.
     fixes : str or None
-        What it publishes exactly, as a hash; "" for nothing, None where that is not known.
+        Hash of the counts published exactly; "" for none, None where unknown.
     """
 
     entry: str
@@ -120,7 +120,7 @@ class Account:
 
 @dataclass(frozen=True)
 class Ledger:
-    """What a ledger holds, its key left out.
+    """The contents of a ledger without its key.
 
     Attributes
     ----------
@@ -136,7 +136,7 @@ class Ledger:
 
 
 def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
-    """Tell whose budget a plan spends.
+    """Find the dataset whose budget a plan spends.
 
     Returns
     -------

@@ -1,4 +1,4 @@
-"""What a ledger's file may hold, and the keyed hashes that show damage and edits.
+"""The valid contents of a ledger's file, and the keyed hashes that show damage and edits.
 
 Every entry has a hash of its row and of the entry's hash before it. The head has one of all else
 that the file holds, and of the last entry's. The key is the ledger's own. So the hashes guard
@@ -19,7 +19,7 @@ from congenial.errors import LedgerError
 from congenial.ledger.records import RESERVED, SPENT
 
 Row = tuple[Any, ...]
-# How SQLite is told whose file this is, and in which form. The form before had no hashes.
+# SQLite's application id and format version of the file. The format before had no hashes.
 APPLICATION: Final = 0x436F6E67
 VERSION: Final = 2
 UNSEALED: Final = 1
@@ -87,7 +87,7 @@ class Held:
 
     @property
     def key(self) -> bytes:
-        """What all hashes are keyed with."""
+        """The key of all hashes."""
         return bytes(self.head[0])
 
     @property
@@ -97,7 +97,7 @@ class Held:
 
     @property
     def budget(self) -> Amount:
-        """What all releases of one dataset may cost together."""
+        """Limit on the total cost of all releases of one dataset."""
         return Amount(self.head[2], self.head[3])
 
 

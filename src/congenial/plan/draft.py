@@ -16,7 +16,7 @@ COARSE_TO_FINE = (
     *("precinct", "zone", "tract", "parish", "neighbourhood", "neighborhood", "block"),
     *("hospital", "clinic", "school", "facility", "site", "station", "branch", "store"),
 )
-# Columns told in the comment.
+# Columns listed in the comment.
 _LISTED = 30
 # Types whose values are names or numbers of things.
 _PLAIN = ("VARCHAR", "BOOLEAN", "TINYINT", "SMALLINT", "INTEGER", "BIGINT", "DATE", "ENUM", "U")
@@ -38,7 +38,7 @@ class Draft:
     Attributes
     ----------
     columns : mapping of str to str
-        Of the rows, told in a comment.
+        Types of the rows' columns, listed in a comment.
     guessed : tuple of str
         Options of `congenial init` that nobody gave or was asked for; their keys are marked.
     """
@@ -62,7 +62,7 @@ class Draft:
 
     @property
     def publish(self) -> tuple[str, ...]:
-        """What is published: the measurements too where without them no count had an interval."""
+        """The published tables; with measurements where counts have no interval without them."""
         measured = self.nonnegative and self.method != "conditioning"
         return ("table", "measurements") if measured else ("table",)
 

@@ -50,8 +50,8 @@ class Publication(Section, frozen=True):
     Attributes
     ----------
     publish : tuple of str
-        "table", the counts that obey the mandates; and "measurements", the noisy counts that it was
-        made from.
+        "table", the counts that satisfy the invariants; and "measurements", the noisy counts behind
+        them.
     """
 
     publish: Products = (TABLE,)

@@ -1,8 +1,8 @@
-"""The plan file: what is released, from which rows, under which guarantee and mandates.
+"""The plan file: the counts to release, their rows, the guarantee and the invariants.
 
-A plan is TOML. `read_plan` answers every mistake by one sentence that names the key, the value and
-what would be right. A `Plan` that exists has passed every check that needs no data; what needs
-the nodes themselves is checked by `exact_nodes` and by `congenial.data.counts`.
+A plan is TOML. `read_plan` answers every mistake with one sentence that names the key, the value
+and a valid value. A `Plan` that exists has passed every check that needs no data; `exact_nodes` and
+`congenial.data.counts` check the rest.
 """
 
 from __future__ import annotations
@@ -130,7 +130,7 @@ def read_plan(path: str | Path) -> Plan:
     ------
     PlanError
         If the file cannot be read or has a mistake; the sentence names the key, the value and
-        what would be right.
+        a valid value.
     """
     path = Path(path)
     shown = repr(str(path))
@@ -158,7 +158,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
     text : str
         TOML, as in a plan file.
     shown : str
-        What messages call its file.
+        Name of its file in messages.
 
     Returns
     -------
@@ -328,7 +328,7 @@ def _check_levels(
 
 
 def _check_ledger(plan: Plan) -> None:
-    """Ask for a name where the path does not tell which rows are meant."""
+    """Ask for a name where the path does not identify the rows."""
     data = plan.data
     pattern = any(c in data.source for c in "*?[")
     if plan.privacy.ledger is not None and data.name is None and pattern:

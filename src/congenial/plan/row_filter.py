@@ -16,7 +16,7 @@ from congenial.plan.fields import refuse
 from congenial.signals import held
 from congenial.wording import show
 
-# What a condition may be made of. A row must pass or fail by itself alone: were it judged by a
+# Parts of which a row filter may consist. A row must pass or fail by itself: were it judged by a
 # subquery, a window or a clock, one record could move many others in or out of the counts.
 _CLASSES = (
     "BETWEEN",

@@ -143,7 +143,7 @@ class Data(Section, frozen=True):
     table : str, optional
         Table of a DuckDB or SQLite file.
     name : str, optional
-        What the ledger knows the rows by; their source's path where not given.
+        Name of the rows in the ledger; their source's path where not given.
     types : dict of str to str, optional
         Type of a column; a value that it cannot take is missing. Without one, a column of a CSV or
         SQLite file is text.

@@ -1,4 +1,4 @@
-"""What in a plan looks like a mistake, without being one for certain."""
+"""Cautions about parts of a plan that are probably mistakes."""
 
 from __future__ import annotations
 

@@ -39,15 +39,15 @@ from congenial.releases.specification import Claim, claim_of
 from congenial.types import FloatArray, IntArray
 from congenial.wording import on_a_line, show
 
-# Made-up rows for the expected error: so many in every leaf, the same for every plan; fewer where a
-# total of so many is beyond what can be drawn, which that of the plan's rows need not be.
+# Made-up rows in every leaf for the expected error, the same for every plan; fewer where their
+# total is too large to draw.
 SYNTHETIC_COUNTS = (100, 10, 1)
 _SEED = 20_220_201
 
 
 @dataclass(frozen=True)
 class LevelForecast:
-    """What one level of the release will look like.
+    """The forecast of one level of the release.
 
     Attributes
     ----------
@@ -65,14 +65,14 @@ class LevelForecast:
 
 @dataclass(frozen=True)
 class Explanation:
-    """What a plan will do.
+    """The explanation of a plan: its noise, its guarantee and its expected errors.
 
     Attributes
     ----------
     forecasts : tuple of LevelForecast
         Coarse to fine.
     basis : str
-        What the expected errors rest on.
+        The made-up counts behind the expected errors.
     route : str
         Which sampler draws, and why.
     claim : Claim
@@ -84,7 +84,7 @@ class Explanation:
     accuracy : tuple of LevelAccuracy
         The margin of every level beside the one that the plan requires.
     margins : Margins or None
-        Those of all counts, and what they rest on.
+        The error margins of all counts, and their source.
     reversed : tuple of str
         Levels that seem to be finer than the one below them.
     missing : bool
@@ -94,7 +94,7 @@ class Explanation:
     odd : tuple of str
         Sentences about names that could be taken for others.
     remaining : Amount or None
-        What the plan's ledger has left for these rows; None where it has none, or cannot tell.
+        Budget left in the plan's ledger for these rows; None without a ledger, or where unreadable.
     ledger_fault : str
         Why it cannot tell; empty where nothing is wrong.
     """
@@ -217,7 +217,7 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     Notes
     -----
     The pmf ``(1 - a) / (1 + a) * a ** abs(u)`` gives ``2 a / (1 - a ** 2) = 1 / sinh(1 / scale)``.
-    For a sigma above 100 the Gaussian sum is told by the first two terms of the Euler-Maclaurin
+    For a sigma above 100 the Gaussian sum is given by the first two terms of the Euler-Maclaurin
     formula, ``sqrt(2 / pi) * (sigma - 1 / (12 sigma))``; the next one is below 1e-9 of that.
     """
     if noise == GAUSSIAN:

@@ -36,7 +36,7 @@ LEAVES, RECORDS = 4, 3
 
 @dataclass(frozen=True, eq=False)
 class PlanAudit:
-    """What the audit of a plan found.
+    """The result of the audit of a plan.
 
     Attributes
     ----------

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Found:
-    """What one check found; the fields of `Finding`, without the pair behind them."""
+    """The result of one check: the fields of `Finding`, without its pair."""
 
     check: str
     passed: bool
@@ -38,7 +38,7 @@ class Found:
 
 @dataclass(frozen=True)
 class Result:
-    """What an audit found, on made-up counts; `enumerated` is None where no law could be."""
+    """The result of an audit on made-up counts; `enumerated` is None where no law was."""
 
     passed: bool
     guarantee: Claim

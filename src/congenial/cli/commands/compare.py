@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What was compared, times included, and the files written, the page first."""
+    """The comparison, times included, and the files written, the page first."""
 
     comparison: Comparison
     files: tuple[Path, ...]
@@ -125,7 +125,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         try:
             written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
         except ReleaseError:
-            click.echo(text, err=True)  # what took so long is not lost with the files
+            click.echo(text, err=True)  # a long comparison is not lost with the files
             raise
         text += f"\nWrote {written[0]} and {len(written) - 1} files beside it."
     return Answer(Result(found, tuple(written)), text)

@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What a release would do; `guarantee` and `worst_neighbours` as in a certificate."""
+    """The explanation of a plan; `guarantee` and `worst_neighbours` as in a certificate."""
 
     plan: dict[str, Any]
     nodes: int

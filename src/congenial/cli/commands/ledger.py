@@ -38,7 +38,7 @@ class Entry:
 
 @dataclass(frozen=True)
 class Dataset:
-    """What the releases of the same rows have spent."""
+    """The spending of all releases of the same rows."""
 
     dataset: str
     label: str
@@ -51,7 +51,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class ShownResult:
-    """What a ledger holds; it holds no count of any row."""
+    """The contents of a ledger; they hold no count of any row."""
 
     budget: dict[str, str]
     neighbours: str

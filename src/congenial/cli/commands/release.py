@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Debited:
-    """What the plan's ledger has taken down, amounts in decimal digits."""
+    """The debit in the plan's ledger, amounts in decimal digits."""
 
     entry: str
     dataset: str

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """What was checked; a check has a name, whether it passed, a detail, and whether it compares.
+    """The checks of a release: name, whether passed, detail, and whether it compares.
 
     Where it does not, numbers and kinds agree, and the words are those of format 1.
     """

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-# Quantiles of the absolute error that are told.
+# Quantiles of the absolute error in the tables.
 QUANTILES = (0.5, 0.9, 0.99)
 
 
@@ -15,7 +15,7 @@ class Contender:
     Attributes
     ----------
     name : str
-        What it is called in tables.
+        Its name in tables.
     method : {"conditioning", "imaging", "topdown", "noise"}
         As in a plan; "noise" adds noise and does nothing more.
     noise : {"discrete-laplace", "discrete-gaussian"}
@@ -98,7 +98,7 @@ class Seconds:
 
 @dataclass(frozen=True)
 class Result:
-    """What releases of one contender were like.
+    """The outcome of one contender's simulated releases.
 
     Attributes
     ----------

@@ -277,7 +277,7 @@ def _bias(found: Comparison) -> Grid:
 def figure(found: Comparison) -> Figure:
     """Return the figure: error by level, and bias by size at the deepest level.
 
-    Colours tell methods; Laplace noise is drawn full, Gaussian noise open and dotted.
+    Colours show methods; Laplace noise is drawn full, Gaussian noise open and dotted.
     """
     title = "Error by level, and bias by size at the deepest level"
     return Figure("methods", title, lambda canvas: _draw(canvas, found), size=(11.0, 5.0))

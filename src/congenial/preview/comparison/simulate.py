@@ -26,9 +26,9 @@ from congenial.types import FloatArray, IntArray
 
 Drawn = Callable[[int], None]
 
-# Released values held at once, and the fewest steps in which releases are drawn.
+# Released values held at once, and the least number of steps in which releases are drawn.
 VALUES, STEPS = 8_000_000, 10
-# Up to so many nodes a draw apart loads the kernels, so that its time is not taken for a release's.
+# Nodes up to which a separate draw loads the kernels, so that a release's time excludes loading.
 WARMED = 20_000
 # Sizes of true counts: 0, and then from each power of ten to below the next.
 MOST_DIGITS = 16
