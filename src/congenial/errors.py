@@ -74,7 +74,7 @@ class LedgerError(CongenialError):
 
 
 class BudgetError(LedgerError):
-    """What is left of a dataset's budget does not cover a release."""
+    """The rest of a dataset's budget does not cover a release."""
 
 
 class ReleaseError(CongenialError):

@@ -31,7 +31,7 @@ class Ended(SystemExit):
 
 
 class Ender:
-    """What turns the first signal into `Ended`, as soon as no code runs that it would break.
+    """Handler that turns the first signal into `Ended`, once no code runs that it would break.
 
     Attributes
     ----------

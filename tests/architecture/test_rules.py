@@ -1,4 +1,4 @@
-"""Rules of the source: randomness, handlers, state, and what an import costs.
+"""Rules of the source: randomness, handlers, state, wording, and the cost of an import.
 
 Each checker reads a folder and returns its faults as sentences. It is run on the package, where
 it must find none, and on a small package with one planted fault, which it must find.
@@ -7,8 +7,11 @@ it must find none, and on a small package with one planted fault, which it must 
 from __future__ import annotations
 
 import ast
+import io
+import re
 import subprocess
 import sys
+import tokenize
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -28,6 +31,18 @@ RANDOM = {
     ("scipy.stats", None),
 }
 BROAD = {"Exception", "BaseException"}
+# First words without a subject: a reader must search for the noun.
+RIDDLES = re.compile(
+    r"(what|so many|as many as|that which|of which|how many times)\b", re.IGNORECASE
+)
+# House words, with the field's terms to use instead.
+HOUSE = {
+    r"\btold\b(?! :)": "stated, given or shown",
+    r"\bclash(es|ed|ing)?\b": "infeasible",
+    r"\bso many\b": "the number itself",
+    r"\bthat which\b": "the noun",
+    r"\btells? apart\b": "distinguishes",
+}
 
 
 def _qualified(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -110,6 +125,43 @@ def state_faults(source: Path) -> list[str]:
     ]
 
 
+def _prose(path: Path) -> Iterator[tuple[int, str]]:
+    """Yield every docstring and every block of comments of a file, with its line."""
+    text = path.read_text(encoding="utf-8")
+    for node in ast.walk(ast.parse(text)):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef) and (
+            found := ast.get_docstring(node)
+        ):
+            yield node.body[0].lineno, found
+    comments = [
+        (token.start, token.string.lstrip("# "))
+        for token in tokenize.generate_tokens(io.StringIO(text).readline)
+        if token.type == tokenize.COMMENT
+    ]
+    block: list[str] = []
+    for i, ((line, column), said) in enumerate(comments):
+        block.append(said)
+        if i + 1 == len(comments) or comments[i + 1][0] != (line + 1, column):
+            yield line + 1 - len(block), " ".join(block)
+            block = []
+
+
+def wording_faults(source: Path) -> list[str]:
+    """Return docstrings and comments that begin with a riddle or hold a house word."""
+    faults = []
+    for path in sorted(source.rglob("*.py")):
+        name = path.relative_to(source).as_posix()
+        for line, text in _prose(path):
+            if found := RIDDLES.match(text):
+                faults.append(f"{name}, line {line}: begins with {found[0]!r}; begin with a noun.")
+            faults += [
+                f"{name}, line {line}: {seen[0]!r} is a house word; say {instead}."
+                for word, instead in HOUSE.items()
+                if (seen := re.search(word, text, re.IGNORECASE))
+            ]
+    return faults
+
+
 def loaded(program: str, *, path: Path) -> set[str]:
     """Return the heavy modules that a program has loaded when it ends."""
     done = subprocess.run(
@@ -131,6 +183,7 @@ CHECKERS = (
     randomness_faults,
     except_faults,
     state_faults,
+    wording_faults,
 )
 
 
@@ -197,6 +250,9 @@ def test_a_sound_package_has_no_fault(checker, tmp_path):
             "Exception",
         ),
         (state_faults, "domain/tree.py", "def f():\n    global seen\n    seen = 1", "global seen"),
+        (wording_faults, "domain/tree.py", '"""What trees are."""', "begins with 'What'"),
+        (wording_faults, "domain/tree.py", "# So many nodes.\nx = 1", "begins with 'So many'"),
+        (wording_faults, "domain/tree.py", "x = 1\n# two lines\n# that clash", "line 2: 'clash'"),
     ],
 )
 def test_a_planted_fault_is_found(checker, file, text, told, tmp_path):

@@ -67,7 +67,7 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """What neighbouring datasets of one guarantee change.
+    """Changes between the neighbouring datasets of one guarantee.
 
     Attributes
     ----------
@@ -295,7 +295,7 @@ def conditioned_pairs(
     *,
     one_sided: bool = False,
 ) -> Pairs:
-    """What bounds can cost pure noise, for every pair of neighbours; `conditioned_guarantee`."""
+    """Cost of bounds for pure noise, for every pair of neighbours; `conditioned_guarantee`."""
     change, counted = mechanism.per_record, mechanism.counted or resolved.counted
     resolved = with_implied(resolved, counted, grid=mechanism.granularity, change=change)
     # a pinned query never changes between neighbours, whatever its noise

@@ -46,7 +46,7 @@ class WorstPair:
     base_loss : float
         Loss of the noise alone; under Gaussian noise at the guarantee's delta.
     loss : float
-        What the guarantee charges the pair, bounds and all.
+        The pair's loss in the guarantee, bounds included.
     """
 
     origin: int
@@ -89,7 +89,7 @@ def worst_pair(
     resolved = with_implied(resolved, tree, grid=grid, change=change)
     cost = np.where(resolved.pinned, 0.0, mechanism.per_record / mechanism.scales)
     if zcdp:
-        # the guarantee is the dearest pair's rho told as epsilon
+        # the guarantee is the rho of the costliest pair, converted to epsilon
         move = _dearest(0.5 * cost**2, resolved, tree, guarantee, one_sided, known)
         return WorstPair(
             move.origin,

@@ -204,7 +204,7 @@ def _findings(
 
 
 def _some(entries: IntArray, most: int, rng: Randomness) -> IntArray:
-    """At most `most` of some entries, at random."""
+    """Up to `most` of some entries, at random."""
     if entries.size <= most:
         return entries
     order = np.argsort(rng.bits(entries.size), kind="stable")

@@ -34,7 +34,7 @@ class Answer:
     result : dataclass instance
         Printed by ``--json``; its fields are the keys.
     text : str
-        What is printed otherwise.
+        Printed otherwise.
     notes : tuple of str
         Lines for people, on stderr either way.
     """

@@ -362,7 +362,7 @@ def feasible_start(
     -------
     ndarray of float64, shape (n,)
         Under equalities alone it is the one solution whose proposed entries are zero: all data
-        with the same mandated values give the same.
+        with the same pinned values give the same.
     """
     start = np.zeros(resolved.n)
     # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand

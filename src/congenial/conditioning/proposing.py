@@ -1,4 +1,4 @@
-"""What samplers by independent proposals share: candidates, their weights, bounds, refusals."""
+"""The common part of samplers by independent proposals: candidates, weights, bounds, refusals."""
 
 from __future__ import annotations
 

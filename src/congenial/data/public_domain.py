@@ -58,7 +58,7 @@ class Public:
 
 
 def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
-    """Look whether the files of a plan are there, so that nobody waits to be told otherwise."""
+    """Check that the files of a plan exist, before any long work."""
     if rows or plan.hierarchy.domain == "data":
         locate(base, plan.data.source, "data.source")
     _public_files(plan, base)

@@ -71,7 +71,7 @@ class Moved:
     def measure(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> Values:
-        """Draw noisy measurements, of which `apply` makes releases.
+        """Draw noisy measurements, from which `apply` makes releases.
 
         Parameters
         ----------

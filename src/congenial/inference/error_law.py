@@ -307,7 +307,7 @@ def _tables(conditioned: Conditioned) -> Tables:
 def _draws(
     mechanism: Mechanism, size: int, alpha: float, rng: Randomness | None
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the noise of `size` releases in parts, after checking what is asked."""
+    """Yield the noise of `size` releases in parts, after checking the arguments."""
     checked_alpha(alpha)
     _check_data_free(mechanism)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:

@@ -12,7 +12,7 @@ and multiplying by the same function keep the order (Shanthikumar and Yao 1986; 
 gives the first half. The message from outside of v is a sum over s of G(e + s) times the law of its
 siblings' sum s, where G is log-concave: the larger s, the smaller e. So the second half.
 
-So lower confidence bounds of the leaves' counts, which hold at once with probability 1 - beta, tell
+So lower confidence bounds of the leaves' counts, which hold at once with probability 1 - beta, give
 a largest and a smallest law of each node's noise: cut at the bounds below it and nowhere else, and
 the other way round. Their quantiles invert the release.
 """
@@ -55,7 +55,7 @@ def inverted_intervals(
     alpha : float
         Between 0 and 1.
     together : int
-        How many of the intervals are to hold at once; any so many do.
+        Number of intervals that hold at once, for any choice of them.
 
     Returns
     -------
@@ -100,7 +100,7 @@ def invert(
     """Return `inverted_intervals` for several numbers of nodes that are to hold at once."""
     resolved, tree, bound = _checked(mechanism)
     value = _whole(z, bound.size)
-    # what the bounds of the leaves miss, they miss for all nodes at once
+    # an error of the leaves' bounds is an error for all nodes at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     if min(tails) < sum_network.LEAST_TAIL:
         raise NumericalError(
@@ -125,7 +125,7 @@ def _whole(z: npt.ArrayLike, n: int) -> IntArray:
 
 
 def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArray]:
-    """Return what is imposed, the tree, and the lower bound of every leaf, -inf elsewhere."""
+    """Return the invariant, the tree, and the lower bound of every leaf, -inf elsewhere."""
     if not isinstance(mechanism, Conditioned):
         raise UnsupportedError(
             f"intervals by inversion are not for a {type(mechanism).__name__}; give what "

@@ -125,7 +125,7 @@ class Problem:
 def pose(
     y: npt.ArrayLike, mechanism: Additive, invariant: Invariant, *, nonnegative_leaves: bool
 ) -> Problem:
-    """Check measurements against their mechanism and what is known of the counts."""
+    """Check measurements against their mechanism and the invariant."""
     if not isinstance(mechanism, Additive):
         raise ArgumentError(
             f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."

@@ -1,4 +1,4 @@
-"""What every release must satisfy: as written, resolved for a vector, implied, feasible.
+"""The invariants of releases: as written, resolved for a vector, implied, feasible.
 
 Offered: `written.consistent` and its like, `written.resolve_invariant`,
 `resolved.ResolvedInvariant`, `resolved.determined`, `resolved.checked_draws`.

@@ -1,4 +1,4 @@
-"""An invariant resolved for vectors of one length: what every method works from."""
+"""An invariant resolved for vectors of one length, from which every method works."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 Drawn = TypeVar("Drawn", bound=npt.NDArray[Any])
 
-# Vectors of floating-point numbers keep what is imposed up to rounding, relative to their largest.
+# Largest violation by floating-point vectors, relative to their largest entry: rounding.
 TOLERANCE = 1e-9
 
 
@@ -39,8 +39,8 @@ class ResolvedInvariant:
     workload : Workload or None
         The workload that must add up.
     relative : ndarray of int64, shape (k, 2)
-        Pairs of a larger and a smaller entry, of which one at least is pinned: the pin's value
-        bounds the other. `with_pins` takes it in.
+        Pairs of a larger and a smaller entry, at least one of them pinned: the pin's value bounds
+        the other. `with_pins` adds that bound.
     """
 
     n: int
@@ -55,14 +55,14 @@ class ResolvedInvariant:
 
     @property
     def counted(self) -> Tree | Workload | None:
-        """What says in which entries a record counts, a tree where there is one."""
+        """The tree or else the workload, which says in which entries a record counts."""
         return self.tree or self.workload
 
     @cached_property
     def sums(self) -> Sums | None:
         """The sums that hold whatever the data: those of the tree or the workload, None for none.
 
-        Public totals and mandated sums are not among them.
+        Public totals and linear conditions are not among them.
         """
         if self.tree is None:
             return None if self.workload is None else self.workload.sums
@@ -109,7 +109,7 @@ class ResolvedInvariant:
     def with_pins(self, values: npt.NDArray[Any]) -> ResolvedInvariant:
         """Return the same with the bounds that follow from pinned values, shape (n,).
 
-        Only the pinned entries of `values` are looked at.
+        Only the pinned entries of `values` are used.
         """
         if not self.relative.size:
             return self
@@ -145,7 +145,7 @@ class ResolvedInvariant:
         ----------
         values : ndarray, shape (..., n)
         given : ndarray, shape (n,)
-            Of which only the pinned entries are looked at.
+            Only its pinned entries are used.
         """
         ok = self.with_pins(given).within_bounds(values) & self.adds_up(values)
         if self.pinned.any():
@@ -168,7 +168,7 @@ class ResolvedInvariant:
 
 
 def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
-    """Return draws once each of them is found to satisfy what is imposed.
+    """Return draws after checking that each of them satisfies the invariant.
 
     Every draw of every mechanism passes here before it is given out.
     """
@@ -210,9 +210,9 @@ def _listed(values: FloatArray) -> FloatArray:
 def determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
     """Entries whose values follow from what is fixed, shape (n,).
 
-    Fixed are the pinned entries and those that their bounds leave one value. What follows is the
-    only unknown of a sum, again and again, which is all on a tree; where sums cross it is what
-    `congenial.invariants.implied` finds. Worked out once a record.
+    Known at first are the pinned entries and those with equal bounds. On a tree, the only unknown
+    term of a sum is determined, again and again. Where sums cross, see
+    `congenial.invariants.implied`. Computed once a record.
     """
     return resolved.determined
 

@@ -1,4 +1,4 @@
-"""What has been spent: budgets, debits, and the ledger's file.
+"""Spending: budgets, debits, and the ledger's file.
 
 Offered: `ledger_file.init_ledger`, `debits.reserve`, `debits.settle`, `debits.read_ledger`,
 `records.dataset_of`.

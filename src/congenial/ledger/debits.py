@@ -81,7 +81,7 @@ def reserve(
 
 
 def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
-    """Return what is left of a dataset's budget; nothing is written."""
+    """Return the rest of a dataset's budget; nothing is written."""
     path = Path(path)
     with transaction(path, write=False, neighbours=neighbours) as (_, held):
         row, *_ = _known(path, held, dataset)

@@ -75,7 +75,7 @@ class Entry:
     Attributes
     ----------
     made : str
-        What the machine's clock said; nothing depends on it.
+        Time by the machine's clock; nothing depends on it.
     state : str
         "reserved" or "spent"; both count.
     fixes : str or None

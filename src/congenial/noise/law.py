@@ -1,4 +1,4 @@
-"""What a noise law is, and how one is found: by the file of its name beside this one."""
+"""The interface of noise laws, and their lookup by the file of their name beside this one."""
 
 from __future__ import annotations
 

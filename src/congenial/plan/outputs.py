@@ -45,7 +45,7 @@ Products = Annotated[
 
 
 class Publication(Section, frozen=True):
-    """What is written from one spending.
+    """The tables written from one draw of noise.
 
     Attributes
     ----------

@@ -173,7 +173,7 @@ class Data(Section, frozen=True):
 
 
 class Hierarchy(Section, frozen=True):
-    """What is counted.
+    """The hierarchy of counts.
 
     Attributes
     ----------
@@ -261,7 +261,7 @@ class Privacy(Section, frozen=True):
 
 
 class Invariants(Section, frozen=True):
-    """What the release must satisfy besides adding up.
+    """The invariants besides adding up.
 
     Attributes
     ----------

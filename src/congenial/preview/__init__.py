@@ -1,4 +1,4 @@
-"""What a plan will do before anything is spent: explain, and an audit of the plan.
+"""Previews of a plan before anything is spent: explain, and an audit of the plan.
 
 Offered: `explanation.explain`, `plan_audit.audit_plan`.
 """

@@ -44,5 +44,5 @@ def expected_errors(
 
 
 def draws_for(nodes: int) -> int:
-    """How many releases of so many counts are simulated."""
+    """Number of releases to simulate for a number of counts."""
     return max(1, min(DRAWS, VALUES // nodes))

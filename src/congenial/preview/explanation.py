@@ -119,7 +119,7 @@ class Explanation:
 
     @property
     def intervals(self) -> str:
-        """What the intervals of the release will rest on, or why there are none."""
+        """The basis of the release's intervals, or why there are none."""
         if self.margins is None:
             return ""
         return about_intervals(self.margins.basis, self.plan.accuracy.confidence, drawn=False)

@@ -58,7 +58,7 @@ class ByLaw(Kind, frozen=True, tag="law"):
 
 
 class BySimulation(Kind, frozen=True, tag="simulation"):
-    """The same, told by the quantiles of so many simulated releases.
+    """The same, from the quantiles of simulated releases.
 
     `risk` is the probability, at most, that luck makes any one margin too small.
     """
@@ -87,7 +87,7 @@ class NoIntervals(Kind, frozen=True, tag="none"):
     obstacles: tuple[Obstacle, ...]
 
 
-# What the intervals of a release rest on.
+# Basis of the intervals of a release.
 Basis = ByLaw | BySimulation | ByMeasurements | ByInversion | ByPosterior | NoIntervals
 
 
@@ -192,7 +192,7 @@ def simulated_releases(model: Model) -> int:
     The fewer, the wider the margins; they hold all the same.
     """
     alpha, n = model.plan.accuracy.alpha, len(model.tree)
-    # the largest of so many is a margin
+    # the largest of this number of errors is an error margin
     least = math.ceil(math.log(RISK) / math.log1p(-alpha)) + 1
     draws = min(max(DRAWS, least), max(VALUES // n, min(max(FEWER, least), MOST_VALUES // n)))
     return draws if draws >= least else 0
@@ -237,7 +237,7 @@ def _of_images(
 
 
 def cautious(model: Model, draws: int) -> float:
-    """Alpha less what so many draws may be off by; they are as many as `simulated_releases`."""
+    """Alpha less the simulation error of `draws` draws, as many as `simulated_releases`."""
     found = cautious_alpha(model.plan.accuracy.alpha, draws, RISK)
     if found is None:
         raise AssertionError("enough releases are simulated")
@@ -305,14 +305,14 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins
 
 
 def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
-    """Nodes whose measurement counts, and those that are told by the nodes below them."""
+    """Nodes whose measurement counts, and those determined by the nodes below them."""
     fixed = model.determined
     measured = np.isfinite(model.mechanism.scales) & ~fixed
     return measured, ~(measured | fixed)
 
 
 def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
-    """Nodes whose parents are told by them, level by level, the deepest first."""
+    """Nodes that determine their parents, level by level, the deepest first."""
     tree = model.tree
     told = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
     return [told[tree.level[told] == depth] for depth in range(tree.depth - 1, 0, -1)]

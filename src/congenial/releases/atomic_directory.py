@@ -88,7 +88,7 @@ def _check_target(out: Path, overwrite: bool) -> None:
 
 
 def _make_beside(out: Path) -> Path:
-    # the name need not be secret: what is written into it is already private
+    # the name need not be secret: the files in it are already private
     attempt = 0
     while True:
         # a name may have 255 bytes, and a sign four

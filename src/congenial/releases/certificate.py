@@ -47,12 +47,12 @@ class Certificate(Statement, frozen=True):
 
     @property
     def unprotected(self) -> tuple[str, ...]:
-        """What the guarantee does not protect, in words."""
+        """The facts that the guarantee does not protect, as text."""
         return sentences.unprotected_texts(self.guarantee)
 
     @property
     def stamp(self) -> str | None:
-        """What a simulation is stamped with; None for a private release."""
+        """The stamp of a simulation; None for a private release."""
         return None if self.simulation is None else STAMP
 
     @property
@@ -95,7 +95,7 @@ def check_debit(certificate: Certificate) -> tuple[bool, str]:
     -------
     passed : bool
     text : str
-        What was found. Whether the ledger has the entry, `congenial ledger show` tells.
+        The result. `congenial ledger show` says whether the ledger has the entry.
     """
     stated, claimed = certificate.ledger, certificate.guarantee
     simulated = certificate.simulation is not None

@@ -57,7 +57,7 @@ class Contents:
 
     @cached_property
     def mechanism(self) -> Certified:
-        """What the release was drawn by."""
+        """The mechanism that drew the release."""
         return choose_method(self.model)
 
 

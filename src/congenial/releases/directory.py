@@ -44,7 +44,7 @@ _NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
 _BATCH = 100_000
 # Types of columns that releases have.
 _KINDS = ("BIGINT", "DOUBLE", "VARCHAR")
-# Bytes of memory that a row takes at least, and that there are where the system does not tell.
+# Least bytes of memory per row, and the bytes assumed free where the system does not say.
 _ROW, _MEMORY = 100, 2**31
 STAMP = "SIMULATION: NOT PRIVATE"
 MARKER_TEXT = f"{STAMP}\n"
@@ -275,7 +275,7 @@ def _is_formula(text: str) -> bool:
 
 
 def _quoted(text: str) -> str:
-    # an empty name is quoted, which tells it from a column that a node does not have
+    # an empty name is quoted, to distinguish it from a column that a node does not have
     if not text or any(c in text for c in ',"\r\n') or text != text.strip():
         return '"' + text.replace('"', '""') + '"'
     return text
@@ -324,7 +324,7 @@ def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileR
 
 
 def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
-    """Read a table of at most so many rows, and bytes of text; a small file may declare any."""
+    """Read a table within limits of rows and bytes of text; a small file may declare any."""
     try:
         with _connect() as connection, held(connection.interrupt):
             source = f"FROM read_parquet({_path(path)})"

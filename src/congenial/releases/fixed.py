@@ -1,4 +1,4 @@
-"""What a release publishes exactly, so that sums of guarantees are stated where they hold.
+"""Hash of the counts that a release publishes exactly, by which guarantees may be added up.
 
 Epsilons add up for neighbouring datasets that every release compares. Where one release fixes all
 that the others do, its own neighbours are such (proofs/composition.md).
@@ -20,8 +20,8 @@ def fixed(model: Model) -> str:
     Returns
     -------
     str
-        "" where it fixes nothing but the number of records. Otherwise equal texts stand for the
-        same counts; unequal ones may do so too, as where another hierarchy has the same places.
+        "" where it fixes only the number of records. Otherwise equal texts stand for the same
+        counts; unequal ones may do so too, as where another hierarchy has the same places.
     """
     plan, tree = model.plan, model.tree
     pinned = model.resolved.pinned.copy()

@@ -22,7 +22,7 @@ _GAMMA = MappingProxyType(
         "imaging: post-processing, none": "post-processing",
     }
 )
-# What the reasons for having no intervals say.
+# Texts of the reasons for having no intervals.
 _OBSTACLES = MappingProxyType(
     {
         "its inversion would take more memory or time": "inversion-takes-too-much",

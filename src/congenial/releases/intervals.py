@@ -81,7 +81,7 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the columns `lower` and `upper` of the released table are.
+    """The meaning of the columns `lower` and `upper` of the released table.
 
     `levels` have the margins that are known before a release: by an inversion there are none. By a
     posterior only leaves and exact counts have intervals, and no sum that is not exact.

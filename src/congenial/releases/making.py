@@ -124,7 +124,7 @@ def release(
     Notes
     -----
     The debit is on disk before any noise is drawn. A release that fails after that stays debited.
-    What can be told from the plan and from counts published exactly is refused before the debit.
+    Faults of the plan and of counts published exactly are refused before the debit.
     Other counts that break an invariant are noticed only after it: that refusal is an answer about
     confidential data, and no count or node is named.
 

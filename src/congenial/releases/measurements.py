@@ -16,7 +16,7 @@ from congenial.noise.law import find_law, law_names
 from congenial.releases import directory as files
 from congenial.types import BoolArray, FloatArray
 
-# What the noise of a count is called that has none: published exactly, or not measured.
+# Names of the noise of counts without noise: published exactly, or not measured.
 EXACT, NOT_MEASURED = "none: exact", "none: not measured"
 Rows = tuple[list[int | None], list[str], list[float | None]]
 

@@ -99,7 +99,7 @@ class Model:
     split : mapping of int to float
         Share of the noise's budget that each level has, by depth.
     delta : float or None
-        At which the zCDP of Gaussian noise is told as epsilon; the rest of the plan's delta is
+        At which the zCDP of Gaussian noise is converted to epsilon; the rest of the plan's delta is
         kept for the numerical error of a draw. None for pure noise.
     """
 

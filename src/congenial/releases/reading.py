@@ -66,7 +66,7 @@ class Release:
 
     @property
     def certificate(self) -> Certificate:
-        """What the release claims."""
+        """The certificate of the release."""
         return self.contents.certificate
 
     def value(self, node: int | str) -> int:
@@ -80,7 +80,7 @@ class Release:
 
     @property
     def mechanism(self) -> Certified:
-        """What draws such releases: conditioned or imaged noise, as the plan asks for."""
+        """The mechanism of such releases: conditioned or imaged noise, as the plan asks for."""
         return self.contents.mechanism
 
     @cached_property

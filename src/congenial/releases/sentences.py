@@ -1,4 +1,4 @@
-"""What a release states, in words: every sentence of the terminal and of the page is made here."""
+"""Every sentence about a release, on the terminal and on the page, rendered from numbers."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ _ASIDE = {
 
 
 def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
-    """What was released, in a few sentences."""
+    """The release in a few sentences."""
     levels = tuple(level.name for level in certificate.domain.levels)
     root = str(certificate.plan["hierarchy"]["root"])
     where = f", by {joined(levels[1:])}" if len(levels) > 1 else ""
@@ -93,7 +93,7 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
 
 
 def protected(certificate: Statement) -> tuple[str, ...]:
-    """What a release hides, and how well."""
+    """The facts that a release protects, and how well."""
     claim, distance = certificate.guarantee, certificate.guarantee.neighbours
     if certificate.simulation is not None:
         return (
@@ -143,7 +143,7 @@ def plain(certificate: Statement) -> str:
 
 
 def unprotected(certificate: Statement) -> tuple[str, ...]:
-    """What a release does not hide: the certificate's list, and what no such guarantee hides."""
+    """The facts that a release does not protect: the certificate's list, and general ones."""
     distance, listed = certificate.guarantee.neighbours, certificate.guarantee.unprotected
     # the sentence below says in full that the number of records is not hidden
     texts = [exposed_text(one) for one in listed if not isinstance(one, AllRecords)]
@@ -219,7 +219,7 @@ def guarantee(claim: Claim, *, simulated: bool = False) -> str:
 
 
 def unprotected_texts(claim: Claim) -> tuple[str, ...]:
-    """What a guarantee does not protect, each as a part of a sentence."""
+    """The facts that a guarantee does not protect, each as a part of a sentence."""
     return tuple(exposed_text(one) for one in claim.unprotected)
 
 
@@ -451,7 +451,7 @@ def level_margin(certificate: Statement, stated: int | None, reach: FloatArray) 
 
 
 def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
-    """What margins and expected errors are, and are not; `expected` says what the latter are."""
+    """Meaning and limits of error margins and expected errors; `expected` describes the latter."""
     stated, share = certificate.accuracy, confidence(certificate.accuracy.confidence)
     out = [about_intervals(stated.basis, stated.confidence)]
     if stated.source == "none" and not bent(certificate):
@@ -514,7 +514,7 @@ def cite(certificate: Statement, title: str) -> tuple[str, ...]:
 
 
 def reuse(certificate: Statement) -> tuple[str, ...]:
-    """What may be done with the numbers, and what should not."""
+    """Valid and invalid uses of the numbers."""
     out = [
         "This is a simulation. It protects nobody: do not publish it."
         if certificate.simulation is not None

@@ -1,4 +1,4 @@
-"""What a release claims, part by part, as numbers and kinds; all of it follows from its plan.
+"""The claims of a release as numbers and kinds, part by part; all follow from its plan.
 
 A part is a record of a certificate. `specify` works the parts out from a model; `sentences` says
 them in words.
@@ -28,7 +28,7 @@ NodePath = tuple[str, ...]
 Product = Literal["table", "measurements"]
 GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "post-processing"]
 
-# What a check of each part is called, and what it compares.
+# Name of the check of each part, and the subject that it compares.
 PARTS = MappingProxyType(
     {
         "domain": ("domain", "which nodes are counted, of which rows"),
@@ -88,7 +88,7 @@ class WholeNumbers(Kind, frozen=True, tag="integers"):
 
 
 class SumsOfParts(Kind, frozen=True, tag="sums"):
-    """Every count of a node with parts is the sum of theirs; so many nodes have parts."""
+    """Every count of a node with parts is the sum of theirs; `nodes` is the number of such nodes."""
 
     nodes: Count
 
@@ -149,9 +149,9 @@ Method = ByConditioning | ByImaging | ByTopDown
 
 
 class Neighbouring(Part, frozen=True):
-    """Which datasets are neighbours: so many records are replaced, or added or removed.
+    """The neighbouring datasets: how many records are replaced, or added or removed.
 
-    `row_filter_may_change` tells whether the plan's rule may count the one record and not the
+    `row_filter_may_change` says whether the plan's row filter may keep one record and drop the
     other.
     """
 
@@ -172,7 +172,7 @@ class Pure(Kind, frozen=True, tag="pure"):
 
 
 class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
-    """The noise is rho-zCDP, told as epsilon at a part of delta; maybe by whole orders alone."""
+    """The noise is rho-zCDP, converted to epsilon at a part of delta; maybe by whole orders alone."""
 
     rho: Nonnegative
     at_delta: Share
@@ -180,7 +180,7 @@ class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
 
 
 class RecordMoves(Kind, frozen=True, tag="moves"):
-    """One record moves between two leaves, so that so many counts change.
+    """One record moves between two leaves, which changes several counts.
 
     Nodes are paths from the root, and None where they come from the rows. A loss is in epsilon: of
     the noise alone, and with what the bounds cost.

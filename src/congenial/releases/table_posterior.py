@@ -103,7 +103,7 @@ def as_likely(model: Model, value: IntArray, at: IntArray, stated: Ends, found: 
     Notes
     -----
     Another machine may round a prior's last digits otherwise, and find the other of two intervals
-    that are as short and as likely. That happens to few, so many are not taken for such.
+    that are as short and as likely. That happens to few nodes, so more differences are a fault.
     """
     alike = (stated[0] - found[0] == stated[1] - found[1]) & (abs(stated[0] - found[0]) == 1)
     if at.size > _FEW or not alike.all():

@@ -1,4 +1,4 @@
-"""What a page about a release says, apart from how it looks."""
+"""The content of the page about a release, apart from its layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """A part of the guarantee or of the release: what it is called, and what it says in lines."""
+    """A part of the guarantee or of the release: its name, and its lines of text."""
 
     name: str
     lines: tuple[str, ...]
@@ -45,7 +45,7 @@ class LevelRow:
 class Row:
     """One count: its level, its place, and the ends of its interval, None where there is none.
 
-    `exact` tells a count that is published exactly from one whose noise is most often zero.
+    `exact` distinguishes a count published exactly from one whose noise is most often zero.
     """
 
     level: int
@@ -66,11 +66,11 @@ class Page:
     stamp : str or None
         Said first and last where the release is a simulation.
     lead : tuple of str
-        What was released, in a few sentences.
+        The release in a few sentences.
     sentence : str
         The guarantee as the certificate states it.
     accuracy : tuple of str
-        What margins and expected errors are, and are not.
+        Meaning and limits of error margins and expected errors.
     levels : tuple of LevelRow
         Coarse to fine.
     margin_label : str

@@ -45,7 +45,7 @@ def report(
 
     Notes
     -----
-    Nothing but the directory is read, and the same release gives the same page.
+    Only the directory is read, and the same release gives the same page.
     """
     say = notify or _silent
     place = Path(directory)
@@ -86,13 +86,13 @@ def _silent(_: str) -> None:
     pass
 
 
-# What every page has near its beginning, and how far one looks for it.
+# Mark near the beginning of every page, and the bytes searched for it.
 _GENERATOR = b'<meta name="generator" content="congenial">'
 _NEAR = 4096
 
 
 def _check_target(target: Path, place: Path) -> None:
-    """Refuse what is no file of ours to write: nothing but pages about releases is replaced."""
+    """Refuse to replace any file except a page about a release."""
     if target.is_dir() or not target.parent.is_dir():
         text = "is a directory" if target.is_dir() else "is in a directory that does not exist"
         raise ReleaseError(f"{target} {text}; give `out` a file in a directory that exists.")

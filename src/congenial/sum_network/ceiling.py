@@ -2,8 +2,8 @@
 
 For any multipliers of the sums, tilting every weight by them leaves all products over values that
 satisfy the sums as they are. The sum over these values is at most that over all values, which is
-the product of the tilted weights' own sums (Chernoff's inequality). Values of which nothing is
-measured or bounded follow from the others, where the law is proper: they are not summed over.
+the product of the tilted weights' own sums (Chernoff's inequality). Values that are neither
+measured nor bounded follow from the others, where the law is proper: they are not summed over.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from congenial.types import FloatArray
 # Steps of the interior method, values and sums up to which its dense equations are solved, and
 # how much nearer to a bound a step may go.
 _STEPS, _DENSE, _NEARER = 80, 600, 0.995
-# A tilt that is zero but for rounding, by the terms that it is the sum of.
+# A tilt below this, relative to the terms of its sum, is zero up to rounding.
 _ROUNDED = 1e-13
 
 
@@ -143,7 +143,7 @@ def _tilted(each: Unary, tilt: FloatArray) -> float:
     rate = np.where(each.kind == laws.LAPLACE, 1.0 / each.scale, 0.0)
     below = _log_geometric(tilt + rate, lo, np.minimum(hi, -1.0))
     above = _log_geometric(tilt - rate, np.maximum(lo, 0.0), hi)
-    # what is not tilted, measured or bounded follows from the rest
+    # values neither tilted, measured nor bounded follow from the rest
     follows = (each.kind == laws.FLAT) & (tilt == 0.0) & np.isneginf(lo) & np.isposinf(hi)
     total = np.where(follows, 0.0, np.logaddexp(below, above))
     gaussian = each.kind == laws.GAUSSIAN

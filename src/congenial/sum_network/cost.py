@@ -1,4 +1,4 @@
-"""What the exact sampler of a forest will cost, told before it is spent."""
+"""Predicted cost of the exact sampler of a forest: memory and time."""
 
 from __future__ import annotations
 
@@ -69,7 +69,7 @@ def work_text(work: float) -> str:
 
 
 def time_text(work: float) -> str:
-    """Return the order of magnitude of the time that so many multiplications take."""
+    """Return the order of magnitude of the time of `work` multiplications."""
     seconds = work / _RATE
     for limit, words in (
         (1e-2, "milliseconds"),

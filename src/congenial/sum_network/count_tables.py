@@ -32,17 +32,16 @@ from congenial.sum_network.windows import (
 )
 from congenial.types import FloatArray, IntArray
 
-# What cutting tails may cost, in total variation, and is said to cost; and what windows are first
-# made for.
+# Largest total variation that truncation may cost, and may be stated to cost; the target of the
+# first windows.
 _MOST_CUT = 1e-8
 _CUT = 1e-10
-# What windows are first, of the width that the cut asks for, and how much wider they become to see
-# what they lose: each such step takes several times as much from what is lost as it leaves.
+# Start at 0.8 of the predicted width and widen by 8% a step; the loss falls several-fold each step.
 _FIRST, _WIDER = 0.8, 1.08
 # Entries that each window grows by at least, on each side that does not end: a narrow one would not
 # by its share alone.
 _ENTRIES = 3
-# The same where that does not do: laws of several modes reach farther than their moments tell.
+# Widening where 8% is too little: laws of several modes are wider than their moments predict.
 _FAR_WIDER = 1.4
 _UNIT = 2.0**-53
 # Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).

@@ -55,7 +55,7 @@ def sample(
     rows : int
     rng : Randomness
     first : int, optional
-        Return so many variables only; all by default.
+        Number of variables to return; all by default.
     threads : int, optional
         By default as many help as numba has and as are worth it.
 

@@ -23,8 +23,8 @@ from congenial.sum_network.weights import SharedUnary
 from congenial.sum_network.windows import place_classes, tilts, windows
 from congenial.types import BoolArray, FloatArray, IntArray
 
-# What windows are placed for, how far beyond that they reach at first, how much farther to see
-# whether that changes anything, and then around what it changes, and how often.
+# Windows: the mass they are placed for, their first width, how much wider they become to see
+# whether an end moves, the width around ends that moved, and how often that is repeated.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
 # Share of its spread that a law may move by, and by which where it costs too much to ask for that;
 # and of its weight that an end of its window may have.
@@ -84,7 +84,7 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
         else:
             moved = _moved(before, found, _STILL)
             hardly = not _moved(before, found, _HARDLY).any()
-            # what has moved since is not settled
+            # an end that moved since has not converged
             settled = (found[0].below, found[1].above) if hardly else None
             if settled is not None and not moved.any():
                 return settled
@@ -103,9 +103,9 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
 def _moved(
     before: tuple[OneSided, OneSided], found: tuple[OneSided, OneSided], share: float
 ) -> BoolArray:
-    """Return of which nodes an end has moved, or by more than a share a mean or a variance.
+    """Return the nodes where an end moved, or a mean or variance moved by more than a share.
 
-    Ends are whole numbers, and need not tell that a law still lacks some of its weight.
+    Ends are integers, so they may stay although a law still lacks some of its weight.
     """
     moved = np.zeros(found[0].mean.size, dtype=np.bool_)
     for one, other in zip(before, found, strict=True):
@@ -203,7 +203,7 @@ class _Messages:
         """Return what the smallest and the largest law of each node's noise leave beyond."""
         lowest = one_sided(self.cut, self.free.table, self.lost, is_leaf, tails)
         highest = one_sided(self.free, self.cut.table, self.lost, is_leaf, tails)
-        # what is lost is less than what tails are kept clear of
+        # the lost mass is below the margin kept around tails
         if not (np.maximum(lowest.lost, highest.lost) < 0.5 * kernels.TIE).all():
             raise NumericalError(
                 "the laws of the noise lie too far apart to be weighed; use less noise."

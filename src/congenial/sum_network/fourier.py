@@ -38,8 +38,8 @@ def convolve_wide(
     -----
     One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
     (Higham 2002, theorem 24.2), so every entry of a product is within that times
-    ``2 * norm(a) * norm(b) + norm(a * b)``: two forward transforms, one back. What no tilt reaches,
-    at sharp ends of a support, is added up term by term.
+    ``2 * norm(a) * norm(b) + norm(a * b)``: two forward transforms, one back. Entries that no
+    tilt resolves, at sharp ends of a support, are added up term by term.
     """
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)

@@ -17,8 +17,8 @@ from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
-# Different nodes whose laws are computed one by one: so many, or so large a share of all nodes. A
-# pass over all takes longer for each of them, as it does not skip those that are alike.
+# Nodes whose laws are computed one by one: a number, or a share of all nodes. One pass over all
+# nodes takes longer for each of them, as it does not skip those that are alike.
 _FEW, _SHARE = 64, 0.25
 
 
@@ -85,7 +85,7 @@ class OneSided(NamedTuple):
     Attributes
     ----------
     below, above : ndarray of int64, shape (n, t)
-        What each node lies below, and above, with the probability of each tail at most.
+        Upper and lower quantiles of each node for each tail probability.
     mean, variance : ndarray of float64, shape (n,)
     edge : ndarray of float64, shape (n,)
         The larger one of the shares of its law that the first and the last value have.

@@ -196,7 +196,7 @@ def compile_network(
 
 
 def _table_size(most: int) -> int:
-    """Return the room that a hash table for so many keys may take."""
+    """Return the size of a hash table for `most` keys."""
     size = consing.FEWEST
     while size < 2 * most + 16:
         size *= 4

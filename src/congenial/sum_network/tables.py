@@ -28,14 +28,14 @@ from congenial.types import FloatArray, IntArray
 # one of more, within as much for each `_MANY`.
 ERROR_LIMIT = 1e-9
 _MANY = 1_200_000
-# What is spent at least on cutting tails and on transforms.
+# Least total variation granted to truncation and to transforms.
 _CUT = 1e-12
 # Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
 _MEMORY_LIMIT = 1 << 28
-# What windows are meant to cut of what the limit leaves; they may cut all of it.
+# Target share of the remaining error for truncation by windows, which may use all of it.
 _SPENT = 0.6
-# Windows are placed so that every choice may lose its share. They lose so many times less in all,
-# or twice as many where there are 64 times as many sums.
+# A union bound over m sums overstates the truncation error by about 30 m^(1/6) (measured), so
+# windows may truncate that much more.
 _PLACED = 30.0
 _UNIT = 2.0**-53
 # Error of one weight, in units; sums of geometric variables have one more (kernels.weights).
@@ -43,11 +43,11 @@ _WEIGHT_UNITS = 1.0 + 2.0**-7
 # And of a choice: of the entry of the message above it, if compensated (kernels.convolution), and
 # one of the products that it chooses by, which need not be those that the entry is the sum of.
 SUM_UNITS = 5.0 + 2.0**-8
-# What others may lose of what the limit leaves, beside what windows are meant to cut.
+# Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
 # Standard deviations of a choice within which draws look first; nearly none lies beyond.
 _REACH = 8.0
-# Bounds are left out at first that lie so many times as far as a leaf's tail must be followed.
+# Multiple of the length of a leaf's tail beyond which a bound is ignored at first.
 _NEAR = 1.2
 
 
@@ -145,7 +145,7 @@ def _compile(
 
 
 def _placed(sums: int) -> float:
-    """Return how many times more windows are asked to cut than they are to be found to."""
+    """Return the factor by which the union bound overstates the truncation error."""
     return float(_PLACED * max(sums, 1) ** (1.0 / 6.0))
 
 
@@ -288,7 +288,7 @@ def _fill(
 
 
 def plain_units(terms: IntArray) -> FloatArray:
-    """Error of choices below sums of so many terms that are not compensated, in units."""
+    """Error of choices below uncompensated sums, by their number of terms, in units."""
     return np.asarray(4.0 + 2.0**-8 + (terms + 7) // 8)
 
 

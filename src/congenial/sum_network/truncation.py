@@ -1,4 +1,4 @@
-"""What windows cut off, bounded entry by entry from the leaves upwards (`kernels.certify`)."""
+"""Truncation error of windows, bounded entry by entry from the leaves up (`kernels.certify`)."""
 
 from __future__ import annotations
 

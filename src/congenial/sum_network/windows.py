@@ -21,13 +21,13 @@ IMPROPER = (
     "does not exist; measure more queries or publish some exactly."
 )
 
-# Newton steps for the multipliers; a handful do, unless bounds hold hard, or measurements lie
-# hundreds of deviations apart, of which each step goes one.
+# Newton steps for the multipliers. About five suffice, unless bounds bind strongly or measurements
+# lie hundreds of deviations apart: each step goes one deviation.
 _ROUNDS = 1000
 
 # Where the decay of a product is judged, in nats below its mode.
 _TAIL = 30.0
-# What a window without an end reaches to.
+# End of a window that has none.
 _ENDLESS = 2.0**60
 # Decay of a Gaussian law of deviation 1 that bounds leave nearly nothing of, as `spans` takes it:
 # such that its true tail, some 7 deviations away, is not cut. At 8, first windows lose far more

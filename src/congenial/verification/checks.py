@@ -1,4 +1,4 @@
-"""What a check of a release is, and when a statement agrees with what follows."""
+"""Checks of a release, and the tolerance of their comparisons."""
 
 from __future__ import annotations
 

@@ -38,7 +38,7 @@ class ExactNode(Kind, frozen=True, tag="exact-node"):
 
 
 class ExactLevel(Kind, frozen=True, tag="exact-level"):
-    """The exact counts of all nodes of a level, of which there are so many."""
+    """The exact counts of all nodes of a level, and their number."""
 
     level: str
     nodes: int
@@ -72,7 +72,7 @@ class Quoted(Kind, frozen=True, tag="quoted"):
     text: str
 
 
-# What is published outside a guarantee on a tree.
+# Kinds of facts published outside a guarantee on a tree.
 Exposed = AllRecords | ExactNode | ExactLevel | SameNodes | SameLevel | OccurringNodes | Quoted
 
 

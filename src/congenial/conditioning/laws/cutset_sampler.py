@@ -2,7 +2,7 @@
 
 For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
 messages. Assignments are drawn in proportion to their weights, and the forest given them
-(Pearl 1988, section 4.4.2). What is left out of the sums is bounded in `boxes`.
+(Pearl 1988, section 4.4.2). `boxes` bounds the mass left out of the sums.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class CutConditioned(Conditioned):
     Attributes
     ----------
     forest : SumForest
-        What is left when the cut set is held.
+        The sums that remain when the cut set is fixed.
     """
 
     system: SumSystem | None = None

@@ -13,7 +13,7 @@ from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
 from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.kernels.projection.check import (
-    add_told,
+    add_determined,
     certify,
     reach,
     settle,
@@ -193,7 +193,7 @@ def prepare(
         )
     prefer = np.where(known, y, -center)
     # a node determined by its children prefers their sum, so that an image moves with the counts
-    add_told(links.starts, links.children, links.downward, known, prefer)
+    add_determined(links.starts, links.children, links.downward, known, prefer)
     prefer = np.where(known, y, np.clip(prefer, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)
 

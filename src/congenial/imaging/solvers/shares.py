@@ -16,7 +16,7 @@ Families = tuple[tuple[IntArray, IntArray], ...]
 
 
 def families(links: Links, resolved: ResolvedInvariant) -> Families:
-    """Return, for each mandated sum, its pinned entries and those that can move."""
+    """Return, for each fixed sum, its pinned entries and those that can move."""
     tree = links.tree
     fixed = np.concatenate((resolved.pinned, np.ones(len(tree) - resolved.n, dtype=np.bool_)))
     inner = ~tree.is_leaf

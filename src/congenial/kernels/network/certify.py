@@ -23,11 +23,11 @@ TINY = 1e-290
 # them, -1 is the largest one.
 _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
-# How many times what may be left out all entries of a class may lose alike without a convolution.
+# Below 4 times the negligible loss, one number bounds the loss of all entries of a class.
 _EVEN = 4.0
-# How many times what it has an entry may be charged for losses that are left out.
+# Largest charge to an entry for neglected losses, as a multiple of its own.
 _SHARED = 16.0
-# What a tail adds is left out where it is so many times what may be: a merge has four.
+# Part of the negligible loss below which a tail is neglected: a merge has four tails.
 _FAINT = 0.125
 # Zeros at either side of what is convolved, so that every run of eight terms is whole.
 _PAD = np.uint64(8)

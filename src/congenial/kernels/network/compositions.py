@@ -31,7 +31,7 @@ _MARKS_A_BAR = 48
 _HALF_WORD = 1 << 28
 # Bars that are placed before they are added.
 _CHUNK = 1024
-# Up to so many places a bar, buckets are words of marks.
+# Places per bar up to which buckets are words of marks.
 _DENSE = 16
 
 
@@ -177,7 +177,7 @@ def _choose_few(places, size, words, at, chosen, marks):
 
 @njit(inline="always", inner=True)
 def _choose_apart(places, size, words, at, chosen):
-    """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
+    """Fill `chosen` with a sorted uniform subset of places, where few are drawn twice."""
     pool, left = np.uint64(0), np.int64(0)
     n = np.uint64(size)
     drawn = chosen[chosen.size // 2 :]

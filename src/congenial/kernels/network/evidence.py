@@ -8,7 +8,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# What no likelihood falls below.
+# Least likelihood, so that its logarithm is finite.
 _LEAST = 1e-300
 # Counts above which the log of a ratio of Gamma functions is taken from its first term.
 _LARGE = 1e7

@@ -1,4 +1,4 @@
-"""What sums of products lack because some numbers are too small for their digits."""
+"""Bound on the error from subnormal factors in sums of products."""
 
 from __future__ import annotations
 

@@ -187,7 +187,7 @@ def summarise(p, lo, alpha, out):
         length = i - begin + 1
         if length < shortest or (length == shortest and inside > most + TIE * total):
             shortest, most, low, high = length, inside, begin, i
-        # what is left is too little for an interval to begin later, and so to be as short
+        # the remaining mass is too little for a later interval as short as this
         if median >= 0 and inside - p[begin] + (total - below) < enough - _SLACK * total:
             break
     out[MEDIAN] = lo + max(median, 0)

@@ -138,7 +138,7 @@ def respond(
         if i >= n:
             k = i - n
             v = owner[k]
-            total[k] = (sign[k] * u[v] if v >= 0 else 0.0) - total[k]  # what is left to share
+            total[k] = (sign[k] * u[v] if v >= 0 else 0.0) - total[k]  # the rest to distribute
             if widest[k] == np.inf:
                 total[k] += slope[k] * rest[k]
             continue

@@ -1,4 +1,4 @@
-"""What sums reach, from the bounds of their parts."""
+"""Ranges of sums, from the bounds of their terms."""
 
 from __future__ import annotations
 

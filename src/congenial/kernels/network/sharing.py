@@ -11,7 +11,7 @@ _FEWEST = 256
 
 
 def room(most: int) -> int:
-    """Return the room that the hash table for so many weights may take."""
+    """Return the size of a hash table for `most` weights."""
     size = _FEWEST
     while size < 2 * most:
         size *= 4

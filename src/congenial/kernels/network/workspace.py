@@ -6,7 +6,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Rooms have multiples of so many entries, so that one fits many.
+# Sizes of slices are multiples of this many entries, so that freed slices fit later needs.
 _GRAIN = 32
 
 

@@ -13,7 +13,7 @@ from congenial.kernels.numerics.doubled import (
 )
 
 BYTES = 256
-# What stands in the table where a word more decides.
+# Entry of the table that asks for one more random word.
 MORE = 255
 
 

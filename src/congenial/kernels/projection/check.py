@@ -1,4 +1,4 @@
-"""What a subtree can reach, the solve on a known active set, and the optimality certificate."""
+"""Ranges of subtrees, the solve on a known active set, and the optimality certificate."""
 
 from __future__ import annotations
 
@@ -87,18 +87,18 @@ def settle(
 
 
 @njit()
-def add_told(
+def add_determined(
     starts: np.ndarray,
     children: np.ndarray,
     downward: np.ndarray,
     known: np.ndarray,
     values: np.ndarray,
 ) -> None:
-    """Set `values` of what is not `known` to the sum of its children, where that is told.
+    """Set `values` of nodes that are not `known` to the sum of their children, where determined.
 
-    A node without children is told where it is `known`, another also where all its children are.
+    A leaf is determined where it is `known`, an inner node also where all its children are.
     """
-    told = known.copy()
+    determined = known.copy()
     for step in range(downward.size - 1, -1, -1):
         v = downward[step]
         if known[v] or starts[v + 1] == starts[v]:
@@ -106,9 +106,9 @@ def add_told(
         total, whole = 0.0, True
         for c in children[starts[v] : starts[v + 1]]:
             total += values[c]
-            whole &= told[c]
+            whole &= determined[c]
         if whole:
-            told[v] = True
+            determined[v] = True
             values[v] = total
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 
 STEPS = np.int64(1) << 32
-# Of a sum of fractions that is to be told from another.
+# Resolution at which sums of fractions are compared: 2^-52.
 FINE = np.int64(1) << 52
 DONE, UNEVEN = 0, 1
 
@@ -78,7 +78,7 @@ def _carry(v: int, whole: np.ndarray, part: np.ndarray) -> None:
 def _share(
     a: int, b: int, v: int, snap: int, z: np.ndarray, whole: np.ndarray, part: np.ndarray
 ) -> None:
-    """Give places a to b, of which those of part 1 may be one more, what place v has."""
+    """Distribute the units of place v to places a to b; those of part 1 may get one more."""
     units, room = np.int64(whole[v]), np.int64(0)
     for c in range(a, b):
         units -= np.int64(whole[c])
@@ -86,7 +86,7 @@ def _share(
     total = units * STEPS + part[v]
     if room == 0:
         return
-    # what is near a whole value first, if the others can make up for it
+    # values near an integer first, if the others can make up for it
     near, moved, given = np.int64(0), 0.0, np.int64(0)
     for c in range(a, b):
         steps = (z[c] - whole[c]) * STEPS
@@ -130,7 +130,7 @@ def _spread(
                 error = steps - part[c]
             rest -= part[c]
             part[c] = -1 - part[c]  # so that it is known to have room
-    # what the ends kept from being placed; those near a whole value give way last
+    # units that the ends excluded; values near an integer give way last
     for last in range(2):
         for c in range(a, b):
             if rest != 0 and part[c] < 0:

@@ -14,7 +14,7 @@ _SMALL = 24
 
 @njit()
 def position_bits(count: int) -> int:
-    """Bits that hold the positions of so many entries."""
+    """Bits that hold the positions of `count` entries."""
     bits = 1
     while (1 << bits) < count:
         bits += 1

@@ -15,7 +15,7 @@ from congenial.kernels.projection.select import key_of, position_bits, select
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
-# So many places at once are read and written, some of them beyond the end of a family.
+# Places read and written at once, some of them beyond the end of a family.
 _LANES = 8
 
 

@@ -48,7 +48,7 @@ def _split(value: float, full: int) -> tuple[float, int]:
 
 @njit(inner=True)
 def _own(e: int, part: int, full: int) -> int:
-    """What a parent's own change adds to the price of its unit from e to e + 1."""
+    """Price that a parent's own change adds to its unit from e to e + 1."""
     if e < 0:
         return -full
     return full - 2 * part if e == 0 and part > 0 else full

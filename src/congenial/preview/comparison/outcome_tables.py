@@ -44,7 +44,7 @@ class Comparison:
     options : str
         Options of the command that gives the same.
     stamp : str or None
-        What is stamped on every part where the counts were confidential.
+        Warning on every table and figure where the counts were confidential.
     """
 
     plan: dict[str, Any]

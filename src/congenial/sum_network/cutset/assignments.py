@@ -2,7 +2,7 @@
 
 For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
 messages. Assignments are then drawn in proportion to their weights, and the forest given them
-(Pearl 1988, section 4.4.2). What is left out of the sums is bounded in `boxes`.
+(Pearl 1988, section 4.4.2). `boxes` bounds the mass left out of the sums.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ from congenial.sum_network.tables import ERROR_LIMIT
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
 
-# What a cut set may cost: assignments, and multiplications of all of them together.
+# Limits of a cut set: its assignments, and the multiplications of all of them together.
 MOST_ASSIGNMENTS = 1 << 20
 MOST_WORK = 1 << 36
 # Sums held at once while assignments are listed.
@@ -42,7 +42,7 @@ MOST_ENTRIES = 1 << 26
 _CUT = 1e-12
 _UNIT = 2.0**-53
 _BLOCK = 1 << 11
-# A cut set as cheap as this is taken; otherwise so many rows are tried as the one carried along.
+# Work below which a cut set is accepted without a search; rows otherwise tried as the one carried.
 _CHEAP = 1 << 22
 _MOST_TRIED = 6
 
@@ -116,7 +116,7 @@ def enumerate_cut(
     coefficients = np.zeros((len(rows), len(cut)), dtype=np.int64)
     for j, v in enumerate(cut):
         coefficients[:, j] = [row.get(v, 0) for row in rows]
-    # what the variables not yet assigned can add to each row
+    # range that the variables not yet assigned can add to each row
     low, high = np.zeros(len(rows), dtype=np.int64), np.zeros(len(rows), dtype=np.int64)
     for k, row in enumerate(rows):
         for v, a in row.items():
@@ -325,7 +325,7 @@ def sample(found: Assignments, rows: int, rng: Randomness) -> IntArray:
 
 @dataclass(frozen=True)
 class CutCost:
-    """What a cut set costs, from the sums and the noise alone.
+    """Cost of a cut set, from the sums and the noise alone.
 
     Attributes
     ----------

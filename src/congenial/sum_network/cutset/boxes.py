@@ -1,4 +1,4 @@
-"""Windows outside of which a conditional law has provably next to no mass.
+"""Windows outside which a conditional law has provably negligible mass.
 
 Let every measured variable follow its noise law within its own bounds, independently of the
 others, and let Z be the probability that the sums then hold. An event E of the measured variables
@@ -64,7 +64,7 @@ class Box:
     lo, hi : ndarray of int64, shape (size,)
         Windows; fixed entries have (0, 0).
     spans : list of (signed variables, lo, hi)
-        What each variable equals in terms of measured ones, and by how much the rest may move it.
+        Each variable in terms of measured ones, and the range by which the rest may move it.
     log_multiplicity : float
         Log of the number of values that unmeasured variables can take beside given measured ones.
     log_within : float

@@ -27,7 +27,7 @@ class Branches:
     cut : tuple of int
         Variables that are held.
     coefficients, checks : ndarray of int64, shapes (rows, cut) and (rest, cut)
-        What held variables add to the sums that still have others, and to those that have not.
+        Contributions of fixed variables to sums with other variables, and to sums without.
     op, left, right, sign, row, lo, hi, offset : ndarray of int64, shape (tables,)
     tally_lo, tally_hi : ndarray of int64, shape (tables,)
         Window of the tally; 0 and 0 where there is none.
@@ -179,7 +179,7 @@ def _compile_component(
     entering: Row,
     seen: set[int],
 ) -> tuple[int, bool]:
-    """Compile what hangs together with `start`; tell whether any of it enters the tally."""
+    """Compile the component of `start`; return whether any of it enters the tally."""
     above: dict[int, int] = {start: -1}
     flip: dict[int, int] = {start: 1}
     order = [start]

@@ -42,7 +42,7 @@ class Lattice:
     Attributes
     ----------
     dimension : int
-        The first so many are a basis.
+        Number of leading vectors that are a basis.
     start : ndarray of int64, shape (vectors + 1,)
         Where each vector's entries begin.
     at, by : ndarray of int64, shape (entries,)

@@ -75,7 +75,7 @@ def affordable(system: SumSystem, blocks: Blocks, unary: Unary) -> bool:
 
 @dataclass(frozen=True, eq=False)
 class Sweeps:
-    """What one sweep of some chains takes: compiled blocks, and moves along a lattice."""
+    """The data of one sweep: compiled blocks, and moves along a lattice."""
 
     blocks: list[tuple[Branches, Program]]
     walk: Walk | None
@@ -103,7 +103,7 @@ def compile_sweeps(
     unary: Unary,
     chains: int,
 ) -> Sweeps:
-    """Compile the blocks on the windows of `box`, for so many chains.
+    """Compile the blocks on the windows of `box`, for `chains` chains.
 
     Raises
     ------

@@ -209,7 +209,7 @@ def _across(resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_]) -> list[R
     """Return sums of one margin's entries that another, exact margin fixes.
 
     Two margins that cross count the same records wherever cells are connected by entries of
-    either: what is fixed in all entries of one there is so in the sum over the other.
+    either: a sum fixed in all entries of one is fixed in the sum over the other.
     """
     workload = resolved.workload
     if workload is None or resolved.sums is None or workload.chain.size > _MOST_CHAIN:
@@ -377,7 +377,7 @@ def _independent(rows: list[Row]) -> list[Row]:
 
 
 def _private(row: dict[int, Fraction], rows: list[Row], core: list[int]) -> int:
-    """Return the entry of a row that the fewest other rows share, to keep elimination sparse."""
+    """Return the entry of a row that occurs in the fewest other rows, for sparse elimination."""
     return min(row, key=lambda v: (sum(v in rows[k] for k in core), v))
 
 
