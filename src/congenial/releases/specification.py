@@ -88,7 +88,7 @@ class WholeNumbers(Kind, frozen=True, tag="integers"):
 
 
 class SumsOfParts(Kind, frozen=True, tag="sums"):
-    """Every count of a node with parts is the sum of theirs; `nodes` is the number of such nodes."""
+    """Every count of a node with parts is the sum of theirs; `nodes` is their number."""
 
     nodes: Count
 
@@ -172,7 +172,7 @@ class Pure(Kind, frozen=True, tag="pure"):
 
 
 class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
-    """The noise is rho-zCDP, converted to epsilon at a part of delta; maybe by whole orders alone."""
+    """The noise is rho-zCDP, converted to epsilon at part of delta; maybe by whole orders only."""
 
     rho: Nonnegative
     at_delta: Share
