@@ -13,7 +13,7 @@ from support.city import make_city
 def test_a_page_is_written_and_replaced_and_nothing_else_is(tmp_path):
     plan = cg.read_plan(make_city(tmp_path))
     out = tmp_path / "out"
-    cg.release(plan, out, base=tmp_path, rng=cg.seeded(1))
+    cg.release(plan, out, base=tmp_path, simulate=1)
     steps = []
     page = report(out, notify=steps.append)
     assert (page.parent, page.name) == (out, "report.html")
