@@ -6,10 +6,10 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
-from congenial.releases.expected import NotSimulated, draws_for, expected_errors
 
 import congenial as cg
 from congenial.errors import NumericalError
+from congenial.preview.expected import NotSimulated, draws_for, expected_errors
 
 
 def test_errors_are_those_of_the_noise():
