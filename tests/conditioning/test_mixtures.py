@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, InvariantError, PrivacyError, UnsupportedError
 
 TREE = cg.Tree.from_parents([-1, 0, 0])
 X = TREE.roll_up(np.array([2, 1]))
@@ -90,7 +90,7 @@ def test_data_outside_every_alternative_are_refused() -> None:
     far = cg.bounds([-np.inf, 50, -np.inf], np.inf)
     near = cg.bounds([-np.inf, -np.inf, -np.inf], [np.inf, 0, np.inf])
     released = cg.condition(laplace(1.0), (FIXED & far) | (FIXED & near))
-    with pytest.raises(ArgumentError, match="no alternative"):
+    with pytest.raises(InvariantError, match="no alternative"):
         released.sample(X)
 
 

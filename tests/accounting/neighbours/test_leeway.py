@@ -155,10 +155,8 @@ def test_a_guarantee_under_bounds_is_given_only_where_there_are_neighbours(
     rng = np.random.default_rng(alternatives)
     noise, seen = cg.Additive(LAPLACE, TREE), {True: 0, False: 0}
     for _ in range(60 * alternatives):
-        alternatives = [
-            box_around(rng, TREE.roll_up(rng.integers(0, 4, 3))) for _ in range(alternatives)
-        ]
-        each = [cg.consistent(TREE) & cg.bounds(*box) for box in alternatives]
+        boxes = [box_around(rng, TREE.roll_up(rng.integers(0, 4, 3))) for _ in range(alternatives)]
+        each = [cg.consistent(TREE) & cg.bounds(*box) for box in boxes]
         try:
             released = cg.condition(noise, each[0] if alternatives == 1 else each[0] | each[1])
         except (ArgumentError, InfeasibleError):  # alternatives that overlap, bounds that clash
