@@ -142,7 +142,7 @@ def test_margins_of_images_want_every_count_told_by_measurements(norm):
         lambda: cg.inference.error_margin_of_sum(engine, ["b"]),
         lambda: cg.inference.simultaneous_error_margins(engine, ["b"]),
     ):
-        with pytest.raises(UnsupportedError, match=r"a/d. is neither measured nor told"):
+        with pytest.raises(UnsupportedError, match=r"a/d. is neither measured nor determined"):
             margins()
     one_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, 2.0, INF]), tree)
     engine = cg.image(one_open, cg.consistent(tree), norm, integer=True)
