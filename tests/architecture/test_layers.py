@@ -66,22 +66,6 @@ MOST = 10  # arguments of a function
 MOST_OF_KERNELS = 12
 # Kernels with more arguments than that. Each number may only shrink; none may be added.
 CROWDED_KERNELS = {
-    "kernels.network.certify.certify": 19,
-    "kernels.network.consing._compose": 13,
-    "kernels.network.consing.compile_program": 22,
-    "kernels.network.cutset._advance": 18,
-    "kernels.network.cutset._refill": 15,
-    "kernels.network.cutset.draw": 21,
-    "kernels.network.cutset.evaluate": 24,
-    "kernels.network.cutset.fill_once": 15,
-    "kernels.network.descend.draw": 24,
-    "kernels.network.marginals.marginals": 24,
-    "kernels.network.messages.fill": 17,
-    "kernels.network.messages.surround": 14,
-    "kernels.network.priors.fill": 21,
-    "kernels.network.supported.fill": 15,
-    "kernels.network.tilting._add_leaves": 13,
-    "kernels.network.tilting.solve": 14,
     "kernels.projection.check.certify": 13,
     "kernels.projection.curves.add": 15,
     "kernels.projection.two_pass.solve": 15,

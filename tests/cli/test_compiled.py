@@ -16,6 +16,7 @@ import pytest
 import congenial
 from congenial import kernels
 from congenial.cli import compiled
+from congenial.kernels.network import records
 
 
 @pytest.mark.parametrize("method", ["conditioning", "imaging"])
@@ -44,9 +45,7 @@ for name in sorted({name for share in compiled.SHARES for name, _ in share}):
 
 def test_shares_are_what_draws_compile():
     listed = {
-        " ".join(
-            map(str, (name, *(numba.typeof(compiled._example(code)) for code in takes.split())))
-        )
+        " ".join(map(str, (name, *map(numba.typeof, compiled.examples(takes)))))
         for share in compiled.SHARES
         for name, takes in share
     }
@@ -207,3 +206,19 @@ def test_what_is_written_into_a_kernel_has_the_same_liberties():
             options = getattr(called, "targetoptions", {})
             if options.get("inline") == "always" and liberties(kernel):
                 assert liberties(called) == liberties(kernel)
+
+
+OF_CUT_SETS = {"BranchLinks", "TalliedWindows", "BranchState", "BranchTables"}
+
+
+def test_kernels_take_every_record_and_all_of_its_arrays():
+    taken = {
+        type(value).__name__: value
+        for share in compiled.SHARES
+        for _, takes in share
+        for value in compiled.examples(takes)
+        if isinstance(value, tuple) and hasattr(value, "_fields")
+    }
+    named = {name for name, each in vars(records).items() if hasattr(each, "_fields")}
+    assert set(taken) == named - OF_CUT_SETS
+    assert all(len(value) == len(value._fields) for value in taken.values())

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gc
 import importlib
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -28,6 +29,7 @@ from congenial.invariants.written import (
     exactly,
     nonnegative,
 )
+from congenial.kernels.network import records
 from congenial.kernels.numerics.trees import add_up
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
@@ -39,41 +41,46 @@ Method = Literal["conditioning", "imaging"]
 KERNELS = Path(__file__).parents[1] / "kernels"
 
 # Kernels that plans call, and what each takes: values by the codes of numpy's types, `*` for every
-# axis of an array, `!` where it is not written to. Two processes compile a share each: shares have
-# no kernel in common that is kept on disk, and end together: the second begins a second later.
+# axis of an array, `!` where it is not written to; records of `network.records`, and tuples, hold
+# several. Two processes compile a share each: shares have no kernel in common that is kept on disk,
+# and end together: the second begins a second later.
 SHARES = (
     (
         ("network.compositions.count_words", "i4* i4* i4* i8** i8 i8"),
         ("network.compositions.compose", "i4* i4* i4* i4* i4* u8*! i8** i8 i8"),
         (
             "network.consing.compile_program",
-            "i4* i4* i1* i4* i4* i8 i4* i4* i4* i1* i8* f8* f8* i4* i4* i4* i1* i4** i4** i4* i8* "
-            "b1",
+            "Families(i4* i4* i1* i4* i4* i4*) i8 Listed(i4* i4* i1* i8*) f8* f8* "
+            "CompiledClasses(i4* i4* i4* i1* i4** i4** i4* i8*) b1",
         ),
         ("network.evidence.family_curves", "i8* i8* f8* b1 i8* f8* f8* f8* i8* i8* i8* f8***"),
         ("network.families.families", "i4* i4* i4* i4* i4* i4*"),
         ("network.leaves.leaf_moments", "i8* f8* f8* f8* f8* f8* f8* f8* f8* f8* f8 f8**"),
         (
             "network.marginals.marginals",
-            "i8 i1* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* i4* i8* b1* f8* i8* f8 f8 i8* f8* f8** "
-            "i8** i8**",
+            "Program(i1* i4* i4* i4* i4*) i4* Windows(i8* i8* i8*) f8* f8* f8* Slots(i4* i8* "
+            "b1* f8* i8*) f8 f8 i8* f8* (f8** i8** i8**)",
         ),
         ("network.marginals.summarise", "f8* f8 f8 f8*"),
         ("network.moments.moments", "i8* f8* f8* f8* f8* f8* f8* f8*"),
         ("network.workspace.assign", "i4* i4* i8* b1* i8*"),
         ("network.tilting.improper", "i4* i4* i1* i4* i8* i8*"),
-        ("network.tilting.solve", "i8* f8* f8* f8* f8* f8** i4* i4* i4* i1* i4* i8 b1 f8*"),
+        (
+            "network.tilting.solve",
+            "Weights(i8* f8* f8* f8* f8*) f8** i4* i4* i4* i1* i4* i8 b1 f8*",
+        ),
     ),
     (
         (
             "network.certify.certify",
-            "i8 i8 i1* i4* i4* i1* i8* i8* f8* f8* i8* i8* f8* f8* f8 b1* f8* f8* f8**",
+            "i8 i8 Classes(i1* i4* i4* i1*) Windows(i8* i8* i8*) f8* f8* f8* f8* f8 b1* "
+            "ClassLosses(i8* f8* f8* f8**)",
         ),
         ("network.certify.root_loss", "f8* f8* f8*"),
         (
             "network.descend.draw",
-            "i1* i4* i4* i4* i4* i4* i4* i8* i8* i8* f8* f8* f8* f8* i8* i8* i8* i8* i8* i8* "
-            "u8**! i8** i8 i8",
+            "Program(i1* i4* i4* i4* i4*) i4* i4* Windows(i8* i8* i8*) f8* f8* Near(f8* f8* "
+            "i8*) KeptRows(i8* i8* i8* i8* i8*) u8**! i8** i8 i8",
         ),
         ("network.differences.place_blocks", "i8 i8 f8"),
         ("network.differences.split", "i4* i4* i4* i8* f8* u8*! i8** i8 i8"),
@@ -81,13 +88,18 @@ SHARES = (
         ("network.messages.cover", "i1* i4* i4* i1* f8* f8* f8** f8* f8*"),
         (
             "network.messages.fill",
-            "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* f8* f8* f8* b1*",
+            "i8 i8 Classes(i1* i4* i4* i1*) TiltedWeights(i8* f8* f8* f8*) Windows(i8* i8* "
+            "i8*) f8* f8* f8* b1*",
         ),
         ("network.messages.propagate", "i1* i4* i4* i1* f8* f8* f8* f8* f8* f8* f8"),
-        ("network.messages.surround", "i1* i4* i4* i1* f8* f8* f8* f8* f8 f8* f8* f8* f8* f8*"),
+        (
+            "network.messages.surround",
+            "Classes(i1* i4* i4* i1*) Moments(f8* f8* f8* f8*) f8 f8* f8* f8* f8* f8*",
+        ),
         (
             "network.priors.fill",
-            "i8 i8 i1* i4* i4* i1* i8* f8* f8* f8* f8* f8* f8* f8* i8* i8* i8* f8* f8* i8* f8*",
+            "i8 i8 Classes(i1* i4* i4* i1*) LeafWeights(i8* f8* f8* f8* f8* f8* f8* f8*) "
+            "Windows(i8* i8* i8*) f8* f8* i8* f8*",
         ),
         ("network.reaching.add_up_least", "i8*! i8* b1*! f8* f8*"),
         (
@@ -95,7 +107,11 @@ SHARES = (
             "f8*! f8*! f8*! i8*! b1*! b1*! i1*! i4* i4* i4* i8** i4*",
         ),
         ("network.spans.spans", "f8* f8* f8* f8* f8* f8* f8*"),
-        ("network.supported.fill", "i1* i4* i4* i1* i8* f8* f8* f8* i8* i8* i8* i8* i8* f8* f8*"),
+        (
+            "network.supported.fill",
+            "Classes(i1* i4* i4* i1*) TiltedWeights(i8* f8* f8* f8*) i8* i8* Windows(i8* i8* "
+            "i8*) f8* f8*",
+        ),
         ("numerics.trees.add_up", "i8*! i8* i8*"),
         ("numerics.trees.add_up", "i8*! i8* f8*"),
         ("numerics.trees.add_up_rows", "i8*! i8* i8**! i8* b1*"),
@@ -159,7 +175,7 @@ def compile_share(share: int) -> None:
             module, _, kernel = name.rpartition(".")
             found = getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)
             with held():  # until the next kernel
-                found.compile(tuple(numba.typeof(_example(code)) for code in takes.split()))
+                found.compile(tuple(numba.typeof(value) for value in examples(takes)))
 
 
 def _compile_in_two() -> int:
@@ -174,6 +190,16 @@ def _compile_in_two() -> int:
             return other.wait()
         finally:
             other.terminate()  # killed, it would leave half a file in the cache
+
+
+def examples(takes: str) -> Iterator[object]:
+    """Yield a value of each type that a kernel takes, as `SHARES` has them."""
+    for record, inside, code in re.findall(r"(\w*)\(([^)]*)\)|(\S+)", takes):
+        values = tuple(_example(each) for each in inside.split())
+        if record:
+            yield getattr(records, record)(*values)
+        else:
+            yield values or _example(code)
 
 
 def _example(code: str) -> object:

@@ -17,6 +17,7 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import leaves, messages, priors
 from congenial.kernels.network import moments as unary_laws
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
+from congenial.kernels.network.records import LeafWeights, Windows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network, compile_network
@@ -262,9 +263,9 @@ class _Own:
         offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         table, factor = np.empty(total), np.ones(width.size)
         powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
-        shape = (network.ctype, network.left, network.right, network.sign)
-        law = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
-        args = (*shape, *law, self.tilt, lo, hi, offset, table, factor, powers, logs)
+        columns = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
+        law, where = LeafWeights(*columns, self.tilt), Windows(lo, hi, offset)
+        args = (network.classes, law, where, table, factor, powers, logs)
         for begin, end in stretches(work, np.zeros(0, dtype=np.int64)):
             priors.fill(begin, end, *args)
         at = network.roots

@@ -12,6 +12,7 @@ import numpy as np
 
 from congenial.kernels.network import compositions, descend, differences
 from congenial.kernels.network.messages import MERGE
+from congenial.kernels.network.records import KeptRows, Near, Program
 from congenial.randomness import Bits, Randomness
 from congenial.sum_network.direct import sums_split
 from congenial.sum_network.network import Network
@@ -138,32 +139,18 @@ class _Kept:
     def draw(self, part: slice, words: Bits, values: IntArray, begin: int, end: int) -> None:
         """Make the choices of part of the program in columns begin..end-1."""
         tables, network = self.tables, self.tables.network
-        descend.draw(
+        program = Program(
             network.op[part],
             network.first[part],
             network.second[part],
             network.third[part],
             network.cls[part],
-            network.left,
-            network.right,
-            tables.lo,
-            tables.hi,
-            tables.offset,
-            tables.table,
-            tables.factor,
-            tables.middle,
-            tables.share,
-            tables.reach,
-            self.begins,
-            self.place,
-            self.given,
-            self.rows,
-            self.weights,
-            words,
-            values,
-            begin,
-            end,
         )
+        where = tables.windows, tables.table, tables.factor
+        near = Near(tables.middle, tables.share, tables.reach)
+        kept = KeptRows(self.begins, self.place, self.given, self.rows, self.weights)
+        of = network.left, network.right
+        descend.draw(program, *of, *where, near, kept, words, values, begin, end)
 
 
 def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:

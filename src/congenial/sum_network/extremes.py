@@ -14,6 +14,7 @@ from congenial.errors import NumericalError, UnsupportedError
 from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network import supported
 from congenial.kernels.network.messages import MERGE, PRODUCT
+from congenial.kernels.network.records import TiltedWeights, Windows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest, of_tree
 from congenial.sum_network.marginals import OneSided, one_sided
@@ -189,11 +190,11 @@ class _Messages:
         least = np.maximum(unary.lo, -(2.0**60)).astype(np.int64)
         most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
         table = np.zeros(self.size)
-        shape = network.ctype, network.left, network.right, network.sign
         # tilts place windows; without them numbers hold both messages where they meet
-        law = unary.kind, inverse, unary.center, np.zeros(v.size), least, most
+        law = TiltedWeights(unary.kind, inverse, unary.center, np.zeros(v.size))
         lost = np.zeros(v.size)
-        supported.fill(*shape, *law, self.lo, self.hi, self.offset, table, lost)
+        at = Windows(self.lo, self.hi, self.offset)
+        supported.fill(network.classes, law, least, most, at, table, lost)
         np.maximum(self.lost, lost, out=self.lost)
         none, whole = np.empty(0), np.empty(0, dtype=np.int64)
         where = self.lo, self.hi, self.offset, table

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network.messages import MERGE, UNARY, fill
+from congenial.kernels.network.records import Classes, TiltedWeights, Windows
 from congenial.types import FloatArray
 
 # Multiplications above which the transforms are the faster way.
@@ -99,8 +100,9 @@ def convolve_directly(
     left, right = np.array([-1, -1, 0], dtype=np.int32), np.array([-1, -1, 1], dtype=np.int32)
     sign, law = np.ones(3, dtype=np.int8), np.zeros(3, dtype=np.int64)
     none, factor, log_scale = np.zeros(3), np.ones(3), np.zeros(3)
-    where = begins, ends, offset, table, factor, log_scale
-    fill(2, 3, kind, left, right, sign, law, none, none, none, *where, np.full(3, plain))
+    classes, weights = Classes(kind, left, right, sign), TiltedWeights(law, none, none, none)
+    windows = Windows(begins, ends, offset)
+    fill(2, 3, classes, weights, windows, table, factor, log_scale, np.full(3, plain))
     return np.asarray(table[offset[2] :] * factor[2])
 
 

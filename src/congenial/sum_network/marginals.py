@@ -11,6 +11,7 @@ from congenial.domain.tree import Tree
 from congenial.kernels.network import descend
 from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network.messages import PRODUCT
+from congenial.kernels.network.records import Program, Slots
 from congenial.kernels.network.twins import pair
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.network import Network
@@ -274,10 +275,10 @@ def _laws(
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
-    where = tables.lo, tables.hi, tables.offset, tables.table
     twin = _twins(network, ends, dispersion, base)
-    shape = network.left, *where, shown, lost, network.slot_class, twin, ends, dispersion, base
-    kernels.marginals(n, *program, *shape, alpha, cut, begins, tails, out, below, above)
+    nodes = Slots(network.slot_class, twin, ends, dispersion, base)
+    of = Program(*program, network.cls), network.left, tables.windows, tables.table, shown, lost
+    kernels.marginals(*of, nodes, alpha, cut, begins, tails, (out, below, above))
     return out, below, above
 
 

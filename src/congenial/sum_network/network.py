@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from congenial.kernels.network import consing, families
 from congenial.kernels.network.messages import UNARY
+from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.weights import SharedUnary, Unary, numbered
@@ -93,6 +94,11 @@ class Network:
     variables: int
     links: int
 
+    @property
+    def classes(self) -> Classes:
+        """Classes as kernels take them."""
+        return Classes(self.ctype, self.left, self.right, self.sign)
+
 
 def compile_network(
     forest: SumForest,
@@ -128,30 +134,11 @@ def compile_network(
     keys = np.empty((most, 5), dtype=np.int32)
     held = np.empty(_table_size(most), dtype=np.int32)
     state = np.empty(consing.STATE, dtype=np.int64)
-    consing.compile_program(
-        forest.above,
-        forest.owner,
-        forest.sign,
-        start,
-        member,
-        first,
-        bottom_up,
-        weights.code,
-        number,
-        composed[listed],
-        bound,
-        theta,
-        shift,
-        slot_class,
-        sum_class,
-        members,
-        op,
-        program,
-        keys,
-        held,
-        state,
-        reused,
-    )
+    shape = forest.above, forest.owner, forest.sign
+    families_of = Families(*shape, start, member, bottom_up)
+    listed_of = Listed(weights.code, number, composed[listed], bound)
+    filled = CompiledClasses(slot_class, sum_class, members, op, program, keys, held, state)
+    consing.compile_program(families_of, first, listed_of, theta, shift, filled, reused)
     classes, _, last, begin, stop, count, root_count, again, most = state[: consing.RUN].tolist()
     slots, places = last + again, max(last, most)
     keys = keys[:classes].copy()

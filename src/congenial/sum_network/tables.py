@@ -10,6 +10,7 @@ import numpy.typing as npt
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import descend, messages
 from congenial.kernels.network.messages import MERGE
+from congenial.kernels.network.records import TiltedWeights, Windows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.direct import error_without_tables, split_directly
 from congenial.sum_network.forest import SumForest
@@ -82,6 +83,11 @@ class Tables:
     share: FloatArray
     reach: IntArray
     error: float
+
+    @property
+    def windows(self) -> Windows:
+        """Windows as kernels take them."""
+        return Windows(self.lo, self.hi, self.offset)
 
     def log_sum(self) -> float:
         """Log of the summed product of all unary weights, each 1 at its mode."""
@@ -334,23 +340,9 @@ def _fill_tables(
     shorter = np.minimum(left_width, right_width)
     wide = np.flatnonzero(np.minimum(width, left_width + right_width) * shorter > DIRECT_LIMIT)
     of_transforms = set(wide.tolist())
-    args = (
-        network.ctype,
-        network.left,
-        network.right,
-        network.sign,
-        unary.kind[v],
-        inverse,
-        unary.center[v],
-        network.tilt[v],
-        lo,
-        hi,
-        offset,
-        table,
-        into.factor,
-        log_scale,
-        plain,
-    )
+    law = TiltedWeights(unary.kind[v], inverse, unary.center[v], network.tilt[v])
+    windows_of = Windows(lo, hi, offset)
+    args = (network.classes, law, windows_of, table, into.factor, log_scale, plain)
     for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
         messages.fill(begin, c, *args)
         if c not in of_transforms:

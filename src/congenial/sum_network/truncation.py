@@ -10,6 +10,7 @@ import numpy as np
 from congenial.kernels.network import certify
 from congenial.kernels.network import workspace as rooms
 from congenial.kernels.network.messages import MERGE
+from congenial.kernels.network.records import ClassLosses, Windows
 from congenial.sum_network.fourier import cross_wide
 from congenial.sum_network.network import Network
 from congenial.sum_network.windows import Placement
@@ -81,9 +82,10 @@ def follow(
     crossed = np.zeros(lo.size, dtype=np.bool_)
     wide = np.array(sorted(messages.errors), dtype=np.int64)
     crossed[wide] = True
-    shape = (network.ctype, network.left, network.right, network.sign)
-    windows = (lo, hi, *support, messages.offset, place)
-    args = (*shape, *windows, table, messages.factor, small, crossed, lost, even, tails)
+    windows = Windows(lo, hi, messages.offset)
+    losses = ClassLosses(place, lost, even, tails)
+    of = network.classes, windows, *support, table, messages.factor
+    args = (*of, small, crossed, losses)
     done = 0
     for _, c in stretches(np.where(network.ctype == MERGE, width**2, 0), wide):
         certify.certify(done, c, *args)

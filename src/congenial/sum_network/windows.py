@@ -9,6 +9,7 @@ import numpy as np
 from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.kernels.network import messages, reaching, tilting
 from congenial.kernels.network import moments as unary_laws
+from congenial.kernels.network.records import Classes, Moments, Weights
 from congenial.kernels.network.spans import spans
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
@@ -86,7 +87,7 @@ def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = No
     shape = (forest.above, forest.owner, forest.sign, forest.path)
     columns = unary.kind, scale, unary.center, unary.lo, unary.hi
     priors = np.empty((0, 4)) if prior is None else prior
-    tilting.solve(*columns, priors, weights.code, *shape, _ROUNDS, True, theta)
+    tilting.solve(Weights(*columns), priors, weights.code, *shape, _ROUNDS, True, theta)
     return theta
 
 
@@ -169,8 +170,9 @@ def windows(
     mid_lo[network.roots] = mid_hi[network.roots] = place.mean[network.roots]
     mid_lo[network.fixed] = np.minimum(mid_lo[network.fixed], 0.0)
     mid_hi[network.fixed] = np.maximum(mid_hi[network.fixed], 0.0)
-    moments = place.mean, place.var, place.rate_lo, place.rate_hi, _TAIL
-    messages.surround(*shape, *moments, mid_lo, mid_hi, out_var, out_lo, out_hi)
+    moments = Moments(place.mean, place.var, place.rate_lo, place.rate_hi)
+    classes = Classes(*shape)
+    messages.surround(classes, moments, _TAIL, mid_lo, mid_hi, out_var, out_lo, out_hi)
     reach = np.log(4.0 * network.choices + 4.0) - np.log(cut)
     nats = np.full(count, reach) * generous
     below, above = np.empty(count), np.empty(count)

@@ -8,6 +8,7 @@ from scipy.optimize import minimize
 
 import congenial as cg
 from congenial.kernels.network import tilting
+from congenial.kernels.network.records import Weights
 from congenial.kernels.numerics import laws
 from congenial.sum_network import windows
 from congenial.sum_network.forest import of_rows, of_tree
@@ -70,7 +71,7 @@ def solved(forest, unary, *, simple=False, rounds=100):
     theta = np.empty(forest.m)
     shape = (forest.above, forest.owner, forest.sign, forest.order)
     none = np.empty((0, 4))
-    taken = tilting.solve(*columns, none, every(unary).code, *shape, rounds, simple, theta)
+    taken = tilting.solve(Weights(*columns), none, every(unary).code, *shape, rounds, simple, theta)
     return theta, taken
 
 

@@ -227,25 +227,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
 
 @njit()
 def certify(
-    begin,
-    end,
-    ctype,
-    left,
-    right,
-    sign,
-    lo,
-    hi,
-    support_lo,
-    support_hi,
-    offset,
-    place,
-    table,
-    factor,
-    small,
-    crossed,
-    lost,
-    even,
-    tails,
+    begin, end, classes, windows, support_lo, support_hi, table, factor, small, crossed, losses
 ):
     """Fill `lost`, `even` and `tails` (c, 4): edge and ratio below and above each window.
 
@@ -254,6 +236,9 @@ def certify(
     followed entry by entry. Where `crossed`, what the parts of a merge lost inside their windows
     is there already.
     """
+    ctype, left, right, sign = classes
+    lo, hi, offset = windows
+    place, lost, even, tails = losses
     most = 0
     for c in range(begin, end):
         most = max(most, hi[c] - lo[c] + 1)

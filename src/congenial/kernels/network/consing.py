@@ -166,13 +166,12 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
 
 
 @njit(inner=True)
-def _compose(
-    family, size, way, row, code, bound, slot_class, members, keys, held, op, program, state
-):
+def _compose(family, size, weights, slot_class, members, keys, held, op, program, state):
     """Replace runs of like members by one each, and note the classes of all other members.
 
     The members of the family are sorted. Returns how many there are then.
     """
+    code, row, way, bound = weights
     i = kept = 0
     while i < size:
         c = family[i] >> 32
@@ -237,31 +236,11 @@ def _merge(family, spare, size, slot_class, keys, held, op, program, state):
 
 
 @njit()
-def compile_program(
-    above,
-    owner,
-    sign,
-    start,
-    member,
-    first,
-    bottom_up,
-    code,
-    row,
-    way,
-    bound,
-    theta,
-    shift,
-    slot_class,
-    sum_class,
-    members,
-    op,
-    program,
-    keys,
-    held,
-    state,
-    reused,
-):
+def compile_program(forest, first, weights, theta, shift, made_of, reused):
     """Fill the classes and the program of a forest, see `congenial.sum_network.network`."""
+    above, owner, sign, start, member, bottom_up = forest
+    code, row, way, _ = weights
+    slot_class, sum_class, members, op, program, keys, held, state = made_of
     n, m = above.size, owner.size
     for i in range(state.size):
         state[i] = 0
@@ -328,19 +307,7 @@ def compile_program(
                 family[i] = c << 32 | v
             sort(family, spare, size)
             size = _compose(
-                family,
-                size,
-                way,
-                row,
-                code,
-                bound,
-                slot_class,
-                members,
-                keys,
-                held,
-                op,
-                program,
-                state,
+                family, size, weights, slot_class, members, keys, held, op, program, state
             )
             made = _merge(family, spare, size, slot_class, keys, held, op, program, state)
             made, slot = made >> 32, made & LOW

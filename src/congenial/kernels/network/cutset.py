@@ -71,11 +71,11 @@ def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, 
 
 
 @njit(inner=True)
-def _refill(
-    t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start, stop,
-    log_scale,
-):  # fmt: skip
+def _refill(t, shift, branches):
     """Compute table t; `start` and `stop` are the first and one past the last positive entry."""
+    _, op, left, right, sign = branches.links
+    lo, hi, tally_lo, tally_hi, offset = branches.windows
+    table, start, stop, log_scale, _ = branches.state
     a, b = left[t], right[t]
     tallied = tally_lo[a] != 0 or tally_hi[a] != 0 or tally_lo[b] != 0 or tally_hi[b] != 0
     if op[t] <= READ and not tallied:
@@ -124,14 +124,13 @@ def _refill(
 
 
 @njit(inner=True)
-def _advance(
-    held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, tally_lo, tally_hi,
-    offset, table, start, stop, log_scale,
-):  # fmt: skip
+def _advance(held, coefficients, dirty, branches):
     """Bring all tables to the held values; return False where some table is empty.
 
     `shifts` are those of the present tables; the largest integer marks tables never filled.
     """
+    row, op, left, right, _ = branches.links
+    _, _, stop, _, shifts = branches.state
     for k in range(coefficients.shape[0]):
         s = 0
         for j in range(held.size):
@@ -149,40 +148,43 @@ def _advance(
             dirty[t] = dirty[t] or dirty[op.size + row[t]]
             shift = shifts[row[t]]
         if dirty[t]:
-            _refill(
-                t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start,
-                stop, log_scale,
-            )  # fmt: skip
+            _refill(t, shift, branches)
         whole = whole and stop[t] > 0
     return whole
 
 
 @njit()
-def fill_once(
-    op, left, right, sign, row, lo, hi, tally_lo, tally_hi, offset, table, start, stop, log_scale,
-    shifts,
-):  # fmt: skip
+def fill_once(branches):
     """Fill all merges and reads at shifts of zero, so that `evaluate` can go on from there."""
+    row, op, _, _, _ = branches.links
+    _, _, _, _, shifts = branches.state
     for t in range(op.size):
         if op[t] >= MERGE:
             shift = shifts[row[t]] if op[t] == READ or op[t] == CLOSE else 0
-            _refill(
-                t, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset, shift, table, start,
-                stop, log_scale,
-            )  # fmt: skip
+            _refill(t, shift, branches)
 
 
 @njit()
 def evaluate(
-    assignments, log_own, coefficients, checks, row, op, left, right, sign, lo, hi, tally_lo,
-    tally_hi, offset, table, start, stop, log_scale, shifts, roots, reference, group, belief,
+    assignments,
+    log_own,
+    coefficients,
+    checks,
+    branches,
+    roots,
+    reference,
+    group,
+    belief,
     log_weight,
-):  # fmt: skip
+):
     """Fill `log_weight` (b,): log of each assignment's own weight times that of its forest.
 
     Where `belief` (g, width) has rows, the weights divided by exp(reference) are added, for each
     value of the last root, to the row `group` of the assignment.
     """
+    _, op, _, _, _ = branches.links
+    _, _, _, _, offset = branches.windows
+    table, start, stop, log_scale, _ = branches.state
     dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
     last = roots[roots.size - 1] if roots.size else 0
     for b in range(assignments.shape[0]):
@@ -196,10 +198,7 @@ def evaluate(
             holds = holds and s == 0
         if not holds:
             continue
-        if not _advance(
-            held, coefficients, row, shifts, dirty, op, left, right, sign, lo, hi, tally_lo,
-            tally_hi, offset, table, start, stop, log_scale,
-        ):  # fmt: skip
+        if not _advance(held, coefficients, dirty, branches):
             continue
         total = log_own[b]
         rest = total
@@ -228,22 +227,19 @@ def pick(weights, sums, words, out):
 
 
 @njit()
-def draw(
-    assignments, coefficients, row, op, left, right, sign, lo, hi, tally_lo, tally_hi, offset,
-    table, start, stop, log_scale, shifts, roots, words, values, whole,
-):  # fmt: skip
+def draw(assignments, coefficients, branches, roots, words, values, whole):
     """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
 
     The value of a table is where it is read: a variable's for UNARY and READ, a sum for MERGE.
     `whole` (r,) says where there was anything to draw; other rows stay as they are.
     """
+    row, op, left, right, sign = branches.links
+    lo, hi, tally_lo, tally_hi, offset = branches.windows
+    table, _, _, _, shifts = branches.state
     dirty = np.zeros(op.size + coefficients.shape[0], dtype=np.bool_)
     tally = np.zeros(op.size, dtype=np.int64)
     for r in range(assignments.shape[0]):
-        whole[r] = _advance(
-            assignments[r], coefficients, row, shifts, dirty, op, left, right, sign, lo, hi,
-            tally_lo, tally_hi, offset, table, start, stop, log_scale,
-        )  # fmt: skip
+        whole[r] = _advance(assignments[r], coefficients, dirty, branches)
         if not whole[r]:
             continue
         value = values[r]

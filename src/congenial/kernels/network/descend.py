@@ -127,30 +127,7 @@ def choose(a, lo_a, b, lo_b, s, total, word):
 
 @njit()
 def draw(
-    op,
-    first,
-    second,
-    third,
-    cls,
-    left,
-    right,
-    lo,
-    hi,
-    offset,
-    table,
-    factor,
-    middle,
-    share,
-    reach,
-    kept,
-    place,
-    given,
-    rows,
-    weights,
-    words,
-    values,
-    begin,
-    end,
+    program, left, right, windows, table, factor, near_sums, kept_rows, words, values, begin, end
 ):
     """Fill `values` (slots, draws) in columns begin..end-1 by the choices of a network's program.
 
@@ -163,6 +140,10 @@ def draw(
     filled in turns, each over the one before. ``given[0]`` counts all entries ever given out, one
     turn at first; ``place[kept[c] + s - lo[c]]`` is that count where the row begins, or 0.
     """
+    op, first, second, third, cls = program
+    lo, hi, offset = windows
+    middle, share, reach = near_sums
+    kept, place, given, rows, weights = kept_rows
     draws = values.shape[1]
     values, words = values.ravel(), words.ravel()
     turn = rows.size - weights.size // BLOCK

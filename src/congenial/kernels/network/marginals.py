@@ -243,32 +243,7 @@ def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
 
 
 @njit()
-def marginals(
-    n,
-    op,
-    first,
-    second,
-    third,
-    left,
-    lo,
-    hi,
-    offset,
-    table,
-    shown,
-    lost,
-    slot_class,
-    twin,
-    ends,
-    dispersion,
-    base,
-    alpha,
-    cut,
-    room_at,
-    tails,
-    out,
-    below,
-    above,
-):
+def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, room_at, tails, found):
     """Fill `out` (n, 10) with the summaries of each node's marginal law.
 
     ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
@@ -292,6 +267,11 @@ def marginals(
     bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
     which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry is where all end.
     """
+    op, first, second, third, _ = program
+    lo, hi, offset = windows
+    slot_class, twin, ends, dispersion, base = nodes
+    out, below, above = found
+    n = out.shape[0]
     slots = slot_class.size
     room_of = np.full(slots, -1, dtype=np.int64)
     given = np.zeros(SIZES, dtype=np.int64)

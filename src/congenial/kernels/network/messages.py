@@ -112,31 +112,16 @@ def working_lines(begin, end, ctype, left, right, lo, hi):
 
 
 @njit()
-def fill(
-    begin,
-    end,
-    ctype,
-    left,
-    right,
-    sign,
-    kind,
-    inverse,
-    center,
-    tilt,
-    lo,
-    hi,
-    offset,
-    table,
-    factor,
-    log_scale,
-    plain,
-):
+def fill(begin, end, classes, law, windows, table, factor, log_scale, plain):
     """Fill the tables of classes begin..end-1 and their scale factors.
 
     Sums of classes that are ``plain`` (c,) are not compensated, see `convolution`. ``factor`` is
     the power of two that a table was divided by; ``log_scale`` is the logarithm of all factors
     taken out of a table. Classes without a window are passed over.
     """
+    ctype, left, right, sign = classes
+    kind, inverse, center, tilt = law
+    lo, hi, offset = windows
     work = working_lines(begin, end, ctype, left, right, lo, hi)
     for c in range(begin, end):
         if lo[c] > hi[c]:
@@ -190,22 +175,7 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
 
 
 @njit()
-def surround(
-    ctype,
-    left,
-    right,
-    sign,
-    mean,
-    var,
-    rate_lo,
-    rate_hi,
-    nats,
-    mid_lo,
-    mid_hi,
-    out_var,
-    out_lo,
-    out_hi,
-):
+def surround(classes, moments, nats, mid_lo, mid_hi, out_var, out_lo, out_hi):
     """Spread, from the top down, how the rest of the network holds each class.
 
     `out_var`, `out_lo` and `out_hi` are the variance and the decay rates of the message from
@@ -213,6 +183,8 @@ def surround(
     several times, all as if messages were Gaussian. On entry they hold those of the top classes,
     and -1 for `out_var`, inf or -inf elsewhere.
     """
+    ctype, left, right, sign = classes
+    mean, var, rate_lo, rate_hi = moments
     for c in range(ctype.size - 1, -1, -1):
         if out_var[c] < 0.0 or ctype[c] == UNARY:
             continue

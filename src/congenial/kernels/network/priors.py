@@ -135,34 +135,15 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
 
 
 @njit()
-def fill(
-    begin,
-    end,
-    ctype,
-    left,
-    right,
-    sign,
-    kind,
-    inverse,
-    center,
-    a,
-    b,
-    base,
-    zero,
-    tilt,
-    lo,
-    hi,
-    offset,
-    table,
-    factor,
-    powers,
-    logs,
-):
+def fill(begin, end, classes, law, windows, table, factor, powers, logs):
     """Fill the tables of classes begin..end-1, as `messages.fill`, with priors.
 
     What a table was divided by is ``2^powers * exp(logs)``; powers are integers, so that this is
     the same for two fillings of the same network but for what windows change.
     """
+    ctype, left, right, sign = classes
+    kind, inverse, center, a, b, base, zero, tilt = law
+    lo, hi, offset = windows
     work = working_lines(begin, end, ctype, left, right, lo, hi)
     for c in range(begin, end):
         if lo[c] > hi[c]:

@@ -21,15 +21,16 @@ from congenial.kernels.numerics.compiling import njit
 
 
 @njit()
-def fill(
-    ctype, left, right, sign, kind, inverse, center, tilt, least, most, lo, hi, offset, table, lost
-):
+def fill(classes, law, least, most, windows, table, lost):
     """Fill all tables, each with a largest entry of about 1.
 
     ``least`` and ``most`` (c,) are the ends of the weight of each UNARY class, int64. Scales are
     forgotten: laws are read from the tables, not what they sum to. ``lost`` (c,) is filled with
     what entries lack at most because numbers were too small for their digits.
     """
+    ctype, left, right, sign = classes
+    kind, inverse, center, tilt = law
+    lo, hi, offset = windows
     work = working_lines(0, ctype.size, ctype, left, right, lo, hi)
     for c in range(ctype.size):
         if lo[c] > hi[c]:

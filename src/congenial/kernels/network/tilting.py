@@ -45,14 +45,13 @@ def _moments(c, kind, scale, center, lo, hi, prior, tilt):
 
 
 @njit(inline="always", inner=True)
-def _add_leaves(
-    code, above, inner, theta, step, kind, scale, center, lo, hi, prior, memory, leaves
-):
+def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves):
     """Add up anew the leaves of every constraint that moved.
 
     Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance. Columns
     of `memory`: code, tilt, mean and variance.
     """
+    kind, scale, center, lo, hi = weights
     for k in range(theta.size):
         if step[k] != 0.0:
             leaves[k, 0] = leaves[k, 1] = leaves[k, 2] = 0.0
@@ -166,22 +165,7 @@ def node_tilts(above, below_parent, sign, theta, tilt):
 
 
 @njit()
-def solve(
-    kind,
-    scale,
-    center,
-    lo,
-    hi,
-    prior,
-    code,
-    above,
-    owner,
-    sign,
-    order,
-    rounds,
-    simple,
-    theta,
-):
+def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta):
     """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
     Each round takes the Newton step of all multipliers, by one pass up and one down a tree of
@@ -194,6 +178,7 @@ def solve(
     int
         Rounds taken.
     """
+    kind, scale, center, lo, hi = weights
     n, m = above.size, theta.size
     ends = np.empty((kind.size, 2))
     for d in range(kind.size):
@@ -252,9 +237,7 @@ def solve(
         own_ends[j, 0], own_ends[j, 1] = ends[d, 0], ends[d, 1]
     done = rounds
     for it in range(rounds):
-        _add_leaves(
-            code, above, inner, theta, step, kind, scale, center, lo, hi, prior, memory, leaves
-        )
+        _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves)
         for k in range(m):
             total[k], spread[k], width[k] = leaves[k, 0], leaves[k, 1], leaves[k, 1]
             room[k, 0], room[k, 1] = _room(theta[k], leaf_ends[k, 0], leaf_ends[k, 1], leaves[k, 2])

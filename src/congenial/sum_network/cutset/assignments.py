@@ -15,13 +15,13 @@ import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, NumericalError, UnsupportedError
 from congenial.kernels.network import cutset
+from congenial.kernels.network.records import BranchTables
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.sum_network.cost import bytes_text, work_text
 from congenial.sum_network.cutset.boxes import Box, place_box
 from congenial.sum_network.cutset.branches import (
     Branches,
-    Program,
     compile_branches,
     log_weight,
 )
@@ -221,7 +221,7 @@ def evaluate(
         log_own,
         branches.coefficients,
         branches.checks,
-        *branches.program,
+        branches.program,
         branches.roots,
         reference,
         np.zeros(0, dtype=np.int64) if group is None else group,
@@ -280,7 +280,7 @@ def draw_forest(
     size: int,
     held: IntArray,
     words: npt.NDArray[np.uint64],
-    program: Program | None = None,
+    program: BranchTables | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
     """Draw all variables given held values.
 
@@ -293,7 +293,7 @@ def draw_forest(
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
     whole = np.ones(held.shape[0], dtype=np.bool_)
     state = branches.program if program is None else program
-    cutset.draw(held, branches.coefficients, *state, branches.roots, words, values, whole)
+    cutset.draw(held, branches.coefficients, state, branches.roots, words, values, whole)
     out = np.zeros((held.shape[0], size), dtype=np.int64)
     own = branches.op == cutset.UNARY
     out[:, branches.variable[own]] = values[:, own] * branches.orientation[own]

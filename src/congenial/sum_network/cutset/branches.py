@@ -8,14 +8,18 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import cutset
+from congenial.kernels.network.records import (
+    BranchLinks,
+    BranchState,
+    BranchTables,
+    TalliedWindows,
+)
 from congenial.kernels.numerics import laws
 from congenial.sum_network.cutset.boxes import Box
 from congenial.sum_network.cutset.systems import Row
 from congenial.sum_network.cutset.table_list import Compiler
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
-
-Program = tuple[npt.NDArray[np.generic], ...]
 
 
 @dataclass(frozen=True, eq=False)
@@ -117,12 +121,12 @@ class Branches:
         return int(self._products[~self.moving].sum())
 
     @property
-    def program(self) -> Program:
-        """Arguments of the kernels, from `row` to `shifts`; state is copied."""
-        links = (self.row, self.op, self.left, self.right, self.sign)
-        fixed = (*links, self.lo, self.hi, self.tally_lo, self.tally_hi, self.offset)
+    def program(self) -> BranchTables:
+        """The tables as kernels take them; state is copied."""
+        links = BranchLinks(self.row, self.op, self.left, self.right, self.sign)
+        windows = TalliedWindows(self.lo, self.hi, self.tally_lo, self.tally_hi, self.offset)
         state = (self.table, self.start, self.stop, self.log_scale, self.shifts)
-        return (*fixed, *(array.copy() for array in state))
+        return BranchTables(links, windows, BranchState(*(array.copy() for array in state)))
 
 
 def compile_branches(
@@ -256,8 +260,10 @@ def _filled(
         events=build.events,
     )
     if fill:
-        shape = (op, out.left, out.right, out.sign, out.row, lo, hi, out.tally_lo, out.tally_hi)
-        cutset.fill_once(*shape, offset, table, start, stop, out.log_scale, out.shifts)
+        links = BranchLinks(out.row, op, out.left, out.right, out.sign)
+        windows = TalliedWindows(lo, hi, out.tally_lo, out.tally_hi, offset)
+        state = BranchState(table, start, stop, out.log_scale, out.shifts)
+        cutset.fill_once(BranchTables(links, windows, state))
     return out
 
 

@@ -11,10 +11,11 @@ from dataclasses import dataclass
 import numpy as np
 
 from congenial.errors import UnsupportedError
+from congenial.kernels.network.records import BranchTables
 from congenial.randomness import Randomness
 from congenial.sum_network.cutset.assignments import draw_forest, free_variables
 from congenial.sum_network.cutset.boxes import Box, place_box, summable
-from congenial.sum_network.cutset.branches import Branches, Program, compile_branches
+from congenial.sum_network.cutset.branches import Branches, compile_branches
 from congenial.sum_network.cutset.lattice import Lattice, Walk
 from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.weights import Unary
@@ -77,7 +78,7 @@ def affordable(system: SumSystem, blocks: Blocks, unary: Unary) -> bool:
 class Sweeps:
     """The data of one sweep: compiled blocks, and moves along a lattice."""
 
-    blocks: list[tuple[Branches, Program]]
+    blocks: list[tuple[Branches, BranchTables]]
     walk: Walk | None
     unary: Unary
 
@@ -110,7 +111,7 @@ def compile_sweeps(
     UnsupportedError
         If the blocks' tables are too large.
     """
-    made: list[tuple[Branches, Program]] = []
+    made: list[tuple[Branches, BranchTables]] = []
     entries = 0
     free = free_variables(system)
     for cut in blocks:
