@@ -115,7 +115,7 @@ def test_tables_of_three_attributes_and_more_are_drawn_for_studies(sizes, exact)
     assert workload.consistent_with(z).all() and z.min() >= 0
     assert (z[:, made.resolved.pinned] == x[made.resolved.pinned]).all()
     assert info.irreducible is True and info.worst[0] < 1.05 and info.worst[1] > 100
-    with pytest.raises(PrivacyError, match="cannot be released"):
+    with pytest.raises(PrivacyError, match="is not a release"):
         made.sample(x)
     with pytest.raises(PrivacyError, match="not certified"):
         made.guarantee("substitute")

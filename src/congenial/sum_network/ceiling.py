@@ -105,6 +105,8 @@ def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
     below, above = 1.0 / (value - low), 1.0 / (high - value)  # forces that the bounds exert
     theta = np.zeros(m)
     yield theta
+    if not m:
+        return
     matrix = np.zeros((n + m, n + m))
     matrix[:n, n:], matrix[n:, :n] = -sums.T, sums
     for _ in range(_STEPS):

@@ -1,6 +1,6 @@
-"""What kernels of a sum network take: arrays that belong together, by name.
+"""Arguments of the kernels of a sum network: arrays that belong together, by name.
 
-Classes are numbered 0..c-1 and slots 0..s-1; `congenial.sum_network.network` says what they are.
+Classes are numbered 0..c-1 and slots 0..s-1; `congenial.sum_network.network` defines both.
 Kernels kept on disk refer to these by name, whichever version reads them: a record that changes
 gets another name, and the old name stays.
 """
@@ -99,7 +99,7 @@ class KeptRows(NamedTuple):
 
 
 class ClassLosses(NamedTuple):
-    """What windows cut off each class, see `certify.certify`."""
+    """Losses of each class to its window, see `certify.certify`."""
 
     place: np.ndarray
     lost: np.ndarray
@@ -118,7 +118,7 @@ class Slots(NamedTuple):
 
 
 class BranchLinks(NamedTuple):
-    """What each table of a forest left by a cut set is made of, see `cutset`; int64."""
+    """Parts of each table of a forest that a cut set leaves, see `cutset`; int64."""
 
     row: np.ndarray
     op: np.ndarray
@@ -176,7 +176,7 @@ class Listed(NamedTuple):
 
 
 class CompiledClasses(NamedTuple):
-    """What `consing.compile_program` fills."""
+    """Results of `consing.compile_program`."""
 
     slot_class: np.ndarray
     sum_class: np.ndarray
