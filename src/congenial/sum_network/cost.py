@@ -84,8 +84,9 @@ def time_text(work: float) -> str:
 
 def bytes_text(count: float) -> str:
     """Return a number of bytes in a unit that fits."""
-    for unit in ("B", "KiB", "MiB"):
-        if count < 1024.0:
-            return f"{count:.3g} {unit}"
-        count /= 1024.0
-    return f"{count:.3g} GiB"
+    unit = "B"
+    for larger in ("KiB", "MiB", "GiB"):
+        if count >= 1024.0:
+            count, unit = count / 1024.0, larger
+    # three digits, but none of 1000 and more as a power of ten
+    return f"{count:.3g} {unit}" if count < 999.5 else f"{count:.0f} {unit}"

@@ -1,0 +1,88 @@
+"""Moments of tilted weights, against sums over their supports."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.kernels.network.moments import moments
+from congenial.kernels.numerics import laws
+from support.kernel_entries import entry
+
+pytestmark = pytest.mark.kernels
+
+INF = np.inf
+poles = entry("network.moments.poles")
+
+
+def found(kind, scale, center, lo, hi, tilt):
+    mean, var = np.empty(1), np.empty(1)
+    columns = (np.array([v], dtype=float) for v in (scale, center, lo, hi, tilt))
+    moments(np.array([kind]), *columns, mean, var)
+    return float(mean[0]), float(var[0])
+
+
+def summed(kind, scale, center, lo, hi, tilt, reach=6000):
+    """Mean and variance over at most `reach` values either way."""
+    u = np.arange(max(lo, center - reach), min(hi, center + reach) + 1)
+    away = np.abs(u - center) / scale
+    log = tilt * u - (away if kind == laws.LAPLACE else 0.5 * away**2)
+    w = np.exp(log - log.max())
+    w /= w.sum()
+    mean = float(w @ u)
+    return mean, float(w @ (u - mean) ** 2)
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_laplace_moments_are_those_of_the_sum(seed):
+    rng = np.random.default_rng(seed)
+    scale, center = float(rng.choice([0.3, 1.0, 5.0, 40.0])), float(rng.integers(-5, 6))
+    lo = float(rng.choice([-INF, rng.integers(-60, 1)]))
+    hi = float(rng.choice([INF, rng.integers(0, 60)]))
+    most = 0.8 if np.isinf(lo) or np.isinf(hi) else 2.0
+    tilt = float(rng.uniform(-most, most)) / scale
+    case = laws.LAPLACE, scale, center, lo, hi, tilt
+    # where the law on one side of the centre turns by less than 0.02 over its length, its mean is
+    # taken to be a sixth of that turn nearer to its middle
+    turns = abs(tilt - 1.0 / scale) * (hi - center), abs(tilt + 1.0 / scale) * (center - lo)
+    off = 0.02 / 6.0 if min(turns) < 0.02 else 0.0
+    mean, var = summed(*case)
+    assert found(*case) == (
+        pytest.approx(mean, rel=1e-7, abs=1e-7 + off),
+        pytest.approx(var, rel=1e-6, abs=1e-7 + off * (hi - lo if off else 0.0)),
+    )
+
+
+@pytest.mark.parametrize("seed", range(200))
+def test_gaussian_moments_are_those_of_the_sum(seed):
+    rng = np.random.default_rng(seed)
+    scale, center = float(rng.choice([1.0, 4.0, 30.0])), float(rng.integers(-5, 6))
+    lo = float(rng.choice([-INF, rng.integers(-60, 1)]))
+    hi = float(rng.choice([INF, rng.integers(0, 60)]))
+    tilt = float(rng.normal()) / scale
+    case = laws.GAUSSIAN, scale, center, lo, hi, tilt
+    mean, var = summed(*case)
+    # stretches stand for up to an eighth of a deviation each
+    assert found(*case) == (
+        pytest.approx(mean, abs=0.03 * np.sqrt(var) + 1e-6),
+        pytest.approx(var, rel=0.03, abs=1e-6),
+    )
+
+
+@pytest.mark.parametrize("count", [1, 3, 50])
+@pytest.mark.parametrize("side", [1.0, -1.0])
+def test_a_sum_of_geometric_variables_has_their_number_of_times_the_moments(count, side):
+    scale, tilt = 3.0, -0.1
+    lo, hi = (0.0, INF) if side > 0 else (-INF, 0.0)
+    one = summed(laws.LAPLACE, scale, 0.0, lo, hi, tilt)
+    got = found(laws.GEOMETRIC_SUM, scale, count, lo, hi, tilt)
+    assert got == pytest.approx((count * one[0], count * one[1]), rel=1e-9)
+
+
+def test_tilts_at_which_a_sum_diverges_are_poles():
+    assert poles(laws.LAPLACE, 2.0, -INF, INF) == (-0.5, 0.5)
+    assert poles(laws.LAPLACE, 2.0, 0.0, INF) == (-INF, 0.5)
+    assert poles(laws.LAPLACE, 2.0, -3.0, 3.0) == (-INF, INF)
+    assert poles(laws.GAUSSIAN, 2.0, -INF, INF) == (-INF, INF)
+    assert found(laws.FLAT, 1.0, 0.0, -INF, INF, 0.0) == (0.0, INF)
+    assert found(laws.LAPLACE, 1.0, 0.0, 4.0, 4.0, 0.3) == (4.0, 0.0)

@@ -1,0 +1,81 @@
+"""Bounds from above on sums over all solutions, against the sums themselves."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from congenial.domain.tree import Tree
+from congenial.kernels.numerics import laws
+from congenial.sum_network.ceiling import (
+    dense_rows,
+    forest_rows,
+    interior_tilts,
+    least_ceiling,
+    log_ceiling,
+)
+from congenial.sum_network.forest import of_tree
+from congenial.sum_network.weights import SharedUnary, Unary
+
+
+def case(seed):
+    """A tree with noise on each node within narrow bounds, and the log of the summed weights."""
+    rng = np.random.default_rng(seed)
+    n = int(rng.integers(2, 6))
+    tree = Tree.from_parents([-1, *(int(rng.integers(0, v)) for v in range(1, n))])
+    forest = of_tree(tree)
+    kind = rng.choice([laws.LAPLACE, laws.GAUSSIAN, laws.FLAT], n)
+    scale, center = rng.choice([0.2, 1.0, 4.0], n), rng.integers(-2, 3, n).astype(float)
+    lo = rng.integers(-3, 1, n).astype(float)
+    each = Unary(kind, scale, center, lo, lo + rng.integers(1, 5, n))
+    rows = forest_rows(forest)
+    ranges = (np.arange(a, b + 1) for a, b in zip(each.lo, each.hi, strict=True))
+    u = np.array(list(itertools.product(*ranges)))
+    u = u[(u @ rows.T == 0).all(axis=1)]
+    away = np.abs(u - center) / scale
+    log = np.where(kind == laws.LAPLACE, -away, np.where(kind == laws.GAUSSIAN, -0.5 * away**2, 0))
+    whole = np.logaddexp.reduce(log.sum(axis=1)) if u.size else -np.inf
+    return rng, forest, rows, each, whole
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_every_multiplier_bounds_the_sum_from_above(seed):
+    rng, forest, rows, each, whole = case(seed)
+    shared = SharedUnary(each, np.arange(forest.n, dtype=np.int32))
+    for theta in (np.zeros(forest.m), rng.normal(0, 1, forest.m), rng.normal(0, 9, forest.m)):
+        assert log_ceiling(forest, shared, theta) >= whole - 1e-9
+    least = least_ceiling(rows, each)
+    assert least >= whole - 1e-9
+    assert least <= log_ceiling(forest, shared, np.zeros(forest.m)) + 1e-9
+
+
+def test_sums_that_need_much_noise_are_bounded_far_below_the_plain_product():
+    # ten values, each at least 20 from its centre if they are to add up
+    rows, n = np.ones((1, 10)), 10
+    far = np.full(n, 20.0)
+    each = Unary(np.full(n, laws.LAPLACE), np.ones(n), far, np.full(n, -np.inf), np.full(n, np.inf))
+    plain = n * np.log((1 + np.exp(-1.0)) / (1 - np.exp(-1.0)))
+    # the summed noise is -200, which has at least 199 nats less than 0
+    assert least_ceiling(rows, each) <= plain - 150.0
+
+
+def test_interior_tilts_end_where_likeliest_values_satisfy_the_sums():
+    # two normal values add up to zero, their centres to 6: each moves by 3, at 3 / sigma^2
+    rows = np.ones((1, 2))
+    each = Unary(
+        np.full(2, laws.GAUSSIAN),
+        np.full(2, 2.0),
+        np.full(2, 3.0),
+        np.full(2, -np.inf),
+        np.full(2, np.inf),
+    )
+    *_, last = interior_tilts(rows, each)
+    assert last == pytest.approx([-0.75], rel=1e-6)
+
+
+def test_rows_are_dense_or_too_many():
+    assert dense_rows([{0: 1, 2: -1}], 3).tolist() == [[1.0, 0.0, -1.0]]
+    assert dense_rows([{0: 1}], 300) is None
+    assert least_ceiling(None, case(0)[3]) == np.inf
