@@ -1,0 +1,66 @@
+"""Families moved onto what their parents got, against bisection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import brentq
+
+from congenial.kernels.projection.top_down import DONE, INFEASIBLE, TOO_LARGE, descend, tighten
+from support.projection_arrays import laid, leaf_sums, random_parents
+
+pytestmark = pytest.mark.kernels
+
+NONE = np.empty(0, dtype=np.uint64)
+
+
+def moved(y, lo, hi, whole):
+    """The closest values of sum `whole` within their ranges."""
+    if hi.sum() - lo.sum() < 1e-12:
+        return lo
+
+    def short(by):
+        return np.clip(y + by, lo, hi).sum() - whole
+
+    return np.clip(y + brentq(short, -500.0, 500.0, xtol=1e-13), lo, hi)
+
+
+@pytest.mark.parametrize("seed", range(200))
+@pytest.mark.parametrize("whole", [False, True])
+def test_each_family_is_the_closest_to_its_measurements(seed, whole):
+    rng = np.random.default_rng(seed)
+    parents = random_parents(rng, int(rng.integers(1, 14)))
+    rows, order = laid(parents)
+    sums, n = leaf_sums(parents), parents.size
+    x = sums @ rng.integers(0, 9, sums.shape[1])
+    y = x + rng.normal(0, 4, n)
+    lo, hi = x - rng.integers(0, 5, n).astype(float), x + rng.integers(0, 5, n).astype(float)
+    by_place = lo[order], hi[order]
+    assert tighten(rows, *by_place, 1e-9)
+    low, high = np.empty(n), np.empty(n)
+    low[order], high[order] = by_place
+    words = rng.integers(0, 2**63, n).astype(np.uint64) if whole else NONE
+    z, fixed = np.empty(n), np.zeros(n, dtype=bool)
+    assert descend(rows, order, fixed, *by_place, True, y, 1e12, words, z) == DONE
+    assert ((z >= low - 1e-9) & (z <= high + 1e-9)).all()
+    assert not whole or (z == np.rint(z)).all()
+    root = parents < 0
+    assert abs(z[root] - np.clip(y[root], low[root], high[root])) <= (0.5 if whole else 1e-12)
+    for v in range(n):
+        family = np.flatnonzero(parents == v)
+        if family.size:
+            assert z[family].sum() == pytest.approx(z[v], abs=1e-9)
+            wanted = moved(y[family], low[family], high[family], z[v])
+            # remainders are read on a grid of 2^-20
+            np.testing.assert_allclose(z[family], wanted, atol=1.0 + 2e-6 if whole else 1e-8)
+
+
+def test_what_cannot_be_is_refused():
+    rows, order = laid(np.array([-1, 0, 0]))
+    lo, hi = np.array([5.0, 0.0, 0.0]), np.array([9.0, 2.0, 2.0])
+    assert not tighten(rows, lo, hi, 1e-9)
+    hi[1:] = 4.0
+    fixed, z = np.array([True, False, False]), np.empty(3)
+    task = rows, order, fixed, lo, hi, True
+    assert descend(*task, np.array([4.0, 1.0, 1.0]), 1e12, NONE, z) == INFEASIBLE
+    assert descend(*task, np.array([6.0, 1e13, 1.0]), 1e12, NONE, z) == TOO_LARGE
