@@ -7,12 +7,10 @@ import json
 import re
 from dataclasses import replace
 
-import numpy as np
 import pytest
 
-import congenial as cg
 from congenial.cli import command_line as cli
-from congenial.data.counts import build_tree, count
+from congenial.data.counts import count
 from congenial.errors import (
     ArgumentError,
     DataError,
@@ -26,16 +24,11 @@ from congenial.preview.comparison import pages as report
 from congenial.preview.comparison.comparing import compare
 from congenial.preview.comparison.methods import (
     WAYS,
-    build,
-    contenders,
-    variant,
 )
-from congenial.preview.comparison.outcome import QUANTILES, Contender
-from congenial.preview.comparison.simulate import simulate, size_class
-from congenial.preview.explanation import expected_noise
+from congenial.preview.comparison.outcome import Contender
 from congenial.releases.directory import STAMP
 from congenial.releases.making import release
-from support.city import TRIPS, ZONES, listing, make_city
+from support.city import ZONES, listing, make_city
 
 SMALL = dict(zip(ZONES, (0, 0, 1, 2, 0, 40), strict=True))
 EQUALITIES = 'publish_exactly = ["root"]'
@@ -146,67 +139,6 @@ def test_bounds_bias_empty_zones_upwards(tmp_path, name):
     assert abs(empty["noise alone"].bias) < 5.0 * empty["noise alone"].standard_error
 
 
-def test_the_errors_of_noise_alone_are_those_of_the_law(tmp_path):
-    plan = plan_at(tmp_path)
-    contender = next(c for c in contenders(plan) if c.name == "noise alone")
-    found = result_of(plan, tmp_path, contender, 3000)
-    zone = found.levels[2]
-    assert abs(zone.l1 - expected_noise(zone.scale)) < 5.0 * zone.l1_error
-    assert abs(zone.l1 - expected_noise(1.3 * zone.scale)) > 5.0 * zone.l1_error
-    u = np.arange(0, 400)
-    law = np.exp(-u / zone.scale)
-    law[1:] *= 2.0
-    share = np.cumsum(law / law.sum())
-    for q, value in zip(QUANTILES, zone.quantiles, strict=True):
-        assert abs(value - np.searchsorted(share, q)) <= 1.0 + 0.02 * value
-
-
-def result_of(plan, base, contender, replicates, seed=7):
-    """Return what one contender's releases are like."""
-    tree = build_tree(plan, base=base)
-    x = tree.roll_up(np.array(list(SMALL.values())))
-    source = cg.seeded(seed)
-    return simulate(plan, tree, contender, x, replicates=replicates, source=source)
-
-
-@pytest.mark.parametrize("name", NAMES)
-def test_what_is_summed_up_is_what_was_drawn(tmp_path, name):
-    """The same draws again, kept whole, with errors worked out one by one."""
-    plan = plan_at(tmp_path)
-    contender = next(c for c in contenders(plan) if c.name == name)
-    found = result_of(plan, tmp_path, contender, 30)
-    tree = build_tree(plan, base=tmp_path)
-    x = tree.roll_up(np.array(list(SMALL.values())))
-    source = cg.seeded(7)
-    _, _, engine = build(plan, tree, contender)
-    for _ in range(2):
-        engine.sample(x, rng=source)
-    calls = 1 if contender.method == "conditioning" else 10
-    drawn = np.concatenate([engine.sample(x, size=30 // calls, rng=source) for _ in range(calls)])
-    error = drawn - x
-    for level in found.levels:
-        here = np.abs(error[:, tree.level == plan.level_names.index(level.level)])
-        assert level.nodes == here.shape[1]
-        assert level.l1 == pytest.approx(here.mean())
-        assert level.l1_error == pytest.approx(here.mean(axis=1).std(ddof=1) / np.sqrt(30))
-        assert level.l2 == pytest.approx(np.sqrt((here.astype(float) ** 2).mean()))
-        exact = np.quantile(here, QUANTILES, method="inverted_cdf")
-        assert level.quantiles == tuple(exact.tolist())
-    for size in found.sizes:
-        depth = plan.level_names.index(size.level)
-        nodes = np.flatnonzero((tree.level == depth) & (x >= size.low) & (x <= size.high))
-        assert size.nodes == nodes.size
-        assert size.bias == pytest.approx(error[:, nodes].mean())
-    listed = [(s.level, s.low) for s in found.sizes]
-    assert len(set(listed)) == len(listed)
-    assert "root" not in {s.level for s in found.sizes}
-
-
-def test_sizes_are_powers_of_ten():
-    values = [0, 1, 9, 10, 99, 100, 10**15 - 1, 10**15]
-    assert size_class(values).tolist() == [0, 1, 1, 2, 2, 3, 15, 16]
-
-
 def test_the_same_seed_gives_the_same_files_but_for_times(tmp_path):
     plan = plan_at(tmp_path)
     one, two = (compare(plan, tmp_path, replicates=5, seed=3) for _ in "ab")
@@ -266,28 +198,6 @@ def test_where_nothing_fits_that_is_the_answer(tmp_path):
     )
     with pytest.raises(EmptyNeighbourhoodError):
         compare(plan, tmp_path, replicates=2)
-
-
-def test_a_variant_keeps_the_plan_but_for_method_noise_and_ledger(tmp_path):
-    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "l.sqlite"'
-    plan = plan_at(tmp_path, privacy=privacy, method='name = "conditioning"\nsampler = "exact"')
-    made = [variant(plan, c, delta=1e-6) for c in contenders(plan, delta=1e-6)]
-    assert {v.privacy.ledger for v in made} == {None}
-    assert [v.method.sampler for v in made[:2]] == ["exact", "auto"]
-    assert [v.method.norm for v in made[:3]] == ["l2", "l2", "l1"]
-    assert {v.privacy.delta for v in made} == {None, 1e-6}
-    assert all(v.hierarchy == plan.hierarchy and v.data == plan.data for v in made)
-
-
-def test_unmeasured_levels_of_noise_alone_are_sums(tmp_path):
-    privacy = 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { zone = 1.0 }'
-    plan = plan_at(tmp_path, privacy=privacy, invariants="nonnegative = true")
-    tree = build_tree(plan, base=tmp_path)
-    contender = next(c for c in contenders(plan) if c.name == "noise alone")
-    x = tree.roll_up(np.array(list(TRIPS.values())))
-    drawn = build(plan, tree, contender)[2].sample(x, 20, cg.seeded(1))
-    assert tree.is_consistent(drawn)
-    assert (drawn != x).any()
 
 
 def test_bad_numbers_are_refused(tmp_path):
