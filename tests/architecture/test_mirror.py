@@ -35,7 +35,6 @@ UNTESTED: set[str] = {
     "domain/workload.py",
     "imaging/following.py",
     "imaging/noisy.py",
-    "imaging/solvers/dense.py",
     "imaging/solvers/descent.py",
     "imaging/solvers/problem.py",
     "imaging/solvers/rounding.py",

@@ -65,7 +65,7 @@ def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:
 
 
 def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> FloatArray:
-    """Minimise ``sum(weight * move**2)`` under ``matrix @ move == gap``.
+    """Minimise ``sum(weight * move**2)`` under ``matrix @ move == gap``; weights are at most 1.
 
     Notes
     -----
