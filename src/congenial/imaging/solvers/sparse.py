@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -14,6 +15,8 @@ from congenial.types import FloatArray
 # Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
 _ITERATIONS = 250
 _AIM = 1e-12
+# Counts by which the values miss a condition from where on moves are solved for in units of that.
+_FAR = 1024.0
 
 
 def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
@@ -41,13 +44,19 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     rows, values, lower, least = systems(resolved)
     gap, short = values - rows @ held, least - lower @ held
     lo, hi = resolved.lo[free] - held[free], resolved.hi[free] - held[free]
+    # far moves are solved for and judged in units of `missed`, to which the least move is in
+    # proportion, and weights in units of the largest
+    missed = max(float(end.max(initial=0.0)) for end in (np.abs(gap), short, lo, -hi))
+    unit = _power(missed) if missed >= _FAR else 1.0
+    gap, short, lo, hi = gap / unit, short / unit, lo / unit, hi / unit
+    pulled = weight[free] / _power(float(weight[free].max(initial=0.0)))
     a, g = sparse.csc_matrix(rows[:, free]), sparse.csc_matrix(lower[:, free])
     solver = piqp.SparseSolver()
     settings = solver.settings
     settings.verbose, settings.max_iter = False, _ITERATIONS
     settings.eps_abs = settings.eps_rel = _AIM
     settings.eps_duality_gap_abs = settings.eps_duality_gap_rel = _AIM
-    pull = sparse.csc_matrix(sparse.diags_array(weight[free]))
+    pull = sparse.csc_matrix(sparse.diags_array(pulled))
     some = least.size > 0
     solver.setup(
         pull,
@@ -69,7 +78,7 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
         )
     move = np.clip(np.asarray(found.x), lo, hi)
     at_lo, at_hi = np.asarray(found.z_bl), np.asarray(found.z_bu)
-    slope = weight[free] * move + a.T @ np.asarray(found.y) - at_lo + at_hi
+    slope = pulled * move + a.T @ np.asarray(found.y) - at_lo + at_hi
     spare = _spare(at_lo, move - lo) + _spare(at_hi, hi - move)
     off = [np.abs(a @ move - gap), -at_lo, -at_hi]
     if some:
@@ -80,14 +89,21 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     off += [np.abs(slope), np.array([spare])]
     size = max(1.0, *(float(np.abs(each).max(initial=0.0)) for each in (gap, short, move)))
     worst = max(float(each.max(initial=0.0)) for each in off)
+    # half the weighted square of the distance from the optimum is at most the duality gap: an entry
+    # of weight w is off by sqrt(2 * TOLERANCE * size / w) units at most, and by far less as found
     if not worst <= TOLERANCE * size:
         raise NumericalError(
             f"the projection misses its conditions of optimality by {worst / size:.1e} of the "
             "largest number; bring the weights or the bounds closer together."
         )
     out = held.copy()
-    out[free] += move
+    out[free] += unit * move
     return out
+
+
+def _power(x: float) -> float:
+    """Return the largest power of two at or below `x`; 1 for 0."""
+    return 2.0 ** (math.frexp(x)[1] - 1) if x > 0.0 else 1.0
 
 
 def _spare(price: FloatArray, room: FloatArray) -> float:
