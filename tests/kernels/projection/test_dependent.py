@@ -58,3 +58,18 @@ def test_each_value_goes_up_in_proportion_to_its_fraction(seed):
     p = part / int(STEPS)
     # some 100 shares in all: 6 deviations are passed with probability 2e-7
     assert (np.abs(total / draws - p) <= 6.0 * np.sqrt(p * (1.0 - p) / draws)).all()
+
+
+def test_every_pair_of_a_family_goes_up_together_as_often():
+    rows, _ = laid(np.array([-1, 0, 0, 0, 0]))
+    rng = np.random.default_rng(3)
+    whole, part = on_grid(rows, np.array([2.0, 0.5, 0.5, 0.5, 0.5]))
+    draws, seen = 12_000, {}
+    out, order = np.empty(5), np.empty(5, dtype=np.int64)
+    for words in rng.integers(0, 2**64, (draws, 5), dtype=np.uint64):
+        assert round_down(rows, whole, part, words, order, out) == DONE
+        pair = tuple(np.flatnonzero(out[1:]).tolist())
+        seen[pair] = seen.get(pair, 0) + 1
+    assert len(seen) == 6
+    # 6 deviations are passed with probability 2e-9 each
+    assert all(abs(k / draws - 1 / 6) <= 6.0 * np.sqrt(5 / 36 / draws) for k in seen.values())
