@@ -48,7 +48,6 @@ UNTESTED: set[str] = {
     "invariants/margins.py",
     "kernels/chains/tree_mh.py",
     "kernels/network/consing.py",
-    "kernels/network/cutset.py",
     "noise/additive.py",
     "plan/outputs.py",
     "plan/sections.py",

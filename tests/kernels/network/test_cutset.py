@@ -1,0 +1,45 @@
+"""Beliefs about one variable over all values of a cut set, and choices block by block."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.kernels.network.cutset import pick
+from congenial.sum_network.cutset.assignments import evaluate
+from congenial.sum_network.cutset.branches import compile_branches
+from support.cut_cases import cut_case, listed, log_weights
+
+pytestmark = pytest.mark.kernels
+
+
+@pytest.mark.parametrize("seed", range(150))
+def test_beliefs_are_the_summed_weights_of_the_solutions(seed):
+    rows, unary, box, cut, solutions = cut_case(seed)
+    free = [v for v in range(unary.lo.size) if v not in cut]
+    last = free[seed % len(free)]
+    branches = compile_branches(tuple(rows), box, list(range(unary.lo.size)), cut, last)
+    values, log_own = listed(unary, box, cut)
+    root = branches.roots[-1]
+    belief = np.zeros((1, int(branches.width[root])))
+    group, out = np.zeros(values.shape[0], dtype=np.int64), np.empty(values.shape[0])
+    evaluate(branches, values, log_own, out, 0.0, group, belief)
+    weights = np.exp(log_weights(unary, solutions))
+    for i, found in enumerate(belief[0]):
+        own = weights[solutions[:, last] == branches.lo[root] + i].sum()
+        assert found == pytest.approx(own, rel=1e-10, abs=1e-15)
+    assert belief.sum() == pytest.approx(weights.sum(), rel=1e-10)
+
+
+@pytest.mark.parametrize("seed", range(30))
+def test_picks_are_in_proportion_to_the_weights(seed):
+    rng = np.random.default_rng(seed)
+    weights = rng.exponential(size=(int(rng.integers(1, 5)), int(rng.integers(1, 6))))
+    many = 200
+    even = np.array([(2 * i + 1) * (2**63 // many) for i in range(many)], dtype=np.uint64)
+    words = np.array(np.meshgrid(even, even)).reshape(2, -1).T.copy()
+    out = np.empty(many * many, dtype=np.int64)
+    pick(weights, weights.sum(axis=1), words, out)
+    share = np.bincount(out, minlength=weights.size) / out.size
+    # a count on either side of each end of a block, and of each weight in it
+    np.testing.assert_allclose(share, weights.ravel() / weights.sum(), atol=4.0 / many)
