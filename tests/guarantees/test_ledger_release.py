@@ -131,9 +131,9 @@ def test_over_budget_nothing_is_drawn_or_written(tmp_path, monkeypatch):
     before, kept = listing(tmp_path), (tmp_path / "one" / files.CSV).read_bytes()
     monkeypatch.setattr(Conditioned, "sample", lambda *_, **__: pytest.fail("noise was drawn"))
     told = refusal(lambda: make(tmp_path, "one", overwrite=True), BudgetError)
-    assert "Requested epsilon 1 and" in told
-    assert "Remaining epsilon 0 and" in told
-    assert "Missing epsilon 1 and delta 0" in told
+    assert "requested epsilon 1 and" in told
+    assert "remaining epsilon 0 and" in told
+    assert "missing epsilon 1 and delta 0" in told
     assert listing(tmp_path) == before
     assert (tmp_path / "one" / files.CSV).read_bytes() == kept
     assert [entry.state for entry in entries(tmp_path)] == [SPENT, SPENT]
@@ -284,7 +284,7 @@ def test_explain_tells_the_cost_and_what_remains(tmp_path, capsys):
     assert found.remaining.epsilon_text == "0.5"
     assert "A release would be refused: it is debited epsilon 1 and" in as_text(found)
     refused = refusal(lambda: make(tmp_path, "again"), BudgetError)
-    assert f"Remaining {found.remaining}" in refused
+    assert f"remaining {found.remaining}" in refused
     assert cli.run(["explain", str(tmp_path / "plan.toml"), "--json"]) == 0
     told = json.loads(capsys.readouterr().out)["result"]
     assert told["remaining"]["epsilon"] == "0.5"

@@ -185,8 +185,8 @@ def test_over_budget_is_refused_with_the_numbers(tmp_path, cost, missing):
     told = refusal(
         lambda: reserve(path, ROWS, release="out", cost=cost, neighbours="substitute"), BudgetError
     )
-    assert f"Requested {cost}, Remaining epsilon 1 and delta 9.99e-7, Missing epsilon" in told
-    words = told.split("Missing ")[1].split(";")[0].split()
+    assert f"requested {cost}, remaining epsilon 1 and delta 9.99e-7, missing epsilon" in told
+    words = told.split("missing ")[1].split(";")[0].split()
     assert [Decimal(words[i]) for i in (1, 4)] == [Decimal(missing.split()[i]) for i in (1, 4)]
     assert read_ledger(path) == before
 

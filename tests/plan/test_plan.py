@@ -9,11 +9,12 @@ from typing import get_args
 import msgspec
 import pytest
 
+import congenial as cg
 from congenial.accounting.calibration.scales import METHODS
 from congenial.accounting.neighbours.single_moves import RELATIONS
 from congenial.conditioning.sampler import sampler_names
 from congenial.domain.tree import Tree
-from congenial.errors import PlanError
+from congenial.errors import ArgumentError, CongenialError, PlanError
 from congenial.imaging.closest import Norm
 from congenial.plan import plan as plans
 from congenial.plan.plan import exact_nodes, parse_plan, read_plan
@@ -405,3 +406,16 @@ def test_exact_nodes_that_are_not_there() -> None:
     assert "Queens" not in str(caught.value)
     with pytest.raises(PlanError, match=r"names '7', and 2 nodes are called so; .* 'Bronx/7'"):
         nodes('["7"]', [(CITY, "Bronx", "7"), (CITY, "Queens", "7")])
+
+
+@pytest.mark.parametrize("call", [cg.release, cg.explain, cg.compare])
+def test_a_path_in_the_place_of_a_plan_is_refused_with_the_way_out(call):
+    more = {"out": "never"} if call is cg.release else {}
+    with pytest.raises(ArgumentError, match=r"plan is a str .* give cg\.read_plan\('plan\.toml'\)"):
+        call("plan.toml", **more)
+
+
+@pytest.mark.parametrize("call", [cg.read_plan, cg.verify, cg.read_release])
+def test_a_number_in_the_place_of_a_path_is_refused(call):
+    with pytest.raises(CongenialError, match=r"is 3; give the path of a"):
+        call(3)

@@ -181,10 +181,12 @@ class Imaged(Moved):
         if self.projector.shares is not None:
             how = "giving each entry its share of what its sum misses, one of the closest in L1"
         pinned = int(resolved.pinned.sum())
+        open_ = int((~np.isfinite(self.mechanism.scales) & ~resolved.pinned).sum())
+        unmeasured = f", {open_} not measured" if open_ else ""
         return (
-            f"imaging: adds {self.mechanism.noise.name} noise to {resolved.n - pinned} of "
-            f"{resolved.n} queries ({pinned} published exactly), then moves to the closest point "
-            f"of the invariant by {how}{whole}. A measurement weighs one over the variance of its "
-            "noise. The move uses only the noisy values and the counts published exactly, so "
-            "it costs no privacy; where bounds bind it adds bias."
+            f"imaging: adds {self.mechanism.noise.name} noise to {resolved.n - pinned - open_} of "
+            f"{resolved.n} queries ({pinned} published exactly{unmeasured}), then moves to the "
+            f"closest point of the invariant by {how}{whole}. A measurement weighs one over "
+            "the variance of its noise. The move uses only the noisy values and the counts "
+            "published exactly, so it costs no privacy; where bounds bind it adds bias."
         ) + (f" {left}" if (left := not_tried(resolved)) else "")

@@ -48,8 +48,9 @@ def reserve(
         if not remaining.covers(cost):
             raise BudgetError(
                 f"the ledger {path} does not cover this release of {dataset.label!r} (dataset "
-                f"{account.fingerprint[:SHOWN]}): Requested {cost}, Remaining {remaining}, Missing "
-                f"{cost.beyond(remaining)}; ask for less, or release no more of these rows."
+                f"{account.fingerprint[:SHOWN]}): requested {cost}, remaining {remaining}, missing "
+                f"{cost.beyond(remaining)}; ask for at most what remains, if anything, or release "
+                "no more of these rows."
             )
         entry = Entry(
             secure().bits(2).tobytes().hex(), escaped(release), _now(), cost, RESERVED, fixes

@@ -8,6 +8,7 @@ and a valid value. A `Plan` that exists has passed every check that needs no dat
 from __future__ import annotations
 
 import math
+import os
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.errors import PlanError
+from congenial.errors import ArgumentError, PlanError
 from congenial.plan.fields import Section, fit, refuse
 from congenial.plan.outputs import MEASUREMENTS, Accuracy, Publication
 from congenial.plan.sections import (
@@ -115,6 +116,20 @@ class Plan(Section, frozen=True):
         return tuple(v for v in self.level_names if not given.get(v) and v not in exact)
 
 
+def checked_plan(plan: object) -> Plan:
+    """Return a plan that a caller gave.
+
+    Raises
+    ------
+    ArgumentError
+        If it is none, such as the path of one.
+    """
+    if not isinstance(plan, Plan):
+        how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "what cg.read_plan returns"
+        raise ArgumentError(f"plan is a {type(plan).__name__} and no plan; give {how}.")
+    return plan
+
+
 def read_plan(path: str | Path) -> Plan:
     """Read a plan file.
 
@@ -132,6 +147,8 @@ def read_plan(path: str | Path) -> Plan:
         If the file cannot be read or has a mistake; the sentence names the key, the value and
         a valid value.
     """
+    if not isinstance(path, str | os.PathLike):
+        raise PlanError(f"path is {show(path)}; give the path of a TOML file.")
     path = Path(path)
     shown = repr(str(path))
     try:

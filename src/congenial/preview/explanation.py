@@ -18,7 +18,7 @@ from congenial.errors import LedgerError
 from congenial.ledger.debits import remaining
 from congenial.ledger.records import dataset_of
 from congenial.noise.law import find_law, half_law
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, checked_plan
 from congenial.plan.sections import GAUSSIAN, LAPLACE
 from congenial.preview.cautions import (
     nested_sums,
@@ -164,7 +164,7 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     >>> print(str(found).splitlines()[0])
     10 counts will be released, of 3 levels:
     """
-    model = build_model(plan, build_tree(plan, base=Path(base)))
+    model = build_model(plan, build_tree(checked_plan(plan), base=Path(base)))
     mechanism = choose_method(model)
     reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
     errors, basis = simulated_errors(model, mechanism)

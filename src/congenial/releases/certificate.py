@@ -171,7 +171,7 @@ def read_certificate(path: Path) -> Certificate:
     except RecursionError:
         reason = "it is nested too deep"
     except ValueError as error:  # also of msgspec, and bytes that are no text
-        reason = str(error)
+        reason = str(error).replace("`", "'")  # backquotes are for arguments
     if reason:
         raise ReleaseError(
             f"the certificate {path.name} is not one ({reason}); get the release anew."

@@ -20,6 +20,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
 from congenial.signals import held
 from congenial.types import IntArray
+from congenial.wording import show
 
 T = TypeVar("T")
 Columns = tuple[tuple[str, str], ...]
@@ -73,6 +74,8 @@ class FileRows:
 
 def release_directory(directory: str | Path) -> Path:
     """Return the path of a directory that a release is to be read from."""
+    if not isinstance(directory, str | os.PathLike):
+        raise ReleaseError(f"directory is {show(directory)}; give the path of a release.")
     place = Path(directory)
     if not place.is_dir():
         shown = repr(str(place))

@@ -20,7 +20,7 @@ from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
 from congenial.ledger.debits import read_ledger, reserve, settle
 from congenial.ledger.records import Debit, dataset_of
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, checked_plan
 from congenial.randomness import Randomness, secure, seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import Margins, margins
@@ -137,6 +137,7 @@ def release(
     >>> cg.read_release("trial").values.size == made.nodes
     True
     """
+    checked_plan(plan)
     randomness = _randomness(simulate, with_truth)
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
     notify = notify or _silent

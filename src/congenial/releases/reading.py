@@ -223,7 +223,8 @@ def read_release(directory: str | Path) -> Release:
     try:
         plan = msgspec.convert(certificate.plan, Plan)
     except (CongenialError, msgspec.ValidationError) as error:
+        text = str(error).replace("`", "'")
         raise ReleaseError(
-            f"the plan in the certificate of {place} is not one ({error}); get the release anew."
+            f"the plan in the certificate of {place} is not one ({text}); get the release anew."
         ) from None
     return Release(place, read_contents(place, certificate, plan))

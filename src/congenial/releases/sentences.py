@@ -75,8 +75,8 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
         noisy = "All of them are the exact counts: nothing here is protected by noise."
     else:
         noisy = (
-            "They are not the true counts: to hide any single record, random noise was added to "
-            "each of them."
+            "They are not the true counts: to hide any single record, they were made with random "
+            "noise."
         )
         if exact:
             noisy = (

@@ -15,7 +15,7 @@ from congenial.errors import (
     PrivacyError,
     UnsupportedError,
 )
-from congenial.plan.plan import Plan
+from congenial.plan.plan import Plan, checked_plan
 from congenial.preview.comparison.methods import contenders
 from congenial.preview.comparison.outcome import Contender, Refused, Result
 from congenial.preview.comparison.outcome_tables import Comparison
@@ -102,6 +102,7 @@ def compare(
     >>> [result.contender.name for result in found.results if result.obeys]
     ['exact conditioning', 'imaging L2', 'imaging L1', 'topdown']
     """
+    checked_plan(plan)
     if replicates < 2:
         raise ArgumentError(f"replicates is {replicates}; give at least 2.")
     _check_source(total=total, counts=counts, rows=rows)
