@@ -178,6 +178,27 @@ def test_sums_of_thousands_of_forests_have_their_means():
     assert moved > 1900
 
 
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("lo", [0.0, -(10.0**6)])
+@pytest.mark.parametrize("depth", [1, 3])
+def test_a_variable_follows_the_one_pressed_to_its_bound_below_it(kind, lo, depth):
+    # one bounded leaf below narrow counts measured far outside of its bound
+    forest = of_tree(cg.Tree.from_parents([-1, 0, 0, *range(2, depth + 2)]))
+    n = forest.n
+    scale, center = np.full(n, 40.0), np.full(n, lo)
+    center[1] = 0.0
+    scale[2:-1], center[2:-1], scale[-1] = 0.46, lo - 9.0, 1.0
+    ends = np.full(n, -INF), np.full(n, INF)
+    ends[0][-1] = lo
+    law = np.full(n, laws.GAUSSIAN)
+    law[-1] = KINDS[kind]
+    unary = Unary(law, scale, center, *ends)
+    theta, rounds = solved(forest, unary)
+    assert rounds < 100
+    missing, deviation = off_by(forest, unary, theta)
+    assert (np.abs(missing) <= 0.25 * np.maximum(deviation, 1.0)).all()
+
+
 def tree_case(fans, leaves, *, scale, kind="laplace", lo=0.0, root="pinned", unmeasured=()):
     """A tree with leaf counts, every count at least `lo`, and some levels not measured."""
     parents, start, width = [np.array([-1])], 0, 1

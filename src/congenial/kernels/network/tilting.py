@@ -22,6 +22,9 @@ from congenial.kernels.numerics.laws import FLAT
 _TOLERANCE = 0.1
 # Nats below the mode where the tails of leaves with a prior are forgotten.
 _ROUGH = 20.0
+# Variance that stands for that of one variable pressed to its bound, whose own is only a floor, so
+# that its sum follows the owner's mean: small beside a count, large beside rounding errors.
+_PRESSED = 1e-6
 # Slots of the memory of moments, a power of two.
 _SLOTS = 1 << 15
 
@@ -267,6 +270,8 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
             elif owner[i - n] >= 0:
                 k = i - n
                 j = inner[owner[k]]
+                if 0.0 < spread[k] <= 1e-12:
+                    spread[k] = _PRESSED
                 p = 1.0 / max(spread[k], 1e-12)
                 if p > 1e-200:
                     precision[j] += p
