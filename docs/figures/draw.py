@@ -322,6 +322,38 @@ def guide() -> Figure:
     return figure
 
 
+def sum_network() -> Figure:
+    """A node and its two parts as tables: weights, their sum, its product, and a draw."""
+    u = np.arange(-8, 9)
+
+    def weight(scale: float, center: int) -> FloatArray:
+        found = np.exp(-np.abs(u - center) / scale)
+        return np.asarray(found / found.sum())
+
+    first, second, own = weight(1.5, -3), weight(2.5, 2), weight(2.0, 3)
+    merged = np.convolve(first, second, "same")
+    product = merged * own / (merged * own).sum()
+    total = 2
+    split = first * np.array([second[8 + total - v] if abs(total - v) <= 8 else 0.0 for v in u])
+    panels = (
+        ((0, 0), first, BEFORE, "weight of the first part"),
+        ((1, 0), second, BEFORE, "weight of the second part"),
+        ((0, 1), merged, BEFORE, "MERGE: law of the parts' sum"),
+        ((1, 1), own, BEFORE, "weight of the node's own noise"),
+        ((0, 2), product, KEPT, "PRODUCT: law of the node"),
+        ((1, 2), split / split.sum(), MOVED, f"first part, once the node is {total}"),
+    )
+    figure, axes = plt.subplots(2, 3, figsize=(9.6, 4.2), sharex=True, layout="constrained")
+    for place, law, colour, title in panels:
+        axis = axes[place]
+        axis.bar(u, law, color=colour, width=0.9)
+        axis.set(title=title, yticks=[], ylim=(0.0, 0.42))
+    axes[0, 2].axvline(total, color=INK, lw=1.0, ls=":")
+    axes[0, 2].text(total + 0.3, 0.38, f"drawn: {total}", fontsize=8)
+    figure.supxlabel("noise, in counts", fontsize=9)
+    return figure
+
+
 def layers() -> Figure:
     """The folders of the package by layer, as the table of docs/architecture.md has them."""
     text = (Path(__file__).parents[1] / "architecture.md").read_text(encoding="utf-8")
@@ -360,6 +392,7 @@ FIGURES: dict[str, Callable[[], Figure]] = {
     "guide": guide,
     "hierarchy": hierarchy,
     "layers": layers,
+    "sum-network": sum_network,
     "regions": regions,
     "three-cells": three_cells,
     "two-bins": two_bins,

@@ -165,7 +165,8 @@ def strange_names(program: str) -> list[str]:
     found = []
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "congenial":
-            found.append(f"from {node.module}")
+            if [a.name for a in node.names] != ["sum_network"]:  # its page is for engineers
+                found.append(f"from {node.module}")
         elif isinstance(node, ast.Import):
             found += [a.name for a in node.names if a.name.startswith("congenial.")]
         elif isinstance(node, ast.Attribute) and ast.unparse(node.value) == "cg":
