@@ -186,7 +186,7 @@ def test_nodes_are_found_by_index_name_and_path():
     for wrong, told in (
         ("a", "ambiguous"),
         ("nowhere", "unknown"),
-        ("north/a", "unknown"),
+        ("east/a", "unknown"),
         (("a",), "ambiguous"),
         (7, "out of range"),
         (-1, "out of range"),
@@ -230,3 +230,12 @@ def test_sums_are_checked_in_any_order_of_the_nodes(seed):
     for v in np.flatnonzero((parents >= 0) | ~tree.is_leaf):
         assert not tree.is_consistent(x + (np.arange(n) == v))
     assert not (parents >= 0).any() or not tree.is_consistent(np.full(n, np.nan))
+
+
+def test_a_node_is_found_by_the_end_of_its_path():
+    tree = cg.Tree.from_paths(["East/Ash", "West/Ash", "West/Elm"])
+    ash = tree.find("East/Ash")
+    assert tree.names[ash] == "Ash" and tree.path(ash)[-2:] == ("East", "Ash")
+    assert tree.find("Elm") == tree.find("West/Elm")
+    with pytest.raises(cg.CongenialError, match="ambiguous"):
+        tree.find("Ash")

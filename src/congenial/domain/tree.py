@@ -234,13 +234,13 @@ class Tree:
         text = node if isinstance(node, str) else "/".join(map(str, node))
         found = self._by_name.get(text, [])
         if not found and "/" in text:
-            last = text.rsplit("/", 1)[-1]
-            wanted = tuple(text.split("/"))
-            found = [i for i in self._by_name.get(last, []) if self.path(i) == wanted]
+            end = tuple(text.split("/"))
+            alike = self._by_name.get(end[-1], [])
+            found = [i for i in alike if self.path(i)[-len(end) :] == end]
         if len(found) != 1:
             raise ArgumentError(
                 f"the node {text!r} is {'unknown' if not found else 'ambiguous'}; "
-                "give its index, a name that occurs once, or its path from the root as a/b/c."
+                "give its index, a name that occurs once, or the end of its path, such as a/b."
             )
         return found[0]
 

@@ -36,6 +36,7 @@ from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.releases.specification import Simulation
 from congenial.types import IntArray
+from congenial.wording import show
 
 Notify = Callable[[str], None]
 
@@ -225,6 +226,8 @@ def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
                 "`simulate` a seed as well, or leave `with_truth` out."
             )
         return secure()
+    if isinstance(simulate, bool) or not isinstance(simulate, int) or simulate < 0:
+        raise ReleaseError(f"`simulate` is {show(simulate)}; give a whole number from 0.")
     return seeded(simulate)
 
 
