@@ -9,6 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import ArgumentError
+from support.seeds import for_each_seed
 
 
 def random_table(rng):
@@ -17,7 +18,7 @@ def random_table(rng):
     return cg.Table({name: axes[name] for name in names})
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_answers_are_sums_over_the_other_axes(seed):
     rng = np.random.default_rng(seed)
     table = random_table(rng)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from types import SimpleNamespace
 
 import numpy as np
-import pytest
 
 from congenial.data.counts import build_tree
 from congenial.domain.tree import Tree
@@ -18,6 +17,7 @@ from congenial.preview.cautions import (
 )
 from congenial.releases.model import build_model
 from support.city import make_city
+from support.seeds import for_each_seed
 
 
 def model_of(place, **sections):
@@ -51,7 +51,7 @@ def test_a_finer_level_above_a_coarser_one_is_reversed():
     assert reversed_levels(levels_of(crossed)) == ()
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_sums_are_nested_where_a_node_lies_below_another(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 12))

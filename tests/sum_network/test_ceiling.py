@@ -18,6 +18,7 @@ from congenial.sum_network.ceiling import (
 )
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.weights import SharedUnary, Unary
+from support.seeds import for_each_seed
 
 
 def case(seed):
@@ -40,7 +41,7 @@ def case(seed):
     return rng, forest, rows, each, whole
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_every_multiplier_bounds_the_sum_from_above(seed):
     rng, forest, rows, each, whole = case(seed)
     shared = SharedUnary(each, np.arange(forest.n, dtype=np.int32))

@@ -8,6 +8,7 @@ import pytest
 from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
 from congenial.sum_network.forest import SumForest, of_rows, of_tree
+from support.seeds import for_each_seed
 
 
 def dense(forest):
@@ -49,7 +50,7 @@ def random_rows(rng, n, m):
     return [rows[k] for k in rng.permutation(len(rows))]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_rows_keep_their_solutions(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 16))
@@ -64,7 +65,7 @@ def test_rows_keep_their_solutions(seed):
     assert all((a == b).all() or (a == -b).all() for a, b in zip(got, given, strict=True))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_each_inner_node_of_a_tree_owns_the_sum_of_its_children(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 20))

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
-import pytest
 
 from congenial.kernels.network import consing
 from congenial.kernels.numerics import laws
 from congenial.sum_network.weights import Unary, composable, numbered, share_noise
+from support.seeds import for_each_seed
 
 INF = np.inf
 
@@ -17,7 +17,7 @@ def unary(rows):
     return Unary(kind.astype(np.int64), *(c.astype(np.float64) for c in rest))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_equal_weights_have_one_number(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 40))
@@ -33,7 +33,7 @@ def test_equal_weights_have_one_number(seed):
     assert len(first) == len(set(keys))
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_shared_noise_is_each_variables_own(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 30))

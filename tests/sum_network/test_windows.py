@@ -19,6 +19,7 @@ from congenial.sum_network.windows import (
     tilts,
     windows,
 )
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 INF = np.inf
@@ -53,7 +54,7 @@ def star(seed):
     return forest, SharedUnary(each, np.arange(k + 1, dtype=np.int32)), u, marginals
 
 
-@pytest.mark.parametrize("seed", range(120))
+@for_each_seed(120)
 def test_each_variable_leaves_its_window_with_at_most_the_cut(seed):
     forest, weights, u, marginals = star(seed)
     theta = tilts(forest, weights)

@@ -9,11 +9,12 @@ from congenial.kernels.network.cutset import pick
 from congenial.sum_network.cutset.assignments import evaluate
 from congenial.sum_network.cutset.branches import compile_branches
 from support.cut_cases import cut_case, listed, log_weights
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_beliefs_are_the_summed_weights_of_the_solutions(seed):
     rows, unary, box, cut, solutions = cut_case(seed)
     free = [v for v in range(unary.lo.size) if v not in cut]

@@ -22,6 +22,7 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network import marginals
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.weights import SharedUnary, Unary
+from support.seeds import for_each_seed
 from support.sum_networks import tables_of
 
 pytestmark = pytest.mark.kernels
@@ -34,7 +35,7 @@ WIDE = 80
 VALUES = np.arange(-WIDE, WIDE + 1)
 
 
-@pytest.mark.parametrize("seed", range(300))
+@for_each_seed(300)
 def test_a_law_is_summarised(seed):
     rng = np.random.default_rng(seed)
     # whole numbers, so that equal shares are equal
@@ -60,7 +61,7 @@ def test_a_law_is_summarised(seed):
     assert out[REACH] == (reaches[0] if reaches else np.abs(values[[0, -1]]).max())
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_a_rise_is_a_mean_of_digamma(seed):
     rng = np.random.default_rng(seed)
     p, lo = rng.exponential(size=rng.integers(1, 30)), int(rng.integers(-5, 40))

@@ -9,13 +9,14 @@ from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY, cover, fil
 from congenial.kernels.network.records import Classes, TiltedWeights, Windows
 from congenial.kernels.numerics import laws
 from support.kernel_entries import entry
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 power_above = entry("network.messages.power_above")
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_tables_and_scales_are_those_of_the_sums(seed):
     # two weights, their sum, a third weight, and its product with the sum
     rng = np.random.default_rng(seed)
@@ -65,7 +66,7 @@ def test_a_power_of_two_has_an_inverse():
     assert power_above(5e-324) == 2.0**-1000
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_windows_are_covered_and_reachable(seed):
     rng = np.random.default_rng(seed)
     ctype, left, right, sign = [UNARY] * 5, [-1] * 5, [-1] * 5, [1] * 5

@@ -8,6 +8,7 @@ import pytest
 from congenial.kernels.network.moments import moments
 from congenial.kernels.numerics import laws
 from support.kernel_entries import entry
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -33,7 +34,7 @@ def summed(kind, scale, center, lo, hi, tilt, reach=6000):
     return mean, float(w @ (u - mean) ** 2)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_laplace_moments_are_those_of_the_sum(seed):
     rng = np.random.default_rng(seed)
     scale, center = float(rng.choice([0.3, 1.0, 5.0, 40.0])), float(rng.integers(-5, 6))
@@ -53,7 +54,7 @@ def test_laplace_moments_are_those_of_the_sum(seed):
     )
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_gaussian_moments_are_those_of_the_sum(seed):
     rng = np.random.default_rng(seed)
     scale, center = float(rng.choice([1.0, 4.0, 30.0])), float(rng.integers(-5, 6))

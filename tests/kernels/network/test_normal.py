@@ -9,6 +9,7 @@ from scipy.linalg import null_space
 from congenial.domain.tree import Tree
 from congenial.kernels.network.normal import climb, respond, variances
 from congenial.sum_network.forest import of_rows, of_tree
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -41,7 +42,7 @@ def climbed(forest, weight, fixed):
     return log, dimension, (precision, widest, rest)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_covariance_and_integral_are_those_on_the_solutions(seed):
     rng, forest, rows, weight, fixed = case(seed)
     log, dimension, below = climbed(forest, weight, fixed)

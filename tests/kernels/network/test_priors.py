@@ -10,6 +10,7 @@ from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.network.priors import fill, fill_leaf
 from congenial.kernels.network.records import Classes, LeafWeights, Windows
 from congenial.kernels.numerics import laws
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -26,7 +27,7 @@ def log_leaf(kind, inverse, center, a, b, base, zero, tilt, u):
     return prior + zero * (count == 0) - law + tilt * u
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_a_leaf_has_the_law_of_the_noise_times_that_of_the_count(seed):
     rng = np.random.default_rng(seed)
     kind = (laws.LAPLACE, laws.GAUSSIAN)[seed % 2]

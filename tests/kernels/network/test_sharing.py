@@ -6,11 +6,12 @@ import numpy as np
 import pytest
 
 from congenial.kernels.network.sharing import number_weights, room
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_variables_have_one_number_where_scale_and_ends_agree(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.choice([1, 5, 60, 2000]))

@@ -9,11 +9,12 @@ from congenial.kernels.network.messages import MERGE, UNARY
 from congenial.kernels.network.records import Classes, TiltedWeights, Windows
 from congenial.kernels.network.supported import fill
 from congenial.kernels.numerics import laws
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_nothing_lies_beyond_the_ends_and_all_else_within_what_is_lost(seed):
     rng = np.random.default_rng(seed)
     ctype, left, right = (

@@ -8,11 +8,12 @@ import pytest
 from congenial.kernels.network.descend import LINK, ROOT, SPLIT
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.network.twins import pair
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_values_are_twins_where_their_ways_differ_by_like_parts_alone(seed):
     rng = np.random.default_rng(seed)
     ctype, left, right = [UNARY] * 2, [-1] * 2, [-1] * 2

@@ -9,6 +9,7 @@ import pytest
 
 from congenial.kernels.projection.check import add_determined, certify, reach, refine, settle
 from support.projection_arrays import leaf_sums, linked, random_parents
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -32,7 +33,7 @@ def case(seed):
     return rng, parents, linked(parents), lo, hi, x
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_ranges_of_inner_nodes_are_what_the_subtrees_allow(seed):
     rng, parents, (starts, children, downward, _), lo, hi, _ = case(seed)
     if seed % 3 == 0:
@@ -48,7 +49,7 @@ def test_ranges_of_inner_nodes_are_what_the_subtrees_allow(seed):
         assert (high >= points.max(axis=0)).all()
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_residuals_are_zero_at_the_least_points_alone(seed):
     rng, parents, links, lo, hi, x = case(seed)
     points = points_within(parents, lo, hi)
@@ -69,7 +70,7 @@ def test_residuals_are_zero_at_the_least_points_alone(seed):
         assert certify(*links, False, y, y, flat, weight, lo, hi, 1e-9, z)[0] == 0.5
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_sums_are_added_where_all_below_is_known(seed):
     rng, parents, (starts, children, downward, _), _, _, x = case(seed)
     known = rng.random(x.size) < 0.6
@@ -84,7 +85,7 @@ def test_sums_are_added_where_all_below_is_known(seed):
         assert determined(v) == (values[v] == x[v])
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_settled_integers_add_up_and_keep_what_is_known(seed):
     rng, parents, (starts, children, downward, is_root), _, _, x = case(seed)
     n = x.size
@@ -99,7 +100,7 @@ def test_settled_integers_add_up_and_keep_what_is_known(seed):
         assert below.size or not known[v] or center[v] == x[v]
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_a_solve_on_the_values_held_is_the_least_squares_solution(seed):
     rng, parents, links, _, _, x = case(seed)
     sums, n = leaf_sums(parents), x.size

@@ -7,6 +7,7 @@ import pytest
 
 from congenial.kernels.projection.dependent import DONE, STEPS, round_down, to_grid
 from support.projection_arrays import laid, leaf_sums, random_parents
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -27,7 +28,7 @@ def on_grid(rows, z):
     return whole, part
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_steps_add_up_exactly_near_their_values(seed):
     _, rows, z = case(seed)
     whole, part = on_grid(rows, z)

@@ -8,11 +8,12 @@ from scipy.optimize import lsq_linear
 
 from congenial.kernels.projection.newton import solve
 from support.projection_arrays import laid, leaf_sums, random_parents
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_weighted_squares_are_least_within_the_bounds_of_leaves(seed):
     rng = np.random.default_rng(seed)
     parents = random_parents(rng, int(rng.integers(1, 14)))

@@ -8,6 +8,7 @@ from scipy.optimize import brentq
 
 from congenial.kernels.projection.top_down import DONE, INFEASIBLE, TOO_LARGE, descend, tighten
 from support.projection_arrays import laid, leaf_sums, random_parents
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
@@ -25,7 +26,7 @@ def moved(y, lo, hi, whole):
     return np.clip(y + brentq(short, -500.0, 500.0, xtol=1e-13), lo, hi)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 @pytest.mark.parametrize("whole", [False, True])
 def test_each_family_is_the_closest_to_its_measurements(seed, whole):
     rng = np.random.default_rng(seed)

@@ -9,13 +9,14 @@ import pytest
 
 from congenial.kernels.projection.two_pass import solve
 from support.projection_arrays import leaf_sums, linked, random_parents
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 NONE = np.empty(0, dtype=np.uint64)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 @pytest.mark.parametrize("whole", [False, True])
 def test_the_summed_distance_is_the_least_of_all(seed, whole):
     rng = np.random.default_rng(seed)
@@ -43,7 +44,7 @@ def test_the_summed_distance_is_the_least_of_all(seed, whole):
     assert weight @ np.abs(z - y) == pytest.approx(least, abs=1e-9)
 
 
-@pytest.mark.parametrize("seed", range(200))
+@for_each_seed(200)
 def test_weighted_squares_are_least(seed):
     rng = np.random.default_rng(seed)
     parents = random_parents(rng, int(rng.integers(1, 12)))

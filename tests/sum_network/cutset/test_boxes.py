@@ -9,6 +9,7 @@ from congenial.errors import UnsupportedError
 from congenial.kernels.numerics import laws
 from congenial.sum_network.cutset.boxes import added, place_box, summable
 from congenial.sum_network.weights import Unary
+from support.seeds import for_each_seed
 
 INF = np.inf
 
@@ -26,7 +27,7 @@ def law_of(unary, v, reach=200):
     return u.astype(int), p / p.sum()
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_a_signed_sum_leaves_its_reach_with_at_most_the_budget(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(1, 6))
@@ -47,7 +48,7 @@ def test_a_signed_sum_leaves_its_reach_with_at_most_the_budget(seed):
         assert near > np.exp(-budget) or abs(end) < 13 or not s[0] < 3 * end < s[-1]
 
 
-@pytest.mark.parametrize("seed", range(100))
+@for_each_seed(100)
 def test_summed_losses_leave_their_ball_with_at_most_the_budget(seed):
     rng = np.random.default_rng(seed)
     unary = noise(rng, 2)

@@ -8,11 +8,12 @@ import pytest
 from congenial.sum_network.cutset.assignments import draw_forest, evaluated
 from congenial.sum_network.cutset.branches import compile_branches
 from support.cut_cases import cut_case, listed, log_weights
+from support.seeds import for_each_seed
 
 pytestmark = pytest.mark.kernels
 
 
-@pytest.mark.parametrize("seed", range(150))
+@for_each_seed(150)
 def test_each_assignment_weighs_what_its_solutions_do(seed):
     rows, unary, box, cut, solutions = cut_case(seed)
     branches = compile_branches(tuple(rows), box, list(range(unary.lo.size)), cut)
