@@ -17,7 +17,7 @@ from pathlib import Path
 
 import pytest
 
-from support.sources import SOURCE, modules, planted
+from support.sources import ROOT, SOURCE, modules, planted
 
 HEAVY = ("duckdb", "llvmlite", "narwhals", "numba", "numpy", "pandas", "polars", "pyarrow", "scipy")
 # Module, then attribute; None is the whole module.
@@ -43,6 +43,31 @@ HOUSE = {
     r"\bthat which\b": "the noun",
     r"\btells? apart\b": "distinguishes",
 }
+
+# Modules that are there for speed alone; the first lines of each name the benchmark rows it is for.
+FAST = {
+    "kernels.network.compositions",
+    "kernels.network.consing",
+    "kernels.network.cutset",
+    "kernels.network.differences",
+    "kernels.network.sharing",
+    "kernels.network.tallies",
+    "kernels.network.twins",
+    "kernels.network.workspace",
+    "kernels.numerics.binomial",
+    "kernels.numerics.convolution",
+    "kernels.numerics.ordering",
+    "kernels.projection.curves",
+    "kernels.projection.dependent",
+    "kernels.projection.levels",
+    "kernels.projection.newton",
+    "kernels.projection.select",
+    "kernels.projection.top_down",
+    "kernels.projection.two_pass",
+    "kernels.projection.whole",
+    "sum_network.fourier",
+}
+NAMED = re.compile(r"\n\nBenchmark rows?: ((?:`\w+`(?:, )?)+)\.$", re.MULTILINE)
 
 
 def _qualified(module: ast.Module) -> Iterator[tuple[int, str]]:
@@ -146,6 +171,23 @@ def _prose(path: Path) -> Iterator[tuple[int, str]]:
             block = []
 
 
+def row_faults(source: Path) -> list[str]:
+    """Return fast paths that name no benchmark row, and named rows that do not exist."""
+    rows = {path.stem for path in (ROOT / "benchmarks" / "rows").glob("[a-z]*.py")}
+    faults = []
+    for name, module in modules(source).items():
+        named = NAMED.search(ast.get_docstring(module) or "")
+        wanted = re.findall(r"\w+", named[1]) if named else []
+        faults += [
+            f"{name} names row {row}, which does not exist." for row in wanted if row not in rows
+        ]
+        if name in FAST and not wanted:
+            faults.append(f"{name} is there for speed and names no benchmark row.")
+        if wanted and name not in FAST:
+            faults.append(f"{name} names a benchmark row; list it in FAST.")
+    return faults
+
+
 def wording_faults(source: Path) -> list[str]:
     """Return docstrings and comments that begin with a riddle or hold a house word."""
     faults = []
@@ -183,6 +225,7 @@ CHECKERS = (
     randomness_faults,
     except_faults,
     state_faults,
+    row_faults,
     wording_faults,
 )
 
@@ -190,6 +233,10 @@ CHECKERS = (
 @pytest.mark.parametrize("checker", CHECKERS, ids=lambda checker: checker.__name__)
 def test_the_package_has_no_fault(checker):
     assert checker(SOURCE) == []
+
+
+def test_every_fast_path_is_a_module():
+    assert set(modules(SOURCE)) >= FAST
 
 
 @pytest.mark.parametrize("checker", CHECKERS, ids=lambda checker: checker.__name__)
@@ -253,6 +300,19 @@ def test_a_sound_package_has_no_fault(checker, tmp_path):
         (wording_faults, "domain/tree.py", '"""What trees are."""', "begins with 'What'"),
         (wording_faults, "domain/tree.py", "# So many nodes.\nx = 1", "begins with 'So many'"),
         (wording_faults, "domain/tree.py", "x = 1\n# two lines\n# that clash", "line 2: 'clash'"),
+        (row_faults, "kernels/network/twins.py", '"""Values."""', "names no benchmark row"),
+        (
+            row_faults,
+            "kernels/network/twins.py",
+            '"""Values.\n\nBenchmark rows: `flat`, `gone`.\n"""',
+            "row gone",
+        ),
+        (
+            row_faults,
+            "domain/tree.py",
+            '"""Trees.\n\nBenchmark row: `flat`.\n"""',
+            "list it in FAST",
+        ),
     ],
 )
 def test_a_planted_fault_is_found(checker, file, text, told, tmp_path):

@@ -1,5 +1,7 @@
 """Convolution of wide messages by fast Fourier transforms, with a bound on relative error.
 
+Benchmark row: `wide`.
+
 A transform's error is absolute. Each of several exponential tilts brings one stretch of the result
 near its largest entry, where an absolute error is a small relative one; the stretches together
 cover the window.

@@ -1,5 +1,7 @@
 """Uniform compositions: a total split into n parts, all splits equally likely.
 
+Benchmark rows: `flat`, `taxi`.
+
 A composition of `total` into n parts is a choice of n - 1 bars among total + n - 1 places
 (stars and bars). Few bars are drawn by Floyd's method in integers alone. Many are drawn in buckets
 of 2^k places, in order and nearly without sorting: numbers of bars are binomial a bucket, from

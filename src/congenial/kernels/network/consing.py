@@ -1,5 +1,7 @@
 """Equal subtrees get equal numbers: the classes of a sum forest, and the program that draws it.
 
+Benchmark rows: `everywhere`, `bounded`.
+
 Classes are hash-consed (Ershov 1958; Goto 1974): one walk over the sums, those below first, looks
 every weight, merge and product up in one hash table before it makes a new class of it.
 """

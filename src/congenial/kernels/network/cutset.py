@@ -1,5 +1,7 @@
 """Sums of weights over the forests that are left when the values of a cut set are held.
 
+Benchmark row: `crossing`.
+
 A *branch* program is a list of tables, each a function on a window of integers, parts before
 wholes:
 

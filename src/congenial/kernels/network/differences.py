@@ -1,5 +1,7 @@
 """Splits of a difference A - B of two sums of like geometric variables, without tables.
 
+Benchmark row: `flat`.
+
 Given A - B = s, the smaller of A and B is j with weights f(j) = C(j + n - 1, j)
 C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. To either side of
 their mode m lie blocks of d places each, where f(m + d) < f(m) / 2. So f <= f(m) 2^-i on the i-th

@@ -1,4 +1,7 @@
-"""The distinct weights of the noise of many variables."""
+"""The distinct weights of the noise of many variables.
+
+Benchmark rows: `everywhere`, `bounded`.
+"""
 
 from __future__ import annotations
 

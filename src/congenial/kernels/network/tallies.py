@@ -1,5 +1,7 @@
 """Tables over pairs of a value and a tally, a second sum that is carried along a forest.
 
+Benchmark row: `crossing`.
+
 A table holds value u and tally s at ``(u - lo) * (tally_hi - tally_lo + 1) + s - tally_lo``. All
 terms are nonnegative, so errors stay relative. Entries below `LEAST` of the largest are left out:
 products stay clear of the smallest numbers, with which processors are slow.

@@ -1,4 +1,7 @@
-"""Values of a drawing program that have one law, because all that they are made of is alike."""
+"""Values of a drawing program that have one law, because all that they are made of is alike.
+
+Benchmark row: `summaries`.
+"""
 
 from __future__ import annotations
 

@@ -1,4 +1,7 @@
-"""Rooms in one array for things that are needed for a while: freed ones are given again."""
+"""Workspace: slices of one scratch array, reused after their last reader.
+
+Benchmark row: `memory`.
+"""
 
 from __future__ import annotations
 

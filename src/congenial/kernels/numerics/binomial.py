@@ -1,4 +1,7 @@
-"""Binomial variables from one byte nearly always: tables in doubled precision."""
+"""Binomial variables from one byte nearly always: tables in doubled precision.
+
+Benchmark row: `flat`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Convolutions of two tables of nonnegative numbers, with compensation or without.
 
+Benchmark rows: `everywhere`, `bounded`.
+
 Either writes (a * b)[first + i] to out[place + i] for i below n, where indices start at zero in
 both factors. These begin at places in arrays and have sizes: a view of an array takes longer to
 make than a short sum, as references are counted. All terms are nonnegative: nothing cancels. `work`

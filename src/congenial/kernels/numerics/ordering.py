@@ -1,4 +1,7 @@
-"""Few numbers put in order: those of bits that are set, one more among others, five at once."""
+"""Few numbers put in order: those of bits that are set, one more among others, five at once.
+
+Benchmark row: `flat`.
+"""
 
 from __future__ import annotations
 

@@ -1,5 +1,7 @@
 """Monotone curves: polylines with a straight ray at either end, added along one axis.
 
+Benchmark row: `imaging`.
+
 A curve is the graph of the derivative of a convex piecewise quadratic function, vertical and
 horizontal pieces included. It is stored as points ``x[i0:i1], y[i0:i1]``, both nondecreasing, and
 the slopes dy/dx of the left and the right ray, from 0 (horizontal) to inf (vertical).

@@ -1,5 +1,7 @@
 """Unbiased rounding that keeps every sum: each family by systematic sampling, given its parent.
 
+Benchmark row: `rounding`.
+
 Places and families are those of `project_levels`. Values are whole numbers of grid steps of 2^-32,
 so that fractions add up exactly.
 """

@@ -1,5 +1,7 @@
 """A forest laid out level by level, so that every family is one stretch of memory.
 
+Benchmark row: `imaging`.
+
 Place 0 is the first root's. The children of a node lie together, those without children first;
 families follow one another in the order of their parents. Parents are numbered by themselves, in
 the same order: family `k` has the places ``first[k]`` to ``first[k + 1]``, of which those from

@@ -1,5 +1,7 @@
 """The closest point of a tree in L2, by Newton's method on the prices of its sums.
 
+Benchmark row: `imaging`.
+
 Places and families are those of `project_levels`. A leaf whose family has price `p` takes the value
 ``clip(y + give * p, lo, hi)``, with `give` one over its weight. Once it is said which values are at
 a bound, all prices follow from one pass up and one pass down over the parents alone; the leaves are

@@ -1,5 +1,7 @@
 """From the top of a forest down: each family onto what its parent got (Abowd et al. 2022).
 
+Benchmark row: `topdown`.
+
 Places and families are those of `project_levels`. A family is moved to the closest point whose
 values add up and keep their ranges: all by one amount, but for those that an end of their range
 stops. Values are relative to whole numbers near them, so that rounding errors are of the size of

@@ -1,5 +1,7 @@
 """The closest point of a tree, by one pass up and one pass down over monotone curves.
 
+Benchmark row: `imaging`.
+
 Every node carries the curve of (price, value): the values that its subtree prefers when one more
 unit is worth `price` to the parent. Children share a price, so their curves add up along the price
 axis; the node's own cost and bounds add along the value axis. All arrays are per node.

@@ -1,5 +1,7 @@
 """The integers of least summed change that add up, by slopes that are near the balance alone.
 
+Benchmark row: `rounding`.
+
 Places and families are those of `project_levels`. Every unit that a value can go up by has a price:
 what the sum of changes grows by. A leaf has one between its two neighbouring integers, of price
 1 - 2f at a remainder f; all others cost 1 up and -1 down. The units of a family in order of price
