@@ -25,7 +25,7 @@ import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Mechanism
-from congenial.auditing.computed import law_of, may_compute, rounding_of
+from congenial.auditing.computed import Law, law_of, may_compute, rounding_of
 from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.space import Space
 from congenial.errors import NumericalError, UnsupportedError
@@ -44,6 +44,7 @@ _AT_ONCE = 4_000_000
 class _Tilt:
     """A pair one way round, where draws are made, and a bound on the terms of their mean."""
 
+    log_prob: Law
     pair: Pair
     at: Values
     order: int
@@ -80,7 +81,7 @@ def tilted(
                 tilt = _tilt(mechanism, space, guarantee, pair)
                 if tilt is not None:
                     z = np.asarray(source.sample(tilt.at, min(_PILOT, draws), rng))
-                    terms = _terms(mechanism, tilt, z, guarantee.epsilon)
+                    terms = _terms(tilt, z, guarantee.epsilon)
                     gain = tilt.most * mean_at_least(terms, _CHOOSING)
                     candidates.append((gain, len(candidates), tilt))
             except (NumericalError, UnsupportedError):
@@ -89,7 +90,7 @@ def tilted(
         return ()
     tilt = max(candidates)[2]
     z = np.asarray(source.sample(tilt.at, draws, rng))
-    terms = _terms(mechanism, tilt, z, guarantee.epsilon)
+    terms = _terms(tilt, z, guarantee.epsilon)
     found = mean_at_least(terms, error) - guarantee.sampler_error  # draws are that far from the law
     found = max(0.0, tilt.most * found * math.exp(-2.0 * tilt.rounding))
     detail = (
@@ -145,7 +146,7 @@ def _tilt(mechanism: Mechanism, space: Space, guarantee: Guarantee, pair: Pair) 
     log_most += steps * (math.log(steps) - math.log1p(steps)) - math.log1p(steps)
     size = steps * max(abs(there), abs(float(own[0])), abs(float(lost[1])))
     most = math.exp(min(0.0, log_most))
-    return _Tilt(pair, at, steps + 1, most, rounding_of(space, size))
+    return _Tilt(log_prob, pair, at, steps + 1, most, rounding_of(space, size))
 
 
 def _reach(space: Space, pair: Pair, most: int) -> int:
@@ -159,16 +160,13 @@ def _reach(space: Space, pair: Pair, most: int) -> int:
     return low
 
 
-def _terms(mechanism: Mechanism, tilt: _Tilt, z: Values, epsilon: float) -> FloatArray:
+def _terms(tilt: _Tilt, z: Values, epsilon: float) -> FloatArray:
     """Terms of the mean that delta is, in shares of the most that one can be."""
-    log_prob = law_of(mechanism)
-    if log_prob is None:
-        raise AssertionError("a tilt needs a law")
     rows = max(1, _AT_ONCE // z.shape[1])
     out = np.zeros(z.shape[0])
     for start in range(0, z.shape[0], rows):
         part = z[start : start + rows]
-        first, second, drawn = (log_prob(part, x) for x in (*tilt.pair, tilt.at))
+        first, second, drawn = (tilt.log_prob(part, x) for x in (*tilt.pair, tilt.at))
         lost = np.flatnonzero((first > -np.inf) & (drawn > -np.inf))
         first, second, drawn = first[lost], second[lost], drawn[lost]
         excess = -np.expm1(np.minimum(epsilon - (first - second), 0.0))

@@ -34,3 +34,37 @@ def test_means_and_variances_are_those_of_the_weights(kind, tilt):
     assert out[0, 0] == pytest.approx(wanted - center, abs=1e-9)
     assert out[0, 1] == pytest.approx(spread, rel=1e-9)
     assert (out[0, 2:] > 0).all()
+
+
+def test_moments_of_two_thousand_leaves_are_direct_sums_and_decays_are_positive():
+    count, rng = 2000, np.random.default_rng(84)
+    kind = rng.choice([laws.LAPLACE, laws.GAUSSIAN, laws.FLAT], count)
+    mean, r = 10.0 ** rng.uniform(-1.0, 1.0, count), 10.0 ** rng.uniform(-0.5, 1.0, count)
+    b = mean / (mean + r)
+    scale, zero = 10.0 ** rng.uniform(-0.3, 1.3, count), rng.uniform(-2.0, 2.0, count)
+    base = rng.integers(0, 20, count).astype(np.float64) * (rng.random(count) < 0.5)
+    tilt = rng.uniform(-1.0, 0.5, count) * -np.log(b)
+    hi = np.where(rng.random(count) < 0.3, rng.integers(1, 30, count), np.inf)
+    out = np.empty((count, 4))
+    columns = scale, np.zeros(count), -base, hi, b * r, b, base, zero, tilt
+    leaf_moments(kind, *columns, 60.0, out)
+    for v in range(count):
+        # the weight falls by half of -log b a step at least: 60 nats are within these counts
+        far = min(base[v] + hi[v], base[v] + 60.0 / (-0.5 * np.log(b[v])) + 200.0)
+        k = np.arange(int(far) + 1)
+        log = np.append(0.0, np.cumsum(np.log(b[v] * (r[v] + k[:-1]) / (k[:-1] + 1))))
+        u = k - base[v]
+        noise = {
+            laws.LAPLACE: -np.abs(u) / scale[v],
+            laws.GAUSSIAN: -0.5 * (u / scale[v]) ** 2,
+            laws.FLAT: np.zeros(k.size),
+        }[kind[v]]
+        log += noise + tilt[v] * u + zero[v] * (k == 0)
+        weight = np.exp(log - log.max())
+        wanted = (u * weight).sum() / weight.sum()
+        spread = ((u - wanted) ** 2 * weight).sum() / weight.sum()
+        # differences of squares of values up to `size` lose its square times a few thousand units
+        size = 1.0 + np.abs(wanted) + base[v] + np.sqrt(spread)
+        assert abs(out[v, 0] - wanted) < 1e-9 * size, v
+        assert abs(out[v, 1] - max(spread, 1e-12)) < 1e-9 * size * size, v
+    assert (out[:, 2:] > 0.0).all()
