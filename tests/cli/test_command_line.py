@@ -334,7 +334,7 @@ def test_progress_on_a_terminal_once_patience_ends(patience, shown):
 
 
 def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
-    done = []
+    done, this_python = [], f"py{sys.version_info.major}{sys.version_info.minor}{sys.abiflags}"
     monkeypatch.setattr(compiled, "cache_directory", lambda: tmp_path)
     monkeypatch.setattr(compiled, "compile_kernels", done.append)
     loading.compile_once("conditioning", quiet=True)
@@ -343,6 +343,6 @@ def test_first_compilation_is_announced(tmp_path, monkeypatch, capsys):
     assert "Compiling" in capsys.readouterr().err
     assert done == ["conditioning", "imaging"]
     for name, _ in (*compiled.SHARES[0], *compiled.SHARES[1]):
-        (tmp_path / f"{compiled.in_cache(name)}-1.py311.nbi").touch()
+        (tmp_path / f"{compiled.in_cache(name)}-1.{this_python}.nbi").touch()
     loading.compile_once("conditioning", quiet=False)
     assert capsys.readouterr().err == ""

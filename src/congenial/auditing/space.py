@@ -29,8 +29,6 @@ from congenial.types import IntArray, Values
 CROWD = 10_000
 # Count vectors tried where fixed sums leave few datasets, and those held at a time.
 CANDIDATES, BLOCK = 200_000, 20_000
-# Agreement asked of sums of real numbers, relative to their size.
-ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -93,7 +91,7 @@ class Space:
     def satisfied(self, z: Values, x: Values) -> npt.NDArray[np.bool_]:
         """Whether each release, shape (size, n), satisfies the invariant at `x`, shape (n,)."""
         return np.asarray(
-            np.logical_or.reduce([_satisfied_by(resolved, z, x) for resolved in self.alternatives])
+            np.logical_or.reduce([resolved.satisfied_by(z, x) for resolved in self.alternatives])
         )
 
     def datasets(self, total: int) -> Iterator[IntArray]:
@@ -257,20 +255,7 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
 def _held(resolved: ResolvedInvariant, x: IntArray) -> npt.NDArray[np.bool_]:
     """Whether each dataset, shape (size, n), satisfies an invariant with its own exact values."""
     more, fewer = resolved.relative[~resolved.pinned[resolved.relative].all(axis=1)].T
-    ok = _satisfied_by(replace(resolved, relative=resolved.relative[:0]), x, x)
+    ok = replace(
+        resolved, relative=resolved.relative[:0], pinned=np.zeros(resolved.n, dtype=np.bool_)
+    ).satisfied_by(x, x[0])
     return np.asarray(ok & (x[:, more] >= x[:, fewer]).all(axis=1))
-
-
-def _satisfied_by(resolved: ResolvedInvariant, z: Values, x: Values) -> npt.NDArray[np.bool_]:
-    """Whether releases satisfy the invariant; not that of the methods, which the audit tries."""
-    resolved = resolved.with_pins(x)
-    near = 0.0 if z.dtype.kind == "i" else ROUNDING * (1.0 + float(np.abs(x).max(initial=0.0)))
-    ok = (np.abs(z[:, resolved.pinned] - x[..., resolved.pinned]) <= near).all(axis=1)
-    free = ~resolved.pinned
-    ok &= ((z >= resolved.lo - near) & (z <= resolved.hi + near))[:, free].all(axis=1)
-    if resolved.sums is not None:
-        ok &= (np.abs(resolved.sums.gaps(z)) <= near).all(axis=1)
-    for (matrix, value), equal in ((resolved.equalities, True), (resolved.inequalities, False)):
-        gap = z @ matrix.T - value
-        ok &= ((np.abs(gap) if equal else -gap) <= ROUNDING * (1 + np.abs(value))).all(axis=1)
-    return np.asarray(ok)
