@@ -37,6 +37,21 @@ def test_or_keeps_alternatives_in_order():
     assert ((a | b) | (b | c)).alternatives == (a, b, b, c)
 
 
+@pytest.mark.parametrize(
+    "joined",
+    [
+        lambda a, b: a and b,
+        lambda a, b: (a | b) and a,
+        lambda a, b: a or b,
+        lambda a, b: not a,
+        lambda a, b: 1 if a else 0,
+    ],
+)
+def test_no_part_is_dropped_by_and_or_and_not(joined):
+    with pytest.raises(InvariantError, match=r"join two invariants with & or \|"):
+        joined(cg.consistent(TREE), cg.nonnegative())
+
+
 @pytest.mark.parametrize("other", [1, None, "x", TREE])
 def test_an_invariant_joins_no_other_thing(other):
     with pytest.raises(TypeError):

@@ -33,6 +33,10 @@ from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.types import FloatArray
 
 NodeLike = int | str | Sequence[str]
+_NO_TRUTH = (
+    "an invariant is neither true nor false, and Python's and, or and not would drop a part of it; "
+    "join two invariants with & or |, and test for none with `is None`."
+)
 
 __all__ = [
     "AtLeast",
@@ -129,6 +133,10 @@ class Invariant:
         """Either invariant holds; the two must be disjoint."""
         return Union((self,)) | other
 
+    def __bool__(self) -> bool:
+        """Refuse to be true or false: ``a and b`` would drop `a` without a word."""
+        raise InvariantError(_NO_TRUTH)
+
 
 @dataclass(frozen=True, eq=False)
 class Union:
@@ -143,6 +151,10 @@ class Union:
         if isinstance(other, Union):
             return Union(self.alternatives + other.alternatives)
         return NotImplemented
+
+    def __bool__(self) -> bool:
+        """Refuse to be true or false, as an `Invariant` does."""
+        raise InvariantError(_NO_TRUTH)
 
 
 def consistent(domain: Tree | Workload) -> Invariant:
