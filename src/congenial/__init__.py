@@ -11,7 +11,7 @@ import warnings
 from importlib import import_module
 from typing import TYPE_CHECKING
 
-from congenial._version import __version__ as __version__
+from congenial.namespaces import offer
 
 if TYPE_CHECKING:
     from congenial import accounting as accounting
@@ -20,80 +20,74 @@ if TYPE_CHECKING:
     from congenial import errors as errors
     from congenial import imaging as imaging
     from congenial import inference as inference
-    from congenial.accounting.calibration.scales import calibrate
-    from congenial.accounting.guarantee import Guarantee
-    from congenial.auditing.trial import audit
-    from congenial.conditioning.choice import condition
-    from congenial.conditioning.mixtures import mixture
-    from congenial.domain.table import Table
-    from congenial.domain.tree import Tree
-    from congenial.domain.workload import Workload
-    from congenial.errors import CongenialError
-    from congenial.imaging.closest import project
-    from congenial.imaging.top_down import topdown
-    from congenial.imaging.update import image
-    from congenial.inference.posteriors import posterior
-    from congenial.invariants.written import (
-        at_least,
-        at_least_as_many,
-        bounds,
-        consistent,
-        exactly,
-        linear,
-        nonnegative,
-    )
-    from congenial.noise.additive import Additive
-    from congenial.noise.discrete_gaussian import DiscreteGaussian
-    from congenial.noise.discrete_laplace import DiscreteLaplace
-    from congenial.noise.gaussian import Gaussian
-    from congenial.noise.laplace import Laplace
-    from congenial.plan.plan import parse_plan, read_plan
-    from congenial.preview.comparison.comparing import compare
-    from congenial.preview.explanation import explain
-    from congenial.preview.plan_audit import audit_plan
-    from congenial.randomness import secure, seeded
-    from congenial.releases.making import release
-    from congenial.releases.reading import Release, read_release
-    from congenial.verification.verdict import verify
+    from congenial.accounting.calibration.scales import calibrate as calibrate
+    from congenial.accounting.guarantee import Guarantee as Guarantee
+    from congenial.auditing.trial import audit as audit
+    from congenial.conditioning.choice import condition as condition
+    from congenial.conditioning.mixtures import mixture as mixture
+    from congenial.domain.table import Table as Table
+    from congenial.domain.tree import Tree as Tree
+    from congenial.domain.workload import Workload as Workload
+    from congenial.errors import CongenialError as CongenialError
+    from congenial.imaging.closest import project as project
+    from congenial.imaging.top_down import topdown as topdown
+    from congenial.imaging.update import image as image
+    from congenial.inference.posteriors import posterior as posterior
+    from congenial.invariants.written import at_least as at_least
+    from congenial.invariants.written import at_least_as_many as at_least_as_many
+    from congenial.invariants.written import bounds as bounds
+    from congenial.invariants.written import consistent as consistent
+    from congenial.invariants.written import exactly as exactly
+    from congenial.invariants.written import linear as linear
+    from congenial.invariants.written import nonnegative as nonnegative
+    from congenial.noise.additive import Additive as Additive
+    from congenial.noise.discrete_gaussian import DiscreteGaussian as DiscreteGaussian
+    from congenial.noise.discrete_laplace import DiscreteLaplace as DiscreteLaplace
+    from congenial.noise.gaussian import Gaussian as Gaussian
+    from congenial.noise.laplace import Laplace as Laplace
+    from congenial.plan.plan import parse_plan as parse_plan
+    from congenial.plan.plan import read_plan as read_plan
+    from congenial.preview.comparison.comparing import compare as compare
+    from congenial.preview.explanation import explain as explain
+    from congenial.preview.plan_audit import audit_plan as audit_plan
+    from congenial.randomness import secure as secure
+    from congenial.randomness import seeded as seeded
+    from congenial.releases.making import release as release
+    from congenial.releases.reading import Release as Release
+    from congenial.releases.reading import read_release as read_release
+    from congenial.verification.verdict import verify as verify
+
+__version__ = "0.1.0"
 
 _NAMESPACES = ("accounting", "belief", "conditioning", "errors", "imaging", "inference")
 _HOME = {
-    "Additive": "noise.additive",
-    "CongenialError": "errors",
-    "DiscreteGaussian": "noise.discrete_gaussian",
-    "DiscreteLaplace": "noise.discrete_laplace",
-    "Gaussian": "noise.gaussian",
-    "Guarantee": "accounting.guarantee",
-    "Laplace": "noise.laplace",
-    "Release": "releases.reading",
-    "Table": "domain.table",
-    "Tree": "domain.tree",
-    "Workload": "domain.workload",
-    "at_least": "invariants.written",
-    "at_least_as_many": "invariants.written",
-    "audit": "auditing.trial",
-    "audit_plan": "preview.plan_audit",
-    "bounds": "invariants.written",
-    "calibrate": "accounting.calibration.scales",
-    "compare": "preview.comparison.comparing",
-    "condition": "conditioning.choice",
-    "consistent": "invariants.written",
-    "exactly": "invariants.written",
-    "explain": "preview.explanation",
-    "image": "imaging.update",
-    "linear": "invariants.written",
-    "mixture": "conditioning.mixtures",
-    "nonnegative": "invariants.written",
-    "parse_plan": "plan.plan",
-    "posterior": "inference.posteriors",
-    "project": "imaging.closest",
-    "read_plan": "plan.plan",
-    "read_release": "releases.reading",
-    "release": "releases.making",
-    "secure": "randomness",
-    "seeded": "randomness",
-    "topdown": "imaging.top_down",
-    "verify": "verification.verdict",
+    "accounting.calibration.scales": "calibrate",
+    "accounting.guarantee": "Guarantee",
+    "auditing.trial": "audit",
+    "conditioning.choice": "condition",
+    "conditioning.mixtures": "mixture",
+    "domain.table": "Table",
+    "domain.tree": "Tree",
+    "domain.workload": "Workload",
+    "errors": "CongenialError",
+    "imaging.closest": "project",
+    "imaging.top_down": "topdown",
+    "imaging.update": "image",
+    "inference.posteriors": "posterior",
+    "invariants.written": "at_least at_least_as_many bounds consistent exactly linear nonnegative",
+    "noise.additive": "Additive",
+    "noise.discrete_gaussian": "DiscreteGaussian",
+    "noise.discrete_laplace": "DiscreteLaplace",
+    "noise.gaussian": "Gaussian",
+    "noise.laplace": "Laplace",
+    "plan.plan": "parse_plan read_plan",
+    "preview.comparison.comparing": "compare",
+    "preview.explanation": "explain",
+    "preview.plan_audit": "audit_plan",
+    "randomness": "secure seeded",
+    "releases.making": "release",
+    "releases.reading": "Release read_release",
+    "verification.verdict": "verify",
 }
 
 # Moved names, by the namespace that offers them now; they go with version 0.2.
@@ -126,44 +120,7 @@ _FOLDED = {
     "exactly_margins": "exactly(margins=...)",
 }
 
-__all__ = [
-    "Additive",
-    "CongenialError",
-    "DiscreteGaussian",
-    "DiscreteLaplace",
-    "Gaussian",
-    "Guarantee",
-    "Laplace",
-    "Release",
-    "Table",
-    "Tree",
-    "Workload",
-    "at_least",
-    "at_least_as_many",
-    "audit",
-    "audit_plan",
-    "bounds",
-    "calibrate",
-    "compare",
-    "condition",
-    "consistent",
-    "exactly",
-    "explain",
-    "image",
-    "linear",
-    "mixture",
-    "nonnegative",
-    "parse_plan",
-    "posterior",
-    "project",
-    "read_plan",
-    "read_release",
-    "release",
-    "secure",
-    "seeded",
-    "topdown",
-    "verify",
-]
+__all__, _load, _ = offer(__name__, _HOME)
 
 
 def __getattr__(name: str) -> object:
@@ -175,11 +132,7 @@ def __getattr__(name: str) -> object:
     if name in _FOLDED:
         _warn(name, _FOLDED[name])
         return getattr(import_module("congenial.invariants.written"), name)
-    if name not in _HOME:
-        raise AttributeError(f"module 'congenial' has no attribute {name!r}")
-    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
+    return _load(name)
 
 
 def _warn(old: str, new: str) -> None:

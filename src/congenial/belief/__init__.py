@@ -2,63 +2,35 @@
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from congenial.namespaces import offer
+
 if TYPE_CHECKING:
-    from congenial.belief.adjacency import Neighbourhood, hamming, neighbourhood
-    from congenial.belief.cautious_revision import credibility_limited, likely, revise, screened
-    from congenial.belief.finite_mechanism import FiniteMechanism
-    from congenial.belief.finite_noise import cyclic_geometric, cyclic_mechanism, double_geometric
-    from congenial.belief.vacuous import Vacuous
-    from congenial.belief.worlds import Belief, kullback_leibler, mixture, total_variation
+    from congenial.belief.adjacency import Neighbourhood as Neighbourhood
+    from congenial.belief.adjacency import hamming as hamming
+    from congenial.belief.adjacency import neighbourhood as neighbourhood
+    from congenial.belief.cautious_revision import credibility_limited as credibility_limited
+    from congenial.belief.cautious_revision import likely as likely
+    from congenial.belief.cautious_revision import revise as revise
+    from congenial.belief.cautious_revision import screened as screened
+    from congenial.belief.finite_mechanism import FiniteMechanism as FiniteMechanism
+    from congenial.belief.finite_noise import cyclic_geometric as cyclic_geometric
+    from congenial.belief.finite_noise import cyclic_mechanism as cyclic_mechanism
+    from congenial.belief.finite_noise import double_geometric as double_geometric
+    from congenial.belief.vacuous import Vacuous as Vacuous
+    from congenial.belief.worlds import Belief as Belief
+    from congenial.belief.worlds import kullback_leibler as kullback_leibler
+    from congenial.belief.worlds import mixture as mixture
+    from congenial.belief.worlds import total_variation as total_variation
 
 _HOME = {
-    "Belief": "belief.worlds",
-    "FiniteMechanism": "belief.finite_mechanism",
-    "Neighbourhood": "belief.adjacency",
-    "Vacuous": "belief.vacuous",
-    "credibility_limited": "belief.cautious_revision",
-    "cyclic_geometric": "belief.finite_noise",
-    "cyclic_mechanism": "belief.finite_noise",
-    "double_geometric": "belief.finite_noise",
-    "hamming": "belief.adjacency",
-    "kullback_leibler": "belief.worlds",
-    "likely": "belief.cautious_revision",
-    "mixture": "belief.worlds",
-    "neighbourhood": "belief.adjacency",
-    "revise": "belief.cautious_revision",
-    "screened": "belief.cautious_revision",
-    "total_variation": "belief.worlds",
+    "belief.adjacency": "Neighbourhood hamming neighbourhood",
+    "belief.cautious_revision": "credibility_limited likely revise screened",
+    "belief.finite_mechanism": "FiniteMechanism",
+    "belief.finite_noise": "cyclic_geometric cyclic_mechanism double_geometric",
+    "belief.vacuous": "Vacuous",
+    "belief.worlds": "Belief kullback_leibler mixture total_variation",
 }
 
-__all__ = [
-    "Belief",
-    "FiniteMechanism",
-    "Neighbourhood",
-    "Vacuous",
-    "credibility_limited",
-    "cyclic_geometric",
-    "cyclic_mechanism",
-    "double_geometric",
-    "hamming",
-    "kullback_leibler",
-    "likely",
-    "mixture",
-    "neighbourhood",
-    "revise",
-    "screened",
-    "total_variation",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, NoReturn
 
 import click
 
-from congenial._version import __version__
+from congenial import __version__
 from congenial.cli.answer import (
     DONE,
     FAILED,

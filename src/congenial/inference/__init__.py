@@ -5,57 +5,32 @@ Offered: priors, likelihoods, posteriors, error margins, intervals by inversion,
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from congenial.namespaces import offer
+
 if TYPE_CHECKING:
+    from congenial.inference.error_law import error_margin_of_sum as error_margin_of_sum
+    from congenial.inference.error_law import error_margins as error_margins
     from congenial.inference.error_law import (
-        error_margin_of_sum,
-        error_margins,
-        simultaneous_error_margins,
+        simultaneous_error_margins as simultaneous_error_margins,
     )
-    from congenial.inference.inversion import inverted_intervals
-    from congenial.inference.likelihood import log_likelihood, log_likelihood_gradient
-    from congenial.inference.posteriors import Estimate, Posterior
-    from congenial.inference.priors import Prior
-    from congenial.releases.measurements import Measurements, read_measurements
+    from congenial.inference.inversion import inverted_intervals as inverted_intervals
+    from congenial.inference.likelihood import log_likelihood as log_likelihood
+    from congenial.inference.likelihood import log_likelihood_gradient as log_likelihood_gradient
+    from congenial.inference.posteriors import Estimate as Estimate
+    from congenial.inference.posteriors import Posterior as Posterior
+    from congenial.inference.priors import Prior as Prior
+    from congenial.releases.measurements import Measurements as Measurements
+    from congenial.releases.measurements import read_measurements as read_measurements
 
 _HOME = {
-    "Estimate": "inference.posteriors",
-    "Measurements": "releases.measurements",
-    "Posterior": "inference.posteriors",
-    "Prior": "inference.priors",
-    "error_margin_of_sum": "inference.error_law",
-    "error_margins": "inference.error_law",
-    "inverted_intervals": "inference.inversion",
-    "log_likelihood": "inference.likelihood",
-    "log_likelihood_gradient": "inference.likelihood",
-    "read_measurements": "releases.measurements",
-    "simultaneous_error_margins": "inference.error_law",
+    "inference.error_law": "error_margin_of_sum error_margins simultaneous_error_margins",
+    "inference.inversion": "inverted_intervals",
+    "inference.likelihood": "log_likelihood log_likelihood_gradient",
+    "inference.posteriors": "Estimate Posterior",
+    "inference.priors": "Prior",
+    "releases.measurements": "Measurements read_measurements",
 }
 
-__all__ = [
-    "Estimate",
-    "Measurements",
-    "Posterior",
-    "Prior",
-    "error_margin_of_sum",
-    "error_margins",
-    "inverted_intervals",
-    "log_likelihood",
-    "log_likelihood_gradient",
-    "read_measurements",
-    "simultaneous_error_margins",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

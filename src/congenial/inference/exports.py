@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from congenial._version import __version__
+from congenial import __version__
 from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
 

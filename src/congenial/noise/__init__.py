@@ -5,32 +5,17 @@ Offered: laws by their names, which are those of their files, and what a law is.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from congenial.namespaces import offer
+
 if TYPE_CHECKING:
-    from congenial.noise.law import NoiseLaw, find_law, law_names
+    from congenial.noise.law import NoiseLaw as NoiseLaw
+    from congenial.noise.law import find_law as find_law
+    from congenial.noise.law import law_names as law_names
 
 _HOME = {
-    "NoiseLaw": "noise.law",
-    "find_law": "noise.law",
-    "law_names": "noise.law",
+    "noise.law": "NoiseLaw find_law law_names",
 }
 
-__all__ = [
-    "NoiseLaw",
-    "find_law",
-    "law_names",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 
-from congenial._version import __version__
+from congenial import __version__
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.errors import ReleaseError

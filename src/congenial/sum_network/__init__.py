@@ -8,104 +8,55 @@ cycles are in `cutset`, which has a door of its own.
 
 from __future__ import annotations
 
-from importlib import import_module
 from typing import TYPE_CHECKING
 
+from congenial.namespaces import offer
+
 if TYPE_CHECKING:
-    from congenial.sum_network.ceiling import dense_rows, forest_rows, least_ceiling, log_ceiling
-    from congenial.sum_network.cost import bytes_text, forest_cost, time_text
-    from congenial.sum_network.count_tables import PriorWeights, share_priors
-    from congenial.sum_network.draws import sample
-    from congenial.sum_network.extremes import LEAST_TAIL, extreme_tails
-    from congenial.sum_network.filling import Compiled, compile, fill  # noqa: A004 -- reached as an attribute
-    from congenial.sum_network.forest import SumForest, of_tree
-    from congenial.sum_network.marginals import (
-        Summaries,
-        interval_and_reach,
-        marginal,
-        reaches,
-        summaries,
-    )
-    from congenial.sum_network.tables import ERROR_LIMIT, Tables, error_limit
-    from congenial.sum_network.weights import SharedUnary, Unary, share_noise
-    from congenial.sum_network.windows import IMPROPER, check_proper, is_proper
+    from congenial.sum_network.ceiling import dense_rows as dense_rows
+    from congenial.sum_network.ceiling import forest_rows as forest_rows
+    from congenial.sum_network.ceiling import least_ceiling as least_ceiling
+    from congenial.sum_network.ceiling import log_ceiling as log_ceiling
+    from congenial.sum_network.cost import bytes_text as bytes_text
+    from congenial.sum_network.cost import forest_cost as forest_cost
+    from congenial.sum_network.cost import time_text as time_text
+    from congenial.sum_network.count_tables import PriorWeights as PriorWeights
+    from congenial.sum_network.count_tables import share_priors as share_priors
+    from congenial.sum_network.draws import sample as sample
+    from congenial.sum_network.extremes import LEAST_TAIL as LEAST_TAIL
+    from congenial.sum_network.extremes import extreme_tails as extreme_tails
+    from congenial.sum_network.filling import Compiled as Compiled
+    from congenial.sum_network.filling import compile as compile  # noqa: A004 -- reached as an attribute
+    from congenial.sum_network.filling import fill as fill
+    from congenial.sum_network.forest import SumForest as SumForest
+    from congenial.sum_network.forest import of_tree as of_tree
+    from congenial.sum_network.marginals import Summaries as Summaries
+    from congenial.sum_network.marginals import interval_and_reach as interval_and_reach
+    from congenial.sum_network.marginals import marginal as marginal
+    from congenial.sum_network.marginals import reaches as reaches
+    from congenial.sum_network.marginals import summaries as summaries
+    from congenial.sum_network.tables import ERROR_LIMIT as ERROR_LIMIT
+    from congenial.sum_network.tables import Tables as Tables
+    from congenial.sum_network.tables import error_limit as error_limit
+    from congenial.sum_network.weights import SharedUnary as SharedUnary
+    from congenial.sum_network.weights import Unary as Unary
+    from congenial.sum_network.weights import share_noise as share_noise
+    from congenial.sum_network.windows import IMPROPER as IMPROPER
+    from congenial.sum_network.windows import check_proper as check_proper
+    from congenial.sum_network.windows import is_proper as is_proper
 
 _HOME = {
-    "Compiled": "sum_network.filling",
-    "ERROR_LIMIT": "sum_network.tables",
-    "IMPROPER": "sum_network.windows",
-    "LEAST_TAIL": "sum_network.extremes",
-    "PriorWeights": "sum_network.count_tables",
-    "SharedUnary": "sum_network.weights",
-    "SumForest": "sum_network.forest",
-    "Summaries": "sum_network.marginals",
-    "Tables": "sum_network.tables",
-    "Unary": "sum_network.weights",
-    "bytes_text": "sum_network.cost",
-    "check_proper": "sum_network.windows",
-    "compile": "sum_network.filling",
-    "dense_rows": "sum_network.ceiling",
-    "error_limit": "sum_network.tables",
-    "extreme_tails": "sum_network.extremes",
-    "fill": "sum_network.filling",
-    "forest_cost": "sum_network.cost",
-    "forest_rows": "sum_network.ceiling",
-    "interval_and_reach": "sum_network.marginals",
-    "is_proper": "sum_network.windows",
-    "least_ceiling": "sum_network.ceiling",
-    "log_ceiling": "sum_network.ceiling",
-    "marginal": "sum_network.marginals",
-    "of_tree": "sum_network.forest",
-    "reaches": "sum_network.marginals",
-    "sample": "sum_network.draws",
-    "share_noise": "sum_network.weights",
-    "share_priors": "sum_network.count_tables",
-    "summaries": "sum_network.marginals",
-    "time_text": "sum_network.cost",
+    "sum_network.ceiling": "dense_rows forest_rows least_ceiling log_ceiling",
+    "sum_network.cost": "bytes_text forest_cost time_text",
+    "sum_network.count_tables": "PriorWeights share_priors",
+    "sum_network.draws": "sample",
+    "sum_network.extremes": "LEAST_TAIL extreme_tails",
+    "sum_network.filling": "Compiled compile fill",
+    "sum_network.forest": "SumForest of_tree",
+    "sum_network.marginals": "Summaries interval_and_reach marginal reaches summaries",
+    "sum_network.tables": "ERROR_LIMIT Tables error_limit",
+    "sum_network.weights": "SharedUnary Unary share_noise",
+    "sum_network.windows": "IMPROPER check_proper is_proper",
 }
 
-__all__ = [
-    "ERROR_LIMIT",
-    "IMPROPER",
-    "LEAST_TAIL",
-    "Compiled",
-    "PriorWeights",
-    "SharedUnary",
-    "SumForest",
-    "Summaries",
-    "Tables",
-    "Unary",
-    "bytes_text",
-    "check_proper",
-    "compile",
-    "dense_rows",
-    "error_limit",
-    "extreme_tails",
-    "fill",
-    "forest_cost",
-    "forest_rows",
-    "interval_and_reach",
-    "is_proper",
-    "least_ceiling",
-    "log_ceiling",
-    "marginal",
-    "of_tree",
-    "reaches",
-    "sample",
-    "share_noise",
-    "share_priors",
-    "summaries",
-    "time_text",
-]
-
-
-def __getattr__(name: str) -> object:
-    if name not in _HOME:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value = getattr(import_module(f"congenial.{_HOME[name]}"), name)
-    globals()[name] = value
-    return value
-
-
-def __dir__() -> list[str]:
-    return list(__all__)
+__all__, __getattr__, __dir__ = offer(__name__, _HOME)

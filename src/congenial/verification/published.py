@@ -8,7 +8,7 @@ from typing import cast
 
 import numpy as np
 
-from congenial._version import __version__
+from congenial import __version__
 from congenial.accounting.mechanism import Certified
 from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows

@@ -1,0 +1,31 @@
+"""Names that a package offers, each loaded from its module when it is first used."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from importlib import import_module
+
+
+def offer(
+    package: str, homes: Mapping[str, str]
+) -> tuple[list[str], Callable[[str], object], Callable[[], list[str]]]:
+    """Return `__all__`, `__getattr__` and `__dir__` of a package.
+
+    Parameters
+    ----------
+    package : str
+        Its `__name__`.
+    homes : mapping of str to str
+        The names that each module offers, between blanks, by the module's name inside congenial.
+    """
+    home = {name: module for module, names in homes.items() for name in names.split()}
+
+    def load(name: str) -> object:
+        if name not in home:
+            raise AttributeError(f"module {package!r} has no attribute {name!r}")
+        value = getattr(import_module(f"congenial.{home[name]}"), name)
+        setattr(sys.modules[package], name, value)
+        return value
+
+    return sorted(home), load, lambda: sorted(home)
