@@ -32,7 +32,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     with held():
         from congenial.data.columns import look_up_columns
         from congenial.plan.draft import Draft
-        from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON
+        from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON, best_method
 
     table = _ask_table(asker, data)
     rows = look_up_columns(data, table=table)
@@ -93,7 +93,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "Conditioning draws from the noise's own law given all sums and bounds; the others add "
         "noise and move to the closest counts that obey. Where no count may be negative, "
         "imaging is the more exact, and its measurements are published for the intervals.",
-        "imaging" if nonnegative else "conditioning",
+        best_method(nonnegative=nonnegative).name,
         click.Choice(METHODS),
     )
     ledger = asker.ask(

@@ -10,6 +10,7 @@ import numpy as np
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.neighbours.scope import AllRecords, covered, exposed_text
+from congenial.plan.sections import best_method
 from congenial.releases.accuracy import (
     Basis,
     ByInversion,
@@ -321,6 +322,8 @@ _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
         "posterior-has-no-prior": "no prior can be fitted to it",
     }
 )
+# What gives every count an interval under bounds.
+_MEASURED = 'method.name = "imaging" and release.publish = ["table", "measurements"]'
 # Fewer simulated releases than this widen margins by a tenth or more.
 _MANY = 2_000
 
@@ -382,6 +385,40 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
                 "publishes its measurements, at no further cost in privacy."
             )
     return f"{text} {each}"
+
+
+def missing_intervals(certificate: Statement) -> str:
+    """Say which counts lack intervals and what gives them; empty where none does."""
+    match certificate.accuracy.basis:
+        case NoIntervals(obstacles) if "too-many-counts" in obstacles:
+            which, remedy = "No count but an exact one has", 'method.name = "conditioning"'
+        case NoIntervals():
+            which, remedy = "No count but an exact one has", _MEASURED
+        case ByPosterior():
+            which, remedy = "Only the smallest places, and exact counts, have", _MEASURED
+        case _:
+            return ""
+    return f"{which} an interval in this release; a plan with {remedy} has one for every count."
+
+
+def cost_of_bounds(certificate: Statement) -> str:
+    """Say what conditioning on bounds costs; empty for a release by another method."""
+    if not isinstance(certificate.method, ByConditioning) or not bent(certificate):
+        return ""
+    return conditioning_on_bounds(certificate.guarantee.gamma)
+
+
+def conditioning_on_bounds(gamma: float) -> str:
+    """Say what conditioning on bounds costs beside the default method, at a given gamma."""
+    wider = (
+        f"bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
+        "noise, and "
+    )
+    return (
+        f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts near "
+        f'zero come out too large. The default method, "{best_method(nonnegative=True).name}", '
+        "pays nothing for bounds; congenial explain shows the errors of both."
+    )
 
 
 def _covered(claim: Claim) -> str:
@@ -460,6 +497,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
         near = "Since no count may be below zero, those near zero tend to be too large"
         beside = ", and large ones beside many such too small, for which margins allow in part"
         out.append(f"{near}{beside * (stated.source == 'posterior')}.")
+        out += filter(None, [cost_of_bounds(certificate)])
     out += [_sum(total, share) for total in stated.sums]
     if certificate.plan["accuracy"]["simultaneous"] and stated.source not in ("none", "posterior"):
         out.append(

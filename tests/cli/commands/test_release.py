@@ -39,3 +39,41 @@ def test_a_simulation_is_the_same_again_and_says_that_it_protects_nobody(plan, t
     assert one == same
     assert "simulat" in capsys.readouterr().out.casefold()
     assert json.loads((tmp_path / "one" / "certificate.json").read_text())["simulation"]
+
+
+IMAGING = 'name = "imaging"'
+MEASURED = 'publish = ["table", "measurements"]'
+
+
+@pytest.mark.parametrize(
+    ("sections", "missing", "dear"),
+    [
+        ({"method": IMAGING}, True, False),
+        ({"method": IMAGING, "release": MEASURED}, False, False),
+        ({"method": IMAGING, "invariants": 'publish_exactly = ["root"]'}, False, False),
+        ({}, False, True),
+        ({"invariants": 'publish_exactly = ["root"]'}, False, False),
+    ],
+)
+def test_missing_intervals_and_the_cost_of_bounds_are_said(
+    tmp_path, monkeypatch, capsys, sections, missing, dear
+):
+    monkeypatch.chdir(tmp_path)
+    make_city(tmp_path, **sections)
+    assert run(["release", "plan.toml", "--out", "out", "--simulate", "1"]) == 0
+    text = capsys.readouterr().out
+    wanted = 'a plan with method.name = "imaging" and release.publish = ["table", "measurements"]'
+    assert (wanted in text) is missing
+    assert ("bounds multiply the privacy loss of its noise by 1.77" in text) is dear
+    rows = (tmp_path / "out" / "release.csv").read_text().splitlines()
+    lower = rows[0].split(",").index("lower")
+    assert any(row.split(",")[lower] == "" for row in rows[1:]) is missing
+
+
+def test_a_release_with_intervals_of_its_leaves_alone_says_so(plan, monkeypatch, capsys):
+    from congenial.releases import intervals
+    from congenial.releases.table_posterior import NoEnds
+
+    monkeypatch.setattr(intervals, "proved_ends", lambda *_: NoEnds("inversion-takes-too-much"))
+    assert run(["release", "plan.toml", "--out", "out", "--simulate", "1"]) == 0
+    assert "Only the smallest places, and exact counts, have an interval" in capsys.readouterr().out

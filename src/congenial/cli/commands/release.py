@@ -129,7 +129,7 @@ def _notes(made: ReleaseResult) -> Iterator[str]:
 
 
 def _summary(made: ReleaseResult) -> list[str]:
-    from congenial.releases.sentences import rows_left_out
+    from congenial.releases.sentences import cost_of_bounds, missing_intervals, rows_left_out
 
     certificate = made.certificate
     lines = [] if certificate.stamp is None else [certificate.stamp]
@@ -140,7 +140,8 @@ def _summary(made: ReleaseResult) -> list[str]:
         f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
-    lines += [*filter(None, [rows_left_out(certificate)]), *_debited(made)]
+    remarks = (told(certificate) for told in (rows_left_out, missing_intervals, cost_of_bounds))
+    lines += [*filter(None, remarks), *_debited(made)]
     return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
 
 
