@@ -322,7 +322,7 @@ _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
         "posterior-has-no-prior": "no prior can be fitted to it",
     }
 )
-# What gives every count an interval under bounds.
+# Keys of a plan under which every count has an interval, bounds or not.
 _MEASURED = 'method.name = "imaging" and release.publish = ["table", "measurements"]'
 # Fewer simulated releases than this widen margins by a tenth or more.
 _MANY = 2_000
