@@ -20,6 +20,8 @@ from support.crossed_trees import crossed_trees
 from support.enumeration import assert_same_law, enumerate_law, rows_of
 from support.goodness_of_fit import FAILS, fit
 from support.joint_laws import assert_same_joint
+from support.kernel_entries import entry
+from support.seeds import for_each_seed
 from support.sum_networks import margins, networks, scaled, table_case
 
 pytestmark = pytest.mark.kernels
@@ -167,13 +169,16 @@ def test_the_price_is_that_of_the_tables():
     assert cutset._priced(made.sums, found.box, made.cost.tally).tally == made.cost.tally
 
 
+def random_table(rng, *shape):
+    """Entries that span up to hundreds of powers of 2, some of them 0."""
+    out = 2.0 ** -rng.exponential(rng.choice([1.0, 40.0, 200.0]), shape)
+    return out * (rng.random(shape) < 0.9)
+
+
 def test_thousands_of_pairs_of_tables_are_merged_as_two_dimensional_sums():
     for seed in range(2000):
         rng = np.random.default_rng([83, seed])
-        a, b = (
-            2.0 ** -rng.exponential(rng.choice([1.0, 40.0, 200.0]), rng.integers(1, 8, 2))
-            for _ in range(2)
-        )
+        a, b = (random_table(rng, *rng.integers(1, 8, 2)) for _ in range(2))
         whole = np.zeros(np.add(a.shape, b.shape) - 1, dtype=np.longdouble)
         for i, s in np.ndindex(a.shape):
             whole[i : i + b.shape[0], s : s + b.shape[1]] += np.longdouble(a[i, s]) * b
@@ -184,6 +189,88 @@ def test_thousands_of_pairs_of_tables_are_merged_as_two_dimensional_sums():
         # entries below 1e-150 may be left out; each other term is rounded twice
         missing = a.size * 1e-150 * b.max()
         assert (np.abs(out - want) <= (a.size + 2) * 2.0**-52 * want + missing).all(), seed
+
+
+def labelled(table, lo, lo_tally):
+    """The entries of a table by value and tally, in extended precision."""
+    return {(lo + i, lo_tally + s): np.longdouble(w) for (i, s), w in np.ndenumerate(table)}
+
+
+def assert_holds(out, lo, lo_tally, want, off, missing):
+    """The table holds `want` at its own values and tallies, each within a share `off`."""
+    for (i, s), w in np.ndenumerate(out):
+        exact = want.get((lo + i, lo_tally + s), 0.0)
+        assert abs(w - exact) <= off * exact + missing
+
+
+@for_each_seed(1500)
+def test_a_table_below_is_read_at_the_value_that_its_sum_takes(seed):
+    rng = np.random.default_rng([84, seed])
+    own, below = (random_table(rng, *rng.integers(1, 7, 2)) for _ in range(2))
+    lo, lo_tally, lo_below, tally_below, shift = map(int, rng.integers(-4, 5, 5))
+    sign, lo_out = int(rng.choice([-1, 1])), lo_tally + tally_below + int(rng.integers(-3, 4))
+    out = np.full((len(own), int(rng.integers(1, 12))), np.nan)
+    first_tally = lo_out - lo_tally - tally_below
+    tallies.read(own, below, sign, shift, lo, lo_below, first_tally, out)
+    want = {}
+    for (u, s), w in labelled(own, lo, lo_tally).items():
+        for (v, t), z in labelled(below, lo_below, tally_below).items():
+            if v == sign * u - shift:
+                want[u, s + t] = want.get((u, s + t), 0.0) + w * z
+    terms = own.shape[1]
+    missing = terms * tallies.LEAST * below.max()
+    assert_holds(out, lo, lo_out, want, (terms + 2) * 2.0**-52, missing)
+
+
+@for_each_seed(1500)
+def test_a_value_enters_its_own_tally(seed):
+    rng = np.random.default_rng([85, seed])
+    own = random_table(rng, *rng.integers(1, 7, 2))
+    lo, lo_tally, lo_out = map(int, rng.integers(-4, 5, 3))
+    sign, out = int(rng.choice([-1, 1])), np.full((len(own), int(rng.integers(1, 12))), np.nan)
+    tallies.enter(own, sign, lo, lo_tally, lo_out, out)
+    want = {(u, s + sign * u): w for (u, s), w in labelled(own, lo, lo_tally).items()}
+    assert_holds(out, lo, lo_out, want, 0.0, 0.0)
+
+
+@for_each_seed(1500)
+def test_a_tally_is_closed_where_the_rest_of_its_total_is(seed):
+    rng = np.random.default_rng([86, seed])
+    own, rest = random_table(rng, *rng.integers(1, 7, 2)), random_table(rng, rng.integers(1, 7))
+    total, lo_tally, lo_rest = map(int, rng.integers(-6, 7, 3))
+    out = np.full(len(own), np.nan)
+    tallies.close(own, rest, total, lo_tally, lo_rest, out)
+    left = labelled(rest[:, None], lo_rest, 0)
+    want = {}
+    for (u, s), w in labelled(own, 0, lo_tally).items():
+        want[u, 0] = want.get((u, 0), 0.0) + w * left.get((total - s, 0), 0.0)
+    assert_holds(out[:, None], 0, 0, want, (own.shape[1] + 2) * 2.0**-52, 1e-320)
+
+
+pick_merge, pick_tally = entry("network.tallies.pick_merge"), entry("network.tallies.pick_tally")
+
+
+@for_each_seed(300)
+def test_parts_of_a_sum_are_chosen_by_the_product_of_their_weights(seed):
+    rng = np.random.default_rng([87, seed])
+    a, b = (rng.random(rng.integers(1, 5, 2)) for _ in range(2))
+    i, s = (int(rng.integers(0, m + n - 1)) for m, n in zip(a.shape, b.shape, strict=True))
+    terms = {
+        (u, k): a[u, k] * b[i - u, s - k]
+        for u, k in np.ndindex(a.shape)
+        if 0 <= i - u < b.shape[0] and 0 <= s - k < b.shape[1]
+    }
+    # words at equal distances: shares are within one word of the weights
+    words = np.arange(97, dtype=np.uint64) * np.uint64(2**64 // 97)
+    found = [pick_merge(a, b, i, s, w) for w in words]
+    for at, w in terms.items():
+        assert abs(found.count(at) / 97 - w / sum(terms.values())) <= 1 / 97
+    assert set(found) <= set(terms)
+    one, two = a[0], b[0]
+    k = int(rng.integers(0, one.size + two.size - 1))
+    shares = one * [two[k - j] if 0 <= k - j < two.size else 0.0 for j in range(one.size)]
+    chosen = np.bincount([pick_tally(one, two, k, w) for w in words], minlength=one.size)
+    assert (np.abs(chosen / 97 - shares / shares.sum()) <= 1 / 97).all()
 
 
 def test_choices_have_their_weights():

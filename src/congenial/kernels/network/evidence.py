@@ -78,6 +78,7 @@ def family_curves(
             last = max(0, y[begin]) + reach[begin]
             widest, end = reach[begin], begin + 1
             while end < start[g + 1] and y[end] - reach[end] <= last:
+                first = min(first, max(0, y[end] - reach[end]))
                 last = max(last, max(0, y[end]) + reach[end])
                 widest = max(widest, reach[end])
                 end += 1
