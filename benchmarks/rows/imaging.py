@@ -22,6 +22,7 @@ from benchmarks.timing import faster, repeated, rounds
 from congenial.imaging.closest import Projector
 from congenial.imaging.solvers.problem import link, prepare, residual
 from congenial.invariants.written import Invariant, resolve_invariant
+from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray
 
 SCALE = 3.0
@@ -77,7 +78,7 @@ def _run(leaves: int, quick: bool) -> Iterator[Seen]:
     projector = Projector(resolved, np.ones(n), "l2", integer=False)
     z = np.asarray(projector.apply(y), dtype=np.float64)
     task = prepare(link(tree, n), resolved, np.zeros(0), y, np.ones(n), integer=False)
-    costs = (task.y, task.y, np.zeros(n), task.weight)
+    costs = Costs(task.y, task.y, np.zeros(n), task.weight)
     yield Seen(RESIDUAL, residual(task, z - task.center, costs, quadratic=True))
     given = quadratic.problem(tree, y)
     once, again = quadratic.piqp(given)

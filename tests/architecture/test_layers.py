@@ -64,12 +64,6 @@ CROWDED = {"kernels/network"}  # one algorithm in many kernels
 BESIDE = {"papers", "benchmarks", "examples", "tests", "support"}
 MOST = 10  # arguments of a function
 MOST_OF_KERNELS = 12
-# Kernels with more arguments than that. Each number may only shrink; none may be added.
-CROWDED_KERNELS = {
-    "kernels.projection.check.certify": 13,
-    "kernels.projection.curves.add": 15,
-    "kernels.projection.two_pass.solve": 15,
-}
 
 
 def layer_faults(source: Path) -> list[str]:
@@ -230,7 +224,7 @@ def research_faults(source: Path) -> list[str]:
 
 
 def argument_faults(source: Path) -> list[str]:
-    """Return functions with too many arguments, and limits of their own that are too high."""
+    """Return functions with too many arguments."""
     counts: dict[str, int] = {}
     for name, module in modules(source, packages=True).items():
         for node in ast.walk(module):
@@ -240,18 +234,7 @@ def argument_faults(source: Path) -> list[str]:
                 most = MOST_OF_KERNELS if name.startswith("kernels.") else MOST
                 if count > most:
                     counts[f"{name}.{node.name}"] = count
-    over = [
-        f"{name} has {count} arguments; pass a record."
-        for name, count in counts.items()
-        if count > CROWDED_KERNELS.get(name, 0)
-    ]
-    if source != SOURCE:
-        return over
-    return over + [
-        f"CROWDED_KERNELS allows {name} {most} arguments; it has {counts.get(name, 'few enough')}."
-        for name, most in CROWDED_KERNELS.items()
-        if counts.get(name, 0) < most
-    ]
+    return [f"{name} has {count} arguments; pass a record." for name, count in counts.items()]
 
 
 CHECKS = (

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from congenial.kernels.projection.forest import Forest
 from congenial.kernels.projection.levels import lay_out
 
 
@@ -17,7 +18,7 @@ def random_parents(rng, n):
 
 
 def linked(parents):
-    """Return starts, children, nodes from the roots down, and which are roots."""
+    """Return a forest as kernels take it."""
     n = parents.size
     members = [np.flatnonzero(parents == v) for v in range(n)]
     starts = np.concatenate([[0], np.cumsum([m.size for m in members])]).astype(np.int64)
@@ -25,14 +26,13 @@ def linked(parents):
     downward = np.flatnonzero(parents < 0).tolist()
     for v in downward:
         downward += members[v].tolist()
-    return starts, children, np.array(downward), parents < 0
+    return Forest(starts, children, np.array(downward), parents < 0)
 
 
 def laid(parents):
     """Return the rows of `lay_out` and the node at each place."""
-    starts, children, _, is_root = linked(parents)
     order = np.empty(parents.size, dtype=np.int64)
-    return lay_out(starts, children, is_root, order), order
+    return lay_out(linked(parents), order), order
 
 
 def leaf_sums(parents):

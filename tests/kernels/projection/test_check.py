@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from congenial.kernels.projection.check import add_determined, certify, reach, refine, settle
+from congenial.kernels.projection.forest import Costs
 from support.projection_arrays import leaf_sums, linked, random_parents
 from support.seeds import for_each_seed
 
@@ -35,12 +36,12 @@ def case(seed):
 
 @for_each_seed(200)
 def test_ranges_of_inner_nodes_are_what_the_subtrees_allow(seed):
-    rng, parents, (starts, children, downward, _), lo, hi, _ = case(seed)
+    rng, parents, forest, lo, hi, _ = case(seed)
     if seed % 3 == 0:
         hi[parents < 0] = lo[parents < 0] = lo[parents < 0] - rng.integers(0, 12)
     points = points_within(parents, lo, hi)
     low, high = lo.copy(), hi.copy()
-    stopped = reach(starts, children, downward, 1e-9, low, high)
+    stopped = reach(forest, 1e-9, low, high)
     assert (stopped < 0) == bool(len(points))
     if len(points):
         root = parents < 0
@@ -60,22 +61,22 @@ def test_residuals_are_zero_at_the_least_points_alone(seed):
     flat = np.zeros(n)
     # a linear cost on integers has its least value at integers
     for z, own in zip(points, cost, strict=True):
-        task = (False, y, y, flat, weight, lo, hi, 1e-9, z)
-        worst_sum, worst_price = certify(*links, *task)
+        task = (False, Costs(y, y, flat, weight), lo, hi, 1e-9, z)
+        worst_sum, worst_price = certify(links, *task)
         assert worst_sum == 0.0
         assert (worst_price <= 1e-9) == (own <= cost.min() + 1e-9)
     z = points[0].astype(float)
     if np.isin(0, parents) and n > 1:
         z[0] += 0.5
-        assert certify(*links, False, y, y, flat, weight, lo, hi, 1e-9, z)[0] == 0.5
+        assert certify(links, False, Costs(y, y, flat, weight), lo, hi, 1e-9, z)[0] == 0.5
 
 
 @for_each_seed(200)
 def test_sums_are_added_where_all_below_is_known(seed):
-    rng, parents, (starts, children, downward, _), _, _, x = case(seed)
+    rng, parents, forest, _, _, x = case(seed)
     known = rng.random(x.size) < 0.6
     values = np.where(known, x, -99.0)
-    add_determined(starts, children, downward, known, values)
+    add_determined(forest, known, values)
 
     def determined(v):
         below = np.flatnonzero(parents == v)
@@ -87,12 +88,12 @@ def test_sums_are_added_where_all_below_is_known(seed):
 
 @for_each_seed(200)
 def test_settled_integers_add_up_and_keep_what_is_known(seed):
-    rng, parents, (starts, children, downward, is_root), _, _, x = case(seed)
+    rng, parents, forest, _, _, x = case(seed)
     n = x.size
-    known = is_root | (rng.random(n) < 0.3)
+    known = forest.is_root | (rng.random(n) < 0.3)
     center = np.empty(n)
     noisy = x + np.where(known, 0.0, rng.normal(0, 3, n))
-    settle(starts, children, downward, is_root, known, noisy, center)
+    settle(forest, known, noisy, center)
     assert (center == np.rint(center)).all()
     for v in range(n):
         below = np.flatnonzero(parents == v)
@@ -115,5 +116,5 @@ def test_a_solve_on_the_values_held_is_the_least_squares_solution(seed):
     fixed = sums @ np.where(free, 0.0, z[leaf])
     found = np.linalg.lstsq(root[:, None] * sums[:, free], root * (y - fixed), rcond=None)[0]
     wanted = fixed + sums[:, free] @ found
-    refine(*links, y, weight, lo, np.full(n, np.inf), z)
+    refine(links, y, weight, lo, np.full(n, np.inf), z)
     np.testing.assert_allclose(z, np.maximum(wanted, lo), atol=1e-8)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from congenial.kernels.projection.forest import Forest
 from congenial.kernels.projection.levels import drop_implied, lay_out
 
 
@@ -17,7 +18,8 @@ def test_every_family_is_one_stretch(seed):
     starts = np.concatenate([[0], np.cumsum([len(m) for m in members])]).astype(np.int64)
     children = np.concatenate([*members, np.empty(0)]).astype(np.int64)
     order = np.full(n, -1, dtype=np.int64)
-    first, split, below, at = lay_out(starts, children, parents < 0, order)
+    forest = Forest(starts, children, np.empty(0, dtype=np.int64), parents < 0)
+    first, split, below, at = lay_out(forest, order)
     assert sorted(order.tolist()) == list(range(n))
     inner = [v for v in range(n) if len(members[v])]
     assert sorted(order[at[:-1]].tolist()) == inner

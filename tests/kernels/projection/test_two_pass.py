@@ -7,6 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
+from congenial.kernels.projection.forest import Costs
 from congenial.kernels.projection.two_pass import solve
 from support.projection_arrays import leaf_sums, linked, random_parents
 from support.seeds import for_each_seed
@@ -36,7 +37,7 @@ def test_the_summed_distance_is_the_least_of_all(seed, whole):
     weight = rng.choice([0.0, 0.5, 1.0, 3.0], n)
     z, words = np.empty(n), rng.integers(0, 2**63, n).astype(np.uint64) if whole else NONE
     flat = np.zeros(n)
-    assert solve(*links, False, y, y, flat, weight, lo, hi, y, words, 10**6, z) == 0
+    assert solve(links, False, Costs(y, y, flat, weight), lo, hi, y, words, 10**6, z) == 0
     assert ((z >= lo - 1e-9) & (z <= hi + 1e-9)).all()
     np.testing.assert_allclose(sums @ z[leaf], z, atol=1e-9)
     assert not whole or (z == np.rint(z)).all()
@@ -55,7 +56,7 @@ def test_weighted_squares_are_least(seed):
     wanted = sums @ np.linalg.lstsq(root[:, None] * sums, root * y, rcond=None)[0]
     z, ends = np.empty(n), np.full(n, np.inf)
     flat = np.zeros(n)
-    assert solve(*links, True, y, y, flat, weight, -ends, ends, y, NONE, 10**6, z) == 0
+    assert solve(links, True, Costs(y, y, flat, weight), -ends, ends, y, NONE, 10**6, z) == 0
     np.testing.assert_allclose(z, wanted, atol=1e-8)
 
 
@@ -63,4 +64,4 @@ def test_points_beyond_the_limit_are_too_many():
     links = linked(np.array([-1, 0, 0]))
     y = np.zeros(3)
     one = np.ones(3)
-    assert solve(*links, True, y, y, y, one, -one, one, y, NONE, 2, np.empty(3)) != 0
+    assert solve(links, True, Costs(y, y, y, one), -one, one, y, NONE, 2, np.empty(3)) != 0

@@ -48,8 +48,8 @@ class Levels:
 
 def levels(links: Links) -> Levels:
     """Lay a forest out level by level."""
-    order = np.empty(links.starts.size - 1, dtype=np.int64)
-    rows = lay_out(links.starts, links.children, links.is_root, order)
+    order = np.empty(links.forest.is_root.size, dtype=np.int64)
+    rows = lay_out(links.forest, order)
     if (order[:-1] < order[1:]).all():
         order = order[:0]
     return Levels(rows, order)
@@ -173,14 +173,13 @@ def active_set(
     size = len(links.tree)
     pinned = np.ones(size, dtype=np.bool_)
     pinned[: resolved.n] = resolved.pinned
-    is_leaf = links.starts[1:] == links.starts[:-1]
     limits = np.full((2, size), -np.inf)
     limits[:, : resolved.n] = resolved.lo, -resolved.hi
     if integer:
         limits = np.ceil(limits)
     full = np.zeros(size)
     full[: resolved.n] = weight
-    if (is_leaf & ~pinned & (full == 0.0)).any():
+    if (links.tree.is_leaf & ~pinned & (full == 0.0)).any():
         return None
     laid = levels(links)
     give = np.divide(1.0, full, out=np.zeros(size), where=~pinned & (full > 0.0))

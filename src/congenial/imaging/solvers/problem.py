@@ -18,9 +18,8 @@ from congenial.kernels.projection.check import (
     reach,
     settle,
 )
-from congenial.types import FloatArray, IntArray, Words
-
-Costs = tuple[FloatArray, FloatArray, FloatArray, FloatArray]
+from congenial.kernels.projection.forest import Costs, Forest
+from congenial.types import FloatArray, Words
 
 _FLOAT = np.dtype(np.float64)
 LARGEST = 2.0**53
@@ -40,18 +39,11 @@ class Links:
         The nodes; those after the first `n` stand for fixed sums.
     n : int
         Number of entries of a release.
-    starts, children : ndarray of int64
-        Children in compressed form.
-    downward : ndarray of int64
-        All nodes, parents first.
     """
 
     tree: Tree
     n: int
-    starts: IntArray
-    children: IntArray
-    downward: IntArray
-    is_root: npt.NDArray[np.bool_]
+    forest: Forest
 
 
 @dataclass(frozen=True, eq=False)
@@ -97,7 +89,7 @@ def link(tree: Tree, n: int) -> Links:
     """Lay a forest out for the kernels."""
     starts, children = tree.children
     downward = np.argsort(tree.level, kind="stable").astype(np.int64)
-    return Links(tree, n, starts, children, downward, tree.parents < 0)
+    return Links(tree, n, Forest(starts, children, downward, tree.parents < 0))
 
 
 def as_floats(y: npt.ArrayLike, n: int, name: str = "y") -> FloatArray:
@@ -181,11 +173,11 @@ def prepare(
     _refuse(links, resolved, wrong, "is to equal a value outside its own bounds")
     known = fixed | (w > 0)
     center = np.zeros(y.size)
-    settle(links.starts, links.children, links.downward, links.is_root, known, y, center)
+    settle(links.forest, known, y, center)
     y = np.where(known, y - center, 0.0)
     lo, hi = np.where(fixed, y, lo - center), np.where(fixed, y, hi - center)
     size = max(1.0, float(np.abs(y).max()))
-    infeasible = reach(links.starts, links.children, links.downward, TOLERANCE * size, lo, hi)
+    infeasible = reach(links.forest, TOLERANCE * size, lo, hi)
     if infeasible >= 0:
         raise InfeasibleError(
             f"the invariants on {_name(links, resolved, infeasible)} and on the nodes below it are "
@@ -193,7 +185,7 @@ def prepare(
         )
     prefer = np.where(known, y, -center)
     # a node determined by its children prefers their sum, so that an image moves with the counts
-    add_determined(links.starts, links.children, links.downward, known, prefer)
+    add_determined(links.forest, known, prefer)
     prefer = np.where(known, y, np.clip(prefer, lo, hi))
     return Task(links, center, y, w, lo, hi, prefer)
 
@@ -223,12 +215,9 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
     slack = TOLERANCE * size
     outside = float(np.maximum(task.lo - z, z - task.hi).max())
     total, price = certify(
-        links.starts,
-        links.children,
-        links.downward,
-        links.is_root,
+        links.forest,
         quadratic,
-        *costs,
+        costs,
         task.lo,
         task.hi,
         slack * 1e-2,

@@ -6,6 +6,7 @@ import numpy as np
 
 from congenial.imaging.solvers.problem import Task, check_optimal
 from congenial.imaging.solvers.tree_l2 import run
+from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray, Words
 
 
@@ -29,7 +30,7 @@ def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
     b0 = np.floor(z + 0.5 * grid)
     share = np.rint((z - b0) / grid) * grid
     b1 = np.where(share > 0, b0 + 1.0, b0)
-    costs = (b0, b1, 1.0 - 2.0 * share, np.ones_like(z))
+    costs = Costs(b0, b1, 1.0 - 2.0 * share, np.ones_like(z))
     whole = run(task, costs, b0 + share, words, quadratic=False)
     check_optimal(task, whole, costs, quadratic=False)
     return whole

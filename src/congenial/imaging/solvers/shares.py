@@ -26,9 +26,10 @@ def families(links: Links, resolved: ResolvedInvariant) -> Families:
             "and with every sum published exactly; leave beta out for the image whose entries all "
             "move alike."
         )
+    starts, children = tree.children
     found = []
     for v in np.flatnonzero(inner):
-        members = links.children[links.starts[v] : links.starts[v + 1]]
+        members = children[starts[v] : starts[v + 1]]
         free = members[~fixed[members]]
         if free.size:
             found.append((np.concatenate(([v], members[fixed[members]])), np.sort(free)))

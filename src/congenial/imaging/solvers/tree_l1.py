@@ -6,6 +6,7 @@ import numpy as np
 
 from congenial.imaging.solvers.problem import NO_WORDS, Task, check_optimal
 from congenial.imaging.solvers.tree_l2 import run
+from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray, Words
 
 # Slopes are kept to multiples of this, so that their sums are exact and equal costs tie exactly.
@@ -28,7 +29,7 @@ def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
     else:
         b0 = b1 = task.y
         mid = np.zeros_like(b0)
-    costs = (b0, b1, mid, weight)
+    costs = Costs(b0, b1, mid, weight)
     z = run(task, costs, task.prefer, words, quadratic=False)
     check_optimal(task, z, costs, quadratic=False)
     return z

@@ -10,13 +10,13 @@ from congenial.errors import UnsupportedError
 from congenial.imaging.solvers.problem import (
     NO_WORDS,
     TOLERANCE,
-    Costs,
     Task,
     check_optimal,
     residual,
 )
 from congenial.kernels.projection import two_pass as project_tree
 from congenial.kernels.projection.check import refine
+from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray, Words
 
 # Points of the curves kept, 32 bytes each; a tree needs about its nodes times its depth.
@@ -35,7 +35,7 @@ def solve_l2(task: Task) -> FloatArray:
     choice, they move alike.
     """
     zeros = np.zeros_like(task.y)
-    costs = (task.y, task.y, zeros, task.weight)
+    costs = Costs(task.y, task.y, zeros, task.weight)
     # bounds far from every value seldom bind, and their prices would drown the others' digits
     far = FAR * task.size
     near = replace(
@@ -48,10 +48,7 @@ def solve_l2(task: Task) -> FloatArray:
     for candidate in (near, task):
         z = run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
         refine(
-            links.starts,
-            links.children,
-            links.downward,
-            links.is_root,
+            links.forest,
             task.y,
             task.weight,
             task.lo,
@@ -72,16 +69,13 @@ def run(
     *,
     quadratic: bool,
 ) -> FloatArray:
-    """Run the tree kernel; costs are breaks b0, b1, the slope between them, and weights."""
+    """Run the tree kernel."""
     links = task.links
     z = np.zeros_like(task.y)
     status = project_tree.solve(
-        links.starts,
-        links.children,
-        links.downward,
-        links.is_root,
+        links.forest,
         quadratic,
-        *costs,
+        costs,
         task.lo,
         task.hi,
         prefer,

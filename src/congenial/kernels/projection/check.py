@@ -6,13 +6,12 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.fill import total_of
+from congenial.kernels.projection.forest import Costs, Forest
 
 
 @njit()
 def reach(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
+    forest: Forest,
     slack: float,
     lo: np.ndarray,
     hi: np.ndarray,
@@ -22,6 +21,7 @@ def reach(
     Returns the first node, leaves first, whose own bounds exclude its children's by more than
     `slack`; -1 where there is none.
     """
+    starts, children, downward, _ = forest
     for step in range(downward.size - 1, -1, -1):
         v = downward[step]
         if starts[v + 1] > starts[v]:
@@ -40,10 +40,7 @@ def reach(
 
 @njit()
 def settle(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
-    is_root: np.ndarray,
+    forest: Forest,
     known: np.ndarray,
     y: np.ndarray,
     center: np.ndarray,
@@ -52,6 +49,7 @@ def settle(
 
     What a parent has beyond its children goes to those in whose subtree some leaf is not `known`.
     """
+    starts, children, downward, is_root = forest
     n = downward.size
     guess = np.zeros(n)
     open_below = np.zeros(n, dtype=np.bool_)
@@ -88,9 +86,7 @@ def settle(
 
 @njit()
 def add_determined(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
+    forest: Forest,
     known: np.ndarray,
     values: np.ndarray,
 ) -> None:
@@ -98,6 +94,7 @@ def add_determined(
 
     A leaf is determined where it is `known`, an inner node also where all its children are.
     """
+    starts, children, downward, _ = forest
     determined = known.copy()
     for step in range(downward.size - 1, -1, -1):
         v = downward[step]
@@ -114,10 +111,7 @@ def add_determined(
 
 @njit()
 def refine(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
-    is_root: np.ndarray,
+    forest: Forest,
     y: np.ndarray,
     weight: np.ndarray,
     lo: np.ndarray,
@@ -128,6 +122,7 @@ def refine(
 
     Removes the rounding error of the curves. Below v the cost is ``a / 2 * (z[v] - m)**2``.
     """
+    starts, children, downward, is_root = forest
     n = downward.size
     a, m = np.empty(n), np.empty(n)
     inner_a, inner_m = np.empty(n), np.empty(n)
@@ -173,15 +168,9 @@ def refine(
 
 @njit()
 def certify(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
-    is_root: np.ndarray,
+    forest: Forest,
     quadratic: bool,
-    b0: np.ndarray,
-    b1: np.ndarray,
-    mid: np.ndarray,
-    weight: np.ndarray,
+    costs: Costs,
     lo: np.ndarray,
     hi: np.ndarray,
     slack: float,
@@ -193,6 +182,8 @@ def certify(
     subdifferential). `z` is optimal exactly where the children's intervals always meet and a
     root's contains 0. Values within `slack` of a bound or break count as on it.
     """
+    starts, children, downward, is_root = forest
+    b0, b1, mid, weight = costs
     n = downward.size
     below, above = np.empty(n), np.empty(n)
     worst_sum, worst_price = 0.0, 0.0

@@ -3,8 +3,10 @@
 Benchmark row: `imaging`.
 
 A curve is the graph of the derivative of a convex piecewise quadratic function, vertical and
-horizontal pieces included. It is stored as points ``x[i0:i1], y[i0:i1]``, both nondecreasing, and
-the slopes dy/dx of the left and the right ray, from 0 (horizontal) to inf (vertical).
+horizontal pieces included. Many are stored end to end in one array `points` (2, k) of prices and
+values: curve v has ``points[:, at[v, 0] : at[v, 1]]``, both nondecreasing. Row `axis` of the points
+is the abscissa x, the other the ordinate y; ``ray[v]`` are the slopes dy/dx of the left and the
+right ray, from 0 (horizontal) to inf (vertical).
 """
 
 from __future__ import annotations
@@ -25,40 +27,45 @@ def inverse(slope: float) -> float:
 
 
 @njit(inner=True)
-def _between(x: np.ndarray, y: np.ndarray, i: int, at: float) -> float:
+def _between(axis: int, points: np.ndarray, i: int, at: float) -> float:
     """Ordinate at `at` on the piece from point i - 1 to point i, where x[i - 1] < at < x[i]."""
-    share = (at - x[i - 1]) / (x[i] - x[i - 1])
-    value = y[i - 1] + share * (y[i] - y[i - 1])
-    return float(min(max(value, y[i - 1]), y[i]))
+    x0, x1 = points[axis, i - 1], points[axis, i]
+    y0, y1 = points[1 - axis, i - 1], points[1 - axis, i]
+    value = y0 + (at - x0) / (x1 - x0) * (y1 - y0)
+    return float(min(max(value, y0), y1))
 
 
 @njit(inner=True)
 def _off(
-    x: np.ndarray, y: np.ndarray, i0: int, i1: int, left: float, right: float, i: int, at: float
+    axis: int, points: np.ndarray, ends: tuple[int, int, float, float], i: int, at: float
 ) -> float:
     """Ordinate at `at`, which is no point's abscissa; point i is the first one to the right."""
+    i0, i1, left, right = ends
     if i == i0:
-        return float(y[i0] - left * (x[i0] - at) if left > 0.0 else y[i0])
+        y = points[1 - axis, i0]
+        return float(y - left * (points[axis, i0] - at) if left > 0.0 else y)
     if i == i1:
-        return float(y[i1 - 1] + right * (at - x[i1 - 1]) if right > 0.0 else y[i1 - 1])
-    return _between(x, y, i, at)
+        y = points[1 - axis, i1 - 1]
+        return float(y + right * (at - points[axis, i1 - 1]) if right > 0.0 else y)
+    return _between(axis, points, i, at)
 
 
 @njit()
 def span(
-    x: np.ndarray, y: np.ndarray, i0: int, i1: int, left: float, right: float, at: float
+    axis: int, points: np.ndarray, at: np.ndarray, ray: np.ndarray, v: int, x: float
 ) -> tuple[float, float]:
-    """Least and largest ordinate at abscissa `at`; beyond a vertical ray, those of the ray."""
+    """Least and largest ordinate of curve v at `x`; beyond a vertical ray, those of the ray."""
+    i0, i1, left, right = at[v, 0], at[v, 1], ray[v, 0], ray[v, 1]
     if left == np.inf:
-        at = max(at, x[i0])
+        x = max(x, points[axis, i0])
     if right == np.inf:
-        at = min(at, x[i1 - 1])
-    i = i0 + int(np.searchsorted(x[i0:i1], at))
-    if i == i1 or x[i] != at:
-        value = _off(x, y, i0, i1, left, right, i, at)
+        x = min(x, points[axis, i1 - 1])
+    i = i0 + int(np.searchsorted(points[axis, i0:i1], x))
+    if i == i1 or points[axis, i] != x:
+        value = _off(axis, points, (i0, i1, left, right), i, x)
         return value, value
-    j = i0 + np.searchsorted(x[i0:i1], at, side="right")
-    low, high = y[i], y[j - 1]
+    j = i0 + np.searchsorted(points[axis, i0:i1], x, side="right")
+    low, high = points[1 - axis, i], points[1 - axis, j - 1]
     if i == i0 and left == np.inf:
         low = -np.inf
     if j == i1 and right == np.inf:
@@ -68,70 +75,68 @@ def span(
 
 @njit()
 def add(
-    xa: np.ndarray,
-    ya: np.ndarray,
-    a0: int,
-    a1: int,
-    la: float,
-    ra: float,
-    xb: np.ndarray,
-    yb: np.ndarray,
-    b0: int,
-    b1: int,
-    lb: float,
-    rb: float,
-    xo: np.ndarray,
-    yo: np.ndarray,
+    axis: int,
+    a: np.ndarray,
+    at_a: np.ndarray,
+    ray_a: np.ndarray,
+    v: int,
+    b: np.ndarray,
+    at_b: np.ndarray,
+    ray_b: np.ndarray,
+    w: int,
+    out: np.ndarray,
     o: int,
 ) -> tuple[int, float, float]:
-    """Add two curves' ordinates at equal abscissae; write from index `o` on.
+    """Add the ordinates of curve v of `a` and curve w of `b`; write to `out` from point `o` on.
 
     Returns the index after the last point (at most as many points as both curves have) and the
     two ray slopes. Where the abscissae do not meet, by a rounding error that the caller has
     accepted, the result is the vertical line midway.
     """
+    a0, a1, la, ra = at_a[v, 0], at_a[v, 1], ray_a[v, 0], ray_a[v, 1]
+    b0, b1, lb, rb = at_b[w, 0], at_b[w, 1], ray_b[w, 0], ray_b[w, 1]
+    other = 1 - axis
     start, end = -np.inf, np.inf
     if la == np.inf:
-        start = xa[a0]
+        start = a[axis, a0]
     if lb == np.inf:
-        start = max(start, xb[b0])
+        start = max(start, b[axis, b0])
     if ra == np.inf:
-        end = xa[a1 - 1]
+        end = a[axis, a1 - 1]
     if rb == np.inf:
-        end = min(end, xb[b1 - 1])
+        end = min(end, b[axis, b1 - 1])
     if start > end:
-        xo[o] = 0.5 * (start + end)
-        yo[o] = 0.0
+        out[axis, o], out[other, o] = 0.5 * (start + end), 0.0
         return o + 1, np.inf, np.inf
     i, j = a0, b0
     while i < a1 or j < b1:
-        at = np.inf
+        x = np.inf
         if i < a1:
-            at = xa[i]
+            x = a[axis, i]
         if j < b1:
-            at = min(at, xb[j])
-        if at > end:
+            x = min(x, b[axis, j])
+        if x > end:
             break
         ia, jb = i, j
-        while i < a1 and xa[i] == at:
+        while i < a1 and a[axis, i] == x:
             i += 1
-        while j < b1 and xb[j] == at:
+        while j < b1 and b[axis, j] == x:
             j += 1
-        if at < start:
+        if x < start:
             continue
         if i > ia:
-            low, high = ya[ia], ya[i - 1]
+            low, high = a[other, ia], a[other, i - 1]
         else:
-            low = _off(xa, ya, a0, a1, la, ra, i, at)
+            low = _off(axis, a, (a0, a1, la, ra), i, x)
             high = low
         if j > jb:
-            low, high = low + yb[jb], high + yb[j - 1]
+            low, high = low + b[other, jb], high + b[other, j - 1]
         else:
-            value = _off(xb, yb, b0, b1, lb, rb, j, at)
+            value = _off(axis, b, (b0, b1, lb, rb), j, x)
             low, high = low + value, high + value
-        xo[o], yo[o] = at, low
+        out[axis, o], out[other, o] = x, low
         o += 1
         if high > low:
-            xo[o], yo[o] = at, high
+            out[axis, o], out[other, o] = x, high
             o += 1
     return o, la + lb, ra + rb

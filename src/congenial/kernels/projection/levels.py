@@ -14,17 +14,17 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.projection.forest import Forest
 
 
 @njit()
-def lay_out(
-    starts: np.ndarray, children: np.ndarray, is_root: np.ndarray, order: np.ndarray
-) -> np.ndarray:
+def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
     """Fill `order` (n,) with the node at each place; return first, split, below, at as rows.
 
     The rows have one entry a parent and one more; the roots are a family of no parent and come
     before ``first[0]``, the parents among them before ``below[0]``.
     """
+    starts, children, _, is_root = forest
     n = order.size
     inner = 0
     for v in range(n):

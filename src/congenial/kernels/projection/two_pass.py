@@ -14,43 +14,46 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.projection.curves import add, inverse, span
 from congenial.kernels.projection.fill import fill
+from congenial.kernels.projection.forest import Costs, Forest
 
 OK = 0
 TOO_LARGE = 1
+# Rows of points, and the axes along which curves are added.
+PRICE, VALUE = 0, 1
 
 
 @njit(inner=True)
-def _grown(array: np.ndarray, need: int) -> np.ndarray:
-    """Return `array`, copied to at least `need` entries where it is shorter."""
-    if need <= array.size:
-        return array
-    out = np.empty(max(need, 2 * array.size))
-    out[: array.size] = array
+def _grown(points: np.ndarray, need: int) -> np.ndarray:
+    """Return points (2, k), copied where there is room for fewer than `need`."""
+    size = points.shape[1]
+    if need <= size:
+        return points
+    out = np.empty((2, max(need, 2 * size)))
+    out[:, :size] = points
     return out
 
 
 @njit(inner=True)
 def _own_quadratic(
-    x: np.ndarray, y: np.ndarray, center: float, weight: float, lo: float, hi: float
+    out: np.ndarray, center: float, weight: float, lo: float, hi: float
 ) -> tuple[int, float, float]:
     """Curve (value, price) of ``weight / 2 * (z - center)**2`` on [lo, hi]."""
     k = 0
     if lo > -np.inf:
-        x[k], y[k] = lo, weight * (lo - center)
+        out[VALUE, k], out[PRICE, k] = lo, weight * (lo - center)
         k += 1
     if hi < np.inf and hi > lo:
-        x[k], y[k] = hi, weight * (hi - center)
+        out[VALUE, k], out[PRICE, k] = hi, weight * (hi - center)
         k += 1
     if k == 0:
-        x[0], y[0] = center, 0.0
+        out[VALUE, 0], out[PRICE, 0] = center, 0.0
         k = 1
     return k, np.inf if lo > -np.inf else weight, np.inf if hi < np.inf else weight
 
 
 @njit(inner=True)
 def _own_linear(
-    x: np.ndarray,
-    y: np.ndarray,
+    out: np.ndarray,
     b0: float,
     b1: float,
     mid: float,
@@ -61,35 +64,29 @@ def _own_linear(
     """Curve of a cost with slope -weight before b0, `mid` up to b1, weight after, on [lo, hi]."""
     k = 0
     if lo > -np.inf:
-        x[k] = lo
-        y[k] = -weight if lo < b0 else (mid if lo < b1 else weight)
+        out[VALUE, k] = lo
+        out[PRICE, k] = -weight if lo < b0 else (mid if lo < b1 else weight)
         k += 1
     if lo < b0 < hi:
-        x[k], y[k] = b0, -weight
-        x[k + 1], y[k + 1] = b0, mid if b1 > b0 else weight
+        out[VALUE, k], out[PRICE, k] = b0, -weight
+        out[VALUE, k + 1], out[PRICE, k + 1] = b0, mid if b1 > b0 else weight
         k += 2
     if b1 > b0 and lo < b1 < hi:
-        x[k], y[k] = b1, mid
-        x[k + 1], y[k + 1] = b1, weight
+        out[VALUE, k], out[PRICE, k] = b1, mid
+        out[VALUE, k + 1], out[PRICE, k + 1] = b1, weight
         k += 2
     if hi < np.inf and hi > lo:
-        x[k] = hi
-        y[k] = -weight if hi <= b0 else (mid if hi <= b1 else weight)
+        out[VALUE, k] = hi
+        out[PRICE, k] = -weight if hi <= b0 else (mid if hi <= b1 else weight)
         k += 1
     return k, np.inf if lo > -np.inf else 0.0, np.inf if hi < np.inf else 0.0
 
 
 @njit()
 def solve(
-    starts: np.ndarray,
-    children: np.ndarray,
-    downward: np.ndarray,
-    is_root: np.ndarray,
+    forest: Forest,
     quadratic: bool,
-    b0: np.ndarray,
-    b1: np.ndarray,
-    mid: np.ndarray,
-    weight: np.ndarray,
+    costs: Costs,
     lo: np.ndarray,
     hi: np.ndarray,
     prefer: np.ndarray,
@@ -99,94 +96,62 @@ def solve(
 ) -> int:
     """Fill `z` with the minimiser of the summed costs over the tree.
 
-    `downward` lists the nodes, parents first. With `quadratic` the cost of a node is
-    ``weight / 2 * (z - b0)**2``, otherwise it is piecewise linear with breaks b0 <= b1. Among
-    equally good values each node takes those closest to `prefer`; a non-empty `words` (one
+    Among equally good values each node takes those closest to `prefer`; a non-empty `words` (one
     uint64 a node) asks for integers and breaks what ties are left. `limit` bounds the number of
     points kept.
     """
+    starts, children, downward, is_root = forest
+    b0, b1, mid, weight = costs
     n = downward.size
     whole = words.size > 0
-    cost, val = np.empty(4 * n), np.empty(4 * n)  # outgoing curves: price, value
-    sum_cost, sum_val = np.empty(4 * n), np.empty(4 * n)  # children's summed curves
-    at = np.zeros((n, 2), dtype=np.int64)
-    ray = np.zeros((n, 2))
-    sum_at = np.zeros((n, 2), dtype=np.int64)
-    sum_ray = np.zeros((n, 2))
-    used, sum_used = 0, 0
-    own_x, own_y = np.empty(8), np.empty(8)
+    points, at, ray = np.empty((2, 4 * n)), np.zeros((n, 2), dtype=np.int64), np.zeros((n, 2))
+    # of the children's summed curves, by value
+    sums, sum_at, sum_ray = np.empty_like(points), np.zeros_like(at), np.zeros_like(ray)
+    own, own_at, own_ray = np.empty((2, 8)), np.zeros((1, 2), dtype=np.int64), np.empty((1, 2))
+    used, sums_used = 0, 0
     for step in range(n - 1, -1, -1):
         v = downward[step]
         if quadratic:
-            k, left, right = _own_quadratic(own_x, own_y, b0[v], weight[v], lo[v], hi[v])
+            k, left, right = _own_quadratic(own, b0[v], weight[v], lo[v], hi[v])
         else:
-            k, left, right = _own_linear(
-                own_x, own_y, b0[v], b1[v], mid[v], weight[v], lo[v], hi[v]
-            )
+            k, left, right = _own_linear(own, b0[v], b1[v], mid[v], weight[v], lo[v], hi[v])
         first, last = starts[v], starts[v + 1]
-        size = k
         if last > first:
-            points = 0
+            size = 0
             for c in children[first:last]:
-                points += at[c, 1] - at[c, 0]
-            if sum_used + used + 2 * points > limit:
+                size += at[c, 1] - at[c, 0]
+            if sums_used + used + 2 * size > limit:
                 return TOO_LARGE
-            sum_cost = _grown(sum_cost, sum_used + points)
-            sum_val = _grown(sum_val, sum_used + points)
-            end, l, r = _sum_children(
-                children[first:last], cost, val, at, ray, points, sum_cost, sum_val, sum_used
-            )
-            sum_at[v, 0], sum_at[v, 1] = sum_used, end
-            sum_ray[v, 0], sum_ray[v, 1] = l, r
-            size += end - sum_used
-            sum_used = end
-        cost, val = _grown(cost, used + size), _grown(val, used + size)
-        at[v, 0] = used
-        if last > first:
+            sums = _grown(sums, sums_used + size)
+            end, l, r = _sum_children(children[first:last], points, at, ray, size, sums, sums_used)
+            sum_at[v, 0], sum_at[v, 1] = sums_used, end
+            sum_ray[v, 0], sum_ray[v, 1] = inverse(l), inverse(r)
+            points = _grown(points, used + k + end - sums_used)
+            sums_used = end
+            own_at[0, 1], own_ray[0, 0], own_ray[0, 1] = k, left, right
+            at[v, 0] = used
             used, left, right = add(
-                sum_val,
-                sum_cost,
-                sum_at[v, 0],
-                sum_at[v, 1],
-                inverse(sum_ray[v, 0]),
-                inverse(sum_ray[v, 1]),
-                own_x,
-                own_y,
-                0,
-                k,
-                left,
-                right,
-                val,
-                cost,
-                used,
+                VALUE, sums, sum_at, sum_ray, v, own, own_at, own_ray, 0, points, used
             )
         else:
-            for i in range(k):
-                val[used + i], cost[used + i] = own_x[i], own_y[i]
-            used += k
+            points = _grown(points, used + k)
+            at[v, 0] = used
+            used = _copied(own, 0, k, points, used)
         at[v, 1] = used
         ray[v, 0], ray[v, 1] = inverse(left), inverse(right)
     low, high = np.empty(n), np.empty(n)
     for step in range(n):
         v = downward[step]
         if is_root[v]:
-            a, b = span(cost, val, at[v, 0], at[v, 1], ray[v, 0], ray[v, 1], 0.0)
+            a, b = span(PRICE, points, at, ray, v, 0.0)
             z[v] = _pick(a, b, prefer[v], whole, words, v)
         first, last = starts[v], starts[v + 1]
         if last == first:
             continue
-        a, b = span(
-            sum_val,
-            sum_cost,
-            sum_at[v, 0],
-            sum_at[v, 1],
-            inverse(sum_ray[v, 0]),
-            inverse(sum_ray[v, 1]),
-            z[v],
-        )
+        a, b = span(VALUE, sums, sum_at, sum_ray, v, z[v])
         price = _middle(a, b)
         for c in children[first:last]:
-            low[c], high[c] = span(cost, val, at[c, 0], at[c, 1], ray[c, 0], ray[c, 1], price)
+            low[c], high[c] = span(PRICE, points, at, ray, c, price)
         fill(children[first:last], z[v], low, high, prefer, words, z)
     return OK
 
@@ -218,65 +183,47 @@ def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray
 @njit(inner=True)
 def _sum_children(
     members: np.ndarray,
-    cost: np.ndarray,
-    val: np.ndarray,
+    points: np.ndarray,
     at: np.ndarray,
     ray: np.ndarray,
-    points: int,
-    out_cost: np.ndarray,
-    out_val: np.ndarray,
-    out: int,
+    size: int,
+    out: np.ndarray,
+    place: int,
 ) -> tuple[int, float, float]:
     """Add the children's curves, two by two in rounds so that each point moves log k times."""
     k = members.size
-    xs, ys = np.empty(points), np.empty(points)
-    xt, yt = np.empty(points), np.empty(points)
-    bound = np.empty(k + 1, dtype=np.int64)
-    left, right = np.empty(k), np.empty(k)
-    bound[0] = 0
+    old, new = np.empty((2, size)), np.empty((2, size))
+    old_at, old_ray = np.empty((k, 2), dtype=np.int64), np.empty((k, 2))
+    o = 0
     for i in range(k):
         c = members[i]
-        size = at[c, 1] - at[c, 0]
-        bound[i + 1] = bound[i] + size
-        xs[bound[i] : bound[i + 1]] = cost[at[c, 0] : at[c, 1]]
-        ys[bound[i] : bound[i + 1]] = val[at[c, 0] : at[c, 1]]
-        left[i], right[i] = ray[c, 0], ray[c, 1]
+        old_at[i, 0] = o
+        o = _copied(points, at[c, 0], at[c, 1], old, o)
+        old_at[i, 1] = o
+        old_ray[i, 0], old_ray[i, 1] = ray[c, 0], ray[c, 1]
     while k > 1:
         o, kept = 0, 0
         for i in range(0, k, 2):
             begin = o
+            left, right = old_ray[i, 0], old_ray[i, 1]
             if i + 1 < k:
-                o, l, r = add(
-                    xs,
-                    ys,
-                    bound[i],
-                    bound[i + 1],
-                    left[i],
-                    right[i],
-                    xs,
-                    ys,
-                    bound[i + 1],
-                    bound[i + 2],
-                    left[i + 1],
-                    right[i + 1],
-                    xt,
-                    yt,
-                    o,
+                o, left, right = add(
+                    PRICE, old, old_at, old_ray, i, old, old_at, old_ray, i + 1, new, o
                 )
             else:
-                size = bound[i + 1] - bound[i]
-                xt[o : o + size] = xs[bound[i] : bound[i + 1]]
-                yt[o : o + size] = ys[bound[i] : bound[i + 1]]
-                o += size
-                l, r = left[i], right[i]
-            left[kept], right[kept] = l, r
-            bound[kept] = begin
+                o = _copied(old, old_at[i, 0], old_at[i, 1], new, o)
+            old_at[kept, 0], old_at[kept, 1] = begin, o
+            old_ray[kept, 0], old_ray[kept, 1] = left, right
             kept += 1
-        bound[kept] = o
         k = kept
-        xs, xt = xt, xs
-        ys, yt = yt, ys
-    size = bound[1]
-    out_cost[out : out + size] = xs[:size]
-    out_val[out : out + size] = ys[:size]
-    return out + size, left[0], right[0]
+        old, new = new, old
+    return _copied(old, 0, old_at[0, 1], out, place), old_ray[0, 0], old_ray[0, 1]
+
+
+@njit(inner=True)
+def _copied(points: np.ndarray, begin: int, stop: int, out: np.ndarray, o: int) -> int:
+    """Copy points to `out` from point `o` on; return the index after them."""
+    for i in range(begin, stop):
+        out[PRICE, o], out[VALUE, o] = points[PRICE, i], points[VALUE, i]
+        o += 1
+    return o

@@ -1,0 +1,28 @@
+"""A forest as kernels read it, and the costs of its values."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+
+class Forest(NamedTuple):
+    """Children in compressed form, the nodes with parents first, and which are roots."""
+
+    starts: np.ndarray
+    children: np.ndarray
+    downward: np.ndarray
+    is_root: np.ndarray
+
+
+class Costs(NamedTuple):
+    """Costs of each node, ``weight / 2 * (z - b0)**2`` or linear in pieces; shapes (n,).
+
+    A linear cost has the slope -weight up to b0, `mid` from there up to b1, and weight beyond.
+    """
+
+    b0: np.ndarray
+    b1: np.ndarray
+    mid: np.ndarray
+    weight: np.ndarray
