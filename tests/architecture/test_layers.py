@@ -47,8 +47,8 @@ LAYERS = {
         "releases",
         "verification",
         "exhibits",
-        "preview",
         "preview/comparison",
+        "preview",
     ),
     "faces": ("report", "cli", "cli/commands"),
 }

@@ -247,7 +247,7 @@ def test_the_command(tmp_path, capsys):
     page = (out / "comparison.md").read_text(encoding="utf-8")
     shown = re.search(r"`congenial (compare .*?)`", page)[1].split()
     assert shown[:4] == ["compare", "plan.toml", "--total", "900"]
-    assert shown[4:] == ["--spread", "2", "--replicates", "4", "--seed", "1"]
+    assert shown[4:] == ["--spread", "1.5", "--replicates", "4", "--seed", "1"]
     assert run(*[path if a == "plan.toml" else a for a in shown]) == 0
     again = capsys.readouterr().out
     numbers = [s for s in said.out.splitlines() if "±" in s]

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+from collections import Counter
+from pathlib import Path
+
 import msgspec
 import numpy as np
 import pytest
@@ -18,6 +23,7 @@ from congenial.preview.comparison.trial_counts import (
 )
 from support.city import TRIPS, ZONES, make_city
 
+EXAMPLES = Path(__file__).parents[3] / "examples"
 WIDE = cg.Tree.from_paths([("all", f"a{i}", f"{i}-{j}") for i in range(40) for j in range(50)])
 
 
@@ -54,6 +60,54 @@ def test_the_seed_decides_and_the_spread_is_that_of_logs():
         assert between == pytest.approx(spread, rel=0.6)
     equal = made_up(WIDE, seed=1, total=6000, spread=0.0).counts
     assert set(equal[WIDE.leaves].tolist()) == {3}
+
+
+def shares(x):
+    """Percentages of 0, 1 to 9, 10 to 99 and more, and the share of the largest tenth."""
+    ends = np.searchsorted(np.sort(x), [1, 10, 100, np.inf])
+    parts = np.diff(ends, prepend=0) / x.size
+    return [
+        *np.rint(100 * parts).astype(int),
+        round(np.sort(x)[-(x.size // 10) :].sum() / x.sum(), 2),
+    ]
+
+
+def taxi_hours():
+    """Return the tree of boroughs, zones and hours, and the month's trips of its leaves."""
+    with (EXAMPLES / "taxi" / "taxi_zone_lookup.csv").open(newline="") as file:
+        zones = [(row["Borough"], int(row["LocationID"])) for row in csv.DictReader(file)]
+    zones = [(borough, zone) for borough, zone in zones if zone <= 263]
+    trips = Counter()
+    with gzip.open(EXAMPLES / "taxi" / "zone_hour_counts_2022_02.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            trips[int(row["zone_id"]), int(row["hour"])] += int(row["trips"])
+    paths = [
+        ("NYC", borough, f"{zone}", f"{hour}") for borough, zone in zones for hour in range(24)
+    ]
+    return cg.Tree.from_paths(paths), [trips[int(zone), int(hour)] for *_, zone, hour in paths]
+
+
+def blocks():
+    """Return the tree of Washington's blocks, their people, and those of their cells."""
+    with gzip.open(EXAMPLES / "washington" / "wa_2010_blocks_race_vap.csv.gz", "rt") as file:
+        rows = list(csv.reader(file))[1:]
+    paths = [("WA", g[2:5], g[5:11], g[11], g[12:]) for g, *_ in rows]
+    return (
+        cg.Tree.from_paths(paths),
+        [int(row[1]) for row in rows],
+        np.array([row[2:] for row in rows], dtype=np.int64).ravel(),
+    )
+
+
+def test_the_facts_beside_the_rule_are_those_of_the_data():
+    taxi, trips = taxi_hours()
+    assert shares(np.array(trips)) == [22, 38, 18, 22, 0.85]
+    made = made_up(taxi, seed=1).counts[taxi.leaves]
+    assert shares(made) == [38, 41, 18, 4, 0.84]
+    washington, people, cells = blocks()
+    assert shares(np.array(people)) == [39, 14, 38, 8, 0.6]
+    assert shares(cells) == [83, 13, 4, 0, 0.95]
+    assert shares(made_up(washington, seed=1).counts[washington.leaves]) == [56, 32, 9, 2, 0.95]
 
 
 @pytest.mark.parametrize(("given", "name"), [({"total": 0}, "total"), ({"spread": -0.1}, "spread")])

@@ -32,12 +32,12 @@ class Result:
 @click.option(
     "--total",
     type=click.IntRange(min=1),
-    help="Make counts up with so many records in all; by default 100 a leaf.",
+    help="Make counts up with so many records in all; by default 20 a leaf.",
 )
 @click.option(
     "--spread",
     type=click.FloatRange(min=0, max=10),
-    default=2.0,
+    default=1.5,
     show_default=True,
     help="How unlike made-up counts are: the standard deviation of the log of siblings' shares.",
 )

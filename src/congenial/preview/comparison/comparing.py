@@ -20,12 +20,7 @@ from congenial.preview.comparison.methods import contenders
 from congenial.preview.comparison.outcome import Contender, Refused, Result
 from congenial.preview.comparison.outcome_tables import Comparison
 from congenial.preview.comparison.simulate import simulate
-from congenial.preview.comparison.trial_counts import (
-    SPREAD,
-    from_file,
-    from_rows,
-    made_up,
-)
+from congenial.preview.comparison.trial_counts import SPREAD, find_basis
 from congenial.randomness import seeded
 from congenial.releases.certificate import plain_plan
 
@@ -59,7 +54,7 @@ def compare(
     base : path
         Directory from which the plan's relative paths start.
     total : int, optional
-        Make counts up with this total; 100 a leaf where nothing is given.
+        Make counts up with this total; 20 a leaf where nothing is given.
     counts : path, optional
         Public counts to compare on instead: a CSV or Parquet file with the levels' columns and
         "count" or "value", such as an earlier release.
@@ -105,16 +100,19 @@ def compare(
     checked_plan(plan)
     if replicates < 2:
         raise ArgumentError(f"replicates is {replicates}; give at least 2.")
-    _check_source(total=total, counts=counts, rows=rows)
     say = notify or (lambda _: None)
     say("reading the domain")
     tree = build_tree(plan, base=Path(base))
-    if rows is not None:
-        basis = from_rows(plan, tree, Path(base), public=rows == "public")
-    elif counts is not None:
-        basis = from_file(plan, tree, Path(counts), Path(base), seed=seed, spread=spread)
-    else:
-        basis = made_up(tree, seed=seed, total=total, spread=spread)
+    basis = find_basis(
+        plan,
+        tree,
+        Path(base),
+        total=total,
+        counts=counts,
+        rows=rows,
+        spread=spread,
+        seed=seed,
+    )
     ways = list(contenders(plan, delta=delta))
     results: list[Result] = []
     refused: list[Refused] = []
@@ -144,12 +142,9 @@ def compare(
     options += f" --simulate {seed}" if rows == "confidential" else f" --seed {seed}"
     if delta is not None:
         options = f"--delta {delta:g} {options}"
-    text = basis.text
-    if plan.hierarchy.domain == "data" and rows is None:
-        text += ", but for the names of the nodes, which the plan leaves unprotected"
     return Comparison(
         plain_plan(plan),
-        text,
+        basis.text,
         options,
         basis.stamp,
         replicates,
@@ -157,17 +152,6 @@ def compare(
         tuple(results),
         tuple(refused),
     )
-
-
-def _check_source(**given: object) -> None:
-    """Refuse two sources of counts, and rows that are neither public nor confidential."""
-    there = [name for name, value in given.items() if value is not None]
-    if len(there) > 1:
-        raise ArgumentError(
-            f"{there[0]} and {there[1]} both say which counts to compare on; give one of them."
-        )
-    if given["rows"] not in (None, "public", "confidential"):
-        raise ArgumentError(f"rows is {given['rows']!r}; give 'public' or 'confidential'.")
 
 
 class _Bar:

@@ -40,7 +40,7 @@ class LevelError:
     l1 : float
         Mean absolute error of a count.
     l1_error : float
-        Its standard error, from release to release.
+        Its standard error, from release to release; NaN of a single release.
     l2 : float
         Root of the mean squared error.
     quantiles : tuple of float
@@ -57,8 +57,8 @@ class LevelError:
 
 
 @dataclass(frozen=True)
-class SizeBias:
-    """Mean error of the counts of one size at one level.
+class SizeError:
+    """Errors of the counts of one size at one level.
 
     Attributes
     ----------
@@ -66,16 +66,19 @@ class SizeBias:
         The true counts are from `low` to `high`, both included.
     nodes : int
         Nodes of that size, those published exactly left out.
+    l1 : float
+        Mean absolute error of a count.
     bias : float
         Mean of released less true count.
     standard_error : float
-        From release to release.
+        That of the bias, from release to release; NaN of a single release.
     """
 
     level: str
     low: int
     high: int
     nodes: int
+    l1: float
     bias: float
     standard_error: float
 
@@ -118,7 +121,7 @@ class Result:
     guarantee: str
     obeys: bool
     levels: tuple[LevelError, ...]
-    sizes: tuple[SizeBias, ...]
+    sizes: tuple[SizeError, ...]
     seconds: Seconds
 
 

@@ -19,7 +19,7 @@ from congenial.preview.comparison.outcome import (
     Contender,
     Refused,
     Result,
-    SizeBias,
+    SizeError,
 )
 
 if TYPE_CHECKING:
@@ -68,12 +68,12 @@ def label(contender: Contender, found: Comparison) -> str:
     return f"{contender.name}, {short}" if len(noises) > 1 else contender.name
 
 
-def size_label(bias: SizeBias) -> str:
+def size_label(bias: SizeError) -> str:
     """Name a range of true counts."""
     return "0" if bias.high == 0 else f"{bias.low:,} to {bias.high:,}"
 
 
-def short_size_label(bias: SizeBias) -> str:
+def short_size_label(bias: SizeError) -> str:
     """Name a range of true counts by where it begins."""
     return "0" if bias.high == 0 else f"≥ {bias.low:,}"
 
@@ -146,7 +146,7 @@ def errors_table(found: Comparison) -> Exhibit:
 
 
 def bias_table(found: Comparison) -> Exhibit:
-    """Return the bias of each method by level and size of the true count."""
+    """Return the error and bias of each method by level and size of the true count."""
     rows: list[tuple[Cell, ...]] = []
     for at, size in enumerate(found.results[0].sizes):
         for r in found.results:
@@ -158,18 +158,20 @@ def bias_table(found: Comparison) -> Exhibit:
                     size.nodes,
                     r.contender.name,
                     r.contender.noise,
+                    bias.l1,
                     bias.bias,
                     bias.standard_error,
                 )
             )
     return Exhibit(
         "bias",
-        "Bias by size of the true count",
-        ("level", "true count", "counts", "method", "noise", "bias", "standard error"),
+        "Error and bias by size of the true count",
+        ("level", "true count", "counts", "method", "noise", "L1", "bias", "standard error"),
         tuple(rows),
         (
-            "Mean of released less true count, over the counts of that size, those published "
-            "exactly left out, with its standard error from release to release.",
+            "Over the counts of that size, those published exactly left out: `L1` is the mean "
+            "absolute error, `bias` the mean of released less true count, with its standard error "
+            "from release to release.",
         ),
     )
 
