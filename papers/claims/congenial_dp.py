@@ -7,11 +7,11 @@ from itertools import product
 from typing import Literal
 
 from congenial.belief.adjacency import hamming, neighbourhood
-from congenial.belief.cost_of_bounds import pinned_total
 from congenial.belief.finite_mechanism import FiniteMechanism, Pair
 from congenial.belief.finite_noise import cyclic_geometric, cyclic_mechanism, double_geometric
 from congenial.belief.worlds import Probability
 from papers.claims.claim import Case, Claim, told
+from papers.claims.cost_of_bounds import pinned_total
 from papers.claims.draws import Draws
 
 OUTPUTS = (0, 1, 2)

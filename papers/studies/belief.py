@@ -14,8 +14,6 @@ from congenial.belief.cautious_revision import (
     revise,
     screened,
 )
-from congenial.belief.cost_of_bounds import CostOfBounds, pinned_total
-from congenial.belief.postulates import POSTULATES, Worlds, broken
 from congenial.belief.worlds import Belief
 from congenial.exhibits.exhibit import Cell, Exhibit, Figure
 from congenial.randomness import seeded
@@ -31,7 +29,9 @@ from papers.claims.congenial_dp import (
     rounding,
     two_bins,
 )
+from papers.claims.cost_of_bounds import CostOfBounds, pinned_total
 from papers.claims.draws import Draws, nearest
+from papers.claims.postulates import POSTULATES, Worlds, broken
 from papers.studies.study import Study, replicates
 
 if TYPE_CHECKING:

@@ -7,8 +7,8 @@ from fractions import Fraction
 
 import pytest
 
-from congenial.belief.cost_of_bounds import pinned_total
 from papers.claims import CLAIMS, Verdict
+from papers.claims.cost_of_bounds import pinned_total
 from papers.studies.belief import (
     CELLS,
     EPSILONS,

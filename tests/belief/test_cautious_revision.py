@@ -15,8 +15,8 @@ from congenial.belief import (
     revise,
     screened,
 )
-from congenial.belief.postulates import POSTULATES, broken
 from congenial.errors import ArgumentError
+from papers.claims.postulates import POSTULATES, broken
 
 WORLDS = range(4)
 THRESHOLDS = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), Fraction(1))

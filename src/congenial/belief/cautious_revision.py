@@ -40,8 +40,7 @@ def revise(belief: Belief, event: Worlds, *, reserve: Sequence[Belief] = ()) -> 
     -----
     A belief and its reserve are a lexicographic probability system; a world ranks by the first
     belief that holds it possible. The support of the result is the set of worlds of the event of
-    the best rank, so that revision meets all postulates of `congenial.belief.postulates`, success
-    among them.
+    the best rank, so that revision meets all postulates of belief revision, success among them.
 
     References
     ----------

@@ -11,8 +11,8 @@ import pytest
 
 import congenial as cg
 from congenial.belief import Belief, FiniteMechanism
-from congenial.belief.cost_of_bounds import moves, pinned_total, tables
 from congenial.errors import ArgumentError
+from papers.claims.cost_of_bounds import moves, pinned_total, tables
 
 
 def whole_laws(a, cells, total):

@@ -6,8 +6,8 @@ from fractions import Fraction
 
 import pytest
 
-from congenial.belief.postulates import POSTULATES, broken, events
 from congenial.belief.worlds import Belief
+from papers.claims.postulates import POSTULATES, broken, events
 
 WORLDS = ("a", "b", "c")
 PRIOR = Belief({"a": Fraction(1, 2), "b": Fraction(1, 2), "c": Fraction(0)})
