@@ -433,4 +433,5 @@ class Posterior:
                 "some counts are held by no measurement, so that a flat prior gives no posterior; "
                 "give a prior, or bounds."
             )
-        return sum_network.fill(sum_network.compile(forest, flat), drawn=compose), center
+        compiled = sum_network.compile(forest, flat, whole=not compose)
+        return sum_network.fill(compiled, drawn=compose), center

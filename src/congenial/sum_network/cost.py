@@ -10,6 +10,7 @@ from congenial.kernels.network.messages import MERGE
 from congenial.sum_network.direct import split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT
+from congenial.sum_network.freed import free_sums
 from congenial.sum_network.network import compile_network
 from congenial.sum_network.weights import SharedUnary, composable
 from congenial.sum_network.windows import is_proper, place_classes, windows
@@ -45,6 +46,8 @@ def forest_cost(
     """
     if not is_proper(forest, weights):
         return None
+    if found := free_sums(forest, weights):
+        forest, weights, _ = found
     composed = composable(weights.unary) * np.int8(compose)
     network = compile_network(forest, weights, np.zeros(forest.m), composed)
     if compose:

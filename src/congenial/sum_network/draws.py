@@ -92,6 +92,8 @@ def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> I
     _compose(network, values, source, share)
     if network.moved.size:
         values[network.moved] += network.ends[:, None]
+    if (freed := kept[0].tables.freed) is not None:
+        freed.add_up(values)
     return values
 
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from congenial.errors import NumericalError
 from congenial.sum_network.ceiling import forest_rows, interior_tilts
 from congenial.sum_network.count_tables import PriorWeights, fill_priors, prior_tilts
 from congenial.sum_network.forest import SumForest
+from congenial.sum_network.freed import Freed, free_sums
 from congenial.sum_network.tables import Tables, fill_noise
 from congenial.sum_network.weights import SharedUnary
 from congenial.sum_network.windows import check_feasible_sums, check_proper, tilts
@@ -24,15 +25,18 @@ class Compiled:
     weights : SharedUnary or PriorWeights
     theta : ndarray of float64, shape (m,)
         A multiplier of each sum, which tilts the weights so that their means satisfy the sums.
+    freed : Freed, optional
+        Variables that are in none of the sums and follow from the others.
     """
 
     forest: SumForest
     weights: SharedUnary | PriorWeights
     theta: FloatArray
+    freed: Freed | None = None
 
 
 def compile(  # noqa: A001 -- reached as `sum_network.compile`
-    forest: SumForest, weights: SharedUnary | PriorWeights
+    forest: SumForest, weights: SharedUnary | PriorWeights, *, whole: bool = True
 ) -> Compiled:
     """Check that the weights and the sums have a law, and tilt the weights towards the sums.
 
@@ -41,6 +45,9 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
     forest : SumForest
     weights : SharedUnary or PriorWeights
         Of the noise, or of noise and a prior of the leaves.
+    whole : bool
+        Whether the law of every variable will be asked for. Otherwise sums of the noise that
+        constrain nothing are left out, see `freed`.
 
     Returns
     -------
@@ -57,7 +64,10 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
         return Compiled(forest, weights, prior_tilts(forest, weights))
     check_proper(forest, weights)
     check_feasible_sums(forest, weights)
-    return Compiled(forest, weights, tilts(forest, weights))
+    freed = None
+    if not whole and (found := free_sums(forest, weights)):
+        forest, weights, freed = found
+    return Compiled(forest, weights, tilts(forest, weights), freed)
 
 
 def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False) -> Tables:
@@ -88,13 +98,14 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
     """
     if isinstance(compiled.weights, PriorWeights):
         return fill_priors(compiled.forest, compiled.weights, compiled.theta)
-    forest, weights = compiled.forest, compiled.weights
+    forest, weights, freed = compiled.forest, compiled.weights, compiled.freed
     try:
-        return fill_noise(forest, weights, compiled.theta, limit, drawn=drawn)
+        tables = fill_noise(forest, weights, compiled.theta, limit, drawn=drawn)
     except NumericalError:
         # multipliers from moments stop short where noise is far narrower than one count
         rows = forest_rows(forest)
         if rows is None:
             raise
         *_, theta = interior_tilts(rows, weights.each)
-    return fill_noise(forest, weights, theta, limit, drawn=drawn)
+        tables = fill_noise(forest, weights, theta, limit, drawn=drawn)
+    return replace(tables, freed=freed)

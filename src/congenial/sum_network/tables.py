@@ -15,6 +15,7 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network.direct import error_without_tables, split_directly
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.fourier import DIRECT_LIMIT, convolve_wide
+from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.truncation import Messages, cut_off, stretches
 from congenial.sum_network.weights import SharedUnary, Unary, composable
@@ -70,6 +71,8 @@ class Tables:
     error : float
         Proven bound on the total variation between one draw and its law, which is that of 1 / scale
         and 1 / (2 sigma^2) as they are rounded to a number.
+    freed : Freed, optional
+        Variables that the network has at 0, and that follow from the others.
     """
 
     network: Network
@@ -83,6 +86,7 @@ class Tables:
     share: FloatArray
     reach: IntArray
     error: float
+    freed: Freed | None = None
 
     @property
     def windows(self) -> Windows:

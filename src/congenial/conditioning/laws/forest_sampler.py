@@ -334,18 +334,29 @@ class Conditioned:
     def _free_tables(self) -> Tables:
         return self._prepare(None)
 
-    def _tables(self, counts: IntArray) -> Tables:
-        return self._free_tables if self.data_free else self._prepare(counts)
+    @cached_property
+    def _whole_tables(self) -> Tables:
+        return self._prepare(None, whole=True)
 
     @cached_property
     def _draw_tables(self) -> Tables:
         return self._prepare(None, compose=True)
 
-    def _prepare(self, counts: IntArray | None, *, compose: bool = False) -> Tables:
+    def _tables(self, counts: IntArray, v: int | None = None) -> Tables:
+        """Fill tables that hold the law of `v`, if one is given."""
+        tables = self._free_tables if self.data_free else self._prepare(counts)
+        if v is None or tables.freed is None or not tables.freed.follows[v]:
+            return tables
+        return self._whole_tables if self.data_free else self._prepare(counts, whole=True)
+
+    def _prepare(
+        self, counts: IntArray | None, *, compose: bool = False, whole: bool = False
+    ) -> Tables:
         weights = self._shared_weights(counts, self.forest.orientation)
         # draws that depend on the counts are charged the limit, see `error_bound`
         limit = error_limit(self.forest.n) if compose and counts is not None else None
-        return sum_network.fill(sum_network.compile(self.forest, weights), limit, drawn=compose)
+        compiled = sum_network.compile(self.forest, weights, whole=whole)
+        return sum_network.fill(compiled, limit, drawn=compose)
 
     def _weights(self, counts: IntArray) -> Unary:
         """Weights of the noise at every entry and, after them, of block sums: any value, none."""
@@ -401,7 +412,7 @@ class Conditioned:
         return implied
 
     def _noise_law(self, v: int, counts: IntArray) -> tuple[IntArray, FloatArray]:
-        noise, probabilities = sum_network.marginal(self._tables(counts), v)
+        noise, probabilities = sum_network.marginal(self._tables(counts, v), v)
         if self.forest.orientation[v] < 0:
             noise, probabilities = -noise[::-1], probabilities[::-1]
         return noise, probabilities
