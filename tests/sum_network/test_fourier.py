@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from congenial.sum_network import fourier
 
@@ -21,3 +22,28 @@ def test_tables_of_a_million_counts_are_not_added_up_term_by_term(monkeypatch):
     table, error, top = fourier.convolve_wide(a, a, 0, s.size)
     np.testing.assert_allclose(table * top, (s + 1) * a, rtol=1e-12)
     assert (error <= 1.001e-10 * table).all()
+
+
+@pytest.mark.parametrize(("first", "width"), [(0, 900), (1700, 40), (2300, 1500), (4700, 250)])
+@pytest.mark.parametrize("same", [False, True])
+def test_a_stretch_of_the_sum_takes_no_longer_transform_than_it_needs(first, width, same):
+    a = np.exp(-np.abs(np.arange(3000) - 1400) / 90.0)
+    b = a if same else np.exp(-0.5 * ((np.arange(2000) - 900) / 60.0) ** 2)
+    whole = np.convolve(a.astype(np.longdouble), b.astype(np.longdouble))
+    table, error, top = fourier.convolve_wide(a, b, first, width)
+    true = whole[first : first + width] / np.longdouble(top)
+    assert (np.abs(table - true) <= error + 1e-300).all()
+    size = fourier._Transform(a, b, first, width).size
+    assert size < 2 * max(a.size + b.size - first, first + width, a.size, b.size)
+
+
+@pytest.mark.parametrize("scale", [3e2, 3e4])
+def test_the_bound_of_a_transform_does_not_grow_with_the_width_of_tables(scale):
+    s = np.arange(-15 * scale, 15 * scale + 1)
+    a = np.exp(-0.5 * (s / scale) ** 2)
+    got, error = fourier._Transform(a, a, a.size // 2, a.size).product(a, a)
+    known = scale * np.sqrt(np.pi) * np.exp(-0.25 * (s / scale) ** 2)
+    assert (np.abs(got - known) <= error).all()
+    # forwards twice and back once, each by 7 units for every doubling, and the largest entry is
+    # what the norms are
+    assert error <= 1.01 * 3 * 7 * 2.0**-53 * np.log2(4 * a.size) * known.max()

@@ -27,6 +27,8 @@ def convolve_wide(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
 
+    It takes a third less time where both are one array.
+
     Returns
     -------
     table : ndarray of float64, shape (width,)
@@ -40,9 +42,11 @@ def convolve_wide(
     Notes
     -----
     One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
-    (Higham 2002, theorem 24.2), so every entry of a product is within that times
-    ``2 * norm(a) * norm(b) + norm(a * b)``: two forward transforms, one back. Entries that no
-    tilt resolves, at sharp ends of a support, are added up term by term.
+    (Higham 2002, theorem 24.2), and as every entry is a sum of all others turned, each entry is
+    within that times the sum of their sizes. So every entry of a product is within that times
+    ``2 * norm(a) * norm(b)``, for two forward transforms, and times ``norm(a * b)`` or the mean size
+    of its spectrum, whichever is less, for the one back. Entries that no tilt resolves, at sharp
+    ends of a support, are added up term by term.
     """
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)
@@ -51,16 +55,17 @@ def convolve_wide(
     plain_done = done.copy()
     with np.errstate(divide="ignore", invalid="ignore"):
         log_out = np.where(done, np.log(plain), -np.inf)
-        log_a, log_b = np.log(a), np.log(b)
+        log_a = np.log(a)
+        log_b = log_a if b is a else np.log(b)
     s = np.arange(first, first + width, dtype=np.float64)
     for end in (0, -1):
         for _ in range(_MOST_TILTS):
             if done[end] or not done.any():
                 break
             tilt = -_slope(log_out, done, end)
-            ta, tb = log_a + tilt * np.arange(a.size), log_b + tilt * np.arange(b.size)
-            top_a, top_b = ta.max(), tb.max()
-            got, error = transform.product(np.exp(ta - top_a), np.exp(tb - top_b))
+            tilted_a, top_a = _tilted(log_a, tilt)
+            tilted_b, top_b = (tilted_a, top_a) if b is a else _tilted(log_b, tilt)
+            got, error = transform.product(tilted_a, tilted_b)
             bound = error / np.maximum(got, 1e-300)
             # logarithms and exponentials lose their size in units of rounding
             bound += 2.0**-53 * (4.0 * abs(tilt) * (a.size + b.size) + 2000.0)
@@ -121,15 +126,28 @@ class _Transform:
     """Products of transforms of one size."""
 
     def __init__(self, a: FloatArray, b: FloatArray, first: int, width: int) -> None:
-        self.size = 1 << int(np.ceil(np.log2(a.size + b.size)))
+        # entries of a cyclic product that others are added to lie outside the wanted stretch
+        least = max(a.size + b.size - first, first + width, a.size, b.size)
+        self.size = 1 << int(np.ceil(np.log2(least)))
         self.wanted = slice(first, first + width)
 
     def product(self, a: FloatArray, b: FloatArray) -> tuple[FloatArray, float]:
         """Return the wanted stretch of a * b and the bound on the error of its entries."""
-        out = np.fft.irfft(np.fft.rfft(a, self.size) * np.fft.rfft(b, self.size), self.size)
+        of_a = np.fft.rfft(a, self.size)
+        of_b = of_a if b is a else np.fft.rfft(b, self.size)
+        spectrum = of_a * of_b
+        out = np.fft.irfft(spectrum, self.size)
         unit = 7.0 * np.log2(self.size) * 2.0**-53
-        norms = 2.0 * np.linalg.norm(a) * np.linalg.norm(b) + np.linalg.norm(out)
+        back = min(np.linalg.norm(out), 2.0 * np.abs(spectrum).sum() / self.size)
+        norms = 2.0 * np.linalg.norm(a) * np.linalg.norm(b) + back
         return out[self.wanted], 1.001 * unit * float(norms)
+
+
+def _tilted(log_table: FloatArray, tilt: float) -> tuple[FloatArray, float]:
+    """Return a table tilted, divided by its largest entry, and the logarithm of that."""
+    tilted = log_table + tilt * np.arange(log_table.size)
+    top = tilted.max()
+    return np.exp(tilted - top), top
 
 
 def _slope(log_out: FloatArray, done: npt.NDArray[np.bool_], end: int) -> float:
@@ -161,7 +179,10 @@ def cross_wide(
         return np.full(width, np.inf)
     transform = _Transform(a, b, first, width)
     out = np.zeros(width)
-    for x, y in ((lost_a, b + lost_b), (a, lost_b)):
+    # of a table and itself, both products are one
+    alike = b is a and lost_b is lost_a
+    pairs = [(lost_a, 2.0 * a + lost_a)] if alike else [(lost_a, b + lost_b), (a, lost_b)]
+    for x, y in pairs:
         product, error = transform.product(x, y)
         out += np.maximum(product, 0.0) + error
     return out

@@ -233,7 +233,7 @@ def _widen_until_certified(
         tables, cut = _fill(network, place, (lo, hi), wanted, spare)
         allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
         enough = max(20.0 * _CUT, allowed)
-        stalled = 0.5 * last < cut < 0.5 * limit  # by transforms, not by windows
+        stalled = 0.5 * last < cut and tables.error <= limit  # by transforms, not by windows
         if cut <= enough or stalled:
             if tables.error > limit:
                 raise NumericalError(
@@ -353,7 +353,7 @@ def _fill_tables(
             continue
         a, b = network.left[c], network.right[c]
         ta = table[offset[a] : offset[a] + width[a]]
-        tb = table[offset[b] : offset[b] + width[b]]
+        tb = ta if b == a else table[offset[b] : offset[b] + width[b]]
         out, off_by, top = convolve_wide(ta, tb, int(lo[c] - lo[a] - lo[b]), int(width[c]))
         table[offset[c] : offset[c] + width[c]] = out
         errors[c] = off_by * top

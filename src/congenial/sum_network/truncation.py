@@ -93,11 +93,11 @@ def follow(
         if c not in messages.errors:
             continue
         a, b = network.left[c], network.right[c]
-        of_a, of_b = (lost[place[p] : place[p] + width[p]] for p in (a, b))
+        one = messages.entries(a), lost[place[a] : place[a] + width[a]]
+        other = one if b == a else (messages.entries(b), lost[place[b] : place[b] + width[b]])
         first = int(lo[c] - lo[a] - lo[b])
-        lost[place[c] : place[c] + width[c]] = messages.errors[c] + cross_wide(
-            messages.entries(a), messages.entries(b), of_a, of_b, first, int(width[c])
-        )
+        crossed_over = cross_wide(one[0], other[0], one[1], other[1], first, int(width[c]))
+        lost[place[c] : place[c] + width[c]] = messages.errors[c] + crossed_over
     return Losses(place, lost, tails)
 
 
