@@ -44,9 +44,9 @@ def convolve_wide(
     One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
     (Higham 2002, theorem 24.2), and as every entry is a sum of all others turned, each entry is
     within that times the sum of their sizes. So every entry of a product is within that times
-    ``2 * norm(a) * norm(b)``, for two forward transforms, and times ``norm(a * b)`` or the mean size
-    of its spectrum, whichever is less, for the one back. Entries that no tilt resolves, at sharp
-    ends of a support, are added up term by term.
+    ``2 * norm(a) * norm(b)``, for two forward transforms, and times ``norm(a * b)`` or the mean
+    size of its spectrum, whichever is less, for the one back. Entries that no tilt resolves, at
+    sharp ends of a support, are added up term by term.
     """
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)
