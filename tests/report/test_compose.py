@@ -19,10 +19,10 @@ from congenial.releases.certificate import read_certificate
 from congenial.releases.directory import STAMP
 from congenial.releases.making import release
 from congenial.report.page import (
+    Counts,
     Fact,
     LevelRow,
     Page,
-    Row,
 )
 from congenial.report.render import embedded, render
 from congenial.report.write import report
@@ -74,7 +74,10 @@ class Reader(HTMLParser):
 def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
     """Return a page of two counts, each of its texts the name."""
     one, some = (name,), (Fact(name, (name,)),)
-    rows = (Row(0, -1, "all", value, value, value, True), Row(1, 0, name, value, *ends, exact))
+    lower, upper = ((value, end) for end in ends)
+    counts = Counts(
+        (0, 1), (-1, 0), ("all", name), (value, value), lower, upper, exact=(True, exact)
+    )
     levels = (
         LevelRow(name, 1, 1, name, 0.0, name),
         LevelRow(name, 1, int(exact), name, 1.5, name),
@@ -91,7 +94,7 @@ def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
         levels=levels,
         margin_label=name,
         bent=False,
-        rows=rows,
+        counts=counts,
         cite=one,
         reuse=one,
         checks=some,

@@ -7,7 +7,7 @@ import hashlib
 import json
 import re
 
-from congenial.report.page import Fact, LevelRow, Page, Row
+from congenial.report.page import Counts, Fact, LevelRow, Page
 from congenial.report.render import embedded, render
 
 EVIL = "</script><b>\u2028&"
@@ -23,7 +23,7 @@ PAGE = Page(
     levels=(LevelRow("City", 1, 1, "none", None, "0"), LevelRow("zone", 2, 0, "n", 3.14159, "±2")),
     margin_label="margin",
     bent=False,
-    rows=(Row(0, -1, "City", 7, 7, 7, True), Row(1, 0, EVIL, 7, None, 9, False)),
+    counts=Counts((0, 1), (-1, 0), ("City", EVIL), (7, 7), (7, None), (7, 9), (True, False)),
     cite=("c",),
     reuse=("r",),
     checks=(Fact("f", ("g",)),),

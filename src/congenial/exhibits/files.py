@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import importlib.util
 import io
+import os
 from pathlib import Path
 
 from congenial.errors import UnsupportedError
@@ -79,7 +80,7 @@ def as_image(figure: Figure, form: str) -> bytes:
 
 def replace_file(path: Path, content: bytes) -> Path:
     """Write a file whole or not at all."""
-    aside = path.with_name(f".{path.name}.part")
+    aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         aside.write_bytes(content)
         aside.replace(path)

@@ -141,7 +141,7 @@ def release(
     checked_plan(plan)
     randomness = _randomness(simulate, with_truth)
     simulation = None if simulate is None else Simulation(int(simulate), with_truth)
-    notify = notify or _silent
+    notify = notify or (lambda _: None)
     ledger = _ledger(plan, Path(base)) if simulate is None else None
     with write_aside(Path(out), overwrite) as place:
         with open_source(plan, base=Path(base), frame=frame) as source:
@@ -229,10 +229,6 @@ def _randomness(simulate: int | None, with_truth: bool) -> Randomness:
     if isinstance(simulate, bool) or not isinstance(simulate, int) or simulate < 0:
         raise ReleaseError(f"`simulate` is {show(simulate)}; give a whole number from 0.")
     return seeded(simulate)
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:

@@ -12,12 +12,7 @@ from congenial.preview.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases import sentences
 from congenial.releases.contents import Contents
 from congenial.releases.model import Level, Model
-from congenial.report.page import (
-    Fact,
-    LevelRow,
-    Page,
-    Row,
-)
+from congenial.report.page import Counts, Fact, LevelRow, Page
 from congenial.types import FloatArray
 from congenial.verification.checks import Check
 
@@ -44,7 +39,7 @@ def compose(contents: Contents, checks: Sequence[Check]) -> Page:
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
         margin_label=sentences.margin_label(certificate),
         bent=sentences.bent(certificate),
-        rows=_rows(contents, settled),
+        counts=_counts(contents, settled),
         cite=sentences.cite(certificate, title),
         reuse=sentences.reuse(certificate),
         checks=tuple(Fact(check.name, (check.detail,)) for check in checks),
@@ -107,24 +102,23 @@ def _reach(contents: Contents) -> FloatArray:
     )
 
 
-def _rows(contents: Contents, settled: npt.NDArray[np.bool_]) -> tuple[Row, ...]:
+def _counts(contents: Contents, settled: npt.NDArray[np.bool_]) -> Counts:
     tree = contents.tree
     order = np.argsort(tree.level, kind="stable")
     rank = np.empty(len(tree), dtype=np.int64)
     rank[order] = np.arange(len(tree))
-    lower, upper = contents.parquet.column("lower"), contents.parquet.column("upper")
-    out = []
-    for v in map(int, order):
-        parent, low, high = int(tree.parents[v]), lower[v], upper[v]
-        out.append(
-            Row(
-                level=int(tree.level[v]),
-                parent=-1 if parent < 0 else int(rank[parent]),
-                name=tree.names[v],
-                value=int(contents.value[v]),
-                lower=low if isinstance(low, int) else None,
-                upper=high if isinstance(high, int) else None,
-                exact=bool(settled[v]),
-            )
-        )
-    return tuple(out)
+    above = tree.parents[order]
+    ends = [contents.parquet.column(name) for name in ("lower", "upper")]
+    lower, upper = (
+        tuple(end if isinstance(end, int) else None for end in (column[v] for v in order))
+        for column in ends
+    )
+    return Counts(
+        tuple(tree.level[order].tolist()),
+        tuple(np.where(above < 0, -1, rank[above]).tolist()),
+        tuple(tree.names[v] for v in order),
+        tuple(contents.value[order].tolist()),
+        lower,
+        upper,
+        tuple(settled[order].tolist()),
+    )

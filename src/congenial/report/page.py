@@ -42,19 +42,20 @@ class LevelRow:
 
 
 @dataclass(frozen=True)
-class Row:
-    """One count: its level, its place, and the ends of its interval, None where there is none.
+class Counts:
+    """The counts, an entry each, parents before their children; `parent` is the place of one.
 
-    `exact` distinguishes a count published exactly from one whose noise is most often zero.
+    `lower` and `upper` are the ends of an interval, None where there is none; `exact`
+    distinguishes a count published exactly from one whose noise is most often zero.
     """
 
-    level: int
-    parent: int
-    name: str
-    value: int
-    lower: int | None
-    upper: int | None
-    exact: bool
+    level: tuple[int, ...]
+    parent: tuple[int, ...]
+    name: tuple[str, ...]
+    value: tuple[int, ...]
+    lower: tuple[int | None, ...]
+    upper: tuple[int | None, ...]
+    exact: tuple[bool, ...]
 
 
 @dataclass(frozen=True)
@@ -77,8 +78,6 @@ class Page:
         Heading of the margins.
     bent : bool
         Whether bounds bend the error, so that a count has an interval and no margin.
-    rows : tuple of Row
-        A parent comes before its children.
     """
 
     title: str
@@ -92,7 +91,7 @@ class Page:
     levels: tuple[LevelRow, ...]
     margin_label: str
     bent: bool
-    rows: tuple[Row, ...]
+    counts: Counts
     cite: tuple[str, ...]
     reuse: tuple[str, ...]
     checks: tuple[Fact, ...]

@@ -48,16 +48,10 @@ def render(page: Page) -> str:
 
 def embedded(page: Page) -> str:
     """Return the rows as JSON that may stand within a script element."""
-    rows = page.rows
     columns = {
         "levels": [level.name for level in page.levels],
-        "level": [row.level for row in rows],
-        "parent": [row.parent for row in rows],
-        "name": [row.name for row in rows],
-        "value": [row.value for row in rows],
-        "lower": [row.lower for row in rows],
-        "upper": [row.upper for row in rows],
-        "exact": [int(row.exact) for row in rows],
+        **vars(page.counts),
+        "exact": [int(exact) for exact in page.counts.exact],
         "bent": int(page.bent),
     }
     return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)

@@ -10,6 +10,7 @@ from pathlib import Path
 import msgspec
 
 from congenial.errors import ReleaseError
+from congenial.exhibits.files import replace_file
 from congenial.plan.plan import Plan
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
@@ -47,7 +48,7 @@ def report(
     -----
     Only the directory is read, and the same release gives the same page.
     """
-    say = notify or _silent
+    say = notify or (lambda _: None)
     place = Path(directory)
     target = place / files.REPORT if out is None else Path(out)
     _check_target(target, place)
@@ -80,10 +81,6 @@ def _in_our_words(contents: Contents) -> Certificate:
     found = exposed(model, claim(model, stated.numerical_error))
     own = msgspec.structs.replace(stated, unprotected=found)
     return msgspec.structs.replace(certificate, guarantee=own)
-
-
-def _silent(_: str) -> None:
-    pass
 
 
 # Mark near the beginning of every page, and the bytes searched for it.
@@ -120,15 +117,10 @@ def _is_page(target: Path) -> bool:
 
 
 def _write(target: Path, page: bytes) -> None:
-    """Put the file in its place whole or not at all."""
-    aside = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        aside.write_bytes(page)
-        aside.replace(target)
+        replace_file(target, page)
     except OSError as error:
         raise ReleaseError(
             f"{target} cannot be written ({(error.strerror or 'unwritable').lower()}); give `out` "
             "a file that can be."
         ) from error
-    finally:
-        aside.unlink(missing_ok=True)

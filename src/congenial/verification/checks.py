@@ -29,11 +29,16 @@ class Check:
     comparable: bool = True
 
 
+def judged(name: str, passed: bool, good: str, bad: str) -> Check:
+    """Return a check, and of two sentences the one that its outcome asks for."""
+    return Check(name, passed, good if passed else bad)
+
+
 def compare(name: str, what: str, found: object, stated: object) -> Check:
     """Compare a part of the certificate with what follows from its plan."""
-    if close(msgspec.to_builtins(found), msgspec.to_builtins(stated)):
-        return Check(name, True, f"{what}: as it follows from the plan")
-    return Check(name, False, f"{what}: the certificate states what does not follow from the plan")
+    same = close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
+    false = f"{what}: the certificate states what does not follow from the plan"
+    return judged(name, same, f"{what}: as it follows from the plan", false)
 
 
 def close(one: object, other: object) -> bool:

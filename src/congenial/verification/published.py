@@ -23,7 +23,7 @@ from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model
 from congenial.releases.table_posterior import as_likely
 from congenial.types import IntArray
-from congenial.verification.checks import Check, close, compare
+from congenial.verification.checks import Check, close, compare, judged
 from congenial.wording import show
 
 # Ties of images are broken by it when they are made again.
@@ -75,7 +75,7 @@ def _follows(mechanism: Certified, y: IntArray, value: IntArray) -> Check:
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
     text = "the table is what the method makes of them, but for ties that are broken at random"
-    return Check(name, follow, text if follow else "the method makes another table of them")
+    return judged(name, follow, text, "the method makes another table of them")
 
 
 def check_intervals(contents: Contents) -> Check:

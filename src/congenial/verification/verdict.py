@@ -25,7 +25,7 @@ from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim
 from congenial.releases.sentences import unprotected_texts
 from congenial.releases.specification import PARTS, PARTS_OF_GUARANTEE, Claim, specify
-from congenial.verification.checks import TOLERANCE, Check, compare
+from congenial.verification.checks import TOLERANCE, Check, compare, judged
 from congenial.verification.published import check_intervals, check_measurements, check_published
 
 
@@ -138,51 +138,35 @@ def _hashes(place: Path, certificate: Certificate) -> Check:
         for name, digest in certificate.files.items()
         if not (place / name).is_file() or files.sha256(place / name) != digest
     ]
-    text = "SHA-256 of every file is as certified"
-    if wrong:
-        text = f"{', '.join(wrong)} changed since the release was made"
-    return Check("hashes", not wrong, text)
+    changed = f"{', '.join(wrong)} changed since the release was made"
+    return judged("hashes", not wrong, "SHA-256 of every file is as certified", changed)
 
 
 def _plan_hash(certificate: Certificate) -> Check:
     same = plan_digest(certificate.plan) == certificate.plan_sha256
-    return Check(
-        "plan hash",
-        same,
-        "SHA-256 of the plan is as certified" if same else "the plan changed since the release",
-    )
+    text = "SHA-256 of the plan is as certified"
+    return judged("plan hash", same, text, "the plan changed since the release")
 
 
 def _same(contents: Contents) -> Check:
     same = files.same_rows(contents.csv, contents.parquet)
-    return Check(
-        "CSV and Parquet",
-        same,
-        "hold the same rows" if same else "hold different rows, or a value that is not an integer",
-    )
+    differ = "hold different rows, or a value that is not an integer"
+    return judged("CSV and Parquet", same, "hold the same rows", differ)
 
 
 def _leaves(contents: Contents) -> Check:
     tree = contents.tree
     short = int((tree.level[tree.leaves] != len(contents.plan.level_names) - 1).sum())
-    return Check(
-        "levels",
-        short == 0,
-        "every branch reaches the deepest level"
-        if short == 0
-        else f"{short} branches end before the deepest level, so rows are missing",
-    )
+    missing = f"{short} branches end before the deepest level, so rows are missing"
+    return judged("levels", short == 0, "every branch reaches the deepest level", missing)
 
 
 def _integers(contents: Contents) -> Check:
     # the Parquet column is BIGINT, which was checked with the columns
     at = [name for name, _ in contents.csv.columns].index("value")
     bad = sum(1 for row in contents.csv.rows if not _is_integer(row[at]))
-    return Check(
-        "integers",
-        bad == 0,
-        "every value is an integer" if bad == 0 else f"{bad} values of the CSV are not integers",
-    )
+    others = f"{bad} values of the CSV are not integers"
+    return judged("integers", bad == 0, "every value is an integer", others)
 
 
 def _is_integer(text: object) -> bool:
@@ -252,11 +236,13 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
         kept = kept and found.delta <= plan.privacy.delta
         text += f", delta {found.delta:.6g} of its {plan.privacy.delta:.6g}"
     yield Check("budget", kept, text)
-    enough = least * (1.0 - TOLERANCE) <= stated.numerical_error
-    text = f"a draw is within {stated.numerical_error:.1e} of its law, in total variation"
-    if not enough:
-        text = f"the certificate states {stated.numerical_error:.1e}, and the bound is {least:.1e}"
-    yield Check("numerical error", enough, text)
+    within = f"{stated.numerical_error:.1e}"
+    yield judged(
+        "numerical error",
+        least * (1.0 - TOLERANCE) <= stated.numerical_error,
+        f"a draw is within {within} of its law, in total variation",
+        f"the certificate states {within}, and the bound is {least:.1e}",
+    )
     debited = certificate.ledger
     if debited is not None or plan.privacy.ledger is not None:
         kept, text = check_debit(certificate)
@@ -286,14 +272,9 @@ def _simulation(place: Path, contents: Contents) -> Check:
     certificate = contents.certificate
     marker = place / files.MARKER
     if certificate.simulation is None:
-        clean = not marker.exists()
-        return Check(
-            "simulation",
-            clean,
-            "drawn from the operating system's entropy"
-            if clean
-            else "a file says that this is a simulation and the certificate does not",
-        )
+        text = "drawn from the operating system's entropy"
+        false = "a file says that this is a simulation and the certificate does not"
+        return judged("simulation", not marker.exists(), text, false)
     shown = [contents.parquet]
     if contents.measurements is not None:
         shown.append(contents.measurements[1])
@@ -309,10 +290,5 @@ def _simulation(place: Path, contents: Contents) -> Check:
             return Check("simulation", False, "a count to be published exactly is not its truth")
         if truth.min() < 0 or not contents.tree.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
-    return Check(
-        "simulation",
-        stamped,
-        f"{STAMP}, and every part says so"
-        if stamped
-        else "a part of this simulation lacks its stamp",
-    )
+    text = f"{STAMP}, and every part says so"
+    return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")

@@ -149,15 +149,12 @@ def _check_target(out: Path, overwrite: bool) -> None:
 
 
 def _write(out: Path, written: str) -> None:
-    """Put the file in its place whole or not at all."""
-    aside = out.with_name(f".{out.name}.{os.getpid()}.part")
+    from congenial.exhibits.files import replace_file
+
     try:
-        aside.write_bytes(written.encode())
-        aside.replace(out)
+        replace_file(out, written.encode())
     except OSError as error:
         raise PlanError(
             f"the plan {str(out)!r} cannot be written "
             f"({(error.strerror or 'unwritable').lower()}); give another --out."
         ) from None
-    finally:
-        aside.unlink(missing_ok=True)
