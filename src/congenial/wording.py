@@ -44,6 +44,15 @@ def many(number: int, noun: str) -> str:
     return f"{number:,} {noun if number == 1 else noun + 's'}"
 
 
+def aligned(rows: Sequence[Sequence[str]]) -> list[str]:
+    """Lay rows of cells out as lines, each column as wide as its widest cell."""
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
 def escaped(name: str) -> str:
     """Write bytes of a file's name that are no text as escapes, which JSON and SQLite can hold."""
     return name.encode("utf-8", "backslashreplace").decode()

@@ -282,8 +282,7 @@ def test_a_grid_has_chains_and_proposals_too():
 
 
 def test_a_study_gives_up_and_tells_no_count(monkeypatch):
-    monkeypatch.setattr("congenial.conditioning.samplers.rejection.ATTEMPTS", 64)
-    monkeypatch.setattr("congenial.conditioning.samplers.perfect.ATTEMPTS", 64)
+    monkeypatch.setattr("congenial.conditioning.proposing._ATTEMPTS", 64)
     tree = cg.Tree.from_parents([-1] + [0] * 40)
     mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)
     x = tree.roll_up(np.arange(40))

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 from congenial.accounting.guarantee import Guarantee
 from congenial.types import Values
+from congenial.wording import aligned
 
 # A dataset as the values of all queries, and another: neighbours.
 Pair = tuple[Values, Values]
@@ -92,10 +93,5 @@ class Audit:
             )
             for f in self.findings
         ]
-        widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-        lines = [
-            "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-            for row in (head, *body)
-        ]
         findings = [f"{f.check}: {f.detail}" for f in self.findings]
-        return "\n".join([*lines, "", *findings, "", LIMITS])
+        return "\n".join([*aligned((head, *body)), "", *findings, "", LIMITS])

@@ -147,6 +147,17 @@ def in_decimals(amount: Amount) -> dict[str, str]:
     return {"epsilon": amount.epsilon_text, "delta": amount.delta_text}
 
 
+def plain(record: object, without: str = "") -> dict[str, object]:
+    """Return a record's fields but one, with amounts as decimals."""
+    from congenial.accounting.amounts import Amount
+
+    return {
+        name: in_decimals(value) if isinstance(value, Amount) else value
+        for name, value in vars(record).items()
+        if name != without
+    }
+
+
 def encoded(output: Output) -> bytes:
     """Encode as one line of JSON in UTF-8; numbers that are none are null."""
     import msgspec

@@ -147,7 +147,8 @@ def is_missing(method: Method) -> bool:
     }
     if method == "conditioning":
         return not {in_cache(name) for share in SHARES for name, _ in share} <= there
-    own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - {"dependent"}
+    # records have no kernel, and plans round by no dependent draws
+    own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - {"dependent", "forest"}
     return not own <= {name.split(".")[0] for name in there}
 
 

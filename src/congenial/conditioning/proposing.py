@@ -17,7 +17,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.normal import ConditionedGaussian
 from congenial.conditioning.laws.subspace import subspace
 from congenial.conditioning.proposal import ByProposals, Placed, largest_noise, place
-from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
+from congenial.errors import ArgumentError, NumericalError, PrivacyError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive, checked_size
@@ -30,7 +30,7 @@ SHORTFALL = 2.0**-40
 # Proposals for one release beyond which none is made.
 _MOST_PROPOSALS = 1 << 22
 # Proposals for one draw, on average over the draws of a call, after which a study gives up.
-ATTEMPTS = 2_000_000
+_ATTEMPTS = 2_000_000
 # Numbers held at once.
 _BLOCK = 1 << 21
 
@@ -293,6 +293,23 @@ class Proposing(Delegate):
     def _most_at_once(self) -> int:
         """Candidates held at once."""
         return max(64, _BLOCK // self.mechanism.n)
+
+    def attempts(
+        self, counts: Values, rows: int, source: Randomness, failed: str
+    ) -> Iterator[Batch]:
+        """Yield ever longer batches for a study of `rows` draws.
+
+        Raises
+        ------
+        NumericalError
+            That says `failed`, once there are too many candidates.
+        """
+        tried, length = 0, min(self._most_at_once, max(64, 4 * rows))
+        while tried < _ATTEMPTS * rows:
+            yield self.batch(counts, 1, length, source)
+            tried += length
+            length = min(self._most_at_once, 2 * length)
+        raise NumericalError(f"{failed}; use sampler='exact', or 'independence' for a study.")
 
     def released(self, counts: Values, noise: FloatArray) -> Values:
         """Return counts and noise as what is released."""

@@ -7,13 +7,12 @@ catalogue.
 from __future__ import annotations
 
 import csv
-import os
 import re
 from pathlib import Path
 
 from congenial.data.databases import attach, is_database, tables_in
 from congenial.data.headers import delimiter_of, first_line
-from congenial.data.sources import connect, matching, open_files
+from congenial.data.sources import connect, matching, open_files, readable
 from congenial.data.sqlite import SqliteTable, is_sqlite
 from congenial.errors import DataError
 from congenial.plan.sections import DATABASES, TABLES
@@ -88,14 +87,7 @@ def find(source: str, key: str) -> list[Path]:
         raise DataError(f"{given}, and there is no such file; give another path{near}.")
     if not source.casefold().endswith(ends):
         raise DataError(f"{given}; give a file whose name ends in {one_of(ends)}.")
-    for file in found:
-        if not file.is_file():
-            raise DataError(f"{given}, which is not a file; give one.")
-        if not os.access(file, os.R_OK):
-            raise DataError(f"{given}, which may not be read; grant read access.")
-        if file.stat().st_size == 0:
-            raise DataError(f"{given}, and {file.name!r} is an empty file; fill it.")
-    return [file.resolve() for file in found]
+    return readable(found, given)
 
 
 def _beside(path: Path) -> list[str]:

@@ -178,25 +178,28 @@ def matching(base: Path, source: str) -> list[Path]:
 
 def locate(base: Path, source: str, key: str) -> list[Path]:
     """Find the file that a plan's `key` names, or the files of a glob, sorted."""
-    found = matching(base, source)
+    found, given = matching(base, source), f"{key} is {show(source)}"
     if not found:
-        raise DataError(f"{key} is {show(source)}, which no file matches; give another pattern.")
-    for file in found:
-        if not file.exists():
-            here = "this directory" if key.startswith("`") else "the plan's directory"
-            raise DataError(
-                f"{key} is {show(source)}, and there is no such file; give a path that starts from "
-                f"{here}, or the whole path."
-            )
+        raise DataError(f"{given}, which no file matches; give another pattern.")
+    if not all(file.exists() for file in found):
+        here = "this directory" if key.startswith("`") else "the plan's directory"
+        raise DataError(
+            f"{given}, and there is no such file; give a path that starts from {here}, or the "
+            "whole path."
+        )
+    return readable(found, given)
+
+
+def readable(files: Sequence[Path], given: str) -> list[Path]:
+    """Return the whole paths of files with something in them; `given` says what names them."""
+    for file in files:
         if not file.is_file():
-            raise DataError(f"{key} is {show(source)}, which is not a file; name a file.")
+            raise DataError(f"{given}, which is not a file; name a file.")
         if not os.access(file, os.R_OK):
-            raise DataError(f"{key} is {show(source)}, which may not be read; grant read access.")
+            raise DataError(f"{given}, which may not be read; grant read access.")
         if file.stat().st_size == 0:
-            raise DataError(
-                f"{key} is {show(source)}, and {file.name!r} is an empty file; fill it."
-            )
-    return [f.resolve() for f in found]
+            raise DataError(f"{given}, and {file.name!r} is an empty file; fill it.")
+    return [file.resolve() for file in files]
 
 
 def open_files(

@@ -9,6 +9,7 @@ from pathlib import Path
 
 from congenial.accounting.amounts import NOTHING, Amount
 from congenial.plan.plan import Plan
+from congenial.wording import aligned
 
 # The states of an entry; both count.
 RESERVED, SPENT = "reserved", "spent"
@@ -195,11 +196,7 @@ def as_text(ledger: Ledger) -> str:
             )
             for e in account.entries
         ]
-        widths = [max(len(row[i]) for row in rows) for i in range(len(rows[0]))]
-        lines += [
-            "  " + "  ".join(c.ljust(w) for c, w in zip(row, widths, strict=True)).rstrip()
-            for row in rows
-        ]
+        lines += [f"  {line}" for line in aligned(rows)]
         if not account.adds_up:
             lines.append(f"  {unlike(account.label)}")
         if account.clock_jumped:

@@ -37,7 +37,7 @@ from congenial.releases.model import Level, Model, build_model, choose_method, c
 from congenial.releases.sentences import about_intervals, confidence, worst_neighbours
 from congenial.releases.specification import Claim, claim_of
 from congenial.types import FloatArray, IntArray
-from congenial.wording import on_a_line, show
+from congenial.wording import aligned, on_a_line, show
 
 # Made-up rows in every leaf for the expected error, the same for every plan; fewer where their
 # total is too large to draw.
@@ -443,11 +443,7 @@ def _table(explanation: Explanation) -> list[str]:
         )
         for f, reach in zip(forecasts, margin, strict=True)
     ]
-    widths = [max(len(row[i]) for row in (head, *body)) for i in range(len(head))]
-    return [
-        "  ".join(cell.ljust(w) for cell, w in zip(row, widths, strict=True)).rstrip()
-        for row in (head, *body)
-    ]
+    return aligned((head, *body))
 
 
 def _published(level: Level) -> str:

@@ -144,16 +144,7 @@ def goal_split(
         the same noise, bit for bit.
     """
     _check(epsilon, neighbours, method)
-    for level, weight in goal.items():
-        if level not in range(tree.depth):
-            raise ArgumentError(f"goal names level {level!r}; give 0 to {tree.depth - 1}.")
-        if not (math.isfinite(weight) and weight >= 0):
-            raise ArgumentError(f"goal[{level}] is {weight!r}; give a nonnegative, finite weight.")
-        if weight > 0 and resolved.pinned[tree.level == level].all():
-            raise PrivacyError(
-                f"goal gives weight {weight:g} to level {level}, which is published exactly and "
-                "has no error; leave it out."
-            )
+    _check_levels("goal", goal, tree, resolved)
     if not any(goal.values()):
         raise ArgumentError("goal weighs no level; give some level a positive weight.")
     changing = changing_levels(tree, resolved, neighbours)
@@ -292,16 +283,23 @@ def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
 
 
 def _check_split(tree: Tree, resolved: ResolvedInvariant, split: Mapping[int, float]) -> None:
-    for level, share in split.items():
-        if level not in range(tree.depth):
-            raise ArgumentError(f"split names level {level!r}; give 0 to {tree.depth - 1}.")
-        if not (math.isfinite(share) and share >= 0):
-            raise ArgumentError(f"split[{level}] is {share!r}; give a share between 0 and 1.")
-        if share > 0 and resolved.pinned[tree.level == level].all():
-            raise PrivacyError(
-                f"split gives {share:g} of epsilon to level {level}, which is published exactly "
-                "and needs none; give its share to the other levels."
-            )
+    _check_levels("split", split, tree, resolved)
     total = math.fsum(split.values())
     if abs(total - 1.0) > TOLERANCE:
         raise ArgumentError(f"split adds up to {total:.12g}; its shares must add up to 1.")
+
+
+def _check_levels(
+    name: str, given: Mapping[int, float], tree: Tree, resolved: ResolvedInvariant
+) -> None:
+    """Check what a goal or a split says of each level."""
+    for level, part in given.items():
+        if level not in range(tree.depth):
+            raise ArgumentError(f"{name} names level {level!r}; give 0 to {tree.depth - 1}.")
+        if not (math.isfinite(part) and part >= 0):
+            raise ArgumentError(f"{name}[{level}] is {part!r}; give a nonnegative, finite number.")
+        if part > 0 and resolved.pinned[tree.level == level].all():
+            raise PrivacyError(
+                f"{name} gives {part:g} to level {level}, which is published exactly, without "
+                "noise; leave it out."
+            )

@@ -13,6 +13,7 @@ from congenial.cli.answer import (
     FAILED,
     Answer,
     Command,
+    plain,
 )
 from congenial.cli.arguments import PLAN
 from congenial.cli.loading import compile_once
@@ -23,22 +24,15 @@ if TYPE_CHECKING:
     from congenial.releases.specification import Claim
 
 
-@dataclass(frozen=True)
-class Found:
-    """The result of one check: the fields of `Finding`, without its pair."""
-
-    check: str
-    passed: bool
-    found: float
-    stated: float
-    pairs: int
-    outputs: int
-    detail: str
+Found = dict[str, object]
 
 
 @dataclass(frozen=True)
 class Result:
-    """The result of an audit on made-up counts; `enumerated` is None where no law was."""
+    """The result of an audit on made-up counts; `enumerated` is None where no law was.
+
+    A check has the fields of `Finding`, but for its pair.
+    """
 
     passed: bool
     guarantee: Claim
@@ -104,6 +98,4 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
 
 
 def _plain(findings: tuple[Finding, ...]) -> tuple[Found, ...]:
-    return tuple(
-        Found(f.check, f.passed, f.found, f.stated, f.pairs, f.outputs, f.detail) for f in findings
-    )
+    return tuple(plain(finding, without="worst") for finding in findings)

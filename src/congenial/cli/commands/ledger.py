@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.answer import Answer, Command, in_decimals
+from congenial.cli.answer import Answer, Command, in_decimals, plain
 from congenial.cli.arguments import LEDGER
 from congenial.signals import held
 
@@ -26,19 +26,8 @@ class MadeResult:
 
 
 @dataclass(frozen=True)
-class Entry:
-    """One release; "reserved" and "spent" both count."""
-
-    entry: str
-    release: str
-    made: str
-    cost: dict[str, str]
-    state: str
-
-
-@dataclass(frozen=True)
 class Dataset:
-    """The spending of all releases of the same rows."""
+    """The spending of all releases of the same rows, and the ledger's entries of them."""
 
     dataset: str
     label: str
@@ -46,7 +35,7 @@ class Dataset:
     reserved: dict[str, str]
     remaining: dict[str, str]
     adds_up: bool
-    entries: tuple[Entry, ...]
+    entries: tuple[dict[str, object], ...]
 
 
 @dataclass(frozen=True)
@@ -117,7 +106,5 @@ def _dataset(ledger: Ledger, account: Account) -> Dataset:
         in_decimals(account.total(RESERVED)),
         in_decimals(ledger.budget - account.total()),
         account.adds_up,
-        tuple(
-            Entry(e.entry, e.release, e.made, in_decimals(e.cost), e.state) for e in account.entries
-        ),
+        tuple(plain(entry, without="fixes") for entry in account.entries),
     )

@@ -10,39 +10,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from congenial.cli.answer import Answer, Command, in_decimals
+from congenial.cli.answer import Answer, Command, plain
 from congenial.cli.arguments import PATH, PLAN
 from congenial.cli.loading import compile_once
 from congenial.signals import held
 
 if TYPE_CHECKING:
-    from congenial.ledger.records import Debit
     from congenial.releases.certificate import Certificate
     from congenial.releases.making import ReleaseResult
 
 
 @dataclass(frozen=True)
-class Debited:
-    """The debit in the plan's ledger, amounts in decimal digits."""
-
-    entry: str
-    dataset: str
-    label: str
-    cost: dict[str, str]
-    remaining: dict[str, str]
-    first: bool
-    adds_up: bool
-
-
-@dataclass(frozen=True)
 class Result:
-    """A release that was made; `certificate` is the one that was written."""
+    """A release that was made; `certificate` is the one that was written, `debit` the ledger's."""
 
     directory: Path
     nodes: int
     stamp: str | None
     certificate: Certificate
-    debit: Debited | None
+    debit: dict[str, object] | None
     settled: bool
     odd_names: tuple[str, ...]
 
@@ -96,7 +82,7 @@ def command(
         made.nodes,
         stamp,
         made.certificate,
-        None if made.debit is None else _plain(made.debit),
+        None if made.debit is None else plain(made.debit),
         made.settled,
         made.odd_names,
     )
@@ -104,13 +90,6 @@ def command(
     if quiet:
         return Answer(result, "", notes=notes if stamp is None else (*notes, stamp))
     return Answer(result, "\n".join(_summary(made)), notes=notes)
-
-
-def _plain(debit: Debit) -> Debited:
-    cost, remaining = in_decimals(debit.cost), in_decimals(debit.remaining)
-    return Debited(
-        debit.entry, debit.dataset, debit.label, cost, remaining, debit.first, debit.adds_up
-    )
 
 
 def _notes(made: ReleaseResult) -> Iterator[str]:

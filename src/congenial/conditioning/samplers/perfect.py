@@ -17,9 +17,8 @@ from typing import ClassVar
 
 import numpy as np
 
-from congenial.conditioning.proposing import ATTEMPTS, ProposalSampler, Proposing
+from congenial.conditioning.proposing import ProposalSampler, Proposing
 from congenial.conditioning.samplers.independence import last_states
-from congenial.errors import NumericalError
 from congenial.kernels.chains import independence
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
@@ -52,23 +51,16 @@ class Perfect(Proposing):
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
         kept = self.batch(counts, 1, 0, source)  # proposals of an unfinished draw
-        filled = tried = 0
-        length = min(self._most_at_once, max(64, 4 * rows))
+        failed = "chains coupled from the past did not come to agree"
+        batches, filled = self.attempts(counts, rows, source, failed), 0
         while filled < rows:
-            if tried >= ATTEMPTS * rows:
-                raise NumericalError(
-                    "chains coupled from the past did not come to agree; use sampler='exact', or "
-                    "'independence' for a study."
-                )
-            fresh = self.batch(counts, 1, length, source)
-            stream = [np.concatenate(pair, axis=1) for pair in zip(kept, fresh, strict=True)]
+            pairs = zip(kept, next(batches), strict=True)
+            stream = [np.concatenate(pair, axis=1) for pair in pairs]
             chosen = np.empty(rows - filled, dtype=np.int64)
             found, begin = independence.couple(stream[1][0], stream[2][0], chosen)
             out[filled : filled + found] = stream[0][0, chosen[:found]]
             kept = type(kept)(*(part[:, begin:] for part in stream))
             filled += found
-            tried += length
-            length = min(self._most_at_once, 2 * length)
         return out
 
 

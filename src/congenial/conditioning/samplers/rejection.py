@@ -16,8 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.proposing import ATTEMPTS, ProposalSampler, Proposing, pick
-from congenial.errors import NumericalError
+from congenial.conditioning.proposing import ProposalSampler, Proposing, pick
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
@@ -58,20 +57,13 @@ class Rejection(Proposing):
 
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
-        filled = tried = 0
-        length = min(self._most_at_once, max(64, 4 * rows))
+        failed = "rejection sampling found too few candidates that are accepted"
+        batches, filled = self.attempts(counts, rows, source, failed), 0
         while filled < rows:
-            if tried >= ATTEMPTS * rows:
-                raise NumericalError(
-                    "rejection sampling found too few candidates that are accepted; use "
-                    "sampler='exact', or 'independence' for a study."
-                )
-            batch = self.batch(counts, 1, length, source)
+            batch = next(batches)
             found = np.flatnonzero(batch.log_uniforms[0] <= batch.log_weights[0])[: rows - filled]
             out[filled : filled + found.size] = batch.noise[0, found]
             filled += found.size
-            tried += length
-            length = min(self._most_at_once, 2 * length)
         return out
 
     def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
