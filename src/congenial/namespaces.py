@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import sys
+import warnings
 from collections.abc import Callable, Mapping
 from importlib import import_module
+from typing import Any
 
 
 def offer(
@@ -29,3 +31,17 @@ def offer(
         return value
 
     return sorted(home), load, lambda: sorted(home)
+
+
+def renamed(old: str, new: str, value: Callable[[Any], object] | None = None) -> property:
+    """Return a property for the old name of an attribute, which warns and gives the new one's."""
+
+    def read(owner: object) -> object:
+        warnings.warn(
+            f"{type(owner).__name__}.{old} is now {new}; the old name goes with version 0.2.",
+            DeprecationWarning,
+            stacklevel=2,
+        )
+        return getattr(owner, new) if value is None else value(owner)
+
+    return property(read)

@@ -171,7 +171,7 @@ def test_a_noise_law_is_released_verified_and_reported(law, method, text, plante
     )
     out = tmp_path / "out"
     ours = ("-m", "congenial.cli")
-    assert "epsilon" in planted(*ours, "explain", plan)
+    assert "Epsilon is" in planted(*ours, "explain", plan)
     planted(*ours, "release", plan, "--out", out)
     assert law in (out / "certificate.json").read_text(encoding="utf-8")
     assert "FAILED" not in planted(*ours, "verify", out)

@@ -379,3 +379,12 @@ def test_more_counts_than_memory_holds_are_refused_at_once():
     huge = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), 2_500_001), cg.nonnegative(), "exact")
     with pytest.raises(ArgumentError, match="has 2,500,001 counts, and 100 releases"):
         audit(huge)
+
+
+def test_a_plan_is_sent_to_the_audit_of_plans():
+    plan = cg.parse_plan(
+        '[data]\nsource = "rows.csv"\n[hierarchy]\nroot = "All"\nlevels = ["a"]\n'
+        'domain = "data"\n[privacy]\nneighbours = "substitute"\nepsilon = 1.0\n'
+    )
+    with pytest.raises(ArgumentError, match=r"states no guarantee.*congenial\.audit_plan\."):
+        cg.audit(plan, neighbours="substitute")

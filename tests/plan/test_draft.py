@@ -125,4 +125,4 @@ def test_no_margin_of_the_noise_is_told_of_a_count_that_bounds_have_bent(
     assert ("Interval, 90%" in text) is bounds
     said = as_text(explain(read_plan(plan), tmp_path))
     assert ("  margin" in said) is not (bounds and bool(publish))
-    assert ("measured within" in said) is (bounds and bool(publish))
+    assert ("estimate within" in said) is (bounds and bool(publish))

@@ -118,6 +118,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
         [('neighbours = "substitute"\n', "")],
         ["privacy.neighbours", "add-rem"],
     ),
+    ("epsilon in quotes", [("epsilon = 1.0", 'epsilon = "1.0"')], ["1.0, without quotes."]),
     ("missing epsilon", [("epsilon = 1.0\n", "")], ["privacy.epsilon is missing"]),
     ("text for a number", [("1.0", '"1.0"')], ["privacy.epsilon", "'1.0'", "number"]),
     ("bool for a number", [("1.0", "true")], ["privacy.epsilon", "true", "number"]),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 import json
+import re
 import shutil
 from itertools import pairwise
 from pathlib import Path
@@ -141,6 +142,17 @@ def put(whole, path, value):
     for key in path[:-1]:
         whole = whole[key]
     whole[path[-1]] = value
+
+
+def test_every_property_of_the_schema_is_described_on_one_line():
+    records = json.loads(SCHEMA.read_text(encoding="utf-8"))["$defs"]
+    texts = {
+        f"{name}.{key}": value.get("description", "")
+        for name, record in records.items()
+        for key, value in record["properties"].items()
+    }
+    assert len(texts) > 100
+    assert [name for name, text in texts.items() if not re.fullmatch(r"[^\n]+\.", text)] == []
 
 
 def test_the_schema_in_the_repository_is_that_of_the_code():

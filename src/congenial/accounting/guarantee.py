@@ -96,9 +96,9 @@ class Guarantee:
         neighbouring datasets.
     neighbours : {"substitute", "add-remove"}
     gamma : float
-        Share by which conditioning on inequalities raises the loss (Gong and Meng, Theorem 2.1).
+        Conditioning on inequalities multiplies the loss by 1 + gamma (Gong and Meng, Theorem 2.1).
     gamma_source : str
-        How gamma was obtained.
+        The proof or theorem behind gamma.
     base_epsilon : float
         Loss of the worst neighbouring pair before gamma.
     rho : float or None
@@ -158,10 +158,11 @@ class Guarantee:
             if self.neighbours == "substitute"
             else f"adding or removing {what}".removesuffix(",")
         )
+        factor = math.exp(min(self.epsilon, 700.0))
         text = (
             f"({self.epsilon:.6g}, {self.delta:.2g})-differentially private: {change} changes the "
-            f"probability of any release by at most a factor exp({self.epsilon:.6g}), up to "
-            f"{self.delta:.2g}, among {self.covered}."
+            f"probability of any event by at most a factor of {factor:.3g}, plus {self.delta:.2g}, "
+            f"among {self.covered}."
         )
         if self.unprotected:
             text += f" Not protected: {'; '.join(self.unprotected)}."

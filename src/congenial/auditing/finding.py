@@ -12,9 +12,9 @@ from congenial.wording import aligned
 Pair = tuple[Values, Values]
 
 LIMITS = (
-    "A failed check shows a fault. Passed checks show that none was found: enumerating and "
-    "computing prove the claim for the pairs that they name and for no others, and draws can "
-    "refute a claim and never prove one."
+    "A failed check shows a fault. If all checks pass, no fault was found. Enumerated and computed "
+    "checks prove the claim for their own pairs of datasets only; draws can refute a claim but "
+    "never prove it."
 )
 
 

@@ -68,9 +68,10 @@ def audit(
     rng: Randomness | None = None,
     claim: Guarantee | None = None,
 ) -> Audit:
-    """Hold a mechanism to the guarantee that it states, by enumeration and by draws.
+    """Test whether a mechanism keeps the guarantee that it states, by enumeration and by draws.
 
-    Nothing confidential is needed and nothing is spent: datasets are made up.
+    The datasets are made up, so nothing confidential is needed and nothing is spent. For a plan,
+    use `congenial.audit_plan`.
 
     Parameters
     ----------
@@ -132,6 +133,11 @@ def audit(
     space = space_of(mechanism)
     size = checked_draws(draws, mechanism, space)
     _check(method, total, confidence)
+    if claim is None and not hasattr(mechanism, "guarantee"):
+        raise ArgumentError(
+            f"`mechanism` is a {type(mechanism).__name__}, which states no guarantee; give a "
+            "result of congenial.condition or image, or for a plan call congenial.audit_plan."
+        )
     guarantee = mechanism.guarantee(neighbours) if claim is None else claim
     given = None if pairs is None else _checked_pairs(pairs, space)
     if space is not None and given is not None:

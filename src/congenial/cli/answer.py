@@ -75,6 +75,9 @@ class Command(click.Command):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
+        for param in self.params:  # help says the range itself
+            if isinstance(param.type, click.IntRange | click.FloatRange) and not param.metavar:
+                param.metavar = "INTEGER" if isinstance(param.type, click.IntRange) else "NUMBER"
         self.params.append(
             click.Option(["--json"], is_flag=True, help="Print one JSON object and nothing else.")
         )
@@ -127,6 +130,8 @@ def _usage(error: click.ClickException, name: str) -> str:
     text = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
     text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
     text = text.replace(". Choose from: ", ", one of ")
+    text = text.replace("is not a valid integer range", "is not an integer")
+    text = text.replace("is not a valid float range", "is not a number")
     # ours name a remedy after a semicolon
     return f"{text}." if ";" in text else f"{text}; see {_help_of(error, name)}."
 

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee
 from congenial.errors import ArgumentError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_size, rolled_up
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
@@ -24,6 +25,7 @@ class Moved:
 
     mechanism: Additive
     resolved: ResolvedInvariant
+    requirements = renamed("requirements", "resolved")
 
     @property
     def whole(self) -> bool:

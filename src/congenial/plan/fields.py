@@ -13,6 +13,7 @@ from congenial.wording import joined, nearest, on_a_line, one_of, show
 Kind = TypeVar("Kind", bound=msgspec.Struct)
 # the latter of text that UTF-8 cannot write
 _MISFITS = (msgspec.ValidationError, UnicodeEncodeError)
+_NUMBER = msgspec.Meta(pattern=r"^\s*[-+]?[0-9.]+(e[-+]?[0-9]+)?\s*$")
 _REMEDIES = {str: "give text in quotes", bool: "give true or false", float: "give a number"}
 
 
@@ -109,7 +110,9 @@ def _bare(kind: Any) -> tuple[Any, msgspec.Meta]:
 def _remedy(kind: Any, key: str, value: object = "") -> str:
     bare, meta = _bare(kind)
     if meta.description is not None:
-        return meta.description + nearest(str(value), (meta.extra or {}).get("known", ()))
+        near = nearest(str(value), (meta.extra or {}).get("known", ()))
+        quoted = bare is float and isinstance(value, str) and _fits(value, Annotated[str, _NUMBER])
+        return meta.description + near + ", without quotes" * quoted
     if get_origin(bare) is Literal:
         return f"give {one_of(get_args(bare))}{nearest(str(value), get_args(bare))}"
     if isinstance(bare, type) and issubclass(bare, msgspec.Struct):

@@ -34,7 +34,12 @@ from congenial.releases.accuracy import (
     margins,
 )
 from congenial.releases.model import Level, Model, build_model, choose_method, claim
-from congenial.releases.sentences import about_intervals, confidence, worst_neighbours
+from congenial.releases.sentences import (
+    about_intervals,
+    confidence,
+    noise_and_bounds,
+    worst_neighbours,
+)
 from congenial.releases.specification import Claim, claim_of
 from congenial.types import FloatArray, IntArray
 from congenial.wording import aligned, on_a_line, show
@@ -276,7 +281,11 @@ def _basis(model: Model, count: int) -> str:
 def as_text(explanation: Explanation) -> str:
     """Write an explanation as lines of plain text."""
     plan, guarantee = explanation.plan, explanation.guarantee
-    lines = [f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:", ""]
+    lines = _missing(explanation)
+    lines += [
+        f"{explanation.nodes} counts will be released, of {len(plan.level_names)} levels:",
+        "",
+    ]
     lines += _table(explanation)
     lines += [*_order(explanation), "", explanation.basis, *_margins(explanation)]
     if plan.data.where is not None:
@@ -298,8 +307,8 @@ def as_text(explanation: Explanation) -> str:
         same = plan.privacy.neighbours == "substitute"
         lines.append(f"Not protected: {all_rows if same else nothing}.")
     lines += [
-        f"Of epsilon {guarantee.epsilon:.6g}, the noise takes {guarantee.base_epsilon:.6g}; bounds "
-        f"multiply that by 1 + gamma, gamma = {guarantee.gamma:.3g} ({guarantee.gamma_source}).",
+        f"Epsilon is {guarantee.epsilon:.6g}. "
+        + noise_and_bounds(guarantee.base_epsilon, guarantee.gamma, guarantee.gamma_source),
         *_measured(guarantee),
         f"Worst neighbours: {worst_neighbours(explanation.claim.worst_neighbours)}",
         *_found(explanation),
@@ -380,15 +389,22 @@ def _debited(explanation: Explanation) -> list[str]:
     ]
 
 
+def _missing(explanation: Explanation) -> list[str]:
+    if not explanation.missing:
+        return []
+    return [
+        f"data.source is {show(explanation.plan.data.source)}, and there is no such file; before "
+        "you release, give a path that starts from the plan's directory.",
+        "",
+    ]
+
+
 def _read(explanation: Explanation) -> str:
     plan = explanation.plan
     if plan.hierarchy.domain == "data":
         return "the rows were read for the names of the nodes, which the plan leaves unprotected"
     if explanation.missing:
-        return (
-            f"data.source is {show(plan.data.source)}, and there is no such file, so give a path "
-            "that starts from the plan's directory before you release"
-        )
+        return "no row was read"
     return f"{plan.data.source} was not opened, so its columns are not checked yet"
 
 
@@ -423,7 +439,7 @@ def _margins(explanation: Explanation) -> list[str]:
 def _within(explanation: Explanation) -> str:
     """Say which numbers a margin is of: bounds bend the error of a count, not of a measurement."""
     found = explanation.margins
-    return "measured within" if found and found.source == "measurements" else "within"
+    return "estimate within" if found and found.source == "measurements" else "within"
 
 
 def _table(explanation: Explanation) -> list[str]:

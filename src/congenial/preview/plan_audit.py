@@ -1,4 +1,4 @@
-"""Hold what a plan would release to its claim, on made-up counts: nothing is read or spent."""
+"""Test the guarantee of a plan on made-up counts: no row is counted and nothing is spent."""
 
 from __future__ import annotations
 
@@ -43,11 +43,11 @@ class PlanAudit:
     model : Model
     guarantee : Guarantee
     exact : Audit or None
-        Laws enumerated on a few leaves of the plan, with its own noise; None where they cannot be.
+        Laws enumerated on a few leaves, with the plan's noise; None if they cannot be enumerated.
     drawn : Audit
-        Losses computed and draws, at the plan's real size.
+        Losses computed and draws, on all nodes of the plan.
     part : Tree or None
-        The few leaves and what is above them.
+        The few leaves and their ancestors.
     """
 
     model: Model
@@ -75,9 +75,9 @@ def audit_plan(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PlanAudit:
-    """Hold a plan to its guarantee on made-up counts, as `congenial.audit` holds a mechanism.
+    """Test whether releases of a plan keep their guarantee, on made-up counts.
 
-    No row is counted and nothing is spent.
+    `congenial.audit` does the same for a mechanism. No row is counted and nothing is spent.
 
     Parameters
     ----------
@@ -85,7 +85,7 @@ def audit_plan(
     base : path
         Directory from which the plan's relative paths start.
     draws : int, optional
-        Draws of each dataset; where not given 50,000, 6,000 of images, and fewer where the plan has
+        Draws of each dataset; by default 50,000, or 6,000 with imaging, and fewer if the plan has
         more than some hundred nodes.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
@@ -125,7 +125,7 @@ def audit_model(
     confidence: float = CONFIDENCE,
     seed: int = 0,
 ) -> PlanAudit:
-    """Audit a model against a guarantee, its own where none is given; see `audit_plan`."""
+    """Audit a model against a guarantee, by default its own; see `audit_plan`."""
     source = seeded(seed)
     space = Space(model.mechanism, (model.resolved,))
     mechanism = choose_method(model)
@@ -161,7 +161,7 @@ def audit_model(
 
 
 def part_of(model: Model) -> Model:
-    """Return the model on a few leaves, the worst move's and their siblings, with their noise."""
+    """Return the model on a few leaves with their noise: those of the worst move and siblings."""
     tree = model.tree
     resolved = replace(model.resolved, pinned=model.determined)
     cost = np.where(resolved.pinned, 0.0, _cost(model))
@@ -203,7 +203,7 @@ def _siblings(tree: Tree, leaf: int) -> list[int]:
 
 
 def _entering(model: Model, space: Space) -> list[Pair]:
-    """Return a pair that a record makes which a substitution lets into the counted rows."""
+    """Return a pair in which a substituted record passes the row filter and the other does not."""
     if model.neighbours != "substitute" or model.plan.data.where is None:
         return []
     tree, pinned = model.tree, model.resolved.pinned
@@ -229,11 +229,11 @@ def as_text(found: PlanAudit) -> str:
     for finding in findings:
         if finding.worst is not None and finding.check.startswith("loss"):
             tree = model.tree if finding.worst[0].size == len(model.tree) else found.part
-            lines.append(f"Worst pair, {finding.check}: {_told(finding.worst, tree)}.")
+            lines.append(f"Worst pair, {finding.check}: {_text(finding.worst, tree)}.")
     if found.part is not None:
         lines.append(
-            f"Laws were enumerated on {found.part.leaves.size} of {model.tree.leaves.size} leaves, "
-            "those of the worst move among them, with the plan's own noise."
+            f"Laws were enumerated on {found.part.leaves.size} of {model.tree.leaves.size} leaves "
+            "with the plan's noise, among them the leaves of the worst move."
         )
     else:
         rest = (
@@ -250,7 +250,7 @@ def as_text(found: PlanAudit) -> str:
     return "\n".join(lines)
 
 
-def _told(pair: Pair, tree: Tree | None) -> str:
+def _text(pair: Pair, tree: Tree | None) -> str:
     if tree is None:
         return "of another size"
     change = (pair[1] - pair[0])[tree.leaves]
@@ -258,7 +258,7 @@ def _told(pair: Pair, tree: Tree | None) -> str:
     losses = [repr("/".join(tree.path(int(v)))) for v in tree.leaves[change < 0]]
     crowd = int(pair[0][tree.leaves].sum())
     way = f"from {losses[0]} to {gains[0]}" if losses and gains else f"in {(gains + losses)[0]}"
-    return f"one record {way}, {crowd:,} in all"
+    return f"one record {way}, of {crowd:,} records"
 
 
 def _read(plan: Plan) -> str:

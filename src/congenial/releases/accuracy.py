@@ -58,9 +58,14 @@ class ByLaw(Kind, frozen=True, tag="law"):
 
 
 class BySimulation(Kind, frozen=True, tag="simulation"):
-    """The same, from the quantiles of simulated releases.
+    """Intervals by the law of the error, from the quantiles of simulated releases.
 
-    `risk` is the probability, at most, that luck makes any one margin too small.
+    Attributes
+    ----------
+    releases : int
+        Number of simulated releases.
+    risk : float
+        Bound on the probability that simulation makes any error margin too small.
     """
 
     releases: Annotated[int, msgspec.Meta(ge=1)]
@@ -76,13 +81,25 @@ class ByInversion(Kind, frozen=True, tag="inversion"):
 
 
 class ByPosterior(Kind, frozen=True, tag="posterior"):
-    """Intervals of leaves by the posterior under a prior fitted to the table; none is proved."""
+    """Intervals of leaves by the posterior under a prior fitted to the table; none is proved.
+
+    Attributes
+    ----------
+    not_by_inversion : str
+        Why the intervals are not those by inversion.
+    """
 
     not_by_inversion: Obstacle
 
 
 class NoIntervals(Kind, frozen=True, tag="none"):
-    """No intervals but of exact counts; `obstacles` says why, one for each kind that was tried."""
+    """No intervals except of exact counts.
+
+    Attributes
+    ----------
+    obstacles : tuple of str
+        Why each way to work out intervals failed.
+    """
 
     obstacles: tuple[Obstacle, ...]
 
@@ -132,11 +149,23 @@ class SumMargin:
 
 
 class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The largest margin of a level in counts, by itself and for all its counts at once.
+    """The error margins of a level, in counts.
 
-    Of its measurements, not of its released counts, where the intervals rest on these. `met` tells
-    whether the margin is as small as the plan requires; None where it requires nothing or no margin
-    is known before a release.
+    Where intervals rest on measurements, the margins are those of the measurements.
+
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    margin : int or None
+        The largest error margin of one count; null if none is known before the release.
+    together : int or None
+        The largest error margin that holds for all counts of the level at once; null if the plan
+        does not ask for it, or none is known before the release.
+    required : float or None
+        The largest error margin that the plan allows; null if it sets no limit.
+    met : bool or None
+        Whether `margin` is at most `required`; null if either is null.
     """
 
     level: str

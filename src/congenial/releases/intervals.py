@@ -71,7 +71,19 @@ class Intervals:
 
 
 class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sum that the plan asks for: its released value and its interval, if there is one."""
+    """A sum that the plan asks for.
+
+    Attributes
+    ----------
+    name : str
+        Name of the sum in the plan.
+    nodes : tuple of str
+        Paths of the nodes that are summed, from the root.
+    value : int
+        The sum of their released counts.
+    lower, upper : int or None
+        Ends of the sum's interval; null if it has none.
+    """
 
     name: str
     nodes: tuple[str, ...]
@@ -83,8 +95,18 @@ class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The meaning of the columns `lower` and `upper` of the released table.
 
-    `levels` have the margins that are known before a release: by an inversion there are none. By a
-    posterior only leaves and exact counts have intervals, and no sum that is not exact.
+    By a posterior only leaves and exact counts have intervals, and no sum that is not exact.
+
+    Attributes
+    ----------
+    confidence : float
+        Probability, at least, with which an interval holds its true count.
+    basis : Basis
+        How the intervals were worked out, or why there are none.
+    levels : tuple of LevelAccuracy
+        The error margins known before the release, by level.
+    sums : tuple of SumInterval
+        The sums that the plan asks for.
     """
 
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]

@@ -44,6 +44,7 @@ from congenial.invariants.written import (
     resolve_invariant,
 )
 from congenial.kernels.numerics import laws
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import MOST_TABULATED
 from congenial.noise.law import find_law
@@ -110,6 +111,7 @@ class Model:
     resolved: ResolvedInvariant
     split: Mapping[int, float]
     delta: float | None = None
+    engine = renamed("engine", "the release's mechanism", lambda self: choose_method(self))  # noqa: PLW0108
 
     @property
     def neighbours(self) -> Neighbours:

@@ -172,7 +172,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
     compared = f"{_covered(claim)}."
     places = f"{nodes}. The nodes are {'public' if domain.public else 'taken from the rows'}."
     rule = f"Counted: rows for which {domain.row_filter} holds."
-    allowed, gamma = certificate.plan["privacy"]["epsilon"], claim.gamma
+    allowed = certificate.plan["privacy"]["epsilon"]
     return (
         (
             "Which datasets are compared",
@@ -187,9 +187,8 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
         (
             "What the guarantee is made of",
             (
-                f"epsilon {claim.epsilon:.6g} of the {allowed:.6g} that the plan allows; the noise "
-                f"takes {claim.base_epsilon:.6g}, and bounds multiply that by 1 + gamma, with "
-                f"gamma = {gamma:.3g} ({_gamma_source(claim)}).",
+                f"Epsilon is {claim.epsilon:.6g} of the {allowed:.6g} that the plan allows. "
+                f"{noise_and_bounds(claim.base_epsilon, claim.gamma, _gamma_source(claim))}",
                 *(_spent(level) for level in certificate.noise.levels),
             ),
         ),
@@ -424,6 +423,16 @@ def conditioning_on_bounds(gamma: float) -> str:
 def _covered(claim: Claim) -> str:
     compared = claim.datasets
     return covered(agree=compared.agree_on_exact_counts, bounded=compared.satisfy_bounds)
+
+
+def noise_and_bounds(base: float, gamma: float, source: str) -> str:
+    """Say how much of epsilon the noise takes, and how much the bounds."""
+    if gamma == 0.0:
+        return f"The noise takes {base:.6g} and bounds add nothing ({source})."
+    return (
+        f"The noise takes {base:.6g}; bounds multiply that by 1 + gamma, gamma = {gamma:.3g} "
+        f"({source})."
+    )
 
 
 def _gamma_source(claim: Claim) -> str:

@@ -67,7 +67,17 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LevelNodes(Part, frozen=True):
-    """A level, its number of nodes, and how many of them are published exactly."""
+    """The nodes of one level.
+
+    Attributes
+    ----------
+    name : str
+        Name of the level: a column of the plan, or the root's name for the root.
+    nodes : int
+        Number of nodes of the level.
+    published_exactly : int
+        Number of these nodes that the plan publishes exactly.
+    """
 
     name: str
     nodes: Count
@@ -75,9 +85,18 @@ class LevelNodes(Part, frozen=True):
 
 
 class Domain(Part, frozen=True):
-    """On which nodes records are counted: levels coarse to fine, and the rule that rows meet.
+    """The nodes that are counted.
 
-    `public` tells whether the nodes are known without the rows.
+    Attributes
+    ----------
+    source : str
+        Where the list of nodes comes from: the plan's lookup, another file, or the rows ("data").
+    public : bool
+        Whether the list of nodes is known without the confidential rows.
+    levels : tuple of LevelNodes
+        The levels, coarse to fine.
+    row_filter : str or None
+        The SQL condition that a row meets to be counted; null if every row is counted.
     """
 
     source: Literal["lookup", "file", "data"]
@@ -91,13 +110,27 @@ class WholeNumbers(Kind, frozen=True, tag="integers"):
 
 
 class SumsOfParts(Kind, frozen=True, tag="sums"):
-    """Every count of a node with parts is the sum of theirs; `nodes` is their number."""
+    """The count of every node with children is the sum of its children's counts.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of nodes with children.
+    """
 
     nodes: Count
 
 
 class PublishedExactly(Kind, frozen=True, tag="published-exactly"):
-    """These counts are released as enumerated; `listed` names levels and nodes as the plan does."""
+    """Some counts are released as enumerated.
+
+    Attributes
+    ----------
+    nodes : int
+        Number of these counts.
+    listed : tuple of str
+        The levels and nodes that the plan publishes exactly, as the plan names them.
+    """
 
     nodes: Count
     listed: tuple[str, ...]
@@ -111,11 +144,20 @@ Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative
 
 
 class LevelNoise(Part, frozen=True):
-    """The noise of one level, and what it takes of the budget.
+    """The noise of one level, and its part of the budget.
 
-    `scale` is in counts, sigma for Gaussian noise; None where the level has no noise of its own.
-    `epsilon` is the loss of a record that changes the level, by its noise alone, and `rho` its zCDP
-    parameter under Gaussian noise.
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    scale : float or None
+        Scale of the noise, in counts (sigma for Gaussian noise); null if the level is not measured.
+    epsilon : float
+        Loss of a record that changes this level, by the noise of this level alone.
+    rho : float or None
+        The same loss in zCDP; null under Laplace noise.
+    share_of_budget : float
+        Part of the noise's whole loss that this level takes; all levels together have 1.
     """
 
     level: str
@@ -126,20 +168,40 @@ class LevelNoise(Part, frozen=True):
 
 
 class LevelNoises(Part, frozen=True):
-    """The law of the noise, as plans name it, and what each level has of it."""
+    """The noise of a release.
+
+    Attributes
+    ----------
+    kind : str
+        The noise law, as plans name it.
+    levels : tuple of LevelNoise
+        One for each level, coarse to fine.
+    """
 
     kind: str
     levels: tuple[LevelNoise, ...]
 
 
 class ByConditioning(Kind, frozen=True, tag="conditioning"):
-    """Drawn from the law of the noise given the invariants, each release independently."""
+    """Drawn from the law of the noise given the invariants, each release independently.
+
+    Attributes
+    ----------
+    sampler : str
+        The sampler that drew.
+    """
 
     sampler: Literal["exact"]
 
 
 class ByImaging(Kind, frozen=True, tag="imaging"):
-    """Noisy counts moved to the closest integers that satisfy the invariants, in a norm."""
+    """Noisy counts moved to the closest integers that satisfy the invariants.
+
+    Attributes
+    ----------
+    norm : str
+        The norm in which they are the closest.
+    """
 
     norm: Literal["l1", "l2"]
 
@@ -152,10 +214,16 @@ Method = ByConditioning | ByImaging | ByTopDown
 
 
 class Neighbouring(Part, frozen=True):
-    """The neighbouring datasets: how many records are replaced, or added or removed.
+    """The neighbouring datasets.
 
-    `row_filter_may_change` says whether the plan's row filter may keep one record and drop the
-    other.
+    Attributes
+    ----------
+    relation : str
+        "substitute" if records are replaced, "add-remove" if they are added or removed.
+    records : int
+        Number of records by which neighbouring datasets differ.
+    row_filter_may_change : bool
+        Whether the plan's row filter may keep a record and drop the one that replaces it.
     """
 
     relation: Literal["substitute", "add-remove"]
@@ -164,18 +232,36 @@ class Neighbouring(Part, frozen=True):
 
 
 class Datasets(Part, frozen=True):
-    """Which datasets are compared: all, or those that agree on exact counts or satisfy bounds."""
+    """The datasets that the guarantee compares.
+
+    Attributes
+    ----------
+    agree_on_exact_counts : bool
+        Whether only datasets with the same exact counts are compared.
+    satisfy_bounds : bool
+        Whether only datasets that satisfy the bounds are compared.
+    """
 
     agree_on_exact_counts: bool
     satisfy_bounds: bool
 
 
 class Pure(Kind, frozen=True, tag="pure"):
-    """The noise loses epsilon, whatever the release."""
+    """Pure differential privacy: the noise loses at most epsilon."""
 
 
 class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
-    """The noise is rho-zCDP, converted to epsilon at part of delta; maybe by whole orders only."""
+    """Zero-concentrated differential privacy (zCDP), converted to epsilon and delta.
+
+    Attributes
+    ----------
+    rho : float
+        The zCDP parameter of the noise.
+    at_delta : float
+        The delta of the conversion: the plan's delta without the numerical error.
+    whole_orders : bool
+        Whether the conversion uses integer Renyi orders only, as the proof for bounds does.
+    """
 
     rho: Nonnegative
     at_delta: Share
@@ -183,10 +269,18 @@ class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
 
 
 class RecordMoves(Kind, frozen=True, tag="moves"):
-    """One record moves between two leaves, which changes several counts.
+    """One record moves between two leaves.
 
-    Nodes are paths from the root, and None where they come from the rows. A loss is in epsilon: of
-    the noise alone, and with what the bounds cost.
+    Attributes
+    ----------
+    origin, destination : tuple of str or None
+        Path of the leaf from the root; null if the names of the nodes come from the rows.
+    changed_counts : int
+        Number of counts that the move changes.
+    noise_loss : float
+        Loss in epsilon by the noise alone.
+    loss : float
+        Loss in epsilon with the factor 1 + gamma that the bounds cost.
     """
 
     origin: NodePath | None
@@ -197,7 +291,19 @@ class RecordMoves(Kind, frozen=True, tag="moves"):
 
 
 class RecordEnters(Kind, frozen=True, tag="enters-or-leaves"):
-    """One record enters or leaves a leaf; the fields are those of `RecordMoves`."""
+    """One record enters or leaves a leaf.
+
+    Attributes
+    ----------
+    node : tuple of str or None
+        Path of the leaf from the root; null if the names of the nodes come from the rows.
+    changed_counts : int
+        Number of counts that the record changes.
+    noise_loss : float
+        Loss in epsilon by the noise alone.
+    loss : float
+        Loss in epsilon with the factor 1 + gamma that the bounds cost.
+    """
 
     node: NodePath | None
     changed_counts: Count
@@ -209,12 +315,34 @@ WorstNeighbours = RecordMoves | RecordEnters
 
 
 class Claim(Part, frozen=True):
-    """The privacy guarantee.
+    """The privacy guarantee: P(S) <= exp(epsilon) P'(S) + delta for neighbouring datasets.
 
-    Between neighbours among the datasets compared, the probability of no event grows by more than
-    the factor exp(`epsilon`), plus `delta`. `base_epsilon` is the loss by the noise alone, which
-    bounds multiply by 1 + `gamma`. `numerical_error` bounds the total variation between a draw and
-    its law; it is inside delta.
+    Attributes
+    ----------
+    neighbours : Neighbouring
+        Which datasets are neighbours.
+    datasets : Datasets
+        Which datasets are compared.
+    epsilon : float
+        The epsilon of the guarantee.
+    delta : float
+        The delta of the guarantee; it includes the numerical error.
+    measure : Pure or ZeroConcentrated
+        The kind of privacy loss that the noise has.
+    base_epsilon : float
+        Loss by the noise alone; bounds multiply it by 1 + gamma.
+    gamma : float
+        Part of the noise's loss that the bounds add; 0 where they add nothing.
+    gamma_source : str
+        The proof that gamma rests on.
+    numerical_error : float
+        Bound on the total variation distance between a draw and its law.
+    unprotected : tuple
+        The facts that the guarantee does not protect.
+    worst_neighbours : RecordMoves or RecordEnters
+        The neighbouring datasets with the largest loss.
+    proofs : tuple of str
+        The files of the project congenial with the proofs that the guarantee rests on.
     """
 
     neighbours: Neighbouring
@@ -232,9 +360,14 @@ class Claim(Part, frozen=True):
 
 
 class Simulation(Part, frozen=True):
-    """Present where the release was drawn from a seed and protects nobody.
+    """Present if the release was drawn from a seed: it protects nobody.
 
-    `with_truth` tells whether the confidential counts were written beside the released ones.
+    Attributes
+    ----------
+    seed : int
+        The seed of the draw.
+    with_truth : bool
+        Whether the confidential counts were written beside the released ones.
     """
 
     seed: int
@@ -242,10 +375,18 @@ class Simulation(Part, frozen=True):
 
 
 class Debited(Part, frozen=True):
-    """The entry of the plan's ledger: a random name, and what it holds in decimal digits.
+    """The entry in the plan's ledger, without the ledger's key and the dataset's fingerprint.
 
-    Neither the ledger's key nor a dataset's fingerprint is stated: they would tell which releases
-    are of the same rows.
+    Either would tell which releases are of the same rows.
+
+    Attributes
+    ----------
+    entry : str
+        Random name of the entry, 32 hexadecimal digits.
+    epsilon : str
+        The epsilon debited, in decimal digits.
+    delta : str
+        The delta debited, in decimal digits.
     """
 
     entry: str
@@ -256,7 +397,38 @@ class Debited(Part, frozen=True):
 class Statement(Part, frozen=True):
     """Everything that a release states, as numbers and kinds.
 
-    `made` is the time of the release, in ISO 8601. `files` and `plan_sha256` are SHA-256 digests.
+    Attributes
+    ----------
+    format : int
+        Version of this form: 1 or 2.
+    made : str
+        Time of the release, ISO 8601 with its offset from UTC.
+    domain : Domain
+        The nodes that are counted.
+    invariants : tuple
+        The conditions that every release satisfies.
+    noise : LevelNoises
+        The noise of every level.
+    method : ByConditioning, ByImaging or ByTopDown
+        The way in which the release was made to satisfy its invariants.
+    published : tuple of str
+        The tables that are published: the released counts, and maybe the noisy measurements.
+    guarantee : Claim
+        The privacy guarantee.
+    accuracy : StatedAccuracy
+        The meaning of the intervals in the released table.
+    simulation : Simulation or None
+        The seed of a simulation; null for a private release.
+    plan : dict
+        The plan with all its defaults; of an absolute path only the file's name.
+    plan_sha256 : str
+        SHA-256 of `plan` written as JSON in UTF-8 with sorted keys and no blanks.
+    files : dict of str to str
+        SHA-256 of every other file of the release, by its name.
+    versions : dict of str to str
+        Versions of congenial, Python and the libraries that computed the release.
+    ledger : Debited or None
+        The entry in the ledger; null if the plan names no ledger, and for a simulation.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1, le=2)]

@@ -248,18 +248,20 @@ def test_the_command(tmp_path, capsys):
     shown = re.search(r"`congenial (compare .*?)`", page)[1].split()
     assert shown[:4] == ["compare", "plan.toml", "--total", "900"]
     assert shown[4:] == ["--spread", "1.5", "--replicates", "4", "--seed", "1"]
-    assert run(*[path if a == "plan.toml" else a for a in shown]) == 0
+    assert "earlier comparison" not in said.out
+    assert run(*[path if a == "plan.toml" else a for a in shown], "--out", out) == 0
     again = capsys.readouterr().out
     numbers = [s for s in said.out.splitlines() if "±" in s]
     assert numbers
     assert numbers == [s for s in again.splitlines() if "±" in s]
+    assert "in place of an earlier comparison." in again
 
 
 def test_the_command_on_confidential_counts_needs_both_options(tmp_path, capsys):
     path = make_city(tmp_path)
     for given in (["--with-truth"], ["--simulate", 3]):
         assert run("compare", path, *given) == 2
-        assert "only together" in capsys.readouterr().err.replace("\n", " ")
+        assert "go together" in capsys.readouterr().err.replace("\n", " ")
     assert run("compare", path, "--with-truth", "--simulate", 0, "--replicates", 2) == 0
     assert capsys.readouterr().out.startswith(STAMP)
 

@@ -32,13 +32,27 @@ class AllRecords(Kind, frozen=True, tag="all-records"):
 
 
 class ExactNode(Kind, frozen=True, tag="exact-node"):
-    """The exact count of one node, named by its path from the root."""
+    """The exact count of one node.
+
+    Attributes
+    ----------
+    path : tuple of str
+        Path of the node from the root.
+    """
 
     path: tuple[str, ...]
 
 
 class ExactLevel(Kind, frozen=True, tag="exact-level"):
-    """The exact counts of all nodes of a level, and their number."""
+    """The exact counts of all nodes of a level.
+
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    nodes : int
+        Number of its nodes.
+    """
 
     level: str
     nodes: int
@@ -47,7 +61,14 @@ class ExactLevel(Kind, frozen=True, tag="exact-level"):
 class SameNodes(Kind, frozen=True, tag="same-nodes"):
     """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing.
 
-    Some are named by their paths from the root; `others` is the number of further ones.
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    paths : tuple of tuple of str
+        Paths of some of these nodes from the root.
+    others : int
+        Number of further such nodes of the level.
     """
 
     level: str
@@ -56,7 +77,15 @@ class SameNodes(Kind, frozen=True, tag="same-nodes"):
 
 
 class SameLevel(Kind, frozen=True, tag="same-level"):
-    """Noisy counts of a whole level that are the same in all neighbouring datasets."""
+    """Noisy counts of a whole level that are the same in all neighbouring datasets.
+
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    nodes : int
+        Number of its nodes.
+    """
 
     level: str
     nodes: int
@@ -67,7 +96,13 @@ class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
 
 
 class Quoted(Kind, frozen=True, tag="quoted"):
-    """The same in words, as certificates of format 1 say it."""
+    """An unprotected fact as text, from a certificate of format 1.
+
+    Attributes
+    ----------
+    text : str
+        The text.
+    """
 
     text: str
 

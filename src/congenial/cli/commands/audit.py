@@ -1,4 +1,4 @@
-"""Try the guarantee of PLAN on made-up counts."""
+"""Test the guarantee of PLAN on made-up counts."""
 
 from __future__ import annotations
 
@@ -29,9 +29,9 @@ Found = dict[str, object]
 
 @dataclass(frozen=True)
 class Result:
-    """The result of an audit on made-up counts; `enumerated` is None where no law was.
+    """The result of an audit on made-up counts; `enumerated` is None if no law was enumerated.
 
-    A check has the fields of `Finding`, but for its pair.
+    A check has the fields of `Finding` without its pair.
     """
 
     passed: bool
@@ -48,15 +48,15 @@ class Result:
 @click.option(
     "--draws",
     type=click.IntRange(min=100),
-    help="Draws made of each dataset; by default 50,000, or 6,000 of images, and fewer where a "
-    "release has very many counts.",
+    help="Draws from each dataset; by default 50,000, or 6,000 with imaging, and fewer if a "
+    "release has more than some hundred counts.",
 )
 @click.option(
     "--confidence",
     type=click.FloatRange(min=0.5, max=1.0, max_open=True),
     default=0.999,
     show_default=True,
-    help="Probability, at least, with which draws leave a true claim unrefuted.",
+    help="Draws refute a true guarantee with at most one minus this probability.",
 )
 @click.option(
     "--seed",
@@ -66,10 +66,11 @@ class Result:
     help="Seed of the draws, which are simulations.",
 )
 def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answer:
-    """Try the guarantee of PLAN on made-up counts, by enumerating, computing and drawing.
+    """Test the guarantee of PLAN on made-up counts.
 
-    Nothing is counted and nothing is spent. A failed check shows a fault; passed checks prove the
-    claim for what was enumerated or computed alone, and draws never prove one.
+    Three kinds of checks: probabilities enumerated on a few leaves, losses computed, and simulated
+    draws. A failed check shows a fault. Passed checks prove the guarantee for the enumerated and
+    computed datasets only. No row is counted and nothing is spent.
     """
     with held():
         from congenial.cli.progress import progress

@@ -32,58 +32,57 @@ class Result:
 @click.option(
     "--total",
     type=click.IntRange(min=1),
-    help="Make counts up with so many records in all; by default 20 a leaf.",
+    help="Number of records in the made-up counts; by default 20 for each leaf.",
 )
 @click.option(
     "--spread",
     type=click.FloatRange(min=0, max=10),
     default=1.5,
     show_default=True,
-    help="How unlike made-up counts are: the standard deviation of the log of siblings' shares.",
+    help="Skew of the made-up counts: the standard deviation of the log of siblings' shares.",
 )
 @click.option(
     "--counts",
     type=click.Path(path_type=Path),
-    help="Compare on public counts instead: a CSV or Parquet file with the levels' columns and "
-    "'count' or 'value', such as an earlier release.",
+    help="Compare on public counts, such as an earlier release: a CSV or Parquet file with a "
+    "column for each level and a column 'count' or 'value'.",
 )
-@click.option(
-    "--public", is_flag=True, help="Compare on the plan's rows, which you declare public."
-)
+@click.option("--public", is_flag=True, help="Compare on the plan's rows; you declare them public.")
 @click.option(
     "--simulate",
     type=click.IntRange(min=0),
     metavar="SEED",
-    help="Seed, with --with-truth only. The result protects nobody and is stamped so.",
+    help="Seed of a comparison on confidential rows (--with-truth). Its result is not private.",
 )
 @click.option(
     "--with-truth",
     is_flag=True,
-    help="Compare on the plan's confidential rows; with --simulate only.",
+    help="Compare on the plan's confidential rows; needs --simulate SEED.",
 )
 @click.option(
     "--delta",
     type=click.FloatRange(min=1e-15, max=1e-2),
-    help="Let Gaussian noise at this delta take part where the plan has none.",
+    help="Also compare Gaussian noise at this delta, if the plan has no delta.",
 )
 @click.option(
     "--replicates",
     type=click.IntRange(min=2),
     default=200,
     show_default=True,
-    help="Releases by each method.",
+    help="Number of simulated releases by each method.",
 )
-@click.option("--seed", type=click.IntRange(min=0), help="Seed of all that is drawn; 1 by default.")
+@click.option("--seed", type=click.IntRange(min=0), help="Seed of the simulations; 1 by default.")
 @click.option(
     "--out",
     type=PATH,
-    help="Directory for a page, tables as CSV and JSON, and a figure.",
+    help="Directory for a page, tables as CSV and JSON, and a figure; files of an earlier "
+    "comparison there are replaced.",
 )
 def command(plan: Path, out: Path | None, **options: Any) -> Answer:
-    """Compare every method that fits PLAN, each at its final epsilon, by simulated releases.
+    """Compare every method that fits PLAN, each at the plan's epsilon, by simulated releases.
 
-    Releases are of made-up counts unless others are named, and no confidential row is read for
-    them. Nothing is spent.
+    Without --counts, --public or --with-truth the counts are made up and no confidential row is
+    read. Nothing is spent.
     """
     _check_compare(options)
     with held():
@@ -94,6 +93,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         from congenial.preview.comparison.outcome_tables import as_text
         from congenial.preview.comparison.pages import (
             check_can_write,
+            has_files,
             terminal_width,
             write,
         )
@@ -122,12 +122,14 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     text = as_text(found, width=terminal_width(), colour=sys.stdout.isatty())
     written: list[Path] = []
     if out is not None:
+        replaced = has_files(out)
         try:
             written = write(found, out, command=f"congenial compare {plan.name} {found.options}")
         except ReleaseError:
             click.echo(text, err=True)  # a long comparison is not lost with the files
             raise
-        text += f"\nWrote {written[0]} and {len(written) - 1} files beside it."
+        text += f"\nWrote {written[0]} and {len(written) - 1} files beside it"
+        text += ", in place of an earlier comparison." if replaced else "."
     return Answer(Result(found, tuple(written)), text)
 
 
@@ -140,8 +142,8 @@ def _rows(options: dict[str, Any]) -> Literal["public", "confidential"] | None:
 def _check_compare(options: dict[str, Any]) -> None:
     if options["with_truth"] != (options["simulate"] is not None):
         raise click.UsageError(
-            "--simulate SEED and --with-truth together compare on confidential counts, and only "
-            "together; give both, or neither and --seed."
+            "--simulate SEED and --with-truth go together; give both to compare on confidential "
+            "counts, or neither."
         )
     given = [f"--{name}" for name in ("total", "counts", "public", "simulate") if options[name]]
     if options["simulate"] == 0:

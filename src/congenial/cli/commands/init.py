@@ -95,9 +95,11 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
     beforehand.
     """
     with held():
+        from congenial.data.columns import find
         from congenial.plan.draft import as_toml
         from congenial.plan.plan import parse_plan
         from congenial.releases.certificate import plain_plan
+    find(data, "DATA")
     _check_target(out, overwrite)
     asker = Asker(yes, given)
     draft = replace(ask_all(asker, data, out), guessed=tuple(asker.taken))

@@ -17,6 +17,7 @@ from congenial.conditioning.laws.subspace import solutions
 from congenial.errors import InvariantError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.noise.law import check_kernels
 from congenial.sum_network.cutset import sum_system
@@ -38,6 +39,7 @@ class Delegate:
     mechanism: Additive
     resolved: ResolvedInvariant
     exact: Exact | None
+    requirements = renamed("requirements", "resolved")
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log probability of the invariant; see `Conditioned.log_normalizer`.

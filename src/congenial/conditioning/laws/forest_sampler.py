@@ -23,6 +23,7 @@ from congenial.invariants.feasibility.feasible import not_tried
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import compact, read_only
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import (
@@ -61,6 +62,7 @@ class Conditioned:
     fixed: npt.NDArray[np.bool_]
     bounds_hold: bool = True
     certified: ClassVar[bool] = True
+    requirements = renamed("requirements", "resolved")
 
     @property
     def data_free(self) -> bool:

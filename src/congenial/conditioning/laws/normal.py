@@ -16,6 +16,7 @@ from congenial.conditioning.laws.questions import checked_rows, find_node, find_
 from congenial.conditioning.laws.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray
@@ -44,6 +45,7 @@ class ConditionedGaussian:
     mechanism: Additive
     resolved: ResolvedInvariant
     space: Subspace
+    requirements = renamed("requirements", "resolved")
 
     @cached_property
     def fitted(self) -> Fitted:

@@ -20,6 +20,7 @@ from congenial.conditioning.laws.subspace import Subspace, project, solutions
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import laws
+from congenial.namespaces import renamed
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Words
@@ -59,6 +60,7 @@ class ConditionedLaplace(ChainAlone):
         "use DiscreteLaplace on a fine grid, such as granularity=2**-6, whose law is exact"
     )
     unknown: ClassVar[str] = "of continuous Laplace noise under equalities has no closed form"
+    requirements = renamed("requirements", "resolved")
 
     def run(
         self,

@@ -48,6 +48,11 @@ def check_can_write(out: Path) -> None:
         raise _cannot(out, f"{place.name!r} may not be written")
 
 
+def has_files(out: Path) -> bool:
+    """Whether a directory has files of an earlier comparison."""
+    return (out / f"{NAME}.md").exists()
+
+
 def _cannot(out: Path, why: str | None) -> ReleaseError:
     return ReleaseError(
         f"the comparison cannot be written to {str(out)!r} ({why}); name a directory that can be "
