@@ -72,7 +72,7 @@ def test_large_counts_far_above_their_window():
 
     found = law(mean, dispersion).log_evidence_gradient()
     expected = differences(lambda *at: law(*at).log_evidence(), mean, dispersion)
-    np.testing.assert_allclose(found, expected, rtol=1e-5)
+    np.testing.assert_allclose(found[:2], expected, rtol=1e-5)
 
 
 def test_the_gradient_of_the_likelihood_of_a_release():
@@ -86,7 +86,7 @@ def test_the_gradient_of_the_likelihood_of_a_release():
     expected = differences(
         lambda *at: cg.inference.log_likelihood(z, law, cg.inference.Prior(*at)), mean, dispersion
     )
-    np.testing.assert_allclose(found, expected, rtol=1e-6, atol=1e-7)
+    np.testing.assert_allclose(found[:2], expected, rtol=1e-6, atol=1e-7)
     # one number that all leaves share: the derivatives of the leaves add up
     whole = cg.inference.log_likelihood_gradient(z, law, cg.inference.Prior(4.0, 0.8))
     step = [

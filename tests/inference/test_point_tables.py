@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.inference.point_tables import least_absolute
+from congenial.inference.point_tables import chances_of_draws, least_absolute
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -17,7 +17,9 @@ def test_no_tree_of_integers_is_closer_to_the_draws(seed):
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     draws = rng.integers(-1, 4, (7, 5))  # they need not add up
     low = np.where(tree.is_leaf, 0.0, -np.inf)
-    found = least_absolute(tree, draws, (low, np.full(5, np.inf)), cg.seeded(seed))
+    limits = low, np.full(5, np.inf)
+    start = tree.roll_up(rng.integers(0, 9, 3))
+    found = least_absolute(tree, chances_of_draws(draws), start, limits, cg.seeded(seed))
     assert (found == tree.roll_up(found[tree.leaves])).all()
     assert (found[tree.leaves] >= 0).all()
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
+    from congenial.inference.dirichlet_tree import DirichletTree as DirichletTree
     from congenial.inference.error_law import error_margin_of_sum as error_margin_of_sum
     from congenial.inference.error_law import error_margins as error_margins
     from congenial.inference.error_law import (
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from congenial.releases.measurements import read_measurements as read_measurements
 
 _HOME = {
+    "inference.dirichlet_tree": "DirichletTree",
     "inference.error_law": "error_margin_of_sum error_margins simultaneous_error_margins",
     "inference.inversion": "inverted_intervals",
     "inference.likelihood": "log_likelihood log_likelihood_gradient",

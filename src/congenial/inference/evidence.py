@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial import sum_network
+from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.measured import Problem
 from congenial.inference.priors import Prior
 from congenial.sum_network import Tables
@@ -14,25 +15,34 @@ from congenial.types import FloatArray, IntArray
 
 
 class Gradient(NamedTuple):
-    """Derivatives by the mean and the dispersion of every leaf, each of shape (leaves,).
+    """Derivatives by the numbers of a prior; those of the other kind of prior are empty.
 
-    Shares of empty leaves, `Prior.zeros`, are held as they are.
+    Shares of empty leaves, `Prior.zeros`, are held as they are. For one number that all nodes
+    share, sum them; for parameters of a model, the chain rule does it.
 
-    For one mean that all leaves share, sum them; for parameters of a model, the chain rule does it.
+    Attributes
+    ----------
+    mean, dispersion : ndarray of float64, shape (leaves,)
+        By those of a `Prior`.
+    alpha : ndarray of float64, shape (n,)
+        By that of every node of a `DirichletTree`; 0 of roots.
     """
 
     mean: FloatArray
     dispersion: FloatArray
+    alpha: FloatArray
 
 
-def log_evidence(problem: Problem, prior: Prior, tables: Tables) -> float:
-    """Log probability of the measurements, summed over all counts."""
+def log_evidence(problem: Problem, prior: Prior | DirichletTree, log_total: float) -> float:
+    """Log probability of the measurements, from the log of the summed weights of all counts."""
     leaf = problem.tree.leaves
     noise, scales = problem.mechanism.noise, problem.mechanism.scales
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
+    if isinstance(prior, DirichletTree):
+        return log_total + float(at_mode)
     counts = np.where(problem.pinned[leaf], problem.y[leaf], 0).astype(np.int64)
     more = prior.log_zero(leaf.size)[~problem.pinned[leaf]].sum()
-    return tables.log_sum() + float(at_mode + prior.log_pmf(counts).sum() - more)
+    return log_total + float(at_mode + prior.log_pmf(counts).sum() - more)
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
@@ -52,4 +62,5 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
         over = np.where(poisson, 1.0, r / (m + r))
         at_none = np.log(over) + m / (m + r)
         by_dispersion = found.rise[leaf] + at_none - k / (m + r) - besides * at_none
-    return Gradient((k / m - 1.0 + besides) * over, np.where(poisson, 0.0, by_dispersion))
+    by_mean = (k / m - 1.0 + besides) * over
+    return Gradient(by_mean, np.where(poisson, 0.0, by_dispersion), np.empty(0))

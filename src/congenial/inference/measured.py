@@ -15,6 +15,7 @@ from congenial.errors import (
     InvariantError,
     UnsupportedError,
 )
+from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.priors import Prior
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
@@ -108,7 +109,7 @@ class Problem:
         unary = Unary(kind, scale, mode, low, high)
         return share_priors(unary, a, b, center.astype(np.float64), zero), center
 
-    def checked(self, drawn: IntArray, prior: Prior | None) -> IntArray:
+    def checked(self, drawn: IntArray, prior: Prior | DirichletTree | None) -> IntArray:
         """Return trees of counts, shape (..., n), checked against the invariant."""
         resolved = self.resolved
         if prior is not None:

@@ -2,61 +2,102 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.imaging.closest import project
-from congenial.invariants.written import bounds, consistent
+from congenial.errors import UnsupportedError
+from congenial.kernels.projection import convex
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
 
-# Distance from the median, in values, within which values are first tabulated singly.
-_NEAR = 4
+# Chances that a count is at most each value of its window. Windows have a first value and a size.
+Chances = Callable[[IntArray, IntArray], FloatArray]
+
+# Values at either side of the start that are looked at first.
+_NEAR = 6
+# Entries of all windows, 8 bytes each.
+_MEMORY_LIMIT = 1 << 28
+
+
+def chances_of_draws(draws: IntArray) -> Chances:
+    """Return the chances under draws, shape (size, n), each as likely as the others."""
+
+    def chances(first: IntArray, size: IntArray) -> FloatArray:
+        offset = np.concatenate(([0], np.cumsum(size)))[:-1]
+        counts = np.zeros(int(size.sum()))
+        for row in draws:
+            at = row - first
+            inside = at < size
+            np.add.at(counts, (offset + np.maximum(at, 0))[inside], 1.0)
+        return _cumulated(counts, offset, size) / len(draws)
+
+    return chances
+
+
+def chances_of_laws(first_value: IntArray, offset: IntArray, flat: FloatArray) -> Chances:
+    """Return the chances under laws: that of node v is ``flat[offset[v]:offset[v + 1]]``."""
+    cumulated = _cumulated(flat.copy(), offset[:-1], np.diff(offset))
+
+    def chances(first: IntArray, size: IntArray) -> FloatArray:
+        node = np.repeat(np.arange(size.size), size)
+        begin = np.concatenate(([0], np.cumsum(size)))[:-1]
+        value = np.arange(node.size) - np.repeat(begin - first, size) - first_value[node]
+        known = np.diff(offset)[node]
+        at = offset[node] + np.clip(value, 0, known - 1)
+        return np.where(value < 0, 0.0, np.where(value >= known - 1, 1.0, cumulated[at]))
+
+    return chances
+
+
+def _cumulated(values: FloatArray, offset: IntArray, size: IntArray) -> FloatArray:
+    """Return running sums within each node's entries."""
+    sums = np.cumsum(values)
+    before = np.where(offset > 0, sums[np.maximum(offset - 1, 0)], 0.0)
+    return np.asarray(sums - np.repeat(before, size))
 
 
 def least_absolute(
-    tree: Tree, draws: IntArray, limits: tuple[FloatArray, FloatArray], source: Randomness
+    tree: Tree,
+    chances: Chances,
+    start: IntArray,
+    limits: tuple[FloatArray, FloatArray],
+    source: Randomness,
 ) -> IntArray:
-    """Return the tree of integers of least absolute error, summed over nodes and draws.
+    """Return the tree of integers of least expected absolute error, summed over the nodes.
 
-    It is the L1 projection onto a larger tree: every node becomes a chain of as many nodes as the
-    draws have values there, each with a value and how often it occurs as its weight. All nodes of
-    a chain are equal where the larger tree adds up. Values far from the median are first taken as
-    if they were nearer.
+    Expected errors are convex in each node's value: the least tree within windows around `start`, a
+    tree that adds up within the limits, is the least of all where it lies at no window's end.
+
+    Raises
+    ------
+    UnsupportedError
+        If windows would not fit in memory.
     """
-    ordered = np.sort(draws.T, axis=1)
-    first, last = ordered[:, 0], ordered[:, -1]
-    middle = ordered[:, ordered.shape[1] // 2]
-    reach = np.full(middle.size, _NEAR)
+    n = len(tree)
+    starts, children = tree.children
+    # of equal trees none is preferred: ties go to children in a random order
+    order = np.lexsort((source.bits(children.size), tree.parents[children]))
+    shape = np.flatnonzero(tree.parents < 0), starts, children[order]
+    upwards = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
+    low = np.maximum(start - _NEAR, limits[0])
+    high = np.minimum(start + _NEAR, limits[1])
+    found: IntArray = np.empty(n, dtype=np.int64)
     while True:
-        low, high = middle - reach, middle + reach
-        # losses are convex: the least where none was changed is the least of all
-        found = _least(tree, np.clip(ordered, low[:, None], high[:, None]), limits, source)
-        beyond = ((found <= low) & (first < low)) | ((found >= high) & (last > high))
-        if not beyond.any():
+        first, size = low.astype(np.int64), (high - low).astype(np.int64)
+        offset = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
+        if offset[-1] > _MEMORY_LIMIT:
+            raise UnsupportedError(
+                f"the least table would need {offset[-1] * 8 / 2**30:.1f} GiB, beyond "
+                f"{_MEMORY_LIMIT * 8 / 2**30:.0f}; take loss='l2', or measurements with less noise."
+            )
+        slopes = 2.0 * chances(first, size) - 1.0
+        convex.minimise(*shape, np.asarray(upwards, dtype=np.int64), first, offset, slopes, found)
+        below = (found <= low) & (low > limits[0])
+        above = (found >= high) & (high < limits[1])
+        if not (below.any() or above.any()):
             return found
-        reach[beyond] *= 4
-
-
-def _least(
-    tree: Tree, ordered: IntArray, limits: tuple[FloatArray, FloatArray], source: Randomness
-) -> IntArray:
-    """Return the tree of least absolute error, given each node's draws in order."""
-    n, size = ordered.shape
-    fresh = np.ones((n, size), dtype=np.bool_)
-    fresh[:, 1:] = ordered[:, 1:] != ordered[:, :-1]
-    targets = ordered[fresh]
-    at = np.flatnonzero(fresh.ravel())
-    counts = np.diff(np.append(at, n * size)).astype(np.float64)
-    length = fresh.sum(axis=1)
-    last = np.cumsum(length) - 1
-    first = last - length + 1
-    parents = np.arange(targets.size, dtype=np.int64) - 1
-    above = tree.parents
-    parents[first] = np.where(above >= 0, last[above], -1)
-    low, high = np.full(targets.size, -np.inf), np.full(targets.size, np.inf)
-    low[first], high[first] = limits
-    known = consistent(Tree.from_parents(parents)) & bounds(low, high)
-    found = project(targets, known, weights=counts, norm="l1", integer=True, rng=source)
-    out: IntArray = np.asarray(found, dtype=np.int64)[first]
-    return out
+        reach = high - low
+        low = np.where(below, np.maximum(low - 2.0 * reach, limits[0]), low)
+        high = np.where(above, np.minimum(high + 2.0 * reach, limits[1]), high)

@@ -15,18 +15,21 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
 from congenial.inference.batches import in_batches, truths
+from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.evidence import Gradient
 from congenial.inference.fitting import fit
+from congenial.inference.laws import NetworkLaw, SplitTreeLaw
 from congenial.inference.measured import Problem, pose
-from congenial.inference.point_tables import least_absolute
+from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
+from congenial.inference.split_fit import fit_splits
+from congenial.inference.splits import evidence_of, verified_law
 from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import Tables
 from congenial.types import FloatArray, IntArray
 
-PRIORS = ("flat", "poisson", "negative-binomial")
+PRIORS = ("flat", "poisson", "negative-binomial", "dirichlet-tree")
 
 
 class Estimate(NamedTuple):
@@ -60,7 +63,9 @@ def posterior(
     y: npt.ArrayLike,
     mechanism: Additive,
     invariant: Invariant,
-    prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat",
+    prior: Literal["flat", "poisson", "negative-binomial", "dirichlet-tree"]
+    | Prior
+    | DirichletTree = "flat",
 ) -> Posterior:
     """Return the law of the counts given noisy measurements of them.
 
@@ -77,10 +82,11 @@ def posterior(
         The noise of the measurements, discrete, whoever made them.
     invariant : Invariant
         ``consistent(tree)``, with any pins and bounds.
-    prior : {"flat", "poisson", "negative-binomial"} or Prior
+    prior : {"flat", "poisson", "negative-binomial", "dirichlet-tree"}, Prior or DirichletTree
         "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
         not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
-        `congenial.inference.fitting.fit`; "negative-binomial" is the one to take for skewed counts.
+        `congenial.inference.fitting.fit`. "dirichlet-tree" knows the hierarchy, see `DirichletTree`
+        and `congenial.inference.split_fit.fit_splits`: the one to take for sparse, skewed counts.
         Fitted ones hold sums whose nodes are not measured less often than asked, leaves about so.
 
     Returns
@@ -114,14 +120,21 @@ def posterior(
     [7, 6, 1]
     """
     flat = isinstance(prior, str) and prior == "flat"
-    if not flat and not isinstance(prior, Prior) and prior not in PRIORS:
+    given = isinstance(prior, Prior | DirichletTree)
+    if not flat and not given and prior not in PRIORS:
         raise ArgumentError(
-            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a congenial.inference.Prior."
+            f"prior is {prior!r}; give one of {', '.join(PRIORS)}, or a Prior or DirichletTree of "
+            "congenial.inference."
         )
     problem = pose(y, mechanism, invariant, nonnegative_leaves=not flat)
     if isinstance(prior, Prior):
         prior.panjer(problem.tree.leaves.size)  # checks how many there are
         return Posterior(problem, prior)
+    if isinstance(prior, DirichletTree):
+        prior.totals(problem.tree)
+        return Posterior(problem, prior)
+    if prior == "dirichlet-tree":
+        return Posterior(problem, fit_splits(evidence_of(problem)))
     return Posterior(problem, None if flat else fit(problem, prior))
 
 
@@ -132,12 +145,12 @@ class Posterior:
     Attributes
     ----------
     problem : Problem
-    prior : Prior or None
+    prior : Prior, DirichletTree or None
         None is flat.
     """
 
     problem: Problem
-    prior: Prior | None
+    prior: Prior | DirichletTree | None
 
     @property
     def n(self) -> int:
@@ -151,7 +164,7 @@ class Posterior:
         Proved for a flat prior. Under any other one what windows cut off is checked against wider
         windows, not proved; laws whose modes stand apart, where that may fail, are refused.
         """
-        return self._draw_tables[0].error
+        return self._law.error
 
     def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
         """Draw trees of counts, each independent and within `error_bound` of the posterior law.
@@ -168,9 +181,7 @@ class Posterior:
         ndarray of int64, shape (n,) or (size, n)
         """
         rows = checked_size(size)
-        tables, center = self._draw_tables
-        out = sum_network.sample(tables, rows, resolve(rng))
-        out += center
+        out = self._law.sample(rows, resolve(rng))
         self.problem.checked(out, self.prior)
         return out[0] if size is None else out
 
@@ -187,18 +198,13 @@ class Posterior:
             Consecutive integers.
         probabilities : ndarray of float64, shape (k,)
         """
-        v = self.problem.tree.find(node)
-        tables, center = self._tables
-        values, probabilities = sum_network.marginal(tables, v)
-        return values + center[v], probabilities
+        return self._law.marginal(self.problem.tree.find(node))
 
     def summary(self, alpha: float = 0.1) -> Summary:
         """Mean, deviation, median and interval of every node, exact, by one pass over the tree."""
         checked_alpha(alpha)
-        tables, center = self._tables
-        found = sum_network.summaries(tables, self.problem.tree.is_leaf, alpha, center=center)
-        ends = found.median, found.lower, found.upper
-        return Summary(found.mean, np.sqrt(found.variance), *ends)
+        mean, variance, *ends = self._law.summary(alpha)
+        return Summary(mean, np.sqrt(variance), *ends)
 
     def mean(self) -> FloatArray:
         """Posterior means, shape (n,), which minimise the expected squared error.
@@ -231,11 +237,12 @@ class Posterior:
         Parameters
         ----------
         loss : {"l1", "l2"}
-            "l1" minimises the sum over all nodes of the absolute error, averaged over `size` draws,
-            exactly. "l2" rounds the means, which minimise the expected sum of squares, by the
-            least summed change.
+            "l1" minimises the sum over all nodes of the expected absolute error, exactly: from
+            their laws under a `DirichletTree`, averaged over `size` draws under other priors.
+            "l2" rounds the means, which minimise the expected sum of squares, by the least summed
+            change.
         size : int
-            Draws that "l1" averages over.
+            Draws that "l1" averages over, where it does.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -246,12 +253,15 @@ class Posterior:
         if loss not in ("l1", "l2"):
             raise ArgumentError(f"loss is {loss!r}; give 'l1' or 'l2'.")
         source = resolve(rng)
-        if loss == "l1":
+        law, tree = self._law, self.problem.tree
+        if loss == "l1" and isinstance(law, NetworkLaw):
             draws = self.sample(max(checked_size(size), 1), source)
-            found = least_absolute(self.problem.tree, draws, self._limits, source)
-        else:
-            known = consistent(self.problem.tree) & bounds(*self._limits)
-            found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
+            args = chances_of_draws(draws), draws[0]
+            return least_absolute(tree, *args, self._limits, source)
+        known = consistent(tree) & bounds(*self._limits)
+        found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
+        if loss == "l1" and isinstance(law, SplitTreeLaw):
+            found = least_absolute(tree, law.chances(), found, self._limits, source)
         return self.problem.checked(found, self.prior)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
@@ -339,25 +349,25 @@ class Posterior:
         UnsupportedError
             If the prior is flat: its counts have no probabilities.
         """
-        return evidence.log_evidence(self.problem, self._given_prior, self._tables[0])
+        return evidence.log_evidence(self.problem, self._given_prior, self._law.log_total)
 
     def log_evidence_gradient(self) -> Gradient:
-        """Derivatives of `log_evidence` by the prior's means and dispersions, exact.
+        """Derivatives of `log_evidence` by the numbers of the prior, exact.
 
         Returns
         -------
         Gradient
-            ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+            ``mean`` and ``dispersion``, 0 by an infinite one; of a `DirichletTree`, ``alpha``.
 
         Raises
         ------
         UnsupportedError
             If the prior is flat.
         """
-        return evidence.gradient(self.problem, self._given_prior, *self._tables)
+        return self._law.gradient(self._given_prior)
 
     @property
-    def _given_prior(self) -> Prior:
+    def _given_prior(self) -> Prior | DirichletTree:
         if self.prior is None:
             raise UnsupportedError("a flat prior gives no evidence; give a prior of the counts.")
         return self.prior
@@ -415,23 +425,7 @@ class Posterior:
         return lo, self.problem.hi
 
     @cached_property
-    def _draw_tables(self) -> tuple[Tables, IntArray]:
-        return self._prepare(compose=True) if self.prior is None else self._tables
-
-    @cached_property
-    def _tables(self) -> tuple[Tables, IntArray]:
-        return self._prepare(compose=False)
-
-    def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
-        forest = sum_network.of_tree(self.problem.tree)
-        if self.prior is not None:
-            weights, center = self.problem.weights(self.prior)
-            return sum_network.fill(sum_network.compile(forest, weights)), center
-        flat, center = self.problem.flat()
-        if not sum_network.is_proper(forest, flat):
-            raise UnsupportedError(
-                "some counts are held by no measurement, so that a flat prior gives no posterior; "
-                "give a prior, or bounds."
-            )
-        compiled = sum_network.compile(forest, flat, whole=not compose)
-        return sum_network.fill(compiled, drawn=compose), center
+    def _law(self) -> NetworkLaw | SplitTreeLaw:
+        if isinstance(self.prior, DirichletTree):
+            return SplitTreeLaw(*verified_law(evidence_of(self.problem), self.prior))
+        return NetworkLaw(self.problem, self.prior)

@@ -170,3 +170,56 @@ def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out
         if not above:
             for j in range(np.uint64(n)):
                 work[1, j] = max(work[1, j], 4.0 * out[at + j])
+
+
+@njit(inner=True, fused=True)
+def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
+    """Add a0 wide[at + k] + ... + a7 wide[at + 7 + k] to out[k]."""
+    first = np.uint64(at)
+    for k in range(np.uint64(out.size)):
+        i = first + k
+        t = (a0 * wide[i] + a1 * wide[i + _U1]) + (a2 * wide[i + _U2] + a3 * wide[i + _U3])
+        u = (a4 * wide[i + _U4] + a5 * wide[i + _U5]) + (a6 * wide[i + _U6] + a7 * wide[i + _U7])
+        out[k] += t + u
+
+
+@njit(inner=True)
+def correlate(around, first, other, lo_other, out, lo_out, wide):
+    """Write sum over s of around[s] * other[s - l] to out[l]; arrays begin at the given values.
+
+    `wide` is for work, at least ``out.size + other.size + 16`` long.
+    """
+    # around[l + j + by] is at wide[l + j], so that eight rows in a row have no ends to look at
+    by = lo_out + lo_other - first
+    rows = (other.size + 7) // 8 * 8
+    stop = out.size + rows
+    begin = min(max(0, -by), stop)
+    end = max(begin, min(stop, around.size - by))
+    for t in range(np.uint64(begin)):
+        wide[t] = 0.0
+    to, of = np.uint64(begin), np.uint64(max(begin + by, 0))
+    for t in range(np.uint64(end - begin)):
+        wide[to + t] = around[of + t]
+    for t in range(np.uint64(end), np.uint64(stop)):
+        wide[t] = 0.0
+    for l in range(out.size):
+        out[l] = 0.0
+    size = other.size
+    for j in range(0, rows, 8):
+        begin, stop = max(0, -by - j - 7), min(out.size, around.size - by - j)
+        if stop <= begin:
+            continue
+        whole = j + 7 < size
+        _add_eight(
+            out[begin:stop],
+            wide,
+            j + begin,
+            other[j],
+            other[j + 1] if whole or j + 1 < size else 0.0,
+            other[j + 2] if whole or j + 2 < size else 0.0,
+            other[j + 3] if whole or j + 3 < size else 0.0,
+            other[j + 4] if whole or j + 4 < size else 0.0,
+            other[j + 5] if whole or j + 5 < size else 0.0,
+            other[j + 6] if whole or j + 6 < size else 0.0,
+            other[j + 7] if whole else 0.0,
+        )

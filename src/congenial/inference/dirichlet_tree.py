@@ -1,0 +1,67 @@
+"""A prior that knows the hierarchy: every node's count is split among its children."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import ArgumentError
+from congenial.types import FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class DirichletTree:
+    """Dirichlet-multinomial splits from the roots down, under a flat prior of the roots' counts.
+
+    Given a node's count, its children's counts have the Dirichlet-multinomial law of their
+    `alpha`: the count is split with shares that are themselves drawn from a Dirichlet law. A
+    child's expected share is its alpha over the sum of its siblings'; the smaller that sum, the
+    more the shares of one family differ from those of another, and the more children are empty.
+
+    Parameters
+    ----------
+    alpha : array_like, shape (n,)
+        Positive, of every node within its parent's split; entries of roots are not read.
+
+    Raises
+    ------
+    ArgumentError
+        If an alpha is no positive number of at most 2^40.
+
+    References
+    ----------
+    Mosimann (1962), Biometrika 49, for one split; Minka (1999), "The Dirichlet-tree distribution".
+    """
+
+    alpha: FloatArray
+
+    def __init__(self, alpha: npt.ArrayLike) -> None:
+        """Check the numbers."""
+        array = np.asarray(alpha)
+        if array.dtype.kind not in "iuf" or array.ndim != 1:
+            raise ArgumentError("alpha is no vector of numbers; give one for each node.")
+        real = array.astype(np.float64)
+        if not ((real > 0.0) & (real <= 2.0**40)).all():
+            raise ArgumentError(
+                "alpha has an entry that is not positive, or larger than 2^40; give positive ones."
+            )
+        object.__setattr__(self, "alpha", real)
+
+    def totals(self, tree: Tree) -> FloatArray:
+        """Return the sum of the children's alpha, shape (n,); 0 of leaves.
+
+        Raises
+        ------
+        ArgumentError
+            If there are not as many entries as nodes.
+        """
+        n = len(tree)
+        if self.alpha.size != n:
+            raise ArgumentError(f"the prior has {self.alpha.size} entries of alpha; give {n}.")
+        child = np.flatnonzero(tree.parents >= 0)
+        out: FloatArray = np.zeros(n)
+        np.add.at(out, tree.parents[child], self.alpha[child])
+        return out

@@ -1,0 +1,140 @@
+"""The law of a tree's counts, as a posterior asks for it, whatever the prior."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+
+from congenial import sum_network
+from congenial.errors import ArgumentError, UnsupportedError
+from congenial.inference import evidence
+from congenial.inference.dirichlet_tree import DirichletTree
+from congenial.inference.evidence import Gradient
+from congenial.inference.measured import Problem
+from congenial.inference.point_tables import Chances, chances_of_laws
+from congenial.inference.priors import Prior
+from congenial.inference.splits import SplitLaw
+from congenial.kernels.network.marginals import HIGH, LOW, MEAN, MEDIAN, VARIANCE
+from congenial.randomness import Randomness
+from congenial.sum_network import Tables
+from congenial.types import FloatArray, IntArray
+
+# Mean, variance, median and shortest interval of every node.
+Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
+
+
+@dataclass(frozen=True, eq=False)
+class NetworkLaw:
+    """The law under a flat prior, or one of leaves that are independent: a sum network's."""
+
+    problem: Problem
+    prior: Prior | None
+
+    @property
+    def error(self) -> float:
+        """Bound on the total variation between a draw and the law."""
+        return self.draw_tables[0].error
+
+    @property
+    def log_total(self) -> float:
+        """Log of the summed weights of all counts."""
+        return self.tables[0].log_sum()
+
+    def sample(self, rows: int, rng: Randomness) -> IntArray:
+        """Draw the counts `rows` times, independently."""
+        tables, center = self.draw_tables
+        out = sum_network.sample(tables, rows, rng)
+        out += center
+        return out
+
+    def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
+        """Return the values of a node's count and their probabilities."""
+        tables, center = self.tables
+        values, probabilities = sum_network.marginal(tables, v)
+        return values + center[v], probabilities
+
+    def summary(self, alpha: float) -> Summaries:
+        """Summarise the law of every node."""
+        tables, center = self.tables
+        found = sum_network.summaries(tables, self.problem.tree.is_leaf, alpha, center=center)
+        return found.mean, found.variance, found.median, found.lower, found.upper
+
+    def gradient(self, prior: Prior | DirichletTree) -> Gradient:
+        """Return the derivatives of the log evidence by the numbers of the prior."""
+        if isinstance(prior, DirichletTree):
+            raise ArgumentError("the prior is a DirichletTree; its law is a SplitTreeLaw.")
+        return evidence.gradient(self.problem, prior, *self.tables)
+
+    @cached_property
+    def draw_tables(self) -> tuple[Tables, IntArray]:
+        """Tables that draws are made from, and the counts that they are counted from."""
+        return self._prepare(compose=True) if self.prior is None else self.tables
+
+    @cached_property
+    def tables(self) -> tuple[Tables, IntArray]:
+        """Tables that laws of nodes are made from, and the counts that they are counted from."""
+        return self._prepare(compose=False)
+
+    def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
+        forest = sum_network.of_tree(self.problem.tree)
+        if self.prior is not None:
+            weights, center = self.problem.weights(self.prior)
+            return sum_network.fill(sum_network.compile(forest, weights)), center
+        flat, center = self.problem.flat()
+        if not sum_network.is_proper(forest, flat):
+            raise UnsupportedError(
+                "some counts are held by no measurement, so that a flat prior gives no posterior; "
+                "give a prior, or bounds."
+            )
+        compiled = sum_network.compile(forest, flat, whole=not compose)
+        return sum_network.fill(compiled, drawn=compose), center
+
+
+@dataclass(frozen=True, eq=False)
+class SplitTreeLaw:
+    """The law under a `DirichletTree`.
+
+    Attributes
+    ----------
+    law : SplitLaw
+    error : float
+        About what all laws together have beyond the windows of their messages.
+    """
+
+    law: SplitLaw
+    error: float
+
+    @property
+    def log_total(self) -> float:
+        """Log of the summed weights of all counts."""
+        return self.law.log_total
+
+    def sample(self, rows: int, rng: Randomness) -> IntArray:
+        """Draw the counts `rows` times, independently."""
+        return self.law.sample(rows, rng)
+
+    def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
+        """Return the values of a node's count and their probabilities."""
+        kept = np.zeros(self.law.parents.size, dtype=np.bool_)
+        kept[v] = True
+        found = self.law.laws(kept)
+        return found.first[v] + np.arange(found.flat.size), found.flat / found.flat.sum()
+
+    def summary(self, alpha: float) -> Summaries:
+        """Summarise the law of every node."""
+        found = self.law.laws(shown=HIGH + 1, alpha=alpha).found
+        median, low, high = (np.rint(found[:, c]).astype(np.int64) for c in (MEDIAN, LOW, HIGH))
+        return found[:, MEAN], found[:, VARIANCE], median, low, high
+
+    def chances(self) -> Chances:
+        """Return the chances of counts up to each value, from the laws themselves."""
+        found = self.law.laws(np.ones(self.law.parents.size, dtype=np.bool_))
+        return chances_of_laws(found.first, found.offset, found.flat)
+
+    def gradient(self, _prior: Prior | DirichletTree) -> Gradient:
+        """Return the derivatives of the log evidence by each node's alpha (Fisher's identity)."""
+        rises, parents = self.law.laws().rises, self.law.parents
+        alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
+        return Gradient(np.empty(0), np.empty(0), alpha)

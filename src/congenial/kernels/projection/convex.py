@@ -1,0 +1,94 @@
+"""The tree of integers of least cost, where every node's cost is convex in its own value.
+
+A cost is given by its increments, ascending: ``slopes[offset[v] + i]`` is what it costs node v to
+go from ``first[v] + i`` to the next value. The least cost of a family, as a function of its sum,
+has the children's increments in ascending order (infimal convolution; Rockafellar 1970, section
+5). So increments are merged from the leaves upwards, and given out from the roots downwards. The
+benchmark row "point table" needs it.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from congenial.kernels.numerics.compiling import njit
+
+
+@njit(inner=True)
+def _gather(start, stop, children, offset, slopes, work):
+    """Copy the increments of a family to `work`; return how many there are."""
+    size = 0
+    for j in range(start, stop):
+        c = children[j]
+        for i in range(offset[c], offset[c + 1]):
+            work[size] = slopes[i]
+            size += 1
+    return size
+
+
+@njit(inner=True)
+def _base(start, stop, children, first):
+    """Return the least sum of a family."""
+    total = np.int64(0)
+    for j in range(start, stop):
+        total += first[children[j]]
+    return total
+
+
+@njit()
+def minimise(roots, starts, children, bottom_up, first, offset, slopes, out):
+    """Fill `out` (n,) with the least tree; `slopes` is overwritten.
+
+    Children of node v are ``children[starts[v]:starts[v + 1]]``, and of equal increments those of
+    the first child are taken. `bottom_up` (n,) lists children before parents. All arrays are int64
+    but `slopes`, float64. Every node's window must hold its value of one tree that adds up.
+    """
+    most = 0
+    for v in range(first.size):
+        size = 0
+        for j in range(starts[v], starts[v + 1]):
+            size += offset[children[j] + 1] - offset[children[j]]
+        most = max(most, size)
+    work = np.empty(most)
+    for v in bottom_up:
+        begin, stop = starts[v], starts[v + 1]
+        if begin == stop:
+            continue
+        size = _gather(begin, stop, children, offset, slopes, work)
+        work[:size].sort()
+        k = first[v] - _base(begin, stop, children, first)
+        for i in range(offset[v], offset[v + 1]):
+            # a family cannot have a sum outside its windows
+            if k < 0:
+                slopes[i] = -np.inf
+            elif k >= size:
+                slopes[i] = np.inf
+            else:
+                slopes[i] += work[k]
+            k += 1
+    for v in roots:
+        out[v] = first[v]
+        for i in range(offset[v], offset[v + 1]):
+            if slopes[i] < 0.0:
+                out[v] += 1
+    for v in bottom_up[::-1]:
+        begin, stop = starts[v], starts[v + 1]
+        if begin == stop:
+            continue
+        size = _gather(begin, stop, children, offset, slopes, work)
+        work[:size].sort()
+        taken = out[v] - _base(begin, stop, children, first)
+        dearest = work[taken - 1] if taken > 0 else -np.inf
+        cheaper = 0
+        while cheaper < taken and work[cheaper] < dearest:
+            cheaper += 1
+        ties = taken - cheaper
+        for j in range(begin, stop):
+            c = children[j]
+            out[c] = first[c]
+            for i in range(offset[c], offset[c + 1]):
+                if slopes[i] < dearest:
+                    out[c] += 1
+                elif slopes[i] == dearest and ties > 0:
+                    out[c] += 1
+                    ties -= 1
