@@ -39,7 +39,7 @@ LAYERS = {
         "imaging",
         "belief",
     ),
-    "readers": ("inference", "auditing"),
+    "readers": ("inference/splits", "inference", "auditing"),
     "releases": (
         "plan",
         "data",

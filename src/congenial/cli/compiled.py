@@ -37,7 +37,7 @@ from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.randomness import seeded
 from congenial.signals import held
 
-Method = Literal["conditioning", "imaging"]
+Method = Literal["conditioning", "imaging", "posterior"]
 KERNELS = Path(__file__).parents[1] / "kernels"
 
 # Kernels that plans call, and what each takes: values by the codes of numpy's types, `*` for every
@@ -148,7 +148,10 @@ def is_missing(method: Method) -> bool:
     if method == "conditioning":
         return not {in_cache(name) for share in SHARES for name, _ in share} <= there
     # records have no kernel, and plans round by no dependent draws
-    own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - {"dependent", "forest"}
+    others = {"convex", "dependent", "forest"}
+    own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - others
+    if method == "posterior":
+        own |= {"convex", "splits"}
     return not own <= {name.split(".")[0] for name in there}
 
 
@@ -232,7 +235,11 @@ def _draw_from_each(method: Method) -> None:
     source = seeded(0)
     pinned = consistent(tree) & exactly([0])
     whole = Additive(DiscreteLaplace(2.0), tree)
-    if method == "imaging":
+    if method == "posterior":
+        law = posterior(x, whole, pinned & nonnegative(), "dirichlet-tree")
+        law.point(rng=source)
+        law.sample(1, source)
+    if method != "conditioning":
         for norm in ("l2", "l1"):
             image(whole, pinned & nonnegative(), norm, integer=True).sample(x, rng=source)
         image(whole, pinned & nonnegative()).sample(x, rng=source)

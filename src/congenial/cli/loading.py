@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import TYPE_CHECKING
 
 import click
 
 from congenial.signals import held
+
+if TYPE_CHECKING:
+    from congenial.cli.compiled import Method
 
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
@@ -23,9 +26,8 @@ def compile_once(method: str, *, quiet: bool) -> None:
     """
     with held():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing
-    own: Literal["conditioning", "imaging"] = (
-        "conditioning" if method == "conditioning" else "imaging"
-    )
+    known: tuple[Method, ...] = ("conditioning", "posterior")
+    own: Method = next((each for each in known if each == method), "imaging")
     if not is_missing(own):
         return
     kept = cache_directory() is not None

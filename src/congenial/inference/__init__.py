@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
-    from congenial.inference.dirichlet_tree import DirichletTree as DirichletTree
     from congenial.inference.error_law import error_margin_of_sum as error_margin_of_sum
     from congenial.inference.error_law import error_margins as error_margins
     from congenial.inference.error_law import (
@@ -22,11 +21,12 @@ if TYPE_CHECKING:
     from congenial.inference.posteriors import Estimate as Estimate
     from congenial.inference.posteriors import Posterior as Posterior
     from congenial.inference.priors import Prior as Prior
+    from congenial.inference.splits.dirichlet_tree import DirichletTree as DirichletTree
     from congenial.releases.measurements import Measurements as Measurements
     from congenial.releases.measurements import read_measurements as read_measurements
 
 _HOME = {
-    "inference.dirichlet_tree": "DirichletTree",
+    "inference.splits.dirichlet_tree": "DirichletTree",
     "inference.error_law": "error_margin_of_sum error_margins simultaneous_error_margins",
     "inference.inversion": "inverted_intervals",
     "inference.likelihood": "log_likelihood log_likelihood_gradient",

@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from congenial import sum_network
-from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.measured import Problem
 from congenial.inference.priors import Prior
+from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.sum_network import Tables
 from congenial.types import FloatArray, IntArray
 

@@ -10,13 +10,14 @@ import numpy as np
 from congenial import sum_network
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.inference import evidence
-from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.evidence import Gradient
 from congenial.inference.measured import Problem
 from congenial.inference.point_tables import Chances, chances_of_laws
 from congenial.inference.priors import Prior
-from congenial.inference.splits import SplitLaw
+from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.messages import Evidence, SplitLaw
 from congenial.kernels.network.marginals import HIGH, LOW, MEAN, MEDIAN, VARIANCE
+from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.sum_network import Tables
 from congenial.types import FloatArray, IntArray
@@ -138,3 +139,20 @@ class SplitTreeLaw:
         rises, parents = self.law.laws().rises, self.law.parents
         alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
         return Gradient(np.empty(0), np.empty(0), alpha)
+
+
+def evidence_of(problem: Problem) -> Evidence:
+    """Return what a problem knows of each node."""
+    kind = np.where(problem.measured, problem.mechanism.noise.kind, laws.FLAT).astype(np.int64)
+    scale = np.where(problem.measured, problem.mechanism.scales, 1.0)
+    known = problem.measured | problem.pinned
+    y = np.where(known, problem.y, 0).astype(np.float64)
+    lo, hi = np.maximum(problem.lo, 0.0), problem.hi.copy()
+    tree = problem.tree
+    for depth in range(tree.depth - 1, 0, -1):
+        at = np.flatnonzero(tree.level == depth)
+        above = np.unique(tree.parents[at])
+        for end, tighter in ((lo, np.maximum), (hi, np.minimum)):
+            total = np.bincount(tree.parents[at], end[at], len(tree))
+            end[above] = tighter(end[above], total[above])
+    return Evidence(tree, kind, scale, y, lo, hi)

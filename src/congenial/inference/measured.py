@@ -15,8 +15,8 @@ from congenial.errors import (
     InvariantError,
     UnsupportedError,
 )
-from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.priors import Prior
+from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees

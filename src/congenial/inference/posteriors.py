@@ -15,15 +15,15 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
 from congenial.inference.batches import in_batches, truths
-from congenial.inference.dirichlet_tree import DirichletTree
 from congenial.inference.evidence import Gradient
 from congenial.inference.fitting import fit
-from congenial.inference.laws import NetworkLaw, SplitTreeLaw
+from congenial.inference.laws import NetworkLaw, SplitTreeLaw, evidence_of
 from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
-from congenial.inference.split_fit import fit_splits
-from congenial.inference.splits import evidence_of, verified_law
+from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.empirical_bayes import fit_splits
+from congenial.inference.splits.messages import verified_law
 from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
@@ -85,8 +85,8 @@ def posterior(
     prior : {"flat", "poisson", "negative-binomial", "dirichlet-tree"}, Prior or DirichletTree
         "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
         not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
-        `congenial.inference.fitting.fit`. "dirichlet-tree" knows the hierarchy, see `DirichletTree`
-        and `congenial.inference.split_fit.fit_splits`: the one to take for sparse, skewed counts.
+        `congenial.inference.fitting.fit`. "dirichlet-tree" knows the hierarchy, and is the one to
+        take for sparse, skewed counts; see `DirichletTree` and `inference.splits.empirical_bayes`.
         Fitted ones hold sums whose nodes are not measured less often than asked, leaves about so.
 
     Returns

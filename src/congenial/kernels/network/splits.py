@@ -27,6 +27,8 @@ from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
 _BEYOND = 20.0
 # Weights that a product of a message and a node's own weight keeps at least, of its largest.
 _LEAST = 1e-280
+# Where weights are made smaller.
+_LARGE = 1e200
 # Share of a law at each of its ends that is not returned.
 _LEAST_KEPT = 1e-11
 # A law's tail beyond an end, in weights of the last value.
@@ -62,13 +64,36 @@ class Splits(NamedTuple):
     slack: np.ndarray
 
 
-class Messages(NamedTuple):
+class FamilyMessages(NamedTuple):
     """Messages of inner nodes: first value, size and place in `table`; int64, shapes (n,)."""
 
     first: np.ndarray
     size: np.ndarray
     offset: np.ndarray
     table: np.ndarray
+
+
+class Summarised(NamedTuple):
+    """Summaries and laws of the nodes, which `downward` fills.
+
+    Attributes
+    ----------
+    kept : ndarray of bool, shape (n,)
+        Nodes whose laws are returned, without ends of less than 1e-11 each.
+    found : ndarray of float64, shape (n, c)
+        The first c columns of `marginals.summarise`; none is made for c = 0.
+    rises : ndarray of float64, shape (n, 2)
+        Means of digamma(z + a) - digamma(a) for a node's own alpha, and its children's sum.
+    first, size, place : ndarray of int64, shape (n,)
+        First value of each law that is kept, its size, and where it begins.
+    """
+
+    kept: np.ndarray
+    found: np.ndarray
+    rises: np.ndarray
+    first: np.ndarray
+    size: np.ndarray
+    place: np.ndarray
 
 
 @njit(inner=True)
@@ -141,34 +166,33 @@ def _leaf(v, measured, alpha, p, nats, more, out):
     size = np.int64(hi - lo) + 1
     out = _grown(out, size)
     start = np.int64(min(max(math.floor(middle), lo), hi) - lo)
-    # a step costs a Laplace law always the same, a Gaussian one ever more
     out[start] = 1.0
+    smaller = 0.0
+    rises, falls = math.exp(inverse), math.exp(-inverse)
     for way in (1, -1):
-        w, i = 1.0, start
+        i, w = start, out[start]
         while 0 <= i + way < size:
-            k = lo + (i if way == 1 else i - 1)
-            step = math.exp(_law_step(kind, inverse, y, k)) if kind == GAUSSIAN else 1.0
-            ratio = (alpha + k) / (k + 1.0) * p * step
+            k = lo + float(i if way == 1 else i - 1)
+            ratio = (alpha + k) / (k + 1.0) * p
+            if kind == GAUSSIAN:
+                ratio *= math.exp(_law_step(kind, inverse, y, k))
+            elif kind != FLAT:
+                ratio *= falls if k >= y else rises
             w = w * ratio if way == 1 else w / ratio
             i += way
             out[i] = w
-    if kind not in (FLAT, GAUSSIAN):
-        # rises up to the measurement, falls after it
-        fall = math.exp(-inverse)
-        w = 1.0
-        for i in range(start + 1, size):
-            w = w * fall if lo + i > y else w / fall
-            out[i] *= w
-        w = 1.0
-        for i in range(start - 1, -1, -1):
-            w = w * fall if lo + i < y else w / fall
-            out[i] *= w
+            if w > _LARGE:
+                # all that is filled so far is made smaller
+                for below in range(min(i, start), size if way == -1 else i + 1):
+                    out[below] /= _LARGE
+                w /= _LARGE
+                smaller += math.log(_LARGE)
     begin, stop, top = _kept(out, 0, size, nats, more, 0, size)
-    for i in range(begin, stop):
-        out[i - begin] = out[i] / top
-    k = lo + start
+    for at in range(begin, stop):
+        out[at - begin] = out[at] / top
+    k = lo + float(start)
     log = math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0) + k * math.log(p)
-    log += _log_law(kind, inverse, y, k) + math.log(top)
+    log += _log_law(kind, inverse, y, k) + math.log(top) + smaller
     return out, np.int64(lo) + begin, stop - begin, log
 
 
@@ -245,9 +269,9 @@ def _family(v, measured, splits, messages, nats, parts, merged, work, at):
         )
         low = before[3] + first
         # counts are not negative: no part is more than the whole
-        highest = np.int64(min(measured.hi[v] - low + 1.0, float(whole)))
+        highest = np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0))
         more = np.int64(splits.slack[v] * shared / splits.total[v]) + 2
-        ends = _kept(merged, filled, filled + whole, nats, more, filled, filled + max(highest, 0))
+        ends = _kept(merged, filled, filled + whole, nats, more, filled, filled + highest)
         if not ends[1] > ends[0] or not ends[2] > 0.0:
             at[row, 4] = 0
             return parts, merged, work, -np.inf
@@ -277,7 +301,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
     were divided by, and for a root the log of its summed message: the log of all weights is their
     sum. It is -inf where no counts satisfy the bounds.
     """
-    messages = Messages(first, size, offset, np.empty(1024))
+    messages = FamilyMessages(first, size, offset, np.empty(1024))
     table, used = np.empty(1024), 0
     parts, merged, own = np.empty(64), np.empty(64), np.empty(64)
     work = np.empty((4, 64))
@@ -286,7 +310,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         count = splits.starts[v + 1] - splits.starts[v]
         if count == 0:
             continue
-        messages = Messages(first, size, offset, table)
+        messages = FamilyMessages(first, size, offset, table)
         found = _family(v, measured, splits, messages, nats, parts, merged, work, at)
         parts, merged, work, logs[v] = found
         u = parents[v]
@@ -307,9 +331,8 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
             return table
         for i in range(low, high):
             own[i] = math.exp(own[i] - top)
-        more = 2
-        if u >= 0:
-            more += np.int64(splits.slack[u] * splits.alpha[v] / splits.total[u])
+        share = splits.slack[u] * splits.alpha[v] / splits.total[u] if u >= 0 else 0.0
+        more = np.int64(share) + 2
         begin, stop, _ = _kept(own, low, high, nats, more, low, high)
         table = _grown(table, used + stop - begin)
         for i in range(begin, stop):
@@ -337,32 +360,8 @@ def _at_ends(values, begin, size, low_free, high_free, total):
 
 
 @njit()
-def downward(
-    parents,
-    measured,
-    splits,
-    messages,
-    nats,
-    alpha,
-    kept,
-    found,
-    rises,
-    law_first,
-    law_size,
-    law_place,
-):
+def downward(parents, measured, splits, messages, nats, alpha, summarised):
     """Fill the summaries of every node's law; overwrite the messages' table.
-
-    Parameters
-    ----------
-    kept : ndarray of bool, shape (n,)
-        Nodes whose laws are returned, without ends of less than 1e-11 each.
-    found : ndarray of float64, shape (n, c)
-        The first c columns of `marginals.summarise`; none is made for c = 0.
-    rises : ndarray of float64, shape (n, 2)
-        Means of digamma(z + a) - digamma(a) for a node's own alpha, and its children's sum.
-    law_first, law_size, law_place : ndarray of int64, shape (n,)
-        First value of each law that is kept, how many it has, and where it begins in `laws`.
 
     Returns
     -------
@@ -371,7 +370,6 @@ def downward(
         About the summed shares of laws that lie beyond the ends of their windows.
     """
     laws, used, lost = np.empty(1024), 0, 0.0
-    spans = law_first, law_size, law_place
     parts, merged, own, wide = np.empty(64), np.empty(64), np.empty(64), np.empty(64)
     around, inside, law = np.empty(64), np.empty(64), np.empty(64)
     work = np.empty((4, 64))
@@ -388,9 +386,7 @@ def downward(
             own = _grown(own, size)
             for i in range(size):
                 own[i] = table[place + i]
-            outcome = _record(
-                v, own, size, first, measured, splits, alpha, kept, found, rises, *spans, laws, used
-            )
+            outcome = _record(v, own, size, first, measured, splits, alpha, summarised, laws, used)
             laws, used, gone = outcome
             lost += gone
             own = _own(v, measured, splits, 0.0, first, size, own)
@@ -427,19 +423,7 @@ def downward(
                 total += own[i]
                 top = max(top, law[i])
             outcome = _record(
-                c,
-                own,
-                child[1],
-                child[0],
-                measured,
-                splits,
-                alpha,
-                kept,
-                found,
-                rises,
-                *spans,
-                laws,
-                used,
+                c, own, child[1], child[0], measured, splits, alpha, summarised, laws, used
             )
             laws, used, gone = outcome
             lost += gone
@@ -468,24 +452,9 @@ def downward(
 
 
 @njit(inner=True)
-def _record(
-    v,
-    law,
-    size,
-    first,
-    measured,
-    splits,
-    alpha,
-    kept,
-    found,
-    rises,
-    firsts,
-    sizes,
-    places,
-    laws,
-    used,
-):
+def _record(v, law, size, first, measured, splits, alpha, summarised, laws, used):
     """Summarise one law; return the laws that are kept, how long they are, and the share lost."""
+    found, rises = summarised.found, summarised.rises
     total = 0.0
     for i in range(size):
         total += law[i]
@@ -505,7 +474,7 @@ def _record(
         summarise(law[:size], first, alpha, row)
         for i in range(found.shape[1]):
             found[v, i] = row[i]
-    if kept[v]:
+    if summarised.kept[v]:
         low, high, least = 0, size, _LEAST_KEPT * total
         while low < high - 1 and law[low] < least:
             low += 1
@@ -514,7 +483,8 @@ def _record(
         laws = _grown(laws, used + high - low)
         for i in range(low, high):
             laws[used + i - low] = law[i] / total
-        firsts[v], sizes[v], places[v] = first + low, high - low, used
+        summarised.first[v], summarised.size[v] = first + low, high - low
+        summarised.place[v] = used
         used += high - low
     low_free = first > measured.lo[v]
     high_free = first + size - 1 < measured.hi[v]

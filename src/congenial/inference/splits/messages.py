@@ -9,11 +9,10 @@ import numpy as np
 from congenial.domain.tree import Tree
 from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.closest import project
-from congenial.inference.dirichlet_tree import DirichletTree
-from congenial.inference.measured import Problem
+from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.written import bounds, consistent
 from congenial.kernels.network import splits as kernels
-from congenial.kernels.network.splits import Measured, Messages, Splits
+from congenial.kernels.network.splits import FamilyMessages, Measured, Splits, Summarised
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
@@ -33,7 +32,7 @@ _LEAST = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """What is known of each node of a tree: its measurement, and the ends of its count.
+    """The evidence about each node of a tree: its measurement, and the ends of its count.
 
     Attributes
     ----------
@@ -80,27 +79,10 @@ class Evidence:
             below = at[tree.parents[at] >= 0]
             squares += np.bincount(tree.parents[below], own[below] ** 2, len(tree))
         for at in levels[1:]:
-            # what is measured neither here nor below is part of the parent's count
+            # a count that is measured neither here nor below is part of the parent's count
             above = center[tree.parents[at]] + own[tree.parents[at]]
             own[at] = np.where(np.isinf(own[at]), above, own[at])
         return np.where(np.isinf(own), center, own)
-
-
-def evidence_of(problem: Problem) -> Evidence:
-    """Return what a problem knows of each node."""
-    kind = np.where(problem.measured, problem.mechanism.noise.kind, laws.FLAT).astype(np.int64)
-    scale = np.where(problem.measured, problem.mechanism.scales, 1.0)
-    known = problem.measured | problem.pinned
-    y = np.where(known, problem.y, 0).astype(np.float64)
-    lo, hi = np.maximum(problem.lo, 0.0), problem.hi.copy()
-    tree = problem.tree
-    for depth in range(tree.depth - 1, 0, -1):
-        at = np.flatnonzero(tree.level == depth)
-        above = np.unique(tree.parents[at])
-        for end, tighter in ((lo, np.maximum), (hi, np.minimum)):
-            total = np.bincount(tree.parents[at], end[at], len(tree))
-            end[above] = tighter(end[above], total[above])
-    return Evidence(tree, kind, scale, y, lo, hi)
 
 
 @dataclass(frozen=True, eq=False)
@@ -143,7 +125,7 @@ class SplitLaw:
     splits: Splits
     parents: IntArray
     nats: float
-    messages: Messages
+    messages: FamilyMessages
     log_total: float
 
     def laws(self, kept: BoolArray | None = None, *, shown: int = 0, alpha: float = 0.1) -> Laws:
@@ -155,7 +137,8 @@ class SplitLaw:
         first, size = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
         known = self.parents, self.measured, self.splits, messages, self.nats
         place = np.zeros(n, dtype=np.int64)
-        out = kernels.downward(*known, alpha, keep, found, rises, first, size, place)
+        summarised = Summarised(keep, found, rises, first, size, place)
+        out = kernels.downward(*known, alpha, summarised)
         offset = np.concatenate(([0], np.cumsum(size)))
         flat = np.empty(offset[-1])
         kernels.in_order(out[0], place, size, offset, flat)
@@ -200,7 +183,7 @@ def split_law(
     table = kernels.upward(tree.parents, measured, splits, nats, first, size, offset, logs)
     if not np.isfinite(logs).all():
         raise InfeasibleError("no counts satisfy the bounds; relax one of them.")
-    messages = Messages(first, size, offset, table)
+    messages = FamilyMessages(first, size, offset, table)
     return SplitLaw(measured, splits, tree.parents, nats, messages, float(logs.sum()))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.domain.tree import Tree
-from congenial.inference.dirichlet_tree import DirichletTree
-from congenial.inference.splits import Evidence, split_law
+from congenial.inference.splits.dirichlet_tree import DirichletTree
+from congenial.inference.splits.messages import Evidence, split_law
 from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, IntArray
 
-# Nodes of a tree that is fitted whole; of larger ones parts of about so many are.
+# Nodes of a tree that is fitted whole; of larger ones parts with about as many nodes are.
 _NODES = 30_000
 # Concentrations that a level may have, and where the search begins: one alpha a child.
 _LOWEST, _HIGHEST = 1e-3, 1e5

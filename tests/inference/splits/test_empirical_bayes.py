@@ -1,0 +1,91 @@
+"""Fitted splits: the evidence they reach, and that they find what counts were made with."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.inference.laws import evidence_of
+from congenial.inference.measured import pose
+from congenial.inference.splits.empirical_bayes import fit_splits
+
+CELLS = 4
+
+
+def made(seed, *, groups, blocks, alpha, shares=None, scale=4.0, cells="abcd"):
+    """Counts split by known laws below one root, and their noisy measurements."""
+    rng = np.random.default_rng(seed)
+    parents, labels, counts = [-1], ["all"], [40 * groups * blocks]
+
+    def split(node, number, size, names):
+        share = rng.dirichlet(size)
+        for name, k in zip(names, rng.multinomial(counts[node], share), strict=True):
+            parents.append(node)
+            labels.append(name)
+            counts.append(int(k))
+        return range(len(parents) - number, len(parents))
+
+    for g in split(0, groups, np.full(groups, alpha[0]), map(str, range(groups))):
+        for b in split(g, blocks, np.full(blocks, alpha[1]), map(str, range(blocks))):
+            if shares is not None:
+                split(b, CELLS, alpha[2] * np.array(shares), cells)
+    tree = cg.Tree.from_parents(parents, labels)
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    x = np.array(counts)
+    return tree, x, mechanism, mechanism.sample(x, rng=cg.seeded(seed))
+
+
+def test_alpha_of_each_level_is_found():
+    tree, _, mechanism, y = made(1, groups=60, blocks=30, alpha=(5.0, 0.6))
+    law = cg.posterior(y, mechanism, cg.consistent(tree), "dirichlet-tree")
+    found = [law.prior.alpha[tree.level == level][0] for level in (1, 2)]
+    # some 60 and 1,800 splits tell their logarithms within a quarter and a twentieth
+    assert np.log(found[0] / 5.0) == pytest.approx(0.0, abs=1.0)
+    assert np.log(found[1] / 0.6) == pytest.approx(0.0, abs=0.25)
+
+
+def test_categories_share_strength_and_one_alpha():
+    shares = [0.7, 0.2, 0.08, 0.02]
+    tree, x, mechanism, y = made(
+        2, groups=40, blocks=20, alpha=(5.0, 0.6, 8.0), shares=shares, scale=6.0
+    )
+    law = cg.posterior(y, mechanism, cg.consistent(tree), "dirichlet-tree")
+    cells = np.flatnonzero(tree.level == 3)
+    alpha = law.prior.alpha[cells].reshape(-1, CELLS)
+    np.testing.assert_allclose(alpha.mean(axis=0) / alpha.sum(axis=1).mean(), shares, atol=0.05)
+    assert np.log(alpha.sum(axis=1).mean() / 8.0) == pytest.approx(0.0, abs=0.4)
+    alike = cg.Tree.from_parents(tree.parents)  # without labels nobody knows of categories
+    flat = cg.posterior(
+        y, cg.Additive(cg.DiscreteLaplace(6.0), alike), cg.consistent(alike), "dirichlet-tree"
+    )
+    assert law.log_evidence() > flat.log_evidence() + 50.0
+    errors = [np.abs(found.median() - x)[cells].mean() for found in (law, flat)]
+    assert errors[0] < 0.85 * errors[1]
+
+
+def test_no_other_alpha_of_a_level_is_much_likelier():
+    tree, _, mechanism, y = made(3, groups=25, blocks=12, alpha=(2.0, 0.4))
+    law = cg.posterior(y, mechanism, cg.consistent(tree), "dirichlet-tree")
+    best = law.log_evidence()
+    for level in (1, 2):
+        for by in (0.5, 0.8, 1.25, 2.0):
+            alpha = np.where(tree.level == level, by, 1.0) * law.prior.alpha
+            other = cg.posterior(
+                y, mechanism, cg.consistent(tree), cg.inference.DirichletTree(alpha)
+            )
+            # the prior of log alpha has a deviation of 3: it costs these little
+            assert other.log_evidence() < best + 0.3
+
+
+def test_parts_of_a_large_tree_tell_what_the_whole_does(monkeypatch):
+    from congenial.inference.splits import empirical_bayes
+
+    tree, _, mechanism, y = made(4, groups=60, blocks=40, alpha=(5.0, 0.6))
+    known = evidence_of(pose(y, mechanism, cg.consistent(tree), nonnegative_leaves=True))
+    whole = fit_splits(known).alpha
+    monkeypatch.setattr(empirical_bayes, "_NODES", 900)
+    part = fit_splits(known).alpha
+    for level, off in ((1, 0.05), (2, 0.4)):
+        at = int(np.flatnonzero(tree.level == level)[0])
+        assert np.log(part[at] / whole[at]) == pytest.approx(0.0, abs=off)

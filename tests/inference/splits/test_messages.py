@@ -1,0 +1,117 @@
+"""Laws, evidence, gradients and draws under a Dirichlet-tree prior, against enumeration."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+from scipy.special import digamma, logsumexp
+
+import congenial as cg
+from congenial.inference.laws import evidence_of
+from congenial.inference.measured import pose
+from congenial.inference.splits.messages import split_law, verified_law
+from support.seeds import for_each_seed
+from support.split_trees import random_case
+
+# Share of laws that may lie beyond their windows, as `verified_law` allows, and the largest count.
+CLOSE = 1e-7 * 70.0
+
+
+@for_each_seed(300)
+def test_laws_evidence_and_gradients_are_those_of_all_counts(seed):
+    case = random_case(seed)
+    if not case.listed:
+        return
+    law = cg.posterior(*case.given, cg.inference.DirichletTree(case.alpha))
+    found, p = law.summary(), case.probability
+    np.testing.assert_allclose(found.mean, p @ case.counts, atol=CLOSE)
+    square = p @ (case.counts - p @ case.counts) ** 2
+    np.testing.assert_allclose(found.standard_deviation**2, square, atol=70.0 * CLOSE)
+    measured = np.isfinite(case.mechanism.scales)
+    measured[law.problem.pinned] = False
+    at_mode = case.mechanism.noise.log_pmf(np.zeros(len(case.tree)), case.mechanism.scales)
+    log = logsumexp(case.log_weight) + at_mode[measured].sum()
+    assert law.log_evidence() == pytest.approx(log, abs=CLOSE)
+    total = law.prior.totals(case.tree)
+    gradient = law.log_evidence_gradient().alpha
+    for v in np.flatnonzero(case.tree.parents >= 0):
+        u, a = case.tree.parents[v], case.alpha[v]
+        own = digamma(case.counts[:, v] + a) - digamma(a)
+        above = digamma(case.counts[:, u] + total[u]) - digamma(total[u])
+        # derivatives of log Gamma are of the size of 1 / alpha
+        assert gradient[v] == pytest.approx(p @ (own - above), abs=CLOSE * (1.0 + 1.0 / a))
+    for v in range(len(case.tree)):
+        values, chance = law.marginal(v)
+        want = np.bincount(case.counts[:, v], p, int(values[-1]) + 1)[values]
+        np.testing.assert_allclose(chance, want, atol=CLOSE)
+
+
+@for_each_seed(40)
+def test_draws_have_the_law(seed):
+    case = random_case(seed)
+    if not case.listed:
+        return
+    law = cg.posterior(*case.given, cg.inference.DirichletTree(case.alpha))
+    drawn = law.sample(4000, cg.seeded(seed))
+    assert case.tree.are_consistent(drawn).all()
+    for v in range(len(case.tree)):
+        values, chance = law.marginal(v)
+        seen = np.bincount(
+            np.clip(drawn[:, v] - values[0], 0, values.size - 1), minlength=values.size
+        )
+        # like values together, until each cell holds ten draws
+        cells = np.minimum(np.cumsum(chance) * 4000 // 25, 3999 // 25).astype(int)
+        want, got = np.bincount(cells, chance * 4000), np.bincount(cells, seen)
+        want, got = want[want > 5.0], got[want > 5.0]
+        if want.size > 1:
+            chi = ((got - want) ** 2 / want).sum()
+            assert stats.chi2.sf(chi, want.size - 1) > 1e-6
+
+
+def test_the_test_of_draws_sees_a_scale_that_is_off():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    y, known, prior = [40, 21, 20], cg.consistent(tree), cg.inference.DirichletTree(np.ones(3))
+    one, other = (
+        cg.posterior(y, cg.Additive(cg.DiscreteLaplace(s), tree), known, prior) for s in (3.0, 3.9)
+    )
+    drawn = one.sample(4000, cg.seeded(1))[:, 1]
+    for law, fits in ((one, True), (other, False)):
+        values, chance = law.marginal(1)
+        inside = chance > 0.005
+        want = chance[inside] * 4000
+        got = np.bincount(np.clip(drawn - values[0], 0, None), minlength=values.size)[: values.size]
+        chi = ((got[inside] - want) ** 2 / want).sum()
+        assert (stats.chi2.sf(chi, inside.sum() - 1) > 1e-6) == fits
+
+
+@for_each_seed(60)
+def test_the_law_does_not_depend_on_where_messages_are_placed(seed):
+    case = random_case(seed)
+    problem = pose(*case.given, nonnegative_leaves=True)
+    known, prior = evidence_of(problem), cg.inference.DirichletTree(case.alpha)
+    law, lost = verified_law(known, prior)
+    center = known.estimate()
+    totals = [split_law(known, prior, center + by, law.nats).log_total for by in (0.0, 2.0, 9.0)]
+    assert max(totals) - min(totals) < 1e-6 + lost
+
+
+def test_large_contradicting_counts_have_laws():
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
+    given = [50_000, 49_990, -12, 3], mechanism, cg.consistent(tree)
+    found = cg.posterior(*given, cg.inference.DirichletTree([1.0, 30.0, 3.0, 0.01])).summary()
+    assert abs(found.mean[0] - 50_000) < 50
+    assert found.mean[1:].sum() == pytest.approx(found.mean[0], abs=1e-2)
+    # here the prior is thousands of its deviations off what was measured
+    even = cg.posterior(*given, cg.inference.DirichletTree([1.0, 1000.0, 1000.0, 0.01]))
+    with pytest.raises(cg.errors.NumericalError, match="less concentrated"):
+        even.summary()
+
+
+def test_counts_that_cannot_be_are_refused():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    known = cg.consistent(tree) & cg.bounds(hi=[np.inf, 1.0, 1.0]) & cg.exactly([0])
+    with pytest.raises(cg.errors.InfeasibleError):
+        cg.posterior([5, 1, 1], mechanism, known, cg.inference.DirichletTree(np.ones(3)))
