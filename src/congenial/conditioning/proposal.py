@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, named
-from congenial.invariants.sparse_rows import structure_rows
+from congenial.invariants.sparse_rows import row_matrix, structure_rows
 from congenial.noise.additive import Additive
 from congenial.noise.law import checked_scale
 from congenial.types import FloatArray, IntArray, Values
@@ -384,26 +384,13 @@ def satisfies_inequalities(resolved: ResolvedInvariant, z: FloatArray) -> bool:
 def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatArray:
     try:
         from scipy.optimize import Bounds, LinearConstraint, milp
-        from scipy.sparse import csr_array
     except ImportError as cause:
         raise UnsupportedError(
             "a start that satisfies the inequalities is searched for with scipy; install "
             "congenial[imaging], or give start=."
         ) from cause
-    rows, ends = [resolved.equalities[0]], [resolved.equalities[1]]
-    if resolved.sums is not None:
-        listed = structure_rows(resolved)
-        place = np.repeat(np.arange(len(listed)), [i.size for i, _ in listed])
-        entries = (
-            np.concatenate([s for _, s in listed]),
-            (
-                place,
-                np.concatenate([i for i, _ in listed]),
-            ),
-        )
-        rows.append(csr_array(entries, shape=(len(listed), resolved.n)).toarray())
-        ends.append(np.zeros(len(listed)))
-    equal, value = np.vstack(rows), np.concatenate(ends)
+    equal = row_matrix(resolved)
+    value = np.append(resolved.equalities[1], np.zeros(len(equal) - resolved.equalities[1].size))
     conditions = []
     if value.size:
         conditions.append(LinearConstraint(equal, value, value))

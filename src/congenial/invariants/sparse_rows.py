@@ -7,7 +7,7 @@ import numpy.typing as npt
 
 from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
 
 
 def sparse_rows(matrix: npt.NDArray[np.float64]) -> list[tuple[IntArray, IntArray]]:
@@ -36,6 +36,15 @@ def structure_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray
         signs[0] = 1
         rows.append((np.append(total, sums.parts[start:stop]), signs))
     return rows
+
+
+def row_matrix(resolved: ResolvedInvariant) -> FloatArray:
+    """Return the equalities and then the sums as the rows of a matrix, shape (m, n)."""
+    listed = structure_rows(resolved)
+    sums = np.zeros((len(listed), resolved.n))
+    for row, (indices, signs) in zip(sums, listed, strict=True):
+        row[indices] = signs
+    return np.vstack((resolved.equalities[0], sums))
 
 
 def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:

@@ -27,7 +27,7 @@ def test_beliefs_are_the_summed_weights_of_the_solutions(seed):
     evaluate(branches, values, log_own, out, 0.0, group, belief)
     weights = np.exp(log_weights(unary, solutions))
     for i, found in enumerate(belief[0]):
-        own = weights[solutions[:, last] == branches.lo[root] + i].sum()
+        own = weights[solutions[:, last] == branches.windows.lo[root] + i].sum()
         assert found == pytest.approx(own, rel=1e-10, abs=1e-15)
     assert belief.sum() == pytest.approx(weights.sum(), rel=1e-10)
 

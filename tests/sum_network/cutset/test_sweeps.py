@@ -21,7 +21,7 @@ def test_the_cost_is_that_of_the_compiled_tables_and_a_sweep_keeps_the_sums():
     entries, work = sweep_cost(system, blocks, unary)
     box = place_windows(system, unary)
     sweeps = compile_sweeps(system, blocks, None, box, unary, 5)
-    assert entries == sum(branches.table.size for branches, _ in sweeps.blocks)
+    assert entries == sum(branches.state.table.size for branches, _ in sweeps.blocks)
     assert work > 0
     state = sweeps.sweep(np.zeros((5, system.size), dtype=np.int64), cg.seeded(1))
     assert state.any()

@@ -98,17 +98,12 @@ class CutConditioned(Conditioned):
             if self.data_free
             else " Bounds are left out of this estimate, which confidential counts do not enter."
         )
-        law = (
-            "Equalities only: the noise has one law for every dataset."
-            if self.data_free
-            else "Bounds apply: the law depends on the confidential counts, which is charged for."
-        )
         held = "" if not first else f"{len(cost.cut)} held values ({'; '.join(first)}{more})"
         carried = "" if cost.tally is None else "one sum that is carried along the others"
         opened = " and ".join(filter(None, (held, carried)))
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
-            f"{cost}{estimate} {law} Each draw is independent; "
+            f"{cost}{estimate} {self._told_law} Each draw is independent; "
             f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
             f"{self._untried}"
         )

@@ -12,9 +12,9 @@ import numpy.typing as npt
 from congenial.conditioning.laws.cutset_sampler import cut_conditioned
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.laws.normal import ConditionedGaussian, checked_values
-from congenial.conditioning.laws.questions import checked_counts
+from congenial.conditioning.laws.questions import check_inequalities, checked_counts
 from congenial.conditioning.laws.subspace import solutions
-from congenial.errors import InvariantError, UnsupportedError
+from congenial.errors import UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
 from congenial.kernels.numerics import laws
 from congenial.namespaces import renamed
@@ -78,25 +78,12 @@ class Delegate:
     def _checked(self, x: npt.ArrayLike) -> Values:
         """Return `x`, shape (n,), after checking that it satisfies the invariant itself."""
         resolved = self.resolved
-        counts: Values
         if self.mechanism.noise.discrete:
-            counts = checked_counts(self.mechanism, resolved, x)
-        else:
-            counts = checked_values(self.mechanism, resolved, x)
-            if not bool(
-                ((counts >= resolved.lo) & (counts <= resolved.hi) | resolved.pinned).all()
-            ):
-                raise InvariantError(
-                    "x violates the bounds of some entry; the data themselves must satisfy the "
-                    "invariant."
-                )
-        matrix, value = resolved.inequalities
-        if not bool((matrix @ counts >= value).all()):
-            raise InvariantError(
-                "x violates an at_least() condition; the data themselves must satisfy the "
-                "invariant."
-            )
-        return counts
+            return checked_counts(self.mechanism, resolved, x)
+        values = checked_values(self.mechanism, resolved, x)
+        inside = (values >= resolved.lo) & (values <= resolved.hi) | resolved.pinned
+        check_inequalities(resolved, values, within=bool(inside.all()))
+        return values
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:

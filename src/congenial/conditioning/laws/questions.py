@@ -10,6 +10,7 @@ import numpy.typing as npt
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive, rolled_up
+from congenial.types import Values
 
 
 def find_node(mechanism: Additive, resolved: ResolvedInvariant, node: int | str) -> int:
@@ -59,13 +60,17 @@ def checked_counts(
         raise InvariantError(
             "x does not satisfy a linear condition; the condition's value must be that of the data."
         )
-    if bounds_hold and not resolved.with_pins(counts).within_bounds(counts):
-        raise InvariantError(
-            "x violates the bounds of some entry; the data themselves must satisfy the invariant."
-        )
-    matrix, value = resolved.inequalities
-    if bounds_hold and value.size and not (matrix @ counts >= value).all():
-        raise InvariantError(
-            "x violates an at_least() condition; the data themselves must satisfy the invariant."
-        )
+    if bounds_hold:
+        within = bool(resolved.with_pins(counts).within_bounds(counts))
+        check_inequalities(resolved, counts, within=within)
     return counts
+
+
+def check_inequalities(resolved: ResolvedInvariant, values: Values, *, within: bool) -> None:
+    """Refuse data that violate a bound, as `within` says, or an at_least() condition."""
+    matrix, value = resolved.inequalities
+    if not within or not (matrix @ values >= value).all():
+        broken = "an at_least() condition" if within else "the bounds of some entry"
+        raise InvariantError(
+            f"x violates {broken}; the data themselves must satisfy the invariant."
+        )

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant
-from congenial.invariants.sparse_rows import structure_rows
+from congenial.invariants.sparse_rows import row_matrix
 from congenial.kernels.network import normal
 from congenial.noise.additive import Additive
 from congenial.sum_network import IMPROPER, SumForest
@@ -94,7 +94,7 @@ def subspace(resolved: ResolvedInvariant) -> Subspace:
         if system.forest is not None:
             return OnForest(resolved.n, system.forest, system.fixed)
     if resolved.n <= LONGEST_DENSE:
-        return Dense(resolved.n, resolved.pinned, _dense_rows(resolved))
+        return Dense(resolved.n, resolved.pinned, row_matrix(resolved))
     try:
         import scipy.sparse  # noqa: F401
     except ImportError as cause:
@@ -304,17 +304,6 @@ class FittedDense:
     def variance(self, node: int) -> float:
         """Variance of one entry given the equalities."""
         return float((self._root[node] ** 2).sum())
-
-
-def _dense_rows(resolved: ResolvedInvariant) -> FloatArray:
-    parts = [resolved.equalities[0]]
-    if resolved.sums is not None:
-        listed = structure_rows(resolved)
-        sums = np.zeros((len(listed), resolved.n))
-        for row, (indices, signs) in zip(sums, listed, strict=True):
-            row[indices] = signs
-        parts.append(sums)
-    return np.vstack(parts)
 
 
 def project(fitted: Fitted, y: FloatArray) -> FloatArray:

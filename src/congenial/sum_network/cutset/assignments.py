@@ -249,7 +249,7 @@ def _error(found: Assignments, log_chance: float, cut: float) -> float:
     vanished *= np.exp(min(depth + found.box.log_multiplicity - log_chance, 0.0))
     # logarithms are added up, one a root and its scale
     logs = 1.0 + np.abs(found.log_weight[np.isfinite(found.log_weight)]).max()
-    logs += np.abs(branches.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
+    logs += np.abs(branches.state.log_scale).max(initial=0.0) + np.abs(found.log_own).max()
     rounding = arithmetic_error(branches)
     rounding += 8.0 * (branches.roots.size + len(branches.cut)) * float(logs) * _UNIT
     integers = 2.0 * _BLOCK**2 * 2.0**-60

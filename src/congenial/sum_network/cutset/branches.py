@@ -32,15 +32,15 @@ class Branches:
         Variables that are held.
     coefficients, checks : ndarray of int64, shapes (rows, cut) and (rest, cut)
         Contributions of fixed variables to sums with other variables, and to sums without.
-    op, left, right, sign, row, lo, hi, offset : ndarray of int64, shape (tables,)
-    tally_lo, tally_hi : ndarray of int64, shape (tables,)
-        Window of the tally; 0 and 0 where there is none.
+    links : BranchLinks
+    windows : TalliedWindows
+        Those of the tally are 0 and 0 where there is none.
+    state : BranchState
+        Filled tables, that the kernels go on from.
     variable, orientation : ndarray of int64, shape (tables,)
         The variable whose weight a UNARY table holds (-1 for none) at ``orientation * value``.
     moving : ndarray of bool, shape (tables,)
         Whether a held value can change the table.
-    table, start, stop, log_scale, shifts : ndarray
-        State that the kernels go on from.
     roots : ndarray of int64
         Tables of the variables at the top; the one asked for comes last.
     depth : ndarray of float64, shape (tables,)
@@ -54,61 +54,57 @@ class Branches:
     cut: tuple[int, ...]
     coefficients: IntArray
     checks: IntArray
-    op: IntArray
-    left: IntArray
-    right: IntArray
-    sign: IntArray
-    row: IntArray
-    lo: IntArray
-    hi: IntArray
-    tally_lo: IntArray
-    tally_hi: IntArray
-    offset: IntArray
+    links: BranchLinks
+    windows: TalliedWindows
+    state: BranchState
     variable: IntArray
     orientation: IntArray
     moving: npt.NDArray[np.bool_]
-    table: FloatArray
-    start: IntArray
-    stop: IntArray
-    log_scale: FloatArray
-    shifts: IntArray
     roots: IntArray
     depth: FloatArray
     events: int
 
     @property
+    def op(self) -> IntArray:
+        """The kind of each table."""
+        return np.asarray(self.links.op)
+
+    @property
     def choices(self) -> int:
         """Number of choices of a draw, at most."""
         simple = np.isin(self.op, (cutset.UNARY, cutset.POINT, cutset.ENTER))
-        tallied = (self.op != cutset.READ) | (self.tally_hi > self.tally_lo)
+        tallied = (self.op != cutset.READ) | (self.windows.tally_hi > self.windows.tally_lo)
         return int((~simple & tallied).sum()) + self.roots.size
 
     @property
     def tallies(self) -> IntArray:
         """Number of tallies of each table."""
-        return np.asarray(np.maximum(self.tally_hi - self.tally_lo + 1, 0), dtype=np.int64)
+        ends = self.windows.tally_hi - self.windows.tally_lo
+        return np.asarray(np.maximum(ends + 1, 0), dtype=np.int64)
 
     @property
     def width(self) -> IntArray:
         """Entries of each table."""
-        return np.asarray(np.maximum(self.hi - self.lo + 1, 0) * self.tallies, dtype=np.int64)
+        values = np.maximum(self.windows.hi - self.windows.lo + 1, 0)
+        return np.asarray(values * self.tallies, dtype=np.int64)
 
     @property
     def terms(self) -> IntArray:
         """Number of products that are added up to an entry of each table, at most."""
-        fewer = np.minimum(self.width[self.left], self.width[self.right])
-        of_tallies = np.minimum(self.tallies[self.left], self.tallies[self.right])
+        left, right = self.links.left, self.links.right
+        fewer = np.minimum(self.width[left], self.width[right])
+        of_tallies = np.minimum(self.tallies[left], self.tallies[right])
         out = np.where(np.isin(self.op, (cutset.READ, cutset.CLOSE)), of_tallies, 1)
         out = np.where(self.op == cutset.MERGE, fewer, out)
-        return np.where(self.op == cutset.SUM, self.width[self.left], out)
+        return np.where(self.op == cutset.SUM, self.width[left], out)
 
     @property
     def _products(self) -> FloatArray:
         """Multiplications that each table takes."""
-        width = self.width.astype(np.float64)
-        pairs = width * self.tallies[self.right]
-        out = np.where(self.op == cutset.READ, pairs, width[self.left])
-        return np.where(self.op == cutset.MERGE, width[self.left] * width[self.right], out)
+        left, right = self.links.left, self.links.right
+        width: FloatArray = self.width.astype(np.float64)
+        out = np.where(self.op == cutset.READ, width * self.tallies[right], width[left])
+        return np.asarray(np.where(self.op == cutset.MERGE, width[left] * width[right], out))
 
     @property
     def work(self) -> int:
@@ -123,10 +119,8 @@ class Branches:
     @property
     def program(self) -> BranchTables:
         """The tables as kernels take them; state is copied."""
-        links = BranchLinks(self.row, self.op, self.left, self.right, self.sign)
-        windows = TalliedWindows(self.lo, self.hi, self.tally_lo, self.tally_hi, self.offset)
-        state = (self.table, self.start, self.stop, self.log_scale, self.shifts)
-        return BranchTables(links, windows, BranchState(*(array.copy() for array in state)))
+        state = BranchState(*(array.copy() for array in self.state))
+        return BranchTables(self.links, self.windows, state)
 
 
 def compile_branches(
@@ -242,29 +236,26 @@ def _filled(
     for t in np.flatnonzero(op < cutset.MERGE).tolist() if fill else ():
         positive = np.flatnonzero(table[offset[t] : offset[t] + width[t]] > 0)
         start[t], stop[t] = (positive[0], positive[-1] + 1) if positive.size else (0, 0)
-    out = Branches(
+    links = BranchLinks(*(columns[name] for name in BranchLinks._fields))
+    windows = TalliedWindows(lo, hi, columns["tally_lo"], columns["tally_hi"], offset)
+    shifts = np.zeros(coefficients.shape[0], dtype=np.int64)
+    state = BranchState(table, start, stop, np.zeros(op.size), shifts)
+    if fill:
+        cutset.fill_once(BranchTables(links, windows, state))
+    return Branches(
         cut,
         coefficients,
         checks,
-        **columns,
-        offset=offset,
+        links,
+        windows,
+        state,
+        variable=columns["variable"],
         orientation=flip,
         moving=np.array(build.moving, dtype=np.bool_),
-        table=table,
-        start=start,
-        stop=stop,
-        log_scale=np.zeros(op.size),
-        shifts=np.zeros(coefficients.shape[0], dtype=np.int64),
         roots=np.array(roots, dtype=np.int64),
         depth=depth,
         events=build.events,
     )
-    if fill:
-        links = BranchLinks(out.row, op, out.left, out.right, out.sign)
-        windows = TalliedWindows(lo, hi, out.tally_lo, out.tally_hi, offset)
-        state = BranchState(table, start, stop, out.log_scale, out.shifts)
-        cutset.fill_once(BranchTables(links, windows, state))
-    return out
 
 
 def log_weight(kind: int, scale: float, u: FloatArray) -> FloatArray:

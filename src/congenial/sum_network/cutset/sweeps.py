@@ -118,7 +118,7 @@ def compile_sweeps(
         if box is None:
             raise AssertionError("blocks have windows")
         branches = compile_branches(system.rows, box, free, cut, weights=unary)
-        entries += branches.table.size
+        entries += branches.state.table.size
         if entries > _MOST_ENTRIES:
             raise UnsupportedError(
                 f"the blocked Gibbs sampler would need {entries * 8 / 2**30:.1f} GiB of tables "
