@@ -9,13 +9,11 @@ from scipy.stats import chi2
 import congenial as cg
 from congenial.errors import (
     ArgumentError,
-    InvariantError,
     NumericalError,
     PrivacyError,
     UnsupportedError,
 )
 from support.conditioning_cases import Case
-from support.enumeration import enumerate_law
 from support.goodness_of_fit import FAILS, fit
 from support.proposal_cases import ALL, DRAWS, made
 from support.sum_networks import scaled
@@ -91,16 +89,6 @@ def test_the_mechanism_itself_may_be_proposed():
             made(case, sampler, index=range(3))
 
 
-@pytest.mark.parametrize("name", ALL)
-def test_the_acceptance_is_what_the_normaliser_says(name):
-    case = ALL[name]
-    conditioned = made(case, "rejection")
-    batch = conditioned.batch(case.x, 1, 40_000, cg.seeded(7))
-    share = float((batch.log_uniforms <= batch.log_weights).mean())
-    chance = conditioned.acceptance(case.x)
-    assert abs(share - chance) < 5 * np.sqrt(chance * (1 - chance) / 40_000)
-
-
 def test_trace_acceptance_and_thinning_are_of_one_chain():
     case = CASES["star, pinned total"]
     conditioned = made(case, "independence")
@@ -129,60 +117,6 @@ def test_blocks_of_candidates_change_nothing_but_the_order(monkeypatch):
     wide = made(make((-1, 0, 0, 0, 0), 3.0, [3, 0, 1, 2]), "rejection")
     assert wide.steps > 64  # more than a block, for each of the draws
     assert wide.sample([6, 3, 0, 1, 2], 20).shape == (20, 5)
-
-
-def test_the_law_is_that_of_the_exact_engine():
-    case = CASES["star"]
-    exact = made(case, "exact")
-    for sampler in SAMPLERS:
-        conditioned = made(case, sampler)
-        assert conditioned.log_normalizer(case.x) == exact.log_normalizer(case.x)
-        assert conditioned.log_prob(case.x, case.x) == exact.log_prob(case.x, case.x)
-        np.testing.assert_array_equal(conditioned.marginal(1, case.x), exact.marginal(1, case.x))
-        np.testing.assert_array_equal(
-            conditioned.joint([1], case.x)[1], exact.joint([1], case.x)[1]
-        )
-        assert conditioned.interval(0) == exact.interval(0)
-        assert "sampler='exact'" in conditioned.explain()
-
-
-JOINT = cg.linear([[1, 1, 1]], 6) & cg.at_least([[2, 1, 0], [0, 1, -1]], [3, -3])
-
-
-@pytest.mark.parametrize("sampler", SAMPLERS)
-def test_inequalities_of_unequal_weights_are_covered_for_studies(sampler):
-    x, scale = np.array([2, 1, 3]), 1.1
-    conditioned = cg.condition(cg.Additive(cg.DiscreteLaplace(scale), 3), JOINT, sampler)
-    assert conditioned.exact is None
-    if sampler == "independence":
-        draw, info = conditioned.run(x, 5000, 4, cg.seeded(6), thin=40)
-        draws = draw.values.reshape(-1, 3)
-        assert info.tv_bound is None and "not known" in info.unbounded
-        assert "not known" in conditioned.explain()
-    else:
-        draws = conditioned.sample(x, DRAWS, cg.seeded(6))
-    assert ((2 * draws[:, 0] + draws[:, 1] >= 3) & (draws[:, 1] - draws[:, 2] >= -3)).all()
-    for factor, right in ((1.0, True), (0.7, False), (1.3, False)):
-        law = enumerate_law([[1, 1, 1]], "laplace", scale * factor, x)
-        inside = (2 * law.states[:, 0] + law.states[:, 1] >= 3) & (
-            law.states[:, 1] - law.states[:, 2] >= -3
-        )
-        mass = law.probabilities * inside
-        cut = type(law)(law.states[inside], mass[inside] / mass.sum(), 0.0)
-        assert (fit(draws, cut, range(3)) > FAILS) == right
-    for ask in (
-        lambda: conditioned.log_normalizer(x),
-        lambda: conditioned.log_prob(x, x),
-        lambda: conditioned.marginal(0, x),
-        lambda: conditioned.joint([0], x),
-        lambda: conditioned.interval(0),
-    ):
-        with pytest.raises(UnsupportedError, match="estimate it from draws"):
-            ask()
-    with pytest.raises(UnsupportedError, match="normaliser"):
-        conditioned.log_ratio(x)
-    with pytest.raises(InvariantError, match="at_least"):
-        conditioned.sample(np.array([0, 0, 6]), rng=cg.seeded(1))
 
 
 UNRELEASED = {
@@ -253,17 +187,6 @@ def test_continuous_noise_is_for_studies(noise, sampler):
             conditioned.sample(x)
         with pytest.raises(PrivacyError, match="for studies only"):
             conditioned.guarantee("substitute")
-
-
-def test_the_ratio_of_continuous_gaussian_noise_is_its_acceptance():
-    tree = cg.Tree.from_parents([-1, 0, 0, 0])
-    mechanism = cg.Additive(cg.Gaussian([1.0, 0.5, 2.0, 1.5]), tree)
-    conditioned = cg.condition(mechanism, cg.consistent(tree), "rejection")
-    x = np.array([6.0, 1.0, 2.0, 3.0])
-    batch = conditioned.batch(x, 1, 40_000, cg.seeded(2))
-    share = float((batch.log_uniforms <= batch.log_weights).mean())
-    assert share == pytest.approx(conditioned.acceptance(x), abs=0.0125)
-    assert conditioned.acceptance(x) > 0.1
 
 
 def test_a_grid_has_chains_and_proposals_too():

@@ -254,23 +254,3 @@ def test_a_release_whose_name_is_no_text_is_debited(path):
 
 
 # Sums
-
-
-@pytest.mark.parametrize(
-    ("fixes", "adds_up"),
-    [
-        (["", ""], True),
-        (["a", "", "a"], True),
-        (["a", "b"], False),
-        (["", "a", "", "b"], False),
-        ([None], True),
-        ([None, ""], False),
-    ],
-)
-def test_sums_hold_where_one_release_fixes_all_that_the_others_do(tmp_path, fixes, adds_up):
-    path = make_ledger(tmp_path)
-    made = [debit(path, 0.25, fixes=one) for one in fixes]
-    assert made[-1].adds_up == adds_up
-    ledger = read_ledger(path)
-    assert ledger.accounts[0].adds_up == adds_up
-    assert ("may promise nothing" in as_text(ledger)) != adds_up

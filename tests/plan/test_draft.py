@@ -14,6 +14,7 @@ import pytest
 
 import congenial as cg
 from congenial.cli import command_line as cli
+from congenial.plan.draft import COARSE_TO_FINE, guess_levels
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases.making import release
@@ -126,3 +127,21 @@ def test_no_margin_of_the_noise_is_told_of_a_count_that_bounds_have_bent(
     said = as_text(explain(read_plan(plan), tmp_path))
     assert ("  margin" in said) is not (bounds and bool(publish))
     assert ("estimate within" in said) is (bounds and bool(publish))
+
+
+@pytest.mark.parametrize(
+    ("names", "guess"),
+    [
+        (["id", "Zone", "borough"], ("borough", "Zone")),
+        (["clinicId", "DistrictName", "visits"], ("DistrictName", "clinicId")),
+        (["pickup_zone", "dropoff_zone"], ("pickup_zone",)),
+        (["when", "who"], ("when",)),
+    ],
+)
+def test_levels_are_guessed_from_names(names, guess):
+    assert guess_levels(dict.fromkeys(names, "VARCHAR")) == guess
+
+
+def test_a_column_of_numbers_with_a_point_is_not_offered():
+    assert guess_levels({"root": "VARCHAR", "cost": "DOUBLE", "kind": "VARCHAR"}) == ("kind",)
+    assert len(set(COARSE_TO_FINE)) == len(COARSE_TO_FINE)

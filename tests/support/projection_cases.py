@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import numpy as np
 from hypothesis import strategies as st
 
@@ -11,6 +13,7 @@ from congenial.invariants.written import (
     consistent,
     exactly,
     nonnegative,
+    resolve_invariant,
 )
 
 WEIGHTS = (0.0, 1e-3, 0.5, 1.0, 1.0, 1.0, 7.3, 1e3)
@@ -47,3 +50,26 @@ def problems(draw, most=9, reach=30, whole=False, weights=WEIGHTS):
         invariant = invariant & nonnegative()
     weight = np.array([draw(st.sampled_from(weights)) for _ in range(n)])
     return tree, y, invariant, weight, x
+
+
+def incidence(tree):
+    """Matrix A with ``A @ leaves = all nodes``."""
+    return np.array([tree.roll_up(row) for row in np.eye(tree.leaves.size)]).T
+
+
+def feasible(z, tree, y, invariant, tolerance):
+    resolved = resolve_invariant(invariant, len(tree))
+    assert np.abs(tree.roll_up(z[tree.leaves]) - z).max() <= tolerance
+    assert (z >= resolved.lo - tolerance)[~resolved.pinned].all()
+    assert (z <= resolved.hi + tolerance)[~resolved.pinned].all()
+    assert np.abs(z - y)[resolved.pinned].max(initial=0.0) <= tolerance
+
+
+def integer_points(tree, y, invariant, radius, around):
+    """Every integer point of the invariant whose leaves lie within `radius` of `around`."""
+    resolved = resolve_invariant(invariant, len(tree))
+    lo, hi = np.where(resolved.pinned, y, resolved.lo), np.where(resolved.pinned, y, resolved.hi)
+    steps = range(-radius, radius + 1)
+    grid = np.array(list(itertools.product(steps, repeat=tree.leaves.size)))
+    z = tree.roll_up(grid + np.rint(around[tree.leaves]).astype(np.int64))
+    return z[((z >= lo) & (z <= hi)).all(axis=1)]

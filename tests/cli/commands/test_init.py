@@ -5,8 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import sqlite3
-import subprocess
-import sys
 import tomllib
 from pathlib import Path
 
@@ -16,16 +14,13 @@ import pytest
 from congenial.cli import asking
 from congenial.cli import command_line as cli
 from congenial.plan.draft import (
-    COARSE_TO_FINE,
     Draft,
     as_toml,
-    guess_levels,
     text,
 )
 from congenial.plan.plan import parse_plan, read_plan
 from support.city import ZONES, listing
 
-MARK = "  # guessed, not asked"
 ROWS = "hour,zone\n3,1\n4,2\n5,4\n5,6\n"
 LOOKUP = ("--lookup", "zones.csv", "--lookup-key", "zone_id", "--lookup-on", "zone")
 
@@ -107,44 +102,6 @@ def test_every_way_is_accepted_by_explain(place, domain, neighbours, method, non
     )
     assert run("init", "rows.csv", *LOOKUP, *chosen, "--yes") == 0
     assert run("explain", "plan.toml") == 0
-
-
-def test_a_conversation(place):
-    """In a process of its own: wrong answers are asked again, and stdout has the answer alone."""
-    answers = ["none.csv", "zones.csv", "", "zone", "9", "3, zone", "rows.csv", "", "City", ""]
-    answers += ["zone", "root", "perhaps", "yes", "0", "2", "", "", ""]
-    command = [sys.executable, "-m", "congenial.cli", "init", "rows.csv", "--json"]
-    done = subprocess.run(
-        command,
-        input="\n".join(answers) + "\n",
-        capture_output=True,
-        text=True,
-        timeout=60,
-        check=True,
-    )
-    found = json.loads(done.stdout)["result"]
-    assert found["next"] == "congenial explain plan.toml"
-    assert found["columns"] == {"hour": "VARCHAR", "zone": "VARCHAR"}
-    assert found["plan"]["hierarchy"]["levels"] == ["borough", "zone"]
-    assert found["plan"]["invariants"]["publish_exactly"] == ["root"]
-    assert found["plan"]["privacy"]["epsilon"] == 2.0
-    for complaint in (
-        "there is no such file; give another path (did you mean 'zones.csv'?).",
-        "'9' is no column",
-        "the domain is 'rows.csv', which holds the confidential rows",
-        "'zone' is the deepest level",
-        "'perhaps' is not one of 'yes', 'y', 'no', 'n'",
-        "'0' is no number from 1e-06 to 16",
-    ):
-        assert complaint in done.stderr
-
-
-def test_an_input_that_ends_says_what_was_not_answered(place, capsys, monkeypatch):
-    def ended(_):
-        raise EOFError
-
-    monkeypatch.setattr("click.termui.visible_prompt_func", ended)
-    assert "--lookup" in refusal(capsys, "rows.csv")
 
 
 # Never read
@@ -395,24 +352,6 @@ def test_every_key_has_a_comment(place):
     assert all(len(line) <= 100 for line in lines)
 
 
-@pytest.mark.parametrize(
-    ("names", "guess"),
-    [
-        (["id", "Zone", "borough"], ("borough", "Zone")),
-        (["clinicId", "DistrictName", "visits"], ("DistrictName", "clinicId")),
-        (["pickup_zone", "dropoff_zone"], ("pickup_zone",)),
-        (["when", "who"], ("when",)),
-    ],
-)
-def test_levels_are_guessed_from_names(names, guess):
-    assert guess_levels(dict.fromkeys(names, "VARCHAR")) == guess
-
-
-def test_a_column_of_numbers_with_a_point_is_not_offered():
-    assert guess_levels({"root": "VARCHAR", "cost": "DOUBLE", "kind": "VARCHAR"}) == ("kind",)
-    assert len(set(COARSE_TO_FINE)) == len(COARSE_TO_FINE)
-
-
 def test_values_that_an_enum_lists_are_not_told(place, capsys):
     with duckdb.connect("e.duckdb") as database:
         database.execute("CREATE TYPE p AS ENUM ('Secret Ann', 'it''s Secret, Bob)')")
@@ -428,38 +367,6 @@ def unread(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     (tmp_path / "rows.csv").write_text("zone,borough,age\n")
     return tmp_path
-
-
-def test_guesses_are_told_and_marked(unread, capsys):
-    assert run("init", "rows.csv", "--yes", "--epsilon", 2, "--json") == 0
-    said = capsys.readouterr()
-    found = json.loads(said.out)["result"]["guessed"]
-    assert found["levels"] == "borough, zone"
-    assert (found["root"], found["neighbours"], found["lookup"]) == ("Total", "substitute", "")
-    assert "epsilon" not in found
-    first = said.err.splitlines()[0]
-    assert first.startswith(
-        "Guessed, not asked: --levels 'borough, zone' (by the columns' names), "
-    )
-    assert "--root Total" in first and "--epsilon" not in first
-    text = (unread / "plan.toml").read_text()
-    marked = [line.partition(" = ")[0] for line in text.splitlines() if line.endswith(MARK)]
-    assert marked == [
-        *("root", "levels", "domain", "names_repeat", "neighbours"),
-        *("publish_exactly", "nonnegative", "name"),
-    ]
-    assert read_plan("plan.toml").hierarchy.levels == ("borough", "zone")
-
-
-def test_nothing_is_guessed_that_was_given(unread, capsys):
-    given = (
-        *("--levels", "borough,zone", "--domain", "data", "--root", "City", "--lookup", ""),
-        *("--neighbours", "substitute", "--publish-exactly", "", "--nonnegative", "yes"),
-        *("--epsilon", "1", "--method", "imaging", "--ledger", "", "--names-repeat", "no"),
-    )
-    assert run("init", "rows.csv", "--yes", *given) == 0
-    assert "Guessed" not in capsys.readouterr().err
-    assert MARK not in (unread / "plan.toml").read_text()
 
 
 def test_a_name_that_breaks_lines_does_not_break_the_remark(unread, capsys):

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-
 import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.chains import Info
 from congenial.conditioning.samplers.gibbs import GibbsConditioned, choose_blocks
 from congenial.errors import ArgumentError, PrivacyError, UnsupportedError
 from congenial.sum_network.cutset.systems import cycle_closers
@@ -111,22 +108,3 @@ def test_nothing_is_released_and_nothing_certified():
         "every solution is reached from every other",
     ):
         assert told in conditioned.explain()
-
-
-def test_diagnostics_take_entries_one_by_one():
-    both = cg.seeded(1).bits(2 * 40 * 2).reshape(2, 40, 2) % np.uint64(5)
-    both = np.concatenate([both, np.ones((2, 40, 1))], axis=2).astype(np.float64)
-    info = Info(0, 1, both)
-    for measure in ("r_hat", "bulk_ess", "tail_ess"):
-        together = getattr(info, measure)
-        alone = [getattr(Info(0, 1, both[:, :, [i]]), measure)[0] for i in range(3)]
-        np.testing.assert_allclose(together, alone, rtol=1e-12)
-        assert np.isfinite(together[:2]).all() and np.isnan(together[2])
-        assert np.isnan(getattr(Info(0, 1, both[:, :7]), measure)).all()
-
-
-def test_diagnostics_say_that_they_need_arviz(monkeypatch):
-    monkeypatch.setitem(sys.modules, "arviz", None)
-    _, info = chained(CASES["laplace"]).run(CASES["laplace"].x, 3, 2, cg.seeded(1))
-    with pytest.raises(UnsupportedError, match=r"run pip install 'congenial\[inference\]'"):
-        _ = info.worst

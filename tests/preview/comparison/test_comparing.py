@@ -2,24 +2,17 @@
 
 from __future__ import annotations
 
-import csv
-import json
 import re
-from dataclasses import replace
 
 import pytest
 
-from congenial.cli import command_line as cli
 from congenial.data.counts import count
 from congenial.errors import (
     ArgumentError,
     DataError,
     EmptyNeighbourhoodError,
-    ReleaseError,
 )
-from congenial.exhibits import files as write_module
 from congenial.plan.plan import read_plan
-from congenial.preview.comparison import comparing as compare_module
 from congenial.preview.comparison import pages as report
 from congenial.preview.comparison.comparing import compare
 from congenial.preview.comparison.methods import (
@@ -40,11 +33,6 @@ def plan_at(place, **sections):
     plan = read_plan(make_city(place, **sections))
     (place / "rows.csv").unlink()
     return plan
-
-
-def run(*arguments):
-    """Run the command line in this process and return its exit code."""
-    return cli.run([str(argument) for argument in arguments])
 
 
 def public_counts(place, trips=SMALL):
@@ -139,35 +127,6 @@ def test_bounds_bias_empty_zones_upwards(tmp_path, name):
     assert abs(empty["noise alone"].bias) < 5.0 * empty["noise alone"].standard_error
 
 
-def test_the_same_seed_gives_the_same_files_but_for_times(tmp_path):
-    plan = plan_at(tmp_path)
-    one, two = (compare(plan, tmp_path, replicates=5, seed=3) for _ in "ab")
-    assert report.as_json(one) == report.as_json(two)
-    other = compare(plan, tmp_path, replicates=5, seed=4)
-    assert report.as_json(one) != report.as_json(other)
-    files = [report.write(c, tmp_path / n, command="c") for n, c in (("a", one), ("b", two))]
-    differ = {p.name for p, q in zip(*files, strict=True) if p.read_bytes() != q.read_bytes()}
-    assert differ <= {"comparison.md", "comparison-times.csv"}
-    assert [p.name for p in files[0]] == [
-        "comparison.md",
-        "comparison.json",
-        "comparison-methods.csv",
-        "comparison-errors.csv",
-        "comparison-bias.csv",
-        "comparison-times.csv",
-        "comparison-methods.png",
-        "comparison-methods.svg",
-    ]
-    plain = json.loads(report.as_json(one))
-    assert plain["format"] == 1
-    assert plain["plan"]["privacy"]["epsilon"] == 1.0
-    assert [r["contender"]["name"] for r in plain["results"]] == NAMES
-    assert "seconds" not in plain["results"][0]
-    page = files[0][0].read_text(encoding="utf-8")
-    assert "| zone | 6 | topdown | discrete-laplace |" in page
-    assert "## Time per release" in page
-
-
 def test_progress_never_goes_back(tmp_path):
     said = []
     compare(plan_at(tmp_path), tmp_path, replicates=25, notify=said.append)
@@ -212,101 +171,6 @@ def test_bad_numbers_are_refused(tmp_path):
     ):
         with pytest.raises(ArgumentError, match=message):
             compare(plan, tmp_path, **given)
-
-
-def test_the_stamp_is_everywhere(tmp_path):
-    plan = read_plan(make_city(tmp_path))
-    found = compare(plan, tmp_path, rows="confidential", replicates=2, seed=5)
-    assert found.options.endswith("--with-truth --replicates 2 --simulate 5")
-    written = report.write(found, tmp_path / "out", command="c")
-    assert {p.name for p in written} >= {report.MARKER}
-    for path in written:
-        if path.suffix not in {".png", ".svg"}:
-            assert STAMP in path.read_text(encoding="utf-8"), path
-        if path.suffix == ".csv":
-            rows = list(csv.DictReader(path.read_text(encoding="utf-8").splitlines()))
-            assert {row["note"] for row in rows} == {STAMP}
-    assert str(found).startswith(STAMP)
-    clean = replace(found, stamp=None)
-    assert STAMP not in str(clean)
-    report.write(clean, tmp_path / "out", command="c")
-    assert not (tmp_path / "out" / report.MARKER).exists()
-
-
-def test_the_command(tmp_path, capsys):
-    path = make_city(tmp_path)
-    (tmp_path / "rows.csv").unlink()
-    out = tmp_path / "out"
-    assert run("compare", path, "--replicates", 4, "--total", 900, "--out", out) == 0
-    said = capsys.readouterr()
-    assert "900 records in all" in said.out
-    assert "topdown" in said.out
-    assert "Nothing was spent" in said.out
-    assert STAMP not in said.out
-    assert "Error" not in said.err
-    page = (out / "comparison.md").read_text(encoding="utf-8")
-    shown = re.search(r"`congenial (compare .*?)`", page)[1].split()
-    assert shown[:4] == ["compare", "plan.toml", "--total", "900"]
-    assert shown[4:] == ["--spread", "1.5", "--replicates", "4", "--seed", "1"]
-    assert "earlier comparison" not in said.out
-    assert run(*[path if a == "plan.toml" else a for a in shown], "--out", out) == 0
-    again = capsys.readouterr().out
-    numbers = [s for s in said.out.splitlines() if "±" in s]
-    assert numbers
-    assert numbers == [s for s in again.splitlines() if "±" in s]
-    assert "in place of an earlier comparison." in again
-
-
-def test_the_command_on_confidential_counts_needs_both_options(tmp_path, capsys):
-    path = make_city(tmp_path)
-    for given in (["--with-truth"], ["--simulate", 3]):
-        assert run("compare", path, *given) == 2
-        assert "go together" in capsys.readouterr().err.replace("\n", " ")
-    assert run("compare", path, "--with-truth", "--simulate", 0, "--replicates", 2) == 0
-    assert capsys.readouterr().out.startswith(STAMP)
-
-
-@pytest.mark.parametrize(
-    ("given", "message"),
-    [
-        (["--total", "5", "--public"], "--total and --public name different counts"),
-        (["--public", "--simulate", "0", "--with-truth"], "--public and --simulate"),
-        (["--simulate", "1", "--with-truth", "--seed", "2"], "leave out --seed"),
-        (["--total", "0"], "'--total'"),
-        (["--replicates", "1"], "'--replicates'"),
-        (["--spread", "nan"], "'--spread'|spread is nan"),
-        (["--delta", "0.5"], "'--delta'"),
-        (["--counts", "none.csv"], "--counts is 'none.csv', and there is no such file"),
-    ],
-)
-def test_wrong_usage_of_the_command_is_one_sentence(tmp_path, capsys, monkeypatch, given, message):
-    monkeypatch.chdir(tmp_path)
-    path = make_city(tmp_path)
-    assert run("compare", path, *given) == 2
-    said = capsys.readouterr()
-    assert re.search(message, said.err)
-    assert "Traceback" not in said.err
-    assert said.out == ""
-
-
-def test_what_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
-    path = make_city(tmp_path)
-    (tmp_path / "file").write_text("")
-    found = compare(read_plan(path), tmp_path, replicates=2)
-    with pytest.raises(ReleaseError, match="cannot be written"):
-        report.write(found, tmp_path / "file", command="c")
-    # all this is told before anything is drawn
-    monkeypatch.setattr(compare_module, "simulate", None)
-    for out in ("file", "file/new"):
-        assert run("compare", path, "--out", tmp_path / out) == 2
-        assert "cannot be written" in (said := capsys.readouterr()).err
-        assert "'file' is no directory" in said.err.replace("\n", " ")
-    monkeypatch.setattr(write_module.importlib.util, "find_spec", lambda _: None)
-    assert run("compare", path, "--out", tmp_path / "new") == 2
-    said = capsys.readouterr().err
-    assert "a figure needs matplotlib" in said
-    assert "congenial[studies]" in said
-    assert not (tmp_path / "new").exists()
 
 
 def test_an_earlier_release_may_be_what_is_compared_on(tmp_path):

@@ -1,0 +1,91 @@
+"""Noise on margins that ends in a given epsilon."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.errors import (
+    ArgumentError,
+    PrivacyError,
+)
+from support.table_cases import AGES, PAIR, TWO
+
+AXES = {"sex": ("F", "M"), "age": ("0", "1", "2")}
+
+
+GROUPS = {"grown": ("age", AGES)}
+
+
+CHILD_MOTHERS = [{"age": "0", "mother": "yes"}, {"sex": "M", "mother": ["yes"]}]
+
+
+def people(geography=TWO, **more):
+    return cg.Table(AXES, GROUPS, geography, **{"name": "people", **more})
+
+
+def mothers():
+    axes = {"sex": ("F", "M"), "mother": ("yes", "no"), "age": ("0", "1", "2")}
+    return cg.Table(axes, GROUPS, PAIR, impossible=CHILD_MOTHERS)
+
+
+HOMES = cg.Table({"occupied": ("yes", "no")}, geography=TWO, name="homes")
+
+
+WORKLOADS = {
+    "total": cg.Workload.of(cg.Table(AXES), [()]),
+    "cells alone": cg.Workload.of(cg.Table(AXES)),
+    "groups": cg.Workload.of(people(None), [("sex", "grown"), ("grown",)]),
+    "crossing": cg.Workload.of(people(None), [("sex",), ("age",)]),
+    "levels": cg.Workload.of(people(), {0: [("sex",)], 1: [("sex", "grown")]}),
+    "every level": cg.Workload.of(people(), [(), ("sex",), ("age", "sex")]),
+    "impossible": cg.Workload.of(mothers(), [("mother",), ("mother", "grown")]),
+    "two tables": cg.Workload.of(people(), {0: [()]}) + cg.Workload.of(HOMES, {1: [()]}),
+}
+
+
+@pytest.mark.parametrize("method", ["conditioning", "imaging"])
+@pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
+def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
+    def reached(workload, invariant, split):
+        asked = {"epsilon": epsilon, "neighbours": "substitute", "method": method}
+        noise = cg.calibrate(workload, invariant, split=split, **asked)
+        make = cg.condition if method == "conditioning" else cg.image
+        mechanism = cg.Additive(noise, workload)
+        return make(mechanism, invariant).guarantee("substitute").epsilon, noise.spread
+
+    table = people(levels=("region", "place"))
+    workload = cg.Workload.of(table, {"region": [("sex",)], "place": [("sex", "grown")]})
+    exact = cg.exactly(margins=["sex"], level="region")
+    shares = {("sex", "grown"): 0.25, ("sex", "age"): 0.75}
+    for invariant in (cg.consistent(workload) & exact, cg.consistent(workload) & cg.nonnegative()):
+        found, scales = reached(workload, invariant, shares)
+        assert epsilon * (1 - 1e-9) <= found <= epsilon
+        assert scales[4] == pytest.approx(3 * scales[-1])
+        # equal shares of the margins that can change: not of what is published exactly
+        found, scales = reached(workload, invariant, None)
+        assert epsilon * (1 - 1e-9) <= found <= epsilon
+        assert np.isinf(scales[:4]).all() == (invariant.parts[-1] in exact.parts)
+    # a record counts in one of two tables, so each has the whole of epsilon
+    both = WORKLOADS["two tables"]
+    shares = {"people": {("sex", "age"): 1.0}, "homes": {"occupied": 1.0}}
+    found, scales = reached(both, cg.consistent(both), shares)
+    assert found == pytest.approx(epsilon)
+    assert np.unique(scales[np.isfinite(scales)]) == pytest.approx(2 / epsilon)
+
+
+def test_shares_that_cannot_be_given_are_told():
+    workload = WORKLOADS["levels"]
+    invariant = cg.consistent(workload) & cg.exactly(margins=["sex"])
+    asked = {"epsilon": 1.0, "neighbours": "substitute"}
+    for error, split, told in (
+        (PrivacyError, {"sex": 0.5, ("sex", "age"): 0.5}, "sex in people at level .* exactly"),
+        (ArgumentError, {("sex", "age"): 0.5}, "adds up to 0.5 over the margins of 'people'"),
+        (ArgumentError, {("sex", "age"): 2}, "gives 2 to sex by age"),
+        (ArgumentError, {"age": 1.0}, "'age' names no block"),
+    ):
+        with pytest.raises(error, match=told):
+            cg.calibrate(workload, invariant, split=split, **asked)
+    with pytest.raises(ArgumentError, match="goal is for trees"):
+        cg.calibrate(workload, invariant, goal={0: 1.0}, **asked)

@@ -1,0 +1,126 @@
+"""What init guesses of a file and asks about."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from congenial.cli import command_line as cli
+from congenial.plan.plan import read_plan
+from support.city import ZONES, listing
+
+MARK = "  # guessed, not asked"
+
+
+ROWS = "hour,zone\n3,1\n4,2\n5,4\n5,6\n"
+
+
+def run(*arguments):
+    """Run the command line in this process and return its exit code."""
+    return cli.run([str(argument) for argument in arguments])
+
+
+@pytest.fixture
+def place(tmp_path, monkeypatch):
+    """Return a working directory with rows and a lookup."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text(ROWS)
+    lines = "".join(f"{zone},{borough}\n" for zone, borough in ZONES.items())
+    (tmp_path / "zones.csv").write_text(f"zone_id,borough\n{lines}")
+    return tmp_path
+
+
+def refusal(capsys, *arguments):
+    """Return the one sentence by which a command is refused."""
+    capsys.readouterr()
+    before = listing(Path())
+    assert run("init", *arguments) == 2
+    said = capsys.readouterr()
+    last = said.err.strip().splitlines()[-1]
+    assert last.startswith("Error: ")
+    assert last.endswith(".")
+    assert "Traceback" not in said.err
+    assert said.out == ""
+    assert listing(Path()) == before
+    return last
+
+
+def test_a_conversation(place):
+    """In a process of its own: wrong answers are asked again, and stdout has the answer alone."""
+    answers = ["none.csv", "zones.csv", "", "zone", "9", "3, zone", "rows.csv", "", "City", ""]
+    answers += ["zone", "root", "perhaps", "yes", "0", "2", "", "", ""]
+    command = [sys.executable, "-m", "congenial.cli", "init", "rows.csv", "--json"]
+    done = subprocess.run(
+        command,
+        input="\n".join(answers) + "\n",
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=True,
+    )
+    found = json.loads(done.stdout)["result"]
+    assert found["next"] == "congenial explain plan.toml"
+    assert found["columns"] == {"hour": "VARCHAR", "zone": "VARCHAR"}
+    assert found["plan"]["hierarchy"]["levels"] == ["borough", "zone"]
+    assert found["plan"]["invariants"]["publish_exactly"] == ["root"]
+    assert found["plan"]["privacy"]["epsilon"] == 2.0
+    for complaint in (
+        "there is no such file; give another path (did you mean 'zones.csv'?).",
+        "'9' is no column",
+        "the domain is 'rows.csv', which holds the confidential rows",
+        "'zone' is the deepest level",
+        "'perhaps' is not one of 'yes', 'y', 'no', 'n'",
+        "'0' is no number from 1e-06 to 16",
+    ):
+        assert complaint in done.stderr
+
+
+def test_an_input_that_ends_says_what_was_not_answered(place, capsys, monkeypatch):
+    def ended(_):
+        raise EOFError
+
+    monkeypatch.setattr("click.termui.visible_prompt_func", ended)
+    assert "--lookup" in refusal(capsys, "rows.csv")
+
+
+@pytest.fixture
+def unread(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "rows.csv").write_text("zone,borough,age\n")
+    return tmp_path
+
+
+def test_guesses_are_told_and_marked(unread, capsys):
+    assert run("init", "rows.csv", "--yes", "--epsilon", 2, "--json") == 0
+    said = capsys.readouterr()
+    found = json.loads(said.out)["result"]["guessed"]
+    assert found["levels"] == "borough, zone"
+    assert (found["root"], found["neighbours"], found["lookup"]) == ("Total", "substitute", "")
+    assert "epsilon" not in found
+    first = said.err.splitlines()[0]
+    assert first.startswith(
+        "Guessed, not asked: --levels 'borough, zone' (by the columns' names), "
+    )
+    assert "--root Total" in first and "--epsilon" not in first
+    text = (unread / "plan.toml").read_text()
+    marked = [line.partition(" = ")[0] for line in text.splitlines() if line.endswith(MARK)]
+    assert marked == [
+        *("root", "levels", "domain", "names_repeat", "neighbours"),
+        *("publish_exactly", "nonnegative", "name"),
+    ]
+    assert read_plan("plan.toml").hierarchy.levels == ("borough", "zone")
+
+
+def test_nothing_is_guessed_that_was_given(unread, capsys):
+    given = (
+        *("--levels", "borough,zone", "--domain", "data", "--root", "City", "--lookup", ""),
+        *("--neighbours", "substitute", "--publish-exactly", "", "--nonnegative", "yes"),
+        *("--epsilon", "1", "--method", "imaging", "--ledger", "", "--names-repeat", "no"),
+    )
+    assert run("init", "rows.csv", "--yes", *given) == 0
+    assert "Guessed" not in capsys.readouterr().err
+    assert MARK not in (unread / "plan.toml").read_text()

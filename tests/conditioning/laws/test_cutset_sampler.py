@@ -1,0 +1,82 @@
+"""Exact draws where sums form a few cycles: what is told, refused and repeated."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.conditioning.laws.cutset_sampler import CutConditioned
+from congenial.conditioning.laws.forest_sampler import Conditioned
+from congenial.errors import (
+    InvariantError,
+    UnsupportedError,
+)
+from support.sum_networks import margins, table_case
+
+SQUARE = [1, 2, 0, 0, 3, 1, 2, 2, 1]
+
+
+TABLES = {
+    "narrow": table_case((3, 3), 0.6, SQUARE),
+    "nonnegative": table_case((3, 3), 0.8, SQUARE, lo=0),
+    "unequal": table_case((3, 3), np.linspace(0.4, 0.7, 9), SQUARE),
+    "gaussian": table_case((3, 3), 0.8, SQUARE, kind="gaussian"),
+    "gaussian, nonnegative": table_case((3, 3), 1.0, SQUARE, lo=0, kind="gaussian"),
+    "three by four": table_case((3, 4), 0.6, [*SQUARE, 0, 1, 2], lo=0),
+}
+
+
+def test_seeds_repeat_and_size_none_is_one_vector():
+    case = TABLES["nonnegative"]
+    conditioned = case.condition()
+    one = conditioned.sample(case.x, size=40, rng=cg.seeded(4))
+    np.testing.assert_array_equal(one, conditioned.sample(case.x, size=40, rng=cg.seeded(4)))
+    assert conditioned.sample(case.x).shape == (9,)
+    assert one.dtype == np.int64
+    assert conditioned.sample(case.x, size=0).shape == (0, 9)
+
+
+def test_a_tree_with_a_crossing_sum():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
+    x = tree.roll_up(np.array([3, 1, 2, 2]))
+    crossing = np.array([[0, 0, 0, 1, 0, 1, 0], [0, 0, 0, 0, 1, 1, 0]])
+    conditioned = cg.condition(
+        cg.Additive(cg.DiscreteLaplace(0.4), tree),
+        cg.consistent(tree) & cg.linear(crossing, crossing @ x) & cg.exactly(0),
+    )
+    assert isinstance(conditioned, CutConditioned)
+    draws = conditioned.sample(x, size=500, rng=cg.seeded(1))
+    assert (tree.roll_up(draws[:, tree.leaves]) == draws).all()
+    assert (draws @ crossing.T == crossing @ x).all()
+    assert "3" not in conditioned.explain().split("(")[0]
+
+
+def test_the_cost_is_told_and_does_not_depend_on_the_data():
+    case = TABLES["nonnegative"]
+    text = case.condition().explain()
+    for told in ("cut set", "entry", "assignments", "multiplications", "limits", "do not enter"):
+        assert told in text
+    other = table_case((3, 3), 0.8, np.array(SQUARE) * 1000 + 5, lo=0)
+    assert other.condition().explain() == text
+    free = TABLES["narrow"].condition()
+    assert "one law for every dataset" in free.explain()
+    weighed = free._free_weighed
+    assert weighed.values.shape[0] <= free.cost.assignments
+
+
+def test_too_many_cycles_are_refused_by_exact_and_chained_otherwise():
+    rows = margins(6, 6)
+    mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 36)
+    invariant = cg.linear(rows, np.zeros(12))
+    with pytest.raises(UnsupportedError, match="cut set") as caught:
+        cg.condition(mechanism, invariant, "exact")
+    assert str(caught.value).count(".") <= 2
+    assert "not certified" in cg.condition(mechanism, invariant).explain().lower()
+
+
+def test_data_that_violate_a_sum_are_refused():
+    case = TABLES["narrow"]
+    with pytest.raises(InvariantError):
+        case.condition().sample(case.x + 1, rng=cg.seeded(1))
+    assert isinstance(case.condition(), Conditioned)

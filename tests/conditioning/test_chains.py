@@ -1,0 +1,50 @@
+"""Diagnostics of chains."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.conditioning.chains import Info
+from congenial.errors import UnsupportedError
+from support.sum_networks import table_case
+
+SQUARE = [1, 2, 0, 0, 3, 1, 2, 2, 1]
+
+
+def chained(case):
+    mechanism = cg.Additive(
+        {"laplace": cg.DiscreteLaplace, "gaussian": cg.DiscreteGaussian}[case.kind](case.scales),
+        case.n,
+    )
+    rows = np.array(case.rows)
+    return cg.condition(mechanism, cg.linear(rows, rows @ case.x) & cg.bounds(case.lo), "gibbs")
+
+
+CASES = {
+    "laplace": table_case((3, 3), 0.6, SQUARE),
+    "nonnegative": table_case((3, 3), 0.8, SQUARE, lo=0),
+    "gaussian": table_case((3, 3), 0.8, SQUARE, kind="gaussian"),
+}
+
+
+def test_diagnostics_take_entries_one_by_one():
+    both = cg.seeded(1).bits(2 * 40 * 2).reshape(2, 40, 2) % np.uint64(5)
+    both = np.concatenate([both, np.ones((2, 40, 1))], axis=2).astype(np.float64)
+    info = Info(0, 1, both)
+    for measure in ("r_hat", "bulk_ess", "tail_ess"):
+        together = getattr(info, measure)
+        alone = [getattr(Info(0, 1, both[:, :, [i]]), measure)[0] for i in range(3)]
+        np.testing.assert_allclose(together, alone, rtol=1e-12)
+        assert np.isfinite(together[:2]).all() and np.isnan(together[2])
+        assert np.isnan(getattr(Info(0, 1, both[:, :7]), measure)).all()
+
+
+def test_diagnostics_say_that_they_need_arviz(monkeypatch):
+    monkeypatch.setitem(sys.modules, "arviz", None)
+    _, info = chained(CASES["laplace"]).run(CASES["laplace"].x, 3, 2, cg.seeded(1))
+    with pytest.raises(UnsupportedError, match=r"run pip install 'congenial\[inference\]'"):
+        _ = info.worst

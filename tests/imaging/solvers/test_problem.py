@@ -1,0 +1,95 @@
+"""What is refused before a projection."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.domain.tree import Tree
+from congenial.errors import (
+    ArgumentError,
+    InfeasibleError,
+    InvariantError,
+    UnsupportedError,
+)
+from congenial.imaging.closest import project
+from congenial.imaging.top_down import topdown
+from congenial.invariants.written import (
+    at_least,
+    bounds,
+    consistent,
+    exactly,
+    linear,
+    nonnegative,
+)
+from support.projection_cases import feasible
+
+pytestmark = pytest.mark.kernels
+
+
+def test_entries_without_any_measurement_share_alike():
+    tree = Tree.from_parents([-1, 0, 0, 0])
+    z = project([9.0, np.nan, np.nan, 3.0], consistent(tree), [1, 0, 0, 1])
+    assert z == pytest.approx([9, 3, 3, 3])
+    empty = project([np.nan] * 4, consistent(tree) & bounds(2, 20), [0, 0, 0, 0])
+    feasible(empty, tree, empty, consistent(tree) & bounds(2, 20), 1e-12)
+
+
+TREE = Tree.from_parents([-1, 0, 0], names=["city", "east", "west"])
+
+
+@pytest.mark.parametrize(
+    ("call", "error", "words"),
+    [
+        (lambda: project([1.0, 2.0], consistent(TREE)), InvariantError, "3"),
+        (lambda: project([1, np.nan, 2], consistent(TREE)), ArgumentError, "city/east"),
+        (lambda: project([1, 2.0**60, 2], consistent(TREE)), ArgumentError, "2\\^53"),
+        (lambda: project([1, 2, 3], consistent(TREE), [1, -1, 1]), ArgumentError, "weights"),
+        (lambda: project([1, 2, 3], consistent(TREE), [1, 1]), ArgumentError, "weights"),
+        (lambda: project([1, 2, 3], consistent(TREE), norm="l3"), ArgumentError, "'l3'"),
+        (lambda: project([1, 2, 3], consistent(TREE), rng=7), ArgumentError, "rng"),
+        (lambda: project([[1, 2, 3]], consistent(TREE)), ArgumentError, "shape"),
+        (
+            lambda: project([771, 2, 3], consistent(TREE) & exactly([0, 1, 2])),
+            InfeasibleError,
+            "'city'",
+        ),
+        (
+            lambda: project([771, -5, 3], consistent(TREE) & exactly("east") & nonnegative()),
+            InfeasibleError,
+            "'city/east'",
+        ),
+        (
+            lambda: project([771.5, 0, 3], consistent(TREE) & exactly("root"), integer=True),
+            InfeasibleError,
+            "integer",
+        ),
+        (
+            lambda: project([1, 2, 3], linear(np.ones((2, 3)), [1, 2])),
+            InfeasibleError,
+            "rows 0 and 1 of linear",
+        ),
+        (
+            lambda: project([1, 2, 3], at_least([1, 1, 0], 2), norm="l1"),
+            UnsupportedError,
+            "at_least",
+        ),
+        (
+            lambda: project([1, 2, 3], linear([1, 2, 3], 4), norm="l1"),
+            UnsupportedError,
+            "l2",
+        ),
+        (
+            lambda: topdown([1, 2, 3], TREE, linear([1, 1, 0], 4)),
+            UnsupportedError,
+            "project",
+        ),
+        (lambda: topdown([1, np.inf, 3], TREE, nonnegative()), ArgumentError, "city/east"),
+    ],
+)
+def test_what_cannot_be_done_is_said_without_a_count(call, error, words):
+    with pytest.raises(error, match=words) as caught:
+        call()
+    text = str(caught.value)
+    assert "771" not in text
+    assert text.count(". ") == 0 and text.endswith(".")

@@ -1,0 +1,76 @@
+"""The closest points of a forest in weighted L2."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import nnls
+
+from congenial.domain.tree import Tree
+from congenial.imaging.closest import project
+from congenial.invariants.written import (
+    consistent,
+    exactly,
+    linear,
+    nonnegative,
+    resolve_invariant,
+)
+from support.projection_cases import feasible, incidence, problems
+
+pytestmark = pytest.mark.kernels
+
+
+def stationarity(z, tree, y, invariant, weight):
+    """Distance of the gradient from the cone of the conditions that hold with equality."""
+    resolved, a = resolve_invariant(invariant, len(tree)), incidence(tree)
+    gradient = a.T @ (weight * (z - y))
+    low = a[(z <= resolved.lo + 1e-9) | resolved.pinned]
+    high = a[(z >= resolved.hi - 1e-9) | resolved.pinned]
+    normals = np.vstack((low, -high)).T
+    if normals.shape[1] == 0:
+        return float(np.linalg.norm(gradient))
+    return float(nnls(normals, gradient)[1])
+
+
+@given(problems())
+@settings(max_examples=150, deadline=None)
+def test_l2_is_the_minimum(problem):
+    tree, y, invariant, weight, _ = problem
+    noisy = np.where((weight > 0) | resolve_invariant(invariant, len(tree)).pinned, y, np.nan)
+    z = project(noisy, invariant, weight)
+    assert z.shape == y.shape and z.dtype == np.float64
+    feasible(z, tree, y, invariant, 1e-9)
+    relative = weight / max(weight.max(), 1e-300)
+    assert stationarity(z, tree, y, invariant, relative) <= 1e-9 * np.abs(y - z).max(initial=1.0)
+
+
+def test_the_stationarity_check_sees_a_point_that_is_not_the_minimum():
+    tree = Tree.from_parents([-1, 0, 0, 0])
+    invariant = consistent(tree) & exactly("root") & nonnegative()
+    y = np.array([10.0, 3.0, -4.0, 5.0])
+    z = project(y, invariant)
+    assert z == pytest.approx([10.0, 4.0, 0.0, 6.0])
+    assert stationarity(z, tree, y, invariant, np.ones(4)) < 1e-9
+    off = z + np.array([0.0, 0.01, 0.0, -0.01])
+    assert stationarity(off, tree, y, invariant, np.ones(4)) > 1e-3
+
+
+@given(problems(), st.integers(0, 2))
+@settings(max_examples=60, deadline=None)
+def test_l2_without_bounds_is_least_squares(problem, pins):
+    tree, y, _, weight, x = problem
+    weight = np.maximum(weight, 1e-3)
+    invariant = consistent(tree)
+    a = incidence(tree)
+    root = np.sqrt(weight)
+    if pins == 0:
+        leaves = np.linalg.lstsq(root[:, None] * a, root * y, rcond=None)[0]
+        assert project(y, invariant, weight) == pytest.approx(a @ leaves, abs=1e-8)
+    else:  # the dense path, reached through a redundant linear condition
+        y = np.where(tree.parents < 0, x, y)
+        invariant = invariant & exactly("root")
+        matrix = np.eye(len(tree))[tree.roots]
+        dense = project(y, invariant & linear(matrix, x[tree.roots]), weight)
+        assert project(y, invariant, weight) == pytest.approx(dense, abs=1e-7)

@@ -1,0 +1,75 @@
+"""Draws of an update: noise first, then each vector moved."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.accounting.guarantee import imaged_guarantee
+from congenial.domain.tree import Tree
+from congenial.errors import EmptyNeighbourhoodError
+from congenial.imaging.update import image
+from congenial.invariants.written import (
+    bounds,
+    consistent,
+    exactly,
+    linear,
+    nonnegative,
+    resolve_invariant,
+)
+from congenial.noise.additive import Additive
+from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.randomness import seeded
+
+
+def city(leaves, boroughs):
+    """City, boroughs, zones, the zones dealt to boroughs unevenly, and counts with many zeros."""
+    parents = np.concatenate(
+        ([-1], np.zeros(boroughs, dtype=int), 1 + (np.arange(leaves) ** 2 // 7) % boroughs)
+    )
+    tree = Tree.from_parents(parents)
+    counts = (np.arange(tree.leaves.size) * 7919) % 101
+    return tree, tree.roll_up(np.where(counts < 40, 0, counts * counts))
+
+
+@pytest.mark.parametrize("norm", ["l2", "l1"])
+@pytest.mark.parametrize("integer", [False, True])
+def test_every_draw_is_consistent(norm, integer):
+    tree, x = city(263, 6)
+    invariant = consistent(tree) & exactly("root") & nonnegative()
+    imaged = image(Additive(DiscreteLaplace(4.0), tree), invariant, norm, integer)
+    draws = imaged.sample(x, 5, seeded(1))
+    assert draws.shape == (5, 270) and draws.dtype == (np.int64 if integer else np.float64)
+    assert imaged.sample(x, rng=seeded(1)).shape == (270,)
+    assert imaged.sample(x, 0).shape == (0, 270)
+    assert (draws >= 0).all() and (draws[:, 0] == x[0]).all()
+    off = np.abs(tree.roll_up(draws[:, tree.leaves]) - draws).max()
+    assert off == 0 if integer else off < 1e-9 * x[0]
+    assert np.array_equal(draws, imaged.sample(x, 5, seeded(1)))
+    assert not np.array_equal(draws[0], draws[1])
+
+
+def test_the_guarantee_is_that_of_the_noise():
+    tree, _ = city(30, 3)
+    mechanism = Additive(DiscreteLaplace(4.0), tree)
+    invariant = consistent(tree) & exactly("root") & nonnegative()
+    imaged = image(mechanism, invariant, integer=True)
+    found = imaged.guarantee("substitute")
+    assert found.epsilon == pytest.approx(4 / 4.0)  # two zones and two boroughs change by one
+    assert found.gamma == 0.0 and found.unprotected
+    error = mechanism.noise.sampling_error(mechanism.scales)
+    resolved = resolve_invariant(invariant, len(tree), tree)
+    assert found == imaged_guarantee(mechanism, resolved, "substitute", sampler_error=error)
+    assert 0 < error == found.sampler_error < 1e-9
+    with pytest.raises(EmptyNeighbourhoodError):
+        imaged.guarantee("add-remove")
+    text = imaged.explain()
+    assert "imaging" in text and "discrete-laplace" in text and "L2" in text
+
+
+def test_a_vector_with_one_public_total():
+    imaged = image(
+        Additive(DiscreteLaplace(2.0), 3), linear([1, 1, 1], 9) & bounds(0, 7), integer=True
+    )
+    draws = imaged.sample([4, 5, 0], 50, seeded(1))
+    assert (draws.sum(axis=1) == 9).all() and draws.min() >= 0 and draws.max() <= 7

@@ -1,0 +1,52 @@
+"""Intervals of a release, from what is published alone."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from congenial.inference.noise_intervals import noise_margin
+from congenial.releases.accuracy import (
+    UNKNOWN,
+    NoIntervals,
+    margins,
+)
+from congenial.releases.intervals import intervals
+from congenial.releases.model import choose_method
+from support.margins_of_plans import made
+
+BOTH = ("table", "measurements")
+
+
+def test_under_bounds_there_are_margins_of_exact_counts_alone():
+    for method in ("conditioning", "imaging", "topdown"):
+        model = made(
+            (2, 3), bound=True, method=method, accuracy='sums = { a = ["t0"], b = ["all"] }'
+        )
+        found = margins(model, choose_method(model))
+        if method == "conditioning":  # its intervals are worked out once it is drawn
+            assert found.source == "inversion"
+            found = replace(found, basis=NoIntervals(("bounds-bind",)))
+        assert found.basis == NoIntervals(("bounds-bind",))
+        assert found.margin.tolist() == [0] + [UNKNOWN] * 7
+        assert [v.margin for v in found.sums] == [None, 0]
+        shown = intervals(model, choose_method(model), found, np.zeros(8, dtype=np.int64))
+        assert shown.columns["lower"] == [0] + [None] * 7
+        assert shown.sums[0].lower is None and shown.sums[1].upper == 0
+
+
+def test_intervals_of_measurements_keep_to_bounds_and_reach_the_count():
+    model = made((2, 3), bound=True, method="imaging", publish=BOTH)
+    found, n = margins(model, choose_method(model)), len(model.tree)
+    y = np.array([50, -90, 3, 3, 70, 0, 0, 900])
+    value = np.array([50, 0, 0, 0, 50, 0, 0, 50])
+    shown = intervals(model, choose_method(model), found, value, y)
+    assert (shown.lower >= 0).all() and (shown.lower <= value).all()
+    assert (shown.upper >= value).all()
+    assert (shown.lower[0], shown.upper[0]) == (50, 50)
+    assert (shown.lower[1], shown.upper[1]) == (0, 0)
+    assert shown.lower[7] == 50 and shown.upper[7] == 900 + found.margin[7]
+    scale = model.mechanism.scales
+    for v in range(1, n):
+        assert found.margin[v] == noise_margin(model.mechanism.noise, float(scale[v]), 0.1)
