@@ -8,24 +8,25 @@ import pytest
 import congenial as cg
 from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.errors import (
+    ArgumentError,
     CongenialError,
     NumericalError,
     PlanError,
     PrivacyError,
     UnsupportedError,
 )
-from congenial.plan.plan import parse_plan, read_plan
-from congenial.preview.expected import NotSimulated, expected_errors
+from congenial.plan.plan import read_plan
+from congenial.preview.comparison.comparing import compare
+from congenial.preview.comparison.expected import NotSimulated, forecast
 from congenial.preview.explanation import (
     as_text,
     expected_noise,
     explain,
-    simulated_errors,
 )
 from congenial.releases.making import release
 from congenial.releases.model import build_model, choose_method
 from congenial.report.write import report
-from support.city import listing, make_city, plan_text
+from support.city import listing, make_city
 
 EQUALITIES = 'publish_exactly = ["root"]'
 
@@ -111,7 +112,7 @@ def test_every_promise_is_named(tmp_path):
     assert "Exact sampler" in text
     assert "Not protected: the exact count of City" in text
     assert "(1, " in text
-    assert "made-up rows" in text
+    assert "made-up counts" in text
 
 
 def test_the_rule_is_told(tmp_path):
@@ -154,14 +155,15 @@ def test_errors_under_equalities_are_those_of_the_exact_law(tmp_path):
 
     exact = mean_error(model.mechanism)
     larger = mean_error(cg.Additive(cg.DiscreteLaplace(1.3 * model.mechanism.scales), model.tree))
-    simulated, _ = simulated_errors(model, choose_method(model))
-    assert simulated is not None
-    assert simulated[0] == exact[0] == 0.0
+    drawn = forecast(model, choose_method(model), zeros, seed=1)
+    assert not isinstance(drawn, NotSimulated)
+    assert drawn.levels[0].l1 == exact[0] == 0.0
     # 200 draws of 6 zones: the mean is within 15% unless something is wrong
     zone = model.tree.level == 2
-    assert simulated[zone].mean() == pytest.approx(exact[zone].mean(), rel=0.15)
-    assert simulated[zone].mean() != pytest.approx(larger[zone].mean(), rel=0.15)
-    assert "the same for all rows" in found.basis
+    assert drawn.levels[2].l1 == pytest.approx(exact[zone].mean(), rel=0.15)
+    assert drawn.levels[2].l1 != pytest.approx(larger[zone].mean(), rel=0.15)
+    assert "the same for all counts" in found.basis
+    assert found.sizes == () and found.default == ""
     # adding up makes every level better than its noise alone
     assert all(f.release_error < f.noise_error for f in found.forecasts[1:])
 
@@ -231,27 +233,58 @@ def test_a_sum_that_counts_a_place_twice_is_told(tmp_path):
     assert [twice in told[f"The sum {name}"] for name in ("once", "twice", "all")] == [0, 1, 1]
 
 
-def test_made_up_rows_are_no_harder_than_the_plan(tmp_path):
-    """With 10^6 leaves, 100 rows in each are too large a total, and 3 million rows are not."""
-    shape = (50, 40, 500)
-    parents = [np.array([-1])]
-    for fan in shape:
-        start = sum(level.size for level in parents[:-1])
-        parents.append(np.repeat(start + np.arange(parents[-1].size), fan))
-    whole = np.concatenate(parents)
-    tree = cg.Tree.from_parents(whole, [str(v) for v in range(whole.size)])
-    plan = parse_plan(
-        plan_text(
-            hierarchy='root = "0"\nlevels = ["state", "county", "place"]\ndomain = "lookup"',
-            privacy='neighbours = "substitute"\nepsilon = 2.0',
-        )
+SPARSE = {zone: f"b{zone % 2}" for zone in range(80)}
+
+
+def test_errors_are_those_that_compare_finds_of_the_same_counts(tmp_path):
+    plan = read_plan(make_city(tmp_path, zones=SPARSE))
+    found = explain(plan, tmp_path)
+    again = compare(plan, tmp_path, replicates=200)
+    own, default = again.results[0], again.results[1]
+    assert (own.contender.name, default.contender.name) == ("exact conditioning", "imaging L2")
+    assert found.default == "imaging"
+    for forecast_, one, other in zip(
+        found.forecasts[1:], own.levels[1:], default.levels[1:], strict=True
+    ):
+        assert abs(forecast_.release_error - one.l1) < 8.0 * one.l1_error
+        assert abs(forecast_.default_error - other.l1) < 8.0 * other.l1_error
+    listed = [(size.level, size.low, size.nodes) for size in found.sizes]
+    assert listed == [(size.level, size.low, size.nodes) for size in own.sizes]
+    for size, one in zip(found.sizes, own.sizes, strict=True):
+        apart = np.hypot(size.standard_error, one.standard_error)
+        assert abs(size.bias - one.bias) < 6.0 * apart
+    assert f"{80 * 20:,} records in all" in found.basis
+
+
+def test_the_pile_of_empty_leaves_is_told_with_the_error_of_the_default(tmp_path):
+    found = explain(read_plan(make_city(tmp_path, zones=SPARSE)), tmp_path)
+    empty = next(s for s in found.sizes if (s.level, s.high) == ("zone", 0))
+    assert empty.nodes > 10
+    assert empty.bias > 10 * empty.standard_error > 0
+    assert empty.bias > empty.default_bias > 0
+    assert found.forecasts[1].release_error > 1.5 * found.forecasts[1].default_error
+    text = as_text(found)
+    assert f"{empty.bias:+.3g} ± " in text
+    assert "noise by 1.77, which takes wider noise" in text
+    assert "the tables above show the errors of both" in text
+    plain = explain(
+        read_plan(make_city(tmp_path, zones=SPARSE, method='name = "imaging"')), tmp_path
     )
-    model = build_model(plan, tree)
-    counts = tree.roll_up(np.full(tree.leaves.size, 100))
-    assert isinstance(expected_errors(choose_method(model), counts, seed=1), NotSimulated)
-    errors, basis = simulated_errors(model, choose_method(model))
-    assert errors is not None and 0 < errors[tree.level == 3].mean() < 20
-    assert "10 in every leaf, as releases of 100 cannot be simulated" in basis
+    assert plain.default == "" and plain.sizes[0].default_error is None
+    assert plain.forecasts[1].release_error == pytest.approx(found.forecasts[1].default_error)
+    assert "by imaging" not in as_text(plain)
+
+
+def test_counts_or_a_total_may_be_given(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    (tmp_path / "public.csv").write_text("borough,zone,count\nArden,1,5000\nBrook,4,2\n")
+    found = explain(plan, tmp_path, counts=tmp_path / "public.csv")
+    zones = [(s.low, s.nodes) for s in found.sizes if s.level == "zone"]
+    assert zones == [(0, 4), (1, 1), (1000, 1)]
+    assert "from public.csv" in found.basis
+    assert "77 records" in explain(plan, tmp_path, total=77).basis
+    with pytest.raises(ArgumentError, match="give one"):
+        explain(plan, tmp_path, total=77, counts=tmp_path / "public.csv")
 
 
 @pytest.mark.parametrize(
@@ -273,8 +306,10 @@ def test_where_nothing_can_be_simulated_explain_says_so_and_goes_on(
     found = explain(read_plan(plan), tmp_path)
     assert [f.release_error for f in found.forecasts] == [None] * 3
     text = as_text(found)
-    assert f"errors are not known: {why}" in text.replace("this takes ", "")
+    assert f"Will not run on 120 records: {why}." in text.replace("this takes ", "")
     assert "may fail for the same reason" in text and "Guarantee: (1, " in text
+    assert found.sizes == ()
+    assert "Errors of imaging are means over" in text
 
 
 def test_where_nothing_can_be_simulated_a_page_says_so(tmp_path, monkeypatch):

@@ -11,7 +11,7 @@ from congenial.errors import ArgumentError, PlanError, UnsupportedError
 from congenial.inference.noise_intervals import error_margin_of_noise_sum, noise_margin
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
-from congenial.preview.expected import NotSimulated, expected_errors
+from congenial.preview.comparison.expected import NotSimulated, expected_errors
 from congenial.randomness import seeded
 from congenial.releases.accuracy import (
     UNKNOWN,

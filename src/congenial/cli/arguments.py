@@ -10,3 +10,15 @@ PATH = click.Path(path_type=Path)
 PLAN = click.argument("plan", type=PATH)
 RELEASE = click.argument("directory", type=PATH)
 LEDGER = click.argument("ledger", type=PATH)
+# The counts that releases are simulated of.
+TOTAL = click.option(
+    "--total",
+    type=click.IntRange(min=1),
+    help="Number of records in the made-up counts; by default 20 for each leaf.",
+)
+COUNTS = click.option(
+    "--counts",
+    type=click.Path(path_type=Path),
+    help="Take public counts instead, such as an earlier release: a CSV or Parquet file with a "
+    "column for each level and a column 'count' or 'value'.",
+)

@@ -11,7 +11,6 @@ import numpy as np
 
 from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
-from congenial.accounting.mechanism import Mechanism
 from congenial.data.counts import build_tree
 from congenial.data.spelling import odd_names
 from congenial.errors import LedgerError
@@ -26,7 +25,10 @@ from congenial.preview.cautions import (
     source_missing,
     unused_levels,
 )
-from congenial.preview.expected import NotSimulated, draws_for, expected_errors
+from congenial.preview.comparison.outcome import SizeError
+from congenial.preview.comparison.tally import size_label
+from congenial.preview.comparison.trial_counts import find_basis
+from congenial.preview.trial_releases import COUNTS_SEED, Simulated, simulated
 from congenial.releases.accuracy import (
     LevelAccuracy,
     Margins,
@@ -36,18 +38,13 @@ from congenial.releases.accuracy import (
 from congenial.releases.model import Level, Model, build_model, choose_method, claim
 from congenial.releases.sentences import (
     about_intervals,
+    conditioning_on_bounds,
     confidence,
     noise_and_bounds,
     worst_neighbours,
 )
 from congenial.releases.specification import Claim, claim_of
-from congenial.types import FloatArray, IntArray
 from congenial.wording import aligned, on_a_line, show
-
-# Made-up rows in every leaf for the expected error, the same for every plan; fewer where their
-# total is too large to draw.
-SYNTHETIC_COUNTS = (100, 10, 1)
-_SEED = 20_220_201
 
 
 @dataclass(frozen=True)
@@ -60,12 +57,46 @@ class LevelForecast:
         Expected absolute value of the noise alone, in counts; None where there is none.
     release_error : float or None
         Expected absolute error of a released count, averaged over the level's nodes, in counts;
-        None where no release could be simulated.
+        None where no release was simulated.
+    default_error : float or None
+        The same by the default method; None where the plan has it, or it was not simulated.
     """
 
     level: Level
     noise_error: float | None
     release_error: float | None
+    default_error: float | None = None
+
+
+@dataclass(frozen=True)
+class SizeForecast:
+    """The forecast for the counts of one size at one level.
+
+    Attributes
+    ----------
+    low, high : int
+        The true counts are from `low` to `high`, both included.
+    nodes : int
+        Nodes of that size in the simulation, those published exactly left out.
+    error : float
+        Expected absolute error of such a count.
+    bias : float
+        Expected difference of the released count from the true one.
+    standard_error : float
+        That of the bias, from release to release; NaN of a single release.
+    default_error, default_bias : float or None
+        The same by the default method; None where the plan has it, or it was not simulated.
+    """
+
+    level: str
+    low: int
+    high: int
+    nodes: int
+    error: float
+    bias: float
+    standard_error: float
+    default_error: float | None = None
+    default_bias: float | None = None
 
 
 @dataclass(frozen=True)
@@ -76,8 +107,15 @@ class Explanation:
     ----------
     forecasts : tuple of LevelForecast
         Coarse to fine.
+    sizes : tuple of SizeForecast
+        By level, coarse to fine, and size of the true count; empty where errors are the same for
+        all counts, and where no release was simulated.
     basis : str
-        The made-up counts behind the expected errors.
+        The counts behind the expected errors.
+    default : str
+        The default method, where its errors stand beside those of the plan's; else empty.
+    will_not_run : str
+        Why a release of such counts would be refused; empty where one was drawn, or none tried.
     route : str
         Which sampler draws, and why.
     claim : Claim
@@ -111,6 +149,9 @@ class Explanation:
     route: str
     guarantee: Guarantee
     claim: Claim
+    sizes: tuple[SizeForecast, ...] = ()
+    default: str = ""
+    will_not_run: str = ""
     unused: tuple[str, ...] = ()
     found: dict[str, float] | None = None
     accuracy: tuple[LevelAccuracy, ...] = ()
@@ -134,7 +175,13 @@ class Explanation:
         return as_text(self)
 
 
-def explain(plan: Plan, base: str | Path = ".") -> Explanation:
+def explain(
+    plan: Plan,
+    base: str | Path = ".",
+    *,
+    total: int | None = None,
+    counts: str | Path | None = None,
+) -> Explanation:
     """Say what a release of a plan will do, before anything is spent.
 
     The explanation has the noise of each level, the errors to expect, the guarantee, and what is
@@ -146,6 +193,10 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         From `congenial.read_plan` or `congenial.parse_plan`.
     base : path
         Directory from which the plan's relative paths start.
+    total : int, optional
+        Simulate releases of made-up counts with this total; 20 a leaf where nothing is given.
+    counts : path, optional
+        Simulate releases of these public counts instead; the file is as for `compare`.
 
     Returns
     -------
@@ -154,13 +205,15 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
 
     Raises
     ------
+    ArgumentError
+        If both `total` and `counts` are given, or the total is out of range.
     PlanError, DataError, StructureError, PrivacyError, InvariantError
         As a release with this plan would.
 
     Notes
     -----
     Only the domain is read. A plan whose domain is "data" takes the nodes from the rows, which it
-    declares unprotected.
+    declares unprotected. Made-up counts have the skew of real ones: most leaves are empty or small.
 
     Examples
     --------
@@ -172,25 +225,20 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
     model = build_model(plan, build_tree(checked_plan(plan), base=Path(base)))
     mechanism = choose_method(model)
     reach, guarantee = margins(model, mechanism), claim(model, mechanism.error_bound)
-    errors, basis = simulated_errors(model, mechanism)
-    forecasts = tuple(
-        LevelForecast(
-            level,
-            None
-            if level.scale is None
-            else expected_noise(level.scale, model.mechanism.noise.name),
-            None if errors is None else float(errors[model.tree.level == level.depth].mean()),
-        )
-        for level in model.levels
-    )
+    basis = find_basis(plan, model.tree, Path(base), total=total, counts=counts, seed=COUNTS_SEED)
+    asked = total is not None or counts is not None
+    drawn = simulated(model, mechanism, basis, asked=asked)
     return Explanation(
         plan,
         len(model.tree),
-        forecasts,
-        basis,
+        _forecasts(model, drawn),
+        drawn.text,
         mechanism.explain(),
         guarantee,
         claim_of(model, guarantee),
+        _sizes(model, drawn),
+        drawn.default,
+        drawn.refused,
         unused_levels(model),
         None
         if plan.privacy.goal is None
@@ -202,6 +250,43 @@ def explain(plan: Plan, base: str | Path = ".") -> Explanation:
         nested_sums(model, reach),
         odd_names(model.tree),
         *_remaining(plan, Path(base)),
+    )
+
+
+def _forecasts(model: Model, drawn: Simulated) -> tuple[LevelForecast, ...]:
+    own, beside = drawn.own, drawn.beside
+    return tuple(
+        LevelForecast(
+            level,
+            None
+            if level.scale is None
+            else expected_noise(level.scale, model.mechanism.noise.name),
+            None if own is None else own.levels[level.depth].l1,
+            None if beside is None else beside.levels[level.depth].l1,
+        )
+        for level in model.levels
+    )
+
+
+def _sizes(model: Model, drawn: Simulated) -> tuple[SizeForecast, ...]:
+    if drawn.own is None or not model.resolved.has_inequalities:
+        return ()
+    others: tuple[SizeError | None, ...] = (None,) * len(drawn.own.sizes)
+    if drawn.beside is not None:
+        others = drawn.beside.sizes
+    return tuple(
+        SizeForecast(
+            size.level,
+            size.low,
+            size.high,
+            size.nodes,
+            size.l1,
+            size.bias,
+            size.standard_error,
+            None if other is None else other.l1,
+            None if other is None else other.bias,
+        )
+        for size, other in zip(drawn.own.sizes, others, strict=True)
     )
 
 
@@ -239,45 +324,6 @@ def expected_noise(scale: float, noise: str = LAPLACE) -> float:
     return float(2.0 * (np.arange(law.size) * law).sum())
 
 
-def simulated_errors(model: Model, mechanism: Mechanism) -> tuple[FloatArray | None, str]:
-    """Mean absolute error of each node's released count on made-up rows, and what that rests on.
-
-    Returns
-    -------
-    errors : ndarray of float64, shape (n,), or None
-        In counts; a mean over a fixed number of seeded draws, with as many rows in every leaf as
-        the first of `SYNTHETIC_COUNTS` that can be drawn. None where none of them can be.
-    basis : str
-    """
-    tree = model.tree
-    first = None
-    for count in SYNTHETIC_COUNTS:
-        leaves: IntArray = np.full(tree.leaves.size, count, dtype=np.int64)
-        counts = np.asarray(tree.roll_up(leaves), dtype=np.int64)
-        errors = expected_errors(mechanism, counts, seed=_SEED)
-        if not isinstance(errors, NotSimulated):
-            return errors, _basis(model, count)
-        first = first or errors
-    why = "" if first is None else first.why
-    return None, (
-        f"No release of made-up rows could be simulated, {SYNTHETIC_COUNTS[0]} in every leaf or "
-        f"fewer, so errors are not known: {why}. A release of the confidential rows may fail for "
-        "the same reason, and a ledger would count it all the same."
-    )
-
-
-def _basis(model: Model, count: int) -> str:
-    text = (
-        f"Errors of the release are means over {draws_for(len(model.tree))} simulated releases of "
-        f"made-up rows, {count} in every leaf"
-    )
-    if count != SYNTHETIC_COUNTS[0]:
-        text += f", as releases of {SYNTHETIC_COUNTS[0]} cannot be simulated"
-    if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
-        return f"{text}; under equalities alone they are the same for all rows."
-    return f"{text}; at other counts they differ, most so near zero."
-
-
 def as_text(explanation: Explanation) -> str:
     """Write an explanation as lines of plain text."""
     plan, guarantee = explanation.plan, explanation.guarantee
@@ -287,7 +333,8 @@ def as_text(explanation: Explanation) -> str:
         "",
     ]
     lines += _table(explanation)
-    lines += [*_order(explanation), "", explanation.basis, *_margins(explanation)]
+    lines += [*_order(explanation), *_sizes_table(explanation), "", *_refused(explanation)]
+    lines += [*filter(None, [explanation.basis]), *_margins(explanation)]
     if plan.data.where is not None:
         lines += [
             "",
@@ -297,6 +344,7 @@ def as_text(explanation: Explanation) -> str:
     lines += [
         "",
         f"Method: {plan.method.name}. {_sentence(plan.method.name, explanation.route)}",
+        *_cost(explanation),
         "",
         f"Guarantee: {guarantee.sentence}",
     ]
@@ -318,6 +366,23 @@ def as_text(explanation: Explanation) -> str:
         f"Nothing has been spent: {_read(explanation)}, and nothing was written.",
     ]
     return "\n".join(lines)
+
+
+def _refused(explanation: Explanation) -> list[str]:
+    if not explanation.will_not_run:
+        return []
+    return [
+        f"Will not run on {explanation.will_not_run}. A release of the confidential rows may fail "
+        "for the same reason, and a ledger would count it all the same."
+    ]
+
+
+def _cost(explanation: Explanation) -> list[str]:
+    plan = explanation.plan
+    if plan.method.name != "conditioning" or not plan.invariants.nonnegative:
+        return []
+    shown = "the tables above show" if explanation.default else "congenial compare shows"
+    return [conditioning_on_bounds(explanation.guarantee.gamma, shown)]
 
 
 def _order(explanation: Explanation) -> list[str]:
@@ -446,7 +511,8 @@ def _table(explanation: Explanation) -> list[str]:
     forecasts, within = explanation.forecasts, _within(explanation)
     margin = ["not known" if v.margin is None else f"±{v.margin:,}" for v in explanation.accuracy]
     last = "margin" if within == "within" else within
-    head = ("level", "counts", "published", "noise scale", "noise error", "release error", last)
+    beside = (f"by {explanation.default}",) if explanation.default else ()
+    head = ("level", "counts", "published", "noise scale", "noise error", "release error")
     body = [
         (
             f.level.name,
@@ -455,11 +521,39 @@ def _table(explanation: Explanation) -> list[str]:
             "-" if f.level.scale is None else f"{f.level.scale:.4g}",
             "-" if f.noise_error is None else f"{f.noise_error:.4g}",
             "not known" if f.release_error is None else f"{f.release_error:.4g}",
+            *(f"{f.default_error:.4g}" for _ in beside),
             reach,
         )
         for f, reach in zip(forecasts, margin, strict=True)
     ]
-    return aligned((head, *body))
+    return aligned(((*head, *beside, last), *body))
+
+
+def _sizes_table(explanation: Explanation) -> list[str]:
+    """Lay out the errors by level and size of the true count."""
+    if not explanation.sizes:
+        return []
+    name = explanation.default
+    beside = (f"by {name}", f"bias by {name}") if name else ()
+    body = []
+    for at, size in enumerate(explanation.sizes):
+        new = at == 0 or explanation.sizes[at - 1].level != size.level
+        cells = [
+            size.level if new else "",
+            size_label(size.low, size.high),
+            f"{size.nodes:,}",
+            f"{size.error:.4g}",
+            _bias(size.bias, size.standard_error),
+        ]
+        if beside:
+            cells += [f"{size.default_error:.4g}", f"{size.default_bias:+.3g}"]
+        body.append(tuple(cells))
+    head = ("level", "true count", "counts", "release error", "bias", *beside)
+    return ["", *aligned((head, *body))]
+
+
+def _bias(bias: float, error: float) -> str:
+    return f"{bias:+.3g}" if math.isnan(error) else f"{bias:+.3g} ± {error:.1g}"
 
 
 def _published(level: Level) -> str:

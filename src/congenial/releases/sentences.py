@@ -407,7 +407,7 @@ def cost_of_bounds(certificate: Statement) -> str:
     return conditioning_on_bounds(certificate.guarantee.gamma)
 
 
-def conditioning_on_bounds(gamma: float) -> str:
+def conditioning_on_bounds(gamma: float, shown: str = "congenial explain shows") -> str:
     """Say what conditioning on bounds costs beside the default method, at a given gamma."""
     wider = (
         f"bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
@@ -416,7 +416,7 @@ def conditioning_on_bounds(gamma: float) -> str:
     return (
         f"Conditioning on bounds costs accuracy: {wider * (gamma > 0.0)}sums of many counts near "
         f'zero come out too large. The default method, "{best_method(nonnegative=True).name}", '
-        "pays nothing for bounds; congenial explain shows the errors of both."
+        f"pays nothing for bounds; {shown} the errors of both."
     )
 
 

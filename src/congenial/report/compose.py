@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import noise_margin
-from congenial.preview.expected import NotSimulated, draws_for, expected_errors
+from congenial.preview.comparison.expected import NotSimulated, draws_for, expected_errors
 from congenial.releases import sentences
 from congenial.releases.contents import Contents
 from congenial.releases.model import Level, Model

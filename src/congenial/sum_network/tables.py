@@ -274,8 +274,8 @@ def _fill(
     total = int(width.sum())
     if total > _MEMORY_LIMIT:
         raise UnsupportedError(
-            f"the exact sampler would need {total * 10 / 2**30:.0f} GiB of tables; "
-            "use smaller noise scales or fewer queries."
+            f"the exact sampler would need {total * 10 / 2**30:.1f} GiB of tables; the limit is "
+            f"{_MEMORY_LIMIT * 10 / 2**30:.1f} GiB, so use smaller noise scales or fewer queries."
         )
     offset = np.concatenate(([0], np.cumsum(width)))[:-1]
     count = network.ctype.size

@@ -31,3 +31,17 @@ def test_nothing_is_read_or_written(plan, tmp_path, capsys):
     assert run(["explain", "plan.toml", "--json"]) == 0
     assert told(capsys)["exit_code"] == 0
     assert sorted(path.name for path in tmp_path.iterdir()) == before
+
+
+def test_a_total_or_public_counts_are_taken(plan, tmp_path, capsys):
+    assert run(["explain", "plan.toml", "--total", "77", "--json"]) == 0
+    result = told(capsys)["result"]
+    assert "77 records in all (a stated total)" in result["basis"]
+    assert "give --total or --counts" in result["basis"]
+    assert result["default_method"] == "imaging" and result["will_not_run"] == ""
+    assert result["sizes"][0]["level"] == "borough"
+    assert run(["explain", "plan.toml", "--counts", "nowhere.csv"]) == 2
+    assert "nowhere.csv" in capsys.readouterr().err
+    (tmp_path / "public.csv").write_text("borough,zone,count\nArden,1,5000\n")
+    assert run(["explain", "plan.toml", "--counts", "public.csv"]) == 0
+    assert "1,000 to 9,999" in capsys.readouterr().out

@@ -7,7 +7,7 @@ import pytest
 
 from congenial.data.counts import build_tree
 from congenial.plan.plan import read_plan
-from congenial.preview.comparison.tally import Tally, size_class
+from congenial.preview.comparison.tally import Tally, size_class, size_label
 from congenial.releases.model import build_model
 from support.city import make_city
 
@@ -15,6 +15,7 @@ from support.city import make_city
 def test_sizes_are_powers_of_ten():
     values = [0, 1, 9, 10, 99, 100, 10**15 - 1, 10**15]
     assert size_class(values).tolist() == [0, 1, 1, 2, 2, 3, 15, 16]
+    assert [size_label(0, 0), size_label(1000, 9999)] == ["0", "1,000 to 9,999"]
 
 
 def test_errors_by_size_are_means_over_releases_added_in_parts(tmp_path):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import click
 
 from congenial.cli.answer import Answer, Command
-from congenial.cli.arguments import PATH, PLAN
+from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
 from congenial.cli.loading import compile_once
 from congenial.errors import ReleaseError
 from congenial.signals import held
@@ -29,11 +29,7 @@ class Result:
 
 @click.command("compare", cls=Command)
 @PLAN
-@click.option(
-    "--total",
-    type=click.IntRange(min=1),
-    help="Number of records in the made-up counts; by default 20 for each leaf.",
-)
+@TOTAL
 @click.option(
     "--spread",
     type=click.FloatRange(min=0, max=10),
@@ -41,12 +37,7 @@ class Result:
     show_default=True,
     help="Skew of the made-up counts: the standard deviation of the log of siblings' shares.",
 )
-@click.option(
-    "--counts",
-    type=click.Path(path_type=Path),
-    help="Compare on public counts, such as an earlier release: a CSV or Parquet file with a "
-    "column for each level and a column 'count' or 'value'.",
-)
+@COUNTS
 @click.option("--public", is_flag=True, help="Compare on the plan's rows; you declare them public.")
 @click.option(
     "--simulate",

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from congenial.cli.answer import Answer, Command, in_decimals
-from congenial.cli.arguments import PLAN
+from congenial.cli.answer import Answer, Command, in_decimals, with_options
+from congenial.cli.arguments import COUNTS, PLAN, TOTAL
 from congenial.cli.loading import compile_once
 from congenial.signals import held
 
 if TYPE_CHECKING:
-    from congenial.preview.explanation import LevelForecast
+    from congenial.preview.explanation import LevelForecast, SizeForecast
     from congenial.releases.accuracy import LevelAccuracy
     from congenial.releases.specification import Claim, WorstNeighbours
 
@@ -26,7 +26,10 @@ class Result:
     plan: dict[str, Any]
     nodes: int
     levels: tuple[LevelForecast, ...]
+    sizes: tuple[SizeForecast, ...]
+    default_method: str | None
     basis: str
+    will_not_run: str
     route: str
     guarantee: Claim
     sentence: str
@@ -45,23 +48,30 @@ class Result:
 
 @click.command("explain", cls=Command)
 @PLAN
-def command(plan: Path) -> Answer:
+@TOTAL
+@COUNTS
+def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
     """Say what a release of PLAN, a TOML file, will do, before anything is spent.
 
-    How much noise each level has, which errors to expect, what is protected and what is not. Rows
-    are not opened, unless the plan takes the names of its nodes from them.
+    How much noise each level has, which errors to expect, what is protected and what is not. Errors
+    are of simulated releases of made-up or public counts. Rows are not opened, unless the plan
+    takes the names of its nodes from them.
     """
     with held():
         from congenial.data.public_domain import find_files
         from congenial.plan.plan import read_plan
+        from congenial.plan.sections import best_method
     read = read_plan(plan)
     find_files(read, plan.parent, rows=False)
-    compile_once(read.method.name, quiet=False)
+    for method in dict.fromkeys(
+        (read.method.name, best_method(nonnegative=read.invariants.nonnegative).name)
+    ):
+        compile_once(method, quiet=False)
     with held():
         from congenial.accounting.amounts import amount_of
         from congenial.preview.explanation import as_text, explain
         from congenial.releases.certificate import plain_plan
-    found = explain(read, plan.parent)
+    found = explain(read, plan.parent, total=total, counts=counts)
     guarantee = found.guarantee
     debit = None
     if read.privacy.ledger is not None:
@@ -70,7 +80,10 @@ def command(plan: Path) -> Answer:
         plain_plan(read),
         found.nodes,
         found.forecasts,
-        found.basis,
+        found.sizes,
+        found.default or None,
+        with_options(found.basis),
+        found.will_not_run,
         found.route,
         found.claim,
         guarantee.sentence,
@@ -86,4 +99,4 @@ def command(plan: Path) -> Answer:
         found.nested,
         found.odd,
     )
-    return Answer(result, as_text(found))
+    return Answer(result, with_options(as_text(found)))

@@ -21,6 +21,7 @@ from congenial.preview.comparison.outcome import (
     Result,
     SizeError,
 )
+from congenial.preview.comparison.tally import size_label
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -66,11 +67,6 @@ def label(contender: Contender, found: Comparison) -> str:
     noises = {r.contender.noise for r in found.results} | {r.contender.noise for r in found.refused}
     short = contender.noise.removeprefix("discrete-").capitalize()
     return f"{contender.name}, {short}" if len(noises) > 1 else contender.name
-
-
-def size_label(bias: SizeError) -> str:
-    """Name a range of true counts."""
-    return "0" if bias.high == 0 else f"{bias.low:,} to {bias.high:,}"
 
 
 def short_size_label(bias: SizeError) -> str:
@@ -154,7 +150,7 @@ def bias_table(found: Comparison) -> Exhibit:
             rows.append(
                 (
                     size.level,
-                    size_label(size),
+                    size_label(size.low, size.high),
                     size.nodes,
                     r.contender.name,
                     r.contender.noise,

@@ -22,6 +22,11 @@ def size_class(counts: npt.ArrayLike) -> IntArray:
     return np.asarray(np.searchsorted(powers, array, side="right"), dtype=np.int64)
 
 
+def size_label(low: int, high: int) -> str:
+    """Name a range of true counts."""
+    return "0" if high == 0 else f"{low:,} to {high:,}"
+
+
 @dataclass(eq=False)
 class Tally:
     """Errors as they come in; nothing of a single release is kept.

@@ -9,7 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.preview.expected import NotSimulated, draws_for, expected_errors
+from congenial.preview.comparison.expected import NotSimulated, draws_for, expected_errors
 
 
 def test_errors_are_those_of_the_noise():

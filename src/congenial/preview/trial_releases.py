@@ -1,0 +1,100 @@
+"""Simulated releases of a plan, beside those of the default method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from congenial.accounting.mechanism import Mechanism
+from congenial.errors import PrivacyError, UnsupportedError
+from congenial.plan.sections import Method, best_method
+from congenial.preview.comparison.expected import Forecast, NotSimulated, draws_for, forecast
+from congenial.preview.comparison.methods import build
+from congenial.preview.comparison.outcome import Contender
+from congenial.preview.comparison.trial_counts import Basis
+from congenial.releases.model import Model
+
+# Sum of the noise scales of all nodes, in counts, up to which conditioning on bounds is simulated
+# unasked: it took a second below, and minutes for skewed counts above.
+MOST_NOISE = 400_000.0
+# The counts are those that `compare` makes up; the noise has other random words.
+COUNTS_SEED, _SEED = 1, 20_220_201
+
+
+@dataclass(frozen=True)
+class Simulated:
+    """Simulated releases of a plan, and of the default method where the plan has another.
+
+    Attributes
+    ----------
+    own, beside : Forecast or None
+        None where nothing could be simulated, or where the plan has the default method.
+    default : str
+        The default method; empty where there is none beside.
+    text : str
+        The basis of the errors, in a sentence.
+    refused : str
+        Why releases of these counts cannot be drawn; empty where they can, or were not tried.
+    """
+
+    own: Forecast | None
+    beside: Forecast | None
+    default: str
+    text: str
+    refused: str
+
+
+def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) -> Simulated:
+    """Simulate releases of counts; slow ones only where these counts were asked for."""
+    best = best_method(nonnegative=model.plan.invariants.nonnegative)
+    beside = _beside(model, best, basis)
+    default = "" if beside is None else best.name
+    unknown = ""
+    own: Forecast | NotSimulated = NotSimulated("")
+    if not asked and _is_slow(model):
+        unknown = (
+            f"Errors of {model.plan.method.name} are not known: simulating {len(model.tree):,} "
+            "counts under bounds may take minutes; give `total` or `counts` to do it."
+        )
+    else:
+        own = forecast(model, mechanism, basis.counts, seed=_SEED)
+    if not isinstance(own, NotSimulated):
+        return Simulated(own, beside, default, _basis(model, basis, "Errors"), "")
+    refused = f"{_records(model, basis)}: {own.why}" if own.why else ""
+    rest = _basis(model, basis, f"Errors of {default}") if default else ""
+    return Simulated(None, beside, default, f"{unknown} {rest}".strip(), refused)
+
+
+def _records(model: Model, basis: Basis) -> str:
+    return f"{int(basis.counts[model.tree.roots].sum()):,} records"
+
+
+def _is_slow(model: Model) -> bool:
+    """Whether a simulation may take minutes, which depends on the counts and is not foreseen."""
+    if model.plan.method.name != "conditioning" or not model.resolved.has_inequalities:
+        return False
+    scales = model.mechanism.scales
+    return float(scales[np.isfinite(scales)].sum()) > MOST_NOISE
+
+
+def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
+    """Simulate releases by the default method, unless the plan has it or it does not fit."""
+    own = model.plan.method
+    if (best.name, best.norm) == (own.name, own.norm):
+        return None
+    contender = Contender(best.name, best.name, model.plan.privacy.noise, best.norm)
+    try:
+        other, _, mechanism = build(model.plan, model.tree, contender)
+    except (PrivacyError, UnsupportedError):
+        return None
+    found = forecast(other, mechanism, basis.counts, seed=_SEED)
+    return None if isinstance(found, NotSimulated) else found
+
+
+def _basis(model: Model, basis: Basis, errors: str) -> str:
+    draws = draws_for(len(model.tree))
+    text = f"{errors} are means over {draws} simulated release{'s' * (draws != 1)} of {basis.text}"
+    if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
+        return f"{text}; under equalities alone they are the same for all counts."
+    return f"{text}. Other counts have other errors: give `total` or `counts` for yours."

@@ -1,0 +1,61 @@
+"""Releases simulated unasked, and those that wait for a word."""
+
+from __future__ import annotations
+
+import numpy as np
+
+import congenial as cg
+from congenial.plan.plan import parse_plan
+from congenial.preview.comparison.trial_counts import made_up
+from congenial.preview.trial_releases import simulated
+from congenial.releases.model import build_model, choose_method
+from support.city import plan_text
+
+
+def model_of(method, fans):
+    """Return the model of a plan whose tree has so many children at each level."""
+    parents = [np.array([-1])]
+    for fan in fans:
+        start = sum(level.size for level in parents[:-1])
+        parents.append(np.repeat(start + np.arange(parents[-1].size), fan))
+    whole = np.concatenate(parents)
+    tree = cg.Tree.from_parents(whole, [str(v) for v in range(whole.size)])
+    plan = parse_plan(
+        plan_text(
+            hierarchy='root = "0"\nlevels = ["state", "place"]\ndomain = "lookup"',
+            privacy='neighbours = "substitute"\nepsilon = 1.0',
+            method=f'name = "{method}"',
+        )
+    )
+    return build_model(plan, tree)
+
+
+def test_slow_conditioning_waits_for_a_word_and_the_default_does_not():
+    model = model_of("conditioning", (100, 1000))
+    basis = made_up(model.tree, seed=1)
+    found = simulated(model, choose_method(model), basis, asked=False)
+    assert found.own is None and found.refused == ""
+    assert found.default == "imaging" and found.beside.levels[2].l1 < 6.0
+    assert "simulating 100,101 counts under bounds may take minutes" in found.text
+    assert "Errors of imaging are means over 19 simulated releases" in found.text
+
+
+def test_counts_that_are_asked_for_are_tried_and_their_refusal_is_told():
+    model = model_of("conditioning", (100, 1000))
+
+    class Refusing:
+        def sample(self, *_, **__):
+            raise cg.errors.UnsupportedError("3.6 GiB of tables; use less.")
+
+    basis = made_up(model.tree, seed=1, total=5000)
+    found = simulated(model, Refusing(), basis, asked=True)
+    assert found.own is None
+    assert found.refused == "5,000 records: 3.6 GiB of tables; use less"
+
+
+def test_imaging_is_simulated_however_many_counts_there_are():
+    model = model_of("imaging", (100, 2000))
+    found = simulated(model, choose_method(model), made_up(model.tree, seed=1), asked=False)
+    assert found.own is not None and found.beside is None and found.default == ""
+    empty = next(s for s in found.own.sizes if (s.level, s.high) == ("place", 0))
+    assert 0.1 < empty.bias < 4.0
