@@ -48,7 +48,7 @@ def test_the_same_seed_gives_the_same_audit():
         str(audit(made, draws=2000, rng=rng)) for rng in (None, None, cg.seeded(77))
     )
     assert one == same != other
-    assert "draws can refute a claim and never prove one" in one
+    assert "draws can refute a claim but never prove it" in one
     assert audit(made, draws=2000, rng=cg.secure()).passed
 
 

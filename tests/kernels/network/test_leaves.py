@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 
 from congenial.kernels.network.leaves import leaf_moments
 from congenial.kernels.numerics import laws
+
+COUNTS = np.arange(400)
+
+
+def negative_binomial(mean, r):
+    logs = [math.lgamma(k + r) - math.lgamma(r) - math.lgamma(k + 1.0) for k in COUNTS]
+    b = mean / (mean + r)
+    return np.exp(np.array(logs) + COUNTS * math.log(b) + r * math.log1p(-b))
 
 
 @pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
@@ -68,3 +78,29 @@ def test_moments_of_two_thousand_leaves_are_direct_sums_and_decays_are_positive(
         assert abs(out[v, 0] - wanted) < 1e-9 * size, v
         assert abs(out[v, 1] - max(spread, 1e-12)) < 1e-9 * size * size, v
     assert (out[:, 2:] > 0.0).all()
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
+@pytest.mark.parametrize("zero", [0.0, 3.0])
+@pytest.mark.parametrize("center", [-6.0, 0.0, 25.0])
+def test_decays_are_those_of_the_prior_the_noise_and_the_tilt(kind, zero, center):
+    mean, r, base, tilt = 9.0, 0.6, 4.0, -0.03
+    b = mean / (mean + r)
+    inverse = {laws.LAPLACE: 0.5, laws.GAUSSIAN: 0.02, laws.FLAT: 0.0}[kind]
+    u = COUNTS - base
+    d = np.abs(u - center)
+    p = negative_binomial(mean, r)
+    p[0] *= math.exp(zero)
+    w = p * np.exp(tilt * u - inverse * (d * d if kind == laws.GAUSSIAN else d))
+    w /= w.sum()
+    out = np.empty((1, 4))
+    scale = {laws.LAPLACE: 2.0, laws.GAUSSIAN: 5.0, laws.FLAT: 1.0}[kind]
+    columns = (scale, center, -base, np.inf, b * r, b, base, zero, tilt)
+    leaf_moments(np.array([kind]), *(np.array([float(c)]) for c in columns), 45.0, out)
+    assert out[0, 0] == pytest.approx(w @ u, rel=1e-6, abs=1e-6)
+    assert out[0, 1] == pytest.approx(w @ (u - w @ u) ** 2, rel=1e-5)
+    # slopes at the far ends: of prior, noise and tilt above; below, the counts end
+    if kind == laws.LAPLACE:
+        assert out[0, 3] == pytest.approx(0.5 + 0.03 - math.log(b), rel=0.15)
+    if center == -6.0:
+        assert out[0, 2] == np.inf

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 import pytest
 from scipy.special import gammaln
@@ -103,3 +105,28 @@ def test_sums_and_products_keep_their_scale(seed):
     np.testing.assert_allclose(read[2], whole, rtol=off)
     below = read[2] if sign > 0 else read[2][::-1]
     np.testing.assert_allclose(read[4], read[3][lo[4] - lo[3] :][: width[4]] * below, rtol=off)
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
+@pytest.mark.parametrize("zero", [0.0, 3.0, 900.0])
+@pytest.mark.parametrize(("center", "low"), [(-6.0, 0), (25.0, 0), (3000.0, 0), (25.0, 7)])
+def test_weights_far_beyond_what_a_number_holds(kind, zero, center, low):
+    # shapes with a mode at 0, at the measurement, at both, and far beyond what a float holds
+    inverse = {laws.LAPLACE: 0.5, laws.GAUSSIAN: 0.02, laws.FLAT: 0.0}[kind]
+    base, tilt, size = 4.0, -0.03, 3300 if center > 1000.0 else 90
+    for mean, r in ((9.0, 0.6), (9.0, math.inf), (0.1, 2.0)):
+        b = 0.0 if r == math.inf else mean / (mean + r)
+        a = mean if r == math.inf else b * r
+        k = np.arange(low, low + size)
+        u = k - base
+        d = np.abs(u - center)
+        law = tilt * u - inverse * (d * d if kind == laws.GAUSSIAN else d)
+        steps = np.log((a + b * np.arange(low + size)) / (np.arange(low + size) + 1.0))
+        prior = np.append(0.0, np.cumsum(steps))[k]
+        logs = law + prior + np.where(k == 0, zero, 0.0)
+        out = np.empty(size)
+        lo = low - int(base)
+        top = fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out)
+        assert top == pytest.approx(logs.max(), rel=1e-9, abs=1e-9)
+        assert out.max() == 1.0 == out[np.argmax(logs)]
+        np.testing.assert_allclose(out, np.exp(logs - logs.max()), rtol=1e-9, atol=1e-290)
