@@ -66,7 +66,7 @@ def test_a_mistake_of_ours_shows_its_traceback():
     code, said = end(sys.executable, "-c", break_in("ValueError('x')"))
     assert code == 70
     assert "Traceback" in said
-    assert said.endswith("ValueError: x\nThis is a mistake of congenial; please report it.\n")
+    assert said.endswith("ValueError: x\nThis is a bug in congenial; please report it.\n")
 
 
 def test_lack_of_memory_is_a_sentence():

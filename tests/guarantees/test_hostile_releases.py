@@ -271,7 +271,7 @@ def test_a_release_of_the_future_is_refused(pristine, tmp_path, hours, passed):
     certify(place, stated | {"made": made})
     [check] = [check for check in verify(place) if check.name == "certificate"]
     assert check.passed is passed
-    assert ("still to come" in check.detail) is not passed
+    assert ("in the future" in check.detail) is not passed
 
 
 # Columns of a small file that take gigabytes once they are read.

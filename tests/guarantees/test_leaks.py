@@ -220,8 +220,8 @@ def test_published_counts_are_shown_and_no_others(observe):
 
 def test_rows_left_out_are_said_to_be_left_out_and_not_how_many(observe):
     seen = observe(privacy=QUICK)
-    assert "number of rows excluded: not shown" in seen.texts["stdout"]
-    assert "number not shown" in seen.texts["log"]
+    assert "Their number is confidential" in seen.texts["stdout"]
+    assert "their number is confidential" in seen.texts["log"]
     assert seen.leaks({EXCLUDED, EVERYTHING}) == {}
 
 

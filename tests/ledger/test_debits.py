@@ -379,7 +379,7 @@ def test_a_name_and_a_place_with_budgets_of_their_own_are_refused(tmp_path):
     debit(path, dataset=Dataset("name:b", "path:/b.csv", "b"))
     before = read_ledger(path)
     mixed = Dataset("name:b", "path:/a.csv", "b")
-    assert "another budget" in refusal(lambda: debit(path, dataset=mixed), LedgerError)
+    assert "a budget under another name" in refusal(lambda: debit(path, dataset=mixed), LedgerError)
     assert read_ledger(path) == before
 
 

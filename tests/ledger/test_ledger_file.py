@@ -81,7 +81,7 @@ def test_a_ledger_is_never_made_over_something(tmp_path, kind):
     else:
         path.symlink_to("nowhere")
     before = listing(tmp_path), path.is_file() and path.read_bytes()
-    assert "already there" in refusal(lambda: make_ledger(tmp_path), LedgerError)
+    assert "already exists" in refusal(lambda: make_ledger(tmp_path), LedgerError)
     assert (listing(tmp_path), path.is_file() and path.read_bytes()) == before
 
 
@@ -93,7 +93,7 @@ def test_a_ledger_that_another_makes_meanwhile_stays(tmp_path, monkeypatch):
         link(one, other)
 
     monkeypatch.setattr(os, "link", late)
-    assert "already there" in refusal(lambda: make_ledger(tmp_path), LedgerError)
+    assert "already exists" in refusal(lambda: make_ledger(tmp_path), LedgerError)
     assert listing(tmp_path) == ["ledger"]
     assert (tmp_path / "ledger").read_text() == "here first"
 

@@ -62,7 +62,7 @@ SURROUNDINGS = (
 
 @pytest.mark.parametrize("text", CLOCKS + SURROUNDINGS)
 def test_clocks_and_surroundings_are_no_part_of_a_rule(text: str) -> None:
-    assert "which is none of those that depend on a row alone" in refusal(text)
+    assert "which is not among the functions allowed" in refusal(text)
 
 
 @pytest.mark.parametrize("word", ["current_date", "current_timestamp", "localtime", "user"])
@@ -145,9 +145,9 @@ def test_the_page_lists_the_functions() -> None:
         (f"lpad(kind, {'9' * 5000}, 'x') = 'b'", "the limit is 10,000"),
         (f"lpad(kind, {'0' * 30}2000000000, 'x') = 'b'", "the limit is 10,000"),
         ("RPAD(kind, 10001, 'x') = 'b'", "the limit is 10,000"),
-        ("rpad(kind, hour, 'x') = 'b'", "not known before"),
-        ("rpad(kind, 1000 * 1000, 'x') = 'b'", "not known before"),
-        ("replace(kind, 'a', kind) = 'b'", "not known before"),
+        ("rpad(kind, hour, 'x') = 'b'", "of unknown length"),
+        ("rpad(kind, 1000 * 1000, 'x') = 'b'", "of unknown length"),
+        ("replace(kind, 'a', kind) = 'b'", "of unknown length"),
         ("replace(" * 5 + "kind" + ", 'a', 'aaaaaaaaaa')" * 5 + " = 'b'", "100,000 times"),
         ("regexp_replace(kind, '', repeat('a', 9)) = 'b'", "repeat()"),
         ("range(1000000000) IS NULL", "range()"),

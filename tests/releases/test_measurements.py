@@ -146,7 +146,7 @@ def test_conditioning_refuses_measurements_before_anything_is_read(tmp_path, cap
     before = listing(tmp_path)
     assert run(["release", str(plan), "--out", str(tmp_path / "out")]) == 2
     said = capsys.readouterr().err
-    assert "a second spending" in said and said.count("\n") == 1
+    assert "cost epsilon again" in said and said.count("\n") == 1
     assert listing(tmp_path) == before
 
 
@@ -308,7 +308,7 @@ def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
         cg.inference.read_measurements(pristine / "l2" / files.CERTIFICATE)
     broken = shutil.copytree(pristine / "l2", tmp_path / "broken")
     rewrite(broken, "SELECT * REPLACE (-scale AS scale) FROM t", files.MEASUREMENTS)
-    with pytest.raises(ReleaseError, match="a measurement without a number, a law or a scale"):
+    with pytest.raises(ReleaseError, match="a measurement without its number or the law or scale"):
         cg.inference.read_measurements(broken)
 
 

@@ -98,7 +98,7 @@ def _of(weight, cells):
 def test_images_without_measurements_leave_no_posterior_and_say_so(tmp_path):
     plan = make_city(tmp_path, method='name = "imaging"')
     release(read_plan(plan), tmp_path / "out", base=tmp_path, simulate=8)
-    with pytest.raises(UnsupportedError, match="it has no measurements; a release with publish"):
+    with pytest.raises(UnsupportedError, match="an image without measurements"):
         cg.read_release(tmp_path / "out").posterior()
     # what a notebook shows of it
     assert len(repr(cg.read_release(tmp_path / "out"))) < 200 + len(str(tmp_path))

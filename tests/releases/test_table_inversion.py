@@ -46,9 +46,7 @@ def test_the_columns_are_what_anybody_works_out_from_the_table(pristine):
     assert column(pristine / "out", "upper") == upper.tolist()
     stated = read.certificate.accuracy
     assert stated.source == "inversion"
-    assert "at least 80%, for each count by itself and whatever" in about_intervals(
-        stated.basis, 0.8
-    )
+    assert "at least 80% for each single count, whatever" in about_intervals(stated.basis, 0.8)
     assert [v.margin for v in stated.levels] == [0, None, None]
     fixed = determined(read.model.resolved)
     assert fixed.sum() == 1 and (lower[fixed] == read.values[fixed]).all()
@@ -93,7 +91,7 @@ def test_another_version_is_named_where_it_may_have_worked_otherwise(spoilt):
     rewrite(spoilt, "SELECT * REPLACE (upper + 5 * (level = 2)::INT AS upper) FROM t")
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
-    assert "unless congenial '0.0.9', which made it, works it out otherwise" in other.detail
+    assert "unless congenial '0.0.9', which made it, computes it differently" in other.detail
 
 
 @pytest.mark.parametrize(
@@ -135,8 +133,8 @@ def test_a_page_says_what_they_are(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80%" in page and "on average" not in page
     assert "worst true counts that this table leaves possible" in page
-    assert "It holds with a probability of at least 80%, for each count by itself" in page
-    assert "no margin of error is known" not in page
+    assert "It holds with a probability of at least 80% for each single count" in page
+    assert "no error margin is known" not in page
     assert "level_lower" in page
     stated = cg.read_release(spoilt).certificate.accuracy.sums[1]
     assert f"the true one is from {stated.lower:,} to {stated.upper:,}" in page

@@ -149,7 +149,7 @@ def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
     assert "which made it" not in own.detail
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
-    assert "unless congenial '0.0.9', which made it, works it out otherwise" in other.detail
+    assert "unless congenial '0.0.9', which made it, computes it differently" in other.detail
 
 
 @pytest.mark.parametrize(
@@ -181,19 +181,19 @@ def test_another_statement_of_them_is_found(spoilt, part, value):
 def test_a_page_says_what_they_are_and_promises_no_more(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80% on average" in page
-    assert "On average over the places without parts of tables like this one, about 80%" in page
-    assert "Only places without parts have them" in page
+    assert "On average over the lowest level of tables like this one, about 80%" in page
+    assert "Only the lowest level and exact counts have" in page
     assert "zone ±50: not known" in page
     assert "with a probability of at least" not in page and "the true one is likely" not in page
-    assert page.count("no margin of error is known") == 2
+    assert page.count("no error margin is known") == 2
     assert "level_lower" not in page
 
 
 REASONS = [
-    (UnsupportedError("tables"), "more memory or time than a release takes on"),
-    (MemoryError(), "more memory or time than a release takes on"),
-    (NumericalError("bound"), "its numerical error could not be held to the bound"),
-    (ArgumentError("prior"), "no prior can be fitted to it"),
+    (UnsupportedError("tables"), "the posterior would take too much memory or time"),
+    (MemoryError(), "the posterior would take too much memory or time"),
+    (NumericalError("bound"), "the numerical error of the posterior exceeds its limit"),
+    (ArgumentError("prior"), "no prior can be fitted to the table"),
 ]
 
 
@@ -209,9 +209,7 @@ def test_what_a_posterior_cannot_give_is_empty_with_its_reason(
     made = release(plan, tmp_path / "out", base=pristine)
     stated = made.certificate.accuracy
     told = about_intervals(stated.basis, 0.8)
-    assert (
-        stated.source == "none" and told.startswith("No margin of error is known") and why in told
-    )
+    assert stated.source == "none" and told.startswith("No error margin is known") and why in told
     assert column(tmp_path / "out", "lower")[1:] == [None] * 9
     assert [v.lower is None for v in stated.sums] == [True, True, False]
     assert failed(tmp_path / "out") == []
@@ -227,7 +225,7 @@ def test_too_much_work_is_not_taken_on(pristine, tmp_path, monkeypatch):
         monkeypatch.setattr(table_posterior, "MOST_WORK", 6 * max(scale, 4.0) ** 2 + more)
         made = release(plan, tmp_path / str(known), base=pristine).certificate.accuracy
         assert made.source == ("posterior" if known else "none")
-        assert ("it takes too much work" in about_intervals(made.basis, 0.8)) != known
+        assert ("would take too much work" in about_intervals(made.basis, 0.8)) != known
         read = cg.read_release(tmp_path / str(known))
         ends = np.array(column(tmp_path / str(known), "upper"), dtype=object)
         assert [v is not None for v in ends[read.tree.leaves]] == [known] * 6

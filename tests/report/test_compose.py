@@ -213,7 +213,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
         assert text[1:] in said
     assert certificate.sentence in said
     assert "at most 75% sure" in said  # 1.1 e / (1 + 1.1 e) is 74.9%
-    assert "possibilities for a record that agree with every count published exactly" in said
+    assert "two values of this one, both in agreement with the exact counts," in said
     for proof in certificate.guarantee.proofs:
         assert proof in said
 
@@ -233,7 +233,7 @@ def test_where_there_is_no_margin_the_page_says_so(tmp_path):
     plan = make_city(tmp_path, method='name = "imaging"')
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     hidden = read(tmp_path / "out", None)
-    assert "No margin of error is known" in hidden.said and "in 90%" not in hidden.said
+    assert "No error margin is known" in hidden.said and "in 90%" not in hidden.said
     assert [v is None for v in hidden.data["lower"]] == [not e for e in hidden.data["exact"]]
 
 
@@ -254,7 +254,7 @@ def test_intervals_of_measurements_and_what_is_required_are_told(tmp_path):
     assert "borough ±1,000: yes; zone ±0.5: no" in found.said
     assert "±1,000: met" in found.said and "±0.5: not met" in found.said
     assert "both of them, the sum of City/Arden and City/Brook/4" in found.said
-    assert "level_lower" in found.said and "right on average" in found.said
+    assert "level_lower" in found.said and "unbiased noisy counts" in found.said
     assert None not in found.data["lower"]
 
 

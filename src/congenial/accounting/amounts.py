@@ -10,7 +10,7 @@ from fractions import Fraction
 
 from congenial.errors import ArgumentError
 
-# Digits after the point: epsilon in units of 1e-12, delta in units of 1e-18.
+# Decimal digits of the units: epsilon is counted in 1e-12, delta in 1e-18.
 EPSILON_DIGITS = 12
 DELTA_DIGITS = 18
 # A budget beyond this promises nothing, and its units would not fit into 64 bits.
@@ -22,7 +22,7 @@ _EXACT = Context(prec=60)
 
 @dataclass(frozen=True)
 class Amount:
-    """Epsilon and delta, as basic composition adds them up.
+    """Epsilon and delta in whole units, which basic composition adds up.
 
     Attributes
     ----------
@@ -46,7 +46,7 @@ class Amount:
         return self.epsilon >= other.epsilon and self.delta >= other.delta
 
     def beyond(self, other: Amount) -> Amount:
-        """By how much each part exceeds that of `other`, 0 where it does not."""
+        """The excess of each part over that of `other`, 0 if there is none."""
         return Amount(max(0, self.epsilon - other.epsilon), max(0, self.delta - other.delta))
 
     @property

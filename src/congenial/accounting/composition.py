@@ -19,11 +19,11 @@ _ALL = "all datasets"
 
 
 def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
-    """Guarantee of several releases from the same rows, each drawn apart from the others.
+    """Guarantee of several releases from the same rows, drawn independently.
 
-    Epsilons and deltas add up. Where every release has a zCDP parameter, or is pure and exact, the
-    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon; at
-    whole orders alone where one of them holds at no others.
+    Epsilons and deltas add up. If every release has a zCDP parameter, or is pure and exact, these
+    parameters add up instead and are stated at delta 1e-6, if that gives the smaller epsilon. If
+    one parameter holds at integer orders only, so does the sum.
 
     Parameters
     ----------
@@ -87,11 +87,11 @@ def compose(guarantees: Sequence[Guarantee]) -> Guarantee:
 def compose_parallel(
     guarantees: Sequence[Guarantee], *, neighbours: Neighbours = "add-remove"
 ) -> Guarantee:
-    """Guarantee of releases from disjoint parts of the rows, each of one part.
+    """Guarantee of releases from disjoint parts of the rows, one release for each part.
 
-    Which part a record is in follows from the record alone. One record added or removed changes
-    one part, so the largest epsilon and delta hold. A substituted record leaves a part and
-    enters the same or another one: twice the largest.
+    The part of a record depends on that record alone. One record added or removed changes one
+    part, so the largest epsilon and delta hold. A substituted record leaves one part and enters
+    the same or another one, so twice the largest hold.
 
     Parameters
     ----------
@@ -109,7 +109,7 @@ def compose_parallel(
     ArgumentError
         If there is none.
     PrivacyError
-        If one is under "substitute", which says nothing of a part that gains or loses a record, or
+        If one is under "substitute", which does not cover a part that gains or loses a record, or
         does not cover all datasets.
 
     References
@@ -198,7 +198,7 @@ def group_privacy(guarantee: Guarantee, records: int) -> Guarantee:
 
 
 def _whole(guarantees: Sequence[Guarantee]) -> bool:
-    """Whether a sum of zCDP parameters holds at whole orders alone."""
+    """Whether a sum of zCDP parameters holds at integer orders only."""
     return any(g.whole_orders for g in guarantees)
 
 

@@ -52,14 +52,14 @@ __all__ = [
     "with_sampler_error",
 ]
 
-# Sources of gamma beside those of conditioning.
+# Sources of gamma besides those of conditioning.
 IMAGED = "imaging: post-processing, none"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
-# The delta at which a zCDP guarantee is stated where no other is asked for.
+# The delta at which a zCDP guarantee is stated by default.
 ZCDP_DELTA = 1e-6
-# Above this epsilon, odds of one to a million may become 485 to one.
+# Largest epsilon called meaningful: at 20, odds of one to a million can become 485 to one.
 MEANINGFUL = 20.0
-# Laws whose loss under bounds is proved; others pay the trivial factor.
+# Laws whose loss under bounds is proved; for others the trivial factor is charged.
 _SOURCES = {laws.LAPLACE: PROVED, laws.GAUSSIAN: WHOLE}
 # A bound this close to the trivial one is called trivial.
 ROUNDING = 1e-12
@@ -72,12 +72,12 @@ class Moves:
     Attributes
     ----------
     worst : WorstMove or None
-        The pair that costs the most before bounds, both records counted where one is replaced;
-        None where several records move at once.
+        The pair with the largest loss before bounds, with both records if one replaces the other;
+        None if several records move at once.
     changes : ndarray of bool, shape (n,)
         Entries that some pair changes.
     pairs : Pairs or None
-        What bounds cost each pair; None where none are charged for.
+        The loss that bounds add for each pair; None if bounds add none.
     """
 
     worst: WorstMove | None
@@ -92,7 +92,7 @@ class Guarantee:
     Attributes
     ----------
     epsilon, delta : float
-        Any event's probability changes by at most a factor exp(epsilon), plus delta, between
+        The probability of any event changes by at most a factor exp(epsilon), plus delta, between
         neighbouring datasets.
     neighbours : {"substitute", "add-remove"}
     gamma : float
@@ -109,23 +109,22 @@ class Guarantee:
     covered : str
         The datasets that the guarantee compares.
     sampler_error : float
-        Total variation between a draw and its law, already inside delta.
+        Total variation between a draw and its law; delta includes it.
     ideal_only : bool
-        True where the claim holds for real-number noise and not for its floating-point draws.
+        Whether the claim holds for real-number noise only, not for floating-point draws.
     records : int
-        How many records change; more than 1 for a group, or where `at_once`.
+        Number of records that change; more than 1 for a group, or if `at_once`.
     at_once : bool
-        True where the counts published exactly let no record change alone: the guarantee is for
-        datasets that differ in up to `records` records, replaced together. `records` is the least
-        number with which every count that can change does.
+        Whether the counts published exactly let no record change alone. The guarantee is then for
+        datasets that differ in up to `records` records, replaced together; `records` is the least
+        number with which every free count can change.
     whole_orders : bool
-        True where rho holds at the Rényi orders 2, 3, … alone, as under bounds; epsilon follows
-        from these.
+        Whether rho holds at the Rényi orders 2, 3, … only, as under bounds.
     compared : Compared or None
-        The datasets that the guarantee compares, by which `compose` knows whether others share
-        some; None where that is not known.
+        The datasets that the guarantee compares; `compose` needs to know which of them several
+        guarantees share. None if they are not known.
     moves : Moves or None
-        What neighbouring datasets change, for whoever states the guarantee in full.
+        The changes between neighbouring datasets, from which the guarantee is stated in full.
     """
 
     epsilon: float
@@ -175,7 +174,7 @@ class Guarantee:
 
     @property
     def vacuous(self) -> str:
-        """Why a guarantee promises nothing; empty where it promises something."""
+        """Why a guarantee promises nothing; empty if it promises something."""
         if self.delta >= 1.0:
             return "A delta of 1 allows any release, so this promises nothing."
         if self.epsilon > MEANINGFUL:
@@ -208,13 +207,13 @@ def conditioned_guarantee(
 
     Pure noise under equalities costs nothing extra (Two Views, Lemma 3.3). The cost of bounds is
     proved in `proofs/inequalities.md`; other inequalities at most double the loss (Gong and Meng,
-    Theorem 2.1 with gamma = 1). Gaussian noise pays for nested bounds only in that whole Rényi
-    orders alone are proved (`proofs/gaussian-bounds.md`).
+    Theorem 2.1 with gamma = 1). For Gaussian noise under nested bounds, zCDP is proved at integer
+    Rényi orders only (`proofs/gaussian-bounds.md`); bounds cost nothing else.
 
     Notes
     -----
-    Where sums let no record move alone, those that must move together do: `joint_moves`, which
-    raises PrivacyError where it would have to guess.
+    If sums let no record move alone, neighbours move several records together (`joint_moves`,
+    which raises PrivacyError if it cannot decide which).
     """
     source = NONE
     if resolved.has_inequalities:
@@ -236,13 +235,13 @@ def conditioned_guarantee(
 def union_guarantee(
     mechanism: Additive, alternatives: Sequence[ResolvedInvariant], neighbours: Neighbours
 ) -> Guarantee:
-    """Guarantee of conditioning a mechanism on a disjoint union, its sampler's error apart.
+    """Guarantee of conditioning a mechanism on a disjoint union, without the sampler's error.
 
-    The release reveals which alternative holds, and neighbours may satisfy different ones, so the
-    union is not as private as its parts (against Two Views, Theorem 3.5, part 2). It is one public
-    set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Only what all alternatives
-    together determine cannot differ between neighbours; where no neighbours satisfy different
-    alternatives, what each of them determines.
+    The release reveals which alternative holds, and neighbours may satisfy different ones. So the
+    union is less private than its parts (against Two Views, Theorem 3.5, part 2). It is one public
+    set, which at most doubles the loss (Gong and Meng, Theorem 2.1). Neighbours agree on the
+    entries that all alternatives determine together. If no neighbours satisfy different
+    alternatives, they also agree on the entries that each alternative determines.
     """
     if mechanism.noise.measure == "zcdp":
         raise PrivacyError(
@@ -318,7 +317,7 @@ def _pairs(
     if joint is not None:
         through = np.where(joint.changes, joint.cost, -np.inf)
         if joint.largest > 1:
-            # where changes differ in size a bound holds back a single step of the grid
+            # if changes differ in size, a bound may stop a change after one step of the grid
             return bounded_pairs(cost * grid / change, through, resolved, change=grid, grid=grid)
         return bounded_pairs(cost, through, resolved, change=change, grid=grid)
     through = costs_through(cost, resolved, counted, neighbours)
@@ -378,7 +377,7 @@ def _guarantee(
         base = zcdp_epsilon(rho, delta)
         epsilon = zcdp_epsilon(rho, delta, whole_orders=whole)
     gamma = 1.0 if source == TRIVIAL else epsilon / base - 1.0 if base > 0.0 else 0.0
-    if whole:  # close to 0, where the last digits are another machine's
+    if whole:  # close to 0, where machines round differently
         gamma = round(gamma, 9)
     error = 0.0 if not noise.discrete else sampler_error
     agree, bounded = shared(resolved)

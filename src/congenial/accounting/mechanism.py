@@ -29,7 +29,7 @@ class Mechanism(Protocol):
 
 
 class Certified(Mechanism, Protocol):
-    """Draws within a known distance of its law, as every release must be."""
+    """A mechanism whose draws have a known numerical error, as every release needs."""
 
     @property
     def error_bound(self) -> float:

@@ -1,4 +1,4 @@
-"""Which proofs a guarantee rests on; the files are in the repository."""
+"""The proofs that a guarantee rests on, as files of the repository."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from congenial.accounting.loss.inequalities import (
 )
 
 _ALWAYS = ("proofs/noise.md", "proofs/samplers.md")
-# Proof behind each source of gamma, apart from the noise and the sampler.
+# Proof for each source of gamma, besides those for the noise and the sampler.
 PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
         NONE: ("proofs/equalities.md",),

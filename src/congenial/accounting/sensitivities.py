@@ -23,7 +23,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.types import FloatArray, IntArray
 
 Order = Literal[1, 2]
-# Differences between cells held at once.
+# Numbers in one block of differences between cells.
 _BLOCK = 2**22
 
 
@@ -38,15 +38,16 @@ class Sensitivity:
     norm : {1, 2}
     neighbours : {"substitute", "add-remove"}
     origin : int
-        The cell that loses a record in a pair that attains it: a leaf's node, an entry, or a
-        column of the matrix. The first one where several do.
+        The cell that loses a record in the first pair that attains the value: a leaf's node, an
+        entry, or a column of the matrix.
     destination : int or None
-        The cell that gains one; None for add-remove.
+        The cell that gains a record; None for add-remove.
     records : int
-        More than 1 where fixed sums let no record move alone: the least number that must move at
+        More than 1 if fixed sums let no record move alone: the least number that must move at
         once for every free cell to change.
     move : tuple of pair of int
-        Then, the cells that change in a pair that attains the value, and what each gains.
+        If several records move: the cells that change in a pair that attains the value, and the
+        gain of each.
     """
 
     value: float

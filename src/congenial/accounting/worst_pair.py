@@ -1,4 +1,4 @@
-"""The pair of neighbouring datasets that a guarantee is as weak as."""
+"""The pair of neighbouring datasets with the largest loss under a guarantee."""
 
 from __future__ import annotations
 
@@ -27,22 +27,22 @@ from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
 from congenial.types import FloatArray, IntArray
 
-# Pairs whose losses agree this closely count as equally bad, whatever a machine's last digit.
+# Relative difference below which two losses count as equal, so that machines pick the same pair.
 CLOSE = 1e-9
 
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Two neighbouring datasets, by where the record is that differs.
+    """Two neighbouring datasets, described by the leaves of the record in which they differ.
 
     Attributes
     ----------
     origin : int
         Leaf that holds the record in one of them.
     destination : int or None
-        Leaf that holds it in the other; None where the other does not hold it.
+        Leaf that holds it in the other dataset; None if the other dataset lacks it.
     changed : int
-        How many counts differ.
+        Number of counts that differ.
     base_loss : float
         Loss of the noise alone; under Gaussian noise at the guarantee's delta.
     loss : float
@@ -64,7 +64,7 @@ def worst_pair(
     *,
     one_sided: bool = False,
 ) -> WorstPair:
-    """Find the pair of neighbours that a guarantee of one release charges the most.
+    """Find the pair of neighbours with the largest loss under the guarantee of one release.
 
     Returns
     -------
@@ -110,7 +110,7 @@ def worst_pair(
         pairs = conditioned_pairs(mechanism, resolved, guarantee.neighbours, one_sided=one_sided)
     if most.loss >= pairs.loss() * (1.0 - CLOSE):
         return most
-    # the pair that the bounds make worst changes one certain entry, which an extra cost forces
+    # the worst pair under bounds changes a certain entry; an extra cost forces that change
     through = costs_through(cost, resolved, tree, guarantee.neighbours)
     if one_sided:
         through = np.maximum(through, one_sided_costs(cost, resolved, tree))

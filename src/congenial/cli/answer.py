@@ -17,9 +17,9 @@ from congenial.wording import escaped
 if TYPE_CHECKING:
     from congenial.accounting.amounts import Amount
 
-# Of the JSON object; a key that goes or changes its meaning makes it larger, a new one does not.
+# Version of the JSON object. It grows when a key goes or changes its meaning, not for a new key.
 FORMAT = 1
-# An argument as messages name it; a text is the name of an option of its own, as `rows='public'`.
+# An argument as messages name it; `rows='public'` stands for the option --public.
 _ARGUMENT = re.compile(r"`(?P<name>[a-z_]+)(=(True|'(?P<value>[a-z_]+)'))?`")
 DONE, FAILED, UNUSABLE, UNPRINTED, MISTAKE, INTERRUPTED = 0, 1, 2, 3, 70, 130
 INTERRUPTION = "Interrupted: no partial release is left behind."
@@ -60,7 +60,7 @@ class Output:
     Attributes
     ----------
     command : str
-        Such as "ledger show"; empty where none was understood.
+        Such as "ledger show"; empty if no command was recognised.
     """
 
     format: int
@@ -109,9 +109,9 @@ def show_failure(
             click.echo(f"Error: {text}", err=True)
         code, failure = UNUSABLE, Failure("UsageError", text)
     elif error is not None:
-        told = with_options(str(error))
-        click.echo(f"Error: {told}", err=True)
-        code, failure = UNUSABLE, Failure(type(error).__name__, told)
+        text = with_options(str(error))
+        click.echo(f"Error: {text}", err=True)
+        code, failure = UNUSABLE, Failure(type(error).__name__, text)
     else:
         click.echo(INTERRUPTION, err=True)
         code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
@@ -126,13 +126,13 @@ def with_options(message: str) -> str:
 
 
 def _usage(error: click.ClickException, name: str) -> str:
-    """Say in one sentence what was wrong with a command's words."""
+    """Say in one sentence what is wrong with the command's arguments."""
     text = " ".join(line.strip() for line in error.format_message().splitlines()).rstrip(".")
     text = re.sub(r"\. Did you mean (.+)\?$", r" (did you mean \1?)", text)
     text = text.replace(". Choose from: ", ", one of ")
     text = text.replace("is not a valid integer range", "is not an integer")
     text = text.replace("is not a valid float range", "is not a number")
-    # ours name a remedy after a semicolon
+    # our own messages have a remedy after a semicolon
     return f"{text}." if ";" in text else f"{text}; see {_help_of(error, name)}."
 
 
@@ -142,7 +142,7 @@ def _help_of(error: click.ClickException, name: str) -> str:
 
 
 def wants_json(arguments: Sequence[str]) -> bool:
-    """Whether arguments that need not be understood ask for JSON."""
+    """Whether arguments ask for JSON, even if they cannot be parsed."""
     options = arguments[: arguments.index("--")] if "--" in arguments else arguments
     return "--json" in options
 
@@ -164,7 +164,7 @@ def plain(record: object, without: str = "") -> dict[str, object]:
 
 
 def encoded(output: Output) -> bytes:
-    """Encode as one line of JSON in UTF-8; numbers that are none are null."""
+    """Encode as one line of JSON in UTF-8; NaN and infinity become null."""
     import msgspec
 
     return msgspec.json.encode(_plain(output), enc_hook=_written) + b"\n"
@@ -174,10 +174,10 @@ def _print(output: Output) -> None:
     line = encoded(output)
     sys.stdout.flush()
     raw = getattr(sys.stdout, "buffer", None)
-    if raw is None:  # text caught in memory
+    if raw is None:  # stdout was replaced, as by a test
         click.echo(line.decode(), nl=False)
         return
-    # as bytes: a terminal's encoding has no say in what a program reads
+    # as bytes, so that the terminal's encoding does not change the JSON
     raw.write(line)
     raw.flush()
 

@@ -11,7 +11,7 @@ from typing import Any
 
 import click
 
-# Columns of a sentence on a terminal.
+# Characters of a line on the terminal.
 _WIDEST = 100
 
 
@@ -24,7 +24,7 @@ class Asker:
     given : dict of str to str or None
         What options say, by their names with underscores.
     taken : dict of str to str
-        Values taken without asking, by option; filled as questions come.
+        Defaults that were taken without asking, by option.
     """
 
     yes: bool
@@ -44,7 +44,7 @@ class Asker:
         Raises
         ------
         click.UsageError
-            If the option's value is none of the answers, or the input ends.
+            If the option's value is not a valid answer, or the input ends.
         """
         option = f"--{name.replace('_', '-')}"
         convert = click.types.convert_type(kind)

@@ -30,7 +30,7 @@ from congenial.signals import Ended, Ender, held
 if TYPE_CHECKING:
     from types import TracebackType
 
-HELP = """Release counts with differential privacy that add up and obey mandates exactly.
+HELP = """Release counts with differential privacy that add up and satisfy invariants exactly.
 
 \b
 A first release:
@@ -43,16 +43,16 @@ EPILOGUE = """\b
 Exit codes:
   0              done
   1              a check failed
-  2              unusable input, or place for the output; nothing was released
-  3              stdout cannot be written; what was made stands
-  70             a mistake of congenial: please report it
+  2              the input or the output path cannot be used; nothing was released
+  3              stdout cannot be written; files that were written remain
+  70             a bug in congenial: please report it
   129, 130, 143  ended by SIGHUP, SIGINT (Ctrl-C), SIGTERM
 
-With --json a command prints one JSON object, also about an error.
+With --json a command prints one JSON object, also for an error.
 """
 
 
-# In the order in which a user comes to need them; further ones follow by name.
+# In the order in which a user needs them; further commands follow by name.
 FIRST = (
     "init",
     "explain",
@@ -82,7 +82,7 @@ def summary(name: str) -> str:
 
 
 class Commands(click.Group):
-    """The commands, in the order in which a user comes to need them."""
+    """The commands, in the order in which a user needs them."""
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 -- click's signature
         """Return the names of the commands."""
@@ -120,7 +120,7 @@ def main(ender: Ender) -> NoReturn:
     try:
         code = run(sys.argv[1:])
     finally:
-        # only a signal's exit code shows it, whatever a library made of the exception
+        # a library may have turned the exception into another one; the exit code is the signal's
         ender.stop()
         if ender.number is not None:
             raise SystemExit(128 + ender.number) from None
@@ -131,14 +131,14 @@ def run(arguments: list[str]) -> int:
     """Run one command and return its exit code; errors become one sentence on stderr."""
     try:
         outcome = _run(arguments)
-        if sys.stdout is not None:  # closed by whoever called
+        if sys.stdout is not None:  # the caller may have closed it
             sys.stdout.flush()
     except BrokenPipeError:
-        # the reader of our output went away; Python would complain again while it closes stdout
+        # the reader closed the pipe; without this Python would fail again when it closes stdout
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return UNPRINTED
     except OSError as error:
-        # such as a full device behind stdout; a written release stands
+        # such as a full disk behind stdout; a written release remains
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         _complain(f"Error: writing failed ({error.strerror}); make room and try again.")
         return UNPRINTED
@@ -158,7 +158,7 @@ def _run(arguments: list[str]) -> int:
     except SystemExit as end:
         if end.code != FAILED:
             raise
-        return UNPRINTED  # how click ends where the reader of our output went away
+        return UNPRINTED  # click exits with this code if the reader closed the pipe
     except MemoryError:
         lack = UnsupportedError(
             "this needs more memory than there is; use fewer nodes or levels, or another machine."
@@ -195,7 +195,7 @@ def _complain(text: str) -> None:
 def _mistake(
     kind: type[BaseException], error: BaseException, trace: TracebackType | None
 ) -> NoReturn:
-    """Print what nobody handled, and exit with a code that no check uses."""
+    """Print an unhandled exception, and exit with a code of its own."""
     sys.__excepthook__(kind, error, trace)
-    _complain("This is a mistake of congenial; please report it.")
+    _complain("This is a bug in congenial; please report it.")
     raise SystemExit(MISTAKE)

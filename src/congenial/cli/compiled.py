@@ -40,10 +40,10 @@ from congenial.signals import held
 Method = Literal["conditioning", "imaging", "posterior"]
 KERNELS = Path(__file__).parents[1] / "kernels"
 
-# Kernels that plans call, and what each takes: values by the codes of numpy's types, `*` for every
-# axis of an array, `!` where it is not written to; records of `network.records`, and tuples, hold
-# several. Two processes compile a share each: shares have no kernel in common that is kept on disk,
-# and end together: the second begins a second later.
+# Kernels that plans call, with the types of their arguments: numpy's type codes, one `*` for each
+# axis of an array, `!` for a read-only one. Records of `network.records` and tuples hold several.
+# Two processes compile one share each. No cached kernel is in both shares, and both take equally
+# long: the second process begins a second later.
 SHARES = (
     (
         ("network.compositions.count_words", "i4* i4* i4* i8** i8 i8"),
@@ -135,7 +135,7 @@ def cache_directory() -> Path | None:
 
 
 def is_missing(method: Method) -> bool:
-    """Whether a kernel that plans of a method use has nothing in the cache of compiled code."""
+    """Whether some kernel that plans of a method use is not in the cache of compiled code."""
     if numba.config.DISABLE_JIT:
         return False
     cache = cache_directory()
@@ -147,7 +147,7 @@ def is_missing(method: Method) -> bool:
     }
     if method == "conditioning":
         return not {in_cache(name) for share in SHARES for name, _ in share} <= there
-    # records have no kernel, and plans round by no dependent draws
+    # "forest" has records only, and plans of releases use neither "dependent" nor "convex"
     others = {"convex", "dependent", "forest"}
     own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - others
     if method == "posterior":
@@ -161,14 +161,14 @@ def in_cache(name: str) -> str:
 
 
 def compile_kernels(method: Method) -> None:
-    """Compile what plans of a method need, in two processes where there are two cores.
+    """Compile the kernels that plans of a method need, in two processes if there are two cores.
 
-    In the end small made-up cases are drawn in every way that a plan may ask for, which compiles
-    all that is still missing.
+    At the end small made-up cases are drawn in every way that a plan may ask for. This compiles
+    the kernels that are still missing.
     """
     with _without_collecting():
         if method == "conditioning" and int(numba.config.NUMBA_NUM_THREADS) > 1:
-            _compile_in_two()  # should the other process fail, draws do what it has left
+            _compile_in_two()  # if the other process fails, the draws compile its share
         _draw_from_each(method)
 
 
@@ -193,7 +193,7 @@ def _compile_in_two() -> int:
             compile_share(0)
             return other.wait()
         finally:
-            other.terminate()  # killed, it would leave half a file in the cache
+            other.terminate()  # a kill could leave half a file in the cache
 
 
 def examples(takes: str) -> Iterator[object]:
@@ -219,7 +219,7 @@ def _example(code: str) -> object:
 
 @contextmanager
 def _without_collecting() -> Iterator[None]:
-    """Look for no garbage: compiling makes many objects that stay, and looking takes long."""
+    """Suspend garbage collection: compiling makes many lasting objects, which slow it down."""
     paused = gc.isenabled()
     gc.disable()
     try:

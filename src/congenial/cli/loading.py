@@ -1,4 +1,4 @@
-"""Compiles kernels before a command's work, where that is still to be done."""
+"""Compiles the kernels before a command's work, if they are not compiled yet."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ if TYPE_CHECKING:
 
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
-    "Compiling kernels, up to a minute for every command: they cannot be kept, since neither the "
-    "package's directory nor a home directory can be written to. Set NUMBA_CACHE_DIR to a "
-    "directory that can be."
+    "Compiling kernels; this takes up to a minute for every command, because neither the package's "
+    "directory nor a home directory is writable. To compile once only, set NUMBA_CACHE_DIR to a "
+    "writable directory."
 )
 
 
 def compile_once(method: str, *, quiet: bool) -> None:
-    """Compile all kernels where this machine has not done so yet, and say so: it takes a while.
+    """Compile all kernels if this machine has not done so yet, and say so.
 
-    Where they cannot be kept, each is compiled when it is first called.
+    If they cannot be cached, each is compiled when it is first called.
     """
     with held():
         from congenial.cli.compiled import cache_directory, compile_kernels, is_missing

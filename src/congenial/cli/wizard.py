@@ -28,7 +28,7 @@ DOMAIN_IS_DATA = (
 
 
 def ask_all(asker: Asker, data: str, out: Path) -> Draft:
-    """Ask for everything that a plan says."""
+    """Ask for every key of a plan."""
     with held():
         from congenial.data.columns import look_up_columns
         from congenial.plan.draft import Draft
@@ -43,8 +43,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     domain = asker.ask(
         "domain",
         f"Nodes from {'lookup, ' if inside else ''}data, or a public file",
-        "The nodes must be listed by something public, with a column for each level. "
-        + DOMAIN_IS_DATA,
+        "A public list of all nodes, with a column for each level, is best. " + DOMAIN_IS_DATA,
         "lookup" if inside else "data",
         lambda answer: _domain(answer, lookup, data),
     )
@@ -52,12 +51,12 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         domain = _from_plan(domain, out)
     if domain == "data" and not asker.yes:
         click.echo(f"Note: {DOMAIN_IS_DATA}", err=True)
-    root = asker.ask("root", "Name of the whole", "The sum of everything has a name too.", "Total")
+    root = asker.ask("root", "Name of the root", "The root is the sum of all counts.", "Total")
     neighbours = asker.ask(
         "neighbours",
         f"One record may ({' or '.join(NEIGHBOURS)})",
-        "The guarantee hides whether one record is replaced by any other (substitute), or "
-        "whether it is there at all (add-remove, with which nothing can be published exactly).",
+        "substitute: the guarantee hides the values of a record. add-remove: it also hides whether "
+        "a record is there, and then nothing can be published exactly.",
         "substitute",
         click.Choice(NEIGHBOURS),
     )
@@ -66,41 +65,41 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         exact = asker.ask(
             "publish_exactly",
             "Published exactly, with commas (empty for nothing)",
-            "Some counts may have to be published as they are, such as the whole's ('root'), a "
-            "level's, or one node's ('North/N1'); these are then not protected at all.",
+            "Counts that must be published without noise: the root's ('root'), a level's, or one "
+            "node's ('North/N1'). They are not protected.",
             "",
             lambda answer: _exact(answer, levels),
         )
     nonnegative = asker.ask(
         "nonnegative",
         "No count below zero (yes or no)",
-        "Noise makes some small counts negative; forbidding that pleases readers, and draws "
-        "small counts up a little.",
+        "Noise makes some small counts negative. Forbidding that makes small counts a little too "
+        "large on average.",
         "yes",
         yes_or_no,
     )
     epsilon = asker.ask(
         "epsilon",
         "Epsilon",
-        "The final guarantee: any release is at most exp(epsilon) times as likely with one "
-        "record as with another; 1 is common, and smaller is more private.",
+        "The guarantee: any release is at most exp(epsilon) times as likely with one record as "
+        "with another. 1 is common; a smaller epsilon is more private.",
         "1.0",
         number(LEAST_EPSILON, MOST_EPSILON),
     )
     method = asker.ask(
         "method",
         f"Method ({', '.join(METHODS)})",
-        "Conditioning draws from the noise's own law given all sums and bounds; the others add "
-        "noise and move to the closest counts that obey. Where no count may be negative, "
-        "imaging is the more exact, and its measurements are published for the intervals.",
+        "Conditioning draws from the law of the noise given all sums and bounds. The others add "
+        "noise and move to the closest counts that satisfy these. If no count may be negative, "
+        "imaging has smaller errors, and its measurements are published for the intervals.",
         best_method(nonnegative=nonnegative).name,
         click.Choice(METHODS),
     )
     ledger = asker.ask(
         "ledger",
         "Ledger (empty for none)",
-        "A ledger adds up what all releases of the same rows cost, and refuses what is beyond "
-        "their budget; none is made here, congenial ledger init makes one.",
+        "A ledger adds up the cost of all releases of the same rows, and refuses a release beyond "
+        "their budget. congenial ledger init makes one.",
         "",
     )
     draft = Draft(
@@ -133,8 +132,10 @@ def _ask_table(asker: Asker, data: str) -> str | None:
         return None
     if given is not None or len(tables) == 1:
         return given or tables[0]
-    told = f"{data} holds {len(tables)} tables."
-    found: str = asker.ask("table", f"Table ({', '.join(tables)})", told, "", click.Choice(tables))
+    reason = f"{data} holds {len(tables)} tables."
+    found: str = asker.ask(
+        "table", f"Table ({', '.join(tables)})", reason, "", click.Choice(tables)
+    )
     return found
 
 
@@ -158,7 +159,7 @@ def _ask_lookup(
     path, known = asker.ask(
         "lookup",
         "Lookup, a public CSV or Parquet file (empty for none)",
-        "A public table may say more about a column of the rows, such as each zone's borough.",
+        "A public table that adds columns to the rows, such as the borough of each zone.",
         "",
         understand,
     )
@@ -169,15 +170,15 @@ def _ask_lookup(
     shared = [name for name in known if name.casefold() in folded]
     key = asker.ask(
         "lookup_key",
-        "Its column of keys",
-        "Each row of the lookup speaks of one key, such as the zone's number.",
+        "The lookup's key column",
+        "Each row of the lookup has its own key, such as the number of a zone.",
         listed((shared or list(known))[:1]),
         column(list(known)),
     )
     on = asker.ask(
         "lookup_on",
-        "The rows' column of such keys",
-        f"A row finds its place in the lookup by the {key!r} that it holds.",
+        "The rows' column of these keys",
+        f"A row is joined to the lookup by its {key!r}.",
         listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
         column(list(rows)),
     )
@@ -190,7 +191,7 @@ def _ask_levels(
     from congenial.plan.draft import guess_levels
 
     key, on = ("", "") if lookup is None else (lookup.key, lookup.on)
-    # a key goes by the rows' name for it
+    # the key has the name of the rows' column
     both = {**rows, **{name: kind for name, kind in known.items() if name != key}}
     if known:
         _show(asker, "Columns of both", both)
@@ -205,14 +206,14 @@ def _ask_levels(
                     f"{name!r} is a column of the rows and of the lookup; rename it in one of them."
                 )
             if name == "root":
-                raise click.UsageError("'root' is what plans call the whole; rename the column.")
+                raise click.UsageError("'root' is the name of the root's level; rename the column.")
         return found
 
     found: tuple[str, ...] = asker.ask(
         "levels",
         "Levels, coarse to fine, with commas",
         "The counts form a hierarchy: each level is a column, and its counts add up to those "
-        "of the level before; what is offered is guessed from the columns' names.",
+        "of the level before. The default is guessed from the columns' names.",
         listed(guess_levels(both)),
         understand,
     )
@@ -227,8 +228,8 @@ def _ask_repeats(asker: Asker, draft: Draft, out: Path) -> bool:
         asker.ask(
             "names_repeat",
             f"One {draft.levels[-1]!r} under several {draft.levels[0]!r} (yes or no)",
-            "If a name stands under two parents, as each age does under each sex, these are "
-            "different nodes; say no if that would be a mistake in the list of nodes.",
+            "Yes if the same name under two parents means two nodes, as each age under each sex. "
+            "No if it would be a mistake in the list of nodes.",
             "yes" if offered else "no",
             yes_or_no,
         )
@@ -240,8 +241,8 @@ def _ask_name(asker: Asker, data: str) -> str:
         asker.ask(
             "name",
             "Name of the rows",
-            "All plans for the same rows must call them by one name, or the ledger takes them for "
-            "different people.",
+            "All plans for the same rows must use one name; otherwise the ledger counts them as "
+            "different rows.",
             Path(data).name.partition(".")[0].strip("*?[]-_ ") or "rows",
         )
     )
@@ -258,7 +259,7 @@ def _domain(answer: str, lookup: DraftLookup | None, data: str) -> str:
 
 
 def _check_public(path: str, key: str, data: str) -> None:
-    """Refuse a file that is none, or that is the rows: public files are read."""
+    """Refuse a file that does not exist, or that holds the rows: public files are read."""
     from congenial.data.columns import find
 
     try:
@@ -267,13 +268,13 @@ def _check_public(path: str, key: str, data: str) -> None:
         raise click.UsageError(str(error)) from None
     if set(files) & set(find(data, "DATA")):
         raise click.UsageError(
-            f"{key} is {path!r}, which holds the confidential rows, and is to be public; give "
+            f"{key} is {path!r}, which holds the confidential rows, but must be public; give "
             "another file."
         )
 
 
 def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
-    """Understand what is published exactly; nodes are looked for later."""
+    """Parse the entries published exactly; nodes are looked up later."""
     found = split(answer)
     if levels[-1] in found:
         raise click.UsageError(
@@ -283,7 +284,7 @@ def _exact(answer: str, levels: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _repeats(draft: Draft, out: Path) -> bool:
-    """Whether the public list of nodes fits a hierarchy only where names repeat."""
+    """Whether the public list of nodes fits a hierarchy only if names may repeat."""
     from congenial.plan.draft import as_toml
     from congenial.plan.plan import parse_plan
 
@@ -298,7 +299,7 @@ def _repeats(draft: Draft, out: Path) -> bool:
 
 
 def try_plan(plan: Plan, base: Path) -> None:
-    """Refuse a plan whose public list of nodes does not fit it; the rows are left alone."""
+    """Refuse a plan whose public list of nodes does not fit it, without reading the rows."""
     if plan.hierarchy.domain == "data":
         return
     with held():
@@ -321,6 +322,6 @@ def _from_plan(path: str, out: Path) -> str:
     if Path(path).is_absolute():
         return path
     found = os.path.relpath(path, out.parent)
-    # through a link, the way back may lead elsewhere
+    # a symbolic link in the path can make ".." lead elsewhere
     straight = os.path.realpath(out.parent / found) == os.path.realpath(path)
     return Path(found).as_posix() if straight else str(Path(path).absolute())

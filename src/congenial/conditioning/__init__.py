@@ -1,4 +1,4 @@
-"""The law of the noise given the invariants (belief revision): choose how to draw from it.
+"""The law of the noise given the invariants (belief revision), and samplers of it.
 
 Offered: samplers by their names, the proposal of those that need one, and the exact law's type.
 """

@@ -17,7 +17,7 @@ from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
 CHAINS = 4
-# Fewer draws a chain say nothing.
+# Fewest draws of a chain for which diagnostics are computed.
 LEAST_DRAWS = 8
 _NOT_CERTIFIED = "not certified, as no bound on its error is known"
 
@@ -37,7 +37,7 @@ class Draw:
 
 @dataclass(frozen=True, eq=False)
 class Info:
-    """How chains went; `r_hat`, `bulk_ess`, `tail_ess` and `worst` are computed by ArviZ.
+    """Facts about a run of chains; ArviZ computes `r_hat`, `bulk_ess`, `tail_ess` and `worst`.
 
     Attributes
     ----------
@@ -48,18 +48,17 @@ class Info:
     noise : ndarray, shape (chains, draws, n)
         Noise of the draws, which the diagnostics use.
     acceptance : ndarray of float64, shape (chains,), or None
-        Share of the proposals after the warm-up that each chain accepted; None where blocks are
-        drawn exactly, so that nothing is rejected.
+        Share of proposals that each chain accepted after the warm-up; None if blocks are drawn
+        exactly, so that nothing is rejected.
     tv_bound : float or None
         Bound on the total variation between the last draw of a chain and the law, from any start;
-        None where none is known.
+        None if no bound is known.
     unbounded : str
-        Why there is no such bound; empty where there is one.
+        Why there is no such bound; empty if there is one.
     blocks : int or None
-        Blocks of one sweep, where there are blocks.
+        Number of blocks in one sweep; None without blocks.
     irreducible : bool or None
-        True where the moves are proved to lead from every solution to every other; None where
-        that is not known.
+        True if the moves are proved to connect all solutions; None if that is not known.
     certified : bool
         Always False: a chain's run is for studies.
     """
@@ -76,10 +75,10 @@ class Info:
 
     @cached_property
     def r_hat(self) -> FloatArray:
-        """Rank-normalised split R-hat of each entry, shape (n,); near 1 where chains agree.
+        """Rank-normalised split R-hat of each entry, shape (n,); near 1 if chains agree.
 
-        NaN where an entry does not vary, or a chain has fewer than `LEAST_DRAWS` draws; so for
-        the sizes below. All raise `UnsupportedError` where ArviZ is not installed.
+        R-hat and the sample sizes below are NaN for an entry that does not vary, and for chains
+        with fewer than `LEAST_DRAWS` draws. All raise `UnsupportedError` without ArviZ.
         """
         return self._diagnosed("rhat", "rank")
 
@@ -95,9 +94,9 @@ class Info:
 
     @property
     def worst(self) -> tuple[float, float]:
-        """Largest R-hat and smallest bulk effective sample size; NaN where none is known.
+        """Largest R-hat and smallest bulk effective sample size; NaN if none is known.
 
-        Where a chain accepted nothing they are infinity and 0: it says nothing of the law.
+        If a chain accepted no proposal, they are infinity and 0.
         """
         if self.acceptance is not None and (self.acceptance == 0.0).any():
             return float("inf"), 0.0
@@ -119,7 +118,7 @@ class Info:
 
 
 def arviz_for(what: str) -> tuple[Any, Any]:
-    """Import ArviZ and xarray, whose types are not known here."""
+    """Import ArviZ and xarray, which have no type hints here."""
     try:
         import arviz
         import xarray
@@ -149,7 +148,7 @@ class Chain:
         chains: int = CHAINS,
         rng: Randomness | None = None,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went; `rng` is `congenial.seeded(n)`."""
+        """Run chains; return their draws and diagnostics. `rng` is `congenial.seeded(n)`."""
         raise NotImplementedError
 
     def sample(
@@ -190,7 +189,7 @@ class Chain:
 
     @property
     def error_bound(self) -> float:
-        """Nothing is proved: 1, the largest total variation there is."""
+        """1, the largest total variation possible, because nothing is proved."""
         return 1.0
 
     def _source(self, rng: Randomness | None) -> Randomness:
@@ -205,7 +204,7 @@ class Chain:
 
 
 class ChainAlone(Chain):
-    """Chains for a law that nothing else answers questions about.
+    """Chains for a law whose probabilities are not known otherwise.
 
     Raises
     ------
@@ -243,7 +242,7 @@ class ChainAlone(Chain):
 
 
 def study_source(rng: Randomness | None, why: str, remedy: str) -> Randomness:
-    """Return a seeded source for a chain's run, which is not a release, and say why."""
+    """Return a seeded source for a chain's run; refuse others, because a run is no release."""
     source = resolve(rng)
     if source.private:
         raise PrivacyError(

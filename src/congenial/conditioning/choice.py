@@ -36,20 +36,20 @@ def condition(
         Sums with entries -1, 0, 1 that equal a number or are at least a number, bounds on single
         entries, and entries published exactly; for samplers by proposals any linear conditions.
     sampler : str or Sampler
-        "auto" takes an exact sampler wherever its cost is affordable, and otherwise chains for
-        studies, which give no guarantee; "exact" refuses instead. "gibbs" and "laplace-chain" are
-        chains for studies. "rejection", "independence", "perfect" and "tree-mh" draw from
-        proposals, as published; they release under equalities alone, "tree-mh" never. Or an object
-        with `name`, `certified` and `condition`; see `congenial.conditioning.sampler.Sampler`.
+        "auto" takes the exact sampler if its cost is affordable, and otherwise chains for studies,
+        which give no guarantee; "exact" refuses instead. "gibbs" and "laplace-chain" are chains for
+        studies. "rejection", "independence", "perfect" and "tree-mh" are published samplers by
+        proposals; all but "tree-mh" can release, under equalities only. An object with `name`,
+        `certified` and `condition` works too; see `congenial.conditioning.sampler.Sampler`.
     proposal : Proposal, optional
         Proposal of the samplers by proposals.
 
     Returns
     -------
     Conditioned, ConditionedMixture or OnGrid
-        The conditional mechanism, with its law known; `OnGrid` where the granularity is not 1.
+        The conditional mechanism, with a known law; `OnGrid` if the granularity is not 1.
     ConditionedGaussian or ConditionedLaplace
-        For continuous noise: in closed form, and by a chain for studies.
+        For continuous noise: the first in closed form, the second by a chain for studies.
     Rejection, Independence, Perfect or TreeMH
         For the samplers by proposals.
 
@@ -139,7 +139,7 @@ def _on_union(mechanism: Additive, invariant: Union, sampler: Sampler) -> Condit
 
 
 def _part(mechanism: Additive, invariant: Invariant, sampler: Sampler) -> Conditioned:
-    """Condition a part of a mixture, or on an alternative: its normaliser must be known."""
+    """Condition one part of a mixture or union, whose normaliser must be known."""
     if not mechanism.noise.discrete:
         raise UnsupportedError(
             f"exact conditioning needs integer noise and was given {mechanism.noise.name} noise; "
@@ -164,7 +164,7 @@ def _resolved(mechanism: Additive, invariant: Invariant) -> ResolvedInvariant:
 
 
 def _check_units(mechanism: Additive | Mixture, invariant: Invariant | Union, step: float) -> None:
-    """Refuse an infeasible invariant on a grid; messages give bounds as they were given."""
+    """Refuse an infeasible invariant on a grid, with the bounds in the user's units."""
     first = _additive(mechanism.parts[0] if isinstance(mechanism, Mixture) else mechanism)
     for one in invariant.alternatives if isinstance(invariant, Union) else (invariant,):
         resolved = resolve_invariant(one, first.n, first.domain)

@@ -9,7 +9,7 @@ from congenial.errors import InfeasibleError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.wording import joined
 
-# Rows that are tested for a contradiction; with more, data that violate a row are refused instead.
+# Most rows that are tested for a contradiction; beyond, only data that violate a row are refused.
 _MOST_ROWS = 1000
 _TOLERANCE = 1e-9
 
@@ -17,13 +17,13 @@ _TOLERANCE = 1e-9
 def check_consistent(resolved: ResolvedInvariant) -> None:
     """Check that some values meet all linear conditions, together with the tree.
 
-    Rows that follow from others are no fault; rows that follow from others with another value are.
+    A row may follow from others; it is an error only if its value contradicts them.
 
     Notes
     -----
-    ``A z = b`` has a solution unless some r has ``A' r = 0`` and ``b' r != 0``; the projection of b
-    onto the null space of A A' is such an r where there is one, and the rows at fault are those
-    where it is not zero.
+    ``A z = b`` has a solution unless some r has ``A' r = 0`` and ``b' r != 0``. If there is one,
+    the projection of b onto the null space of A A' is such an r, and its nonzero entries are the
+    rows at fault.
     """
     matrix, value = resolved.equalities
     if not 0 < value.size <= _MOST_ROWS:

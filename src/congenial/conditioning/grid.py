@@ -1,4 +1,4 @@
-"""Conditioning noise on a dyadic grid: the integer engine, in units of the grid's spacing."""
+"""Conditioning noise on a dyadic grid: integer samplers in units of the grid's spacing."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class OnGrid:
     granularity : float
         Spacing of the grid.
     inner : ConditionalMechanism
-        The same in units of the granularity.
+        The conditional mechanism in units of the granularity.
     """
 
     mechanism: Additive | Mixture
@@ -84,7 +84,7 @@ class OnGrid:
         return lo * self.granularity, hi * self.granularity
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw, where one record counts for 1 in each query it is in."""
+        """Privacy guarantee of one draw; a record adds 1 to each query that counts it."""
         return self.inner.guarantee(neighbours)
 
     @property
@@ -107,7 +107,7 @@ class OnGrid:
         warmup: int | None = None,
         thin: int | None = None,
     ) -> tuple[Draw, Info]:
-        """Run chains, where the sampler is one; see its own `run`, such as `Independence.run`.
+        """Run chains, if the sampler has them; see its own `run`, such as `Independence.run`.
 
         Parameters
         ----------
@@ -118,14 +118,14 @@ class OnGrid:
         start : array_like, shape (n,), optional
             In the units of `x`, on the grid.
         warmup, thin : int, optional
-            The sampler's own where not given. These three are for chains that take them.
+            The sampler's own by default. Some chains do not take `start`, `warmup` and `thin`.
 
         Raises
         ------
         ArgumentError
             If an option is given to a chain that does not take it, or is not valid.
         UnsupportedError
-            Where draws are exact, so that there is no chain.
+            If draws are exact, because then there is no chain.
         """
         run = getattr(self.inner, "run", None)
         if run is None:

@@ -24,7 +24,7 @@ from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
-# A part is chosen by a whole number out of this many, so each weight is met to within 2^-62.
+# A part is chosen by a uniform integer below this, so each weight is met to within 2^-62.
 _CHOICES = 1 << 62
 Part = Additive | Mechanism
 
@@ -77,8 +77,7 @@ class Mixture:
         Raises
         ------
         PrivacyError
-            If the parts count in different ways or fix different values, or nothing is proved for
-            one of them.
+            If the parts count in different ways, fix different values, or one has no guarantee.
         """
         check_alike(self.parts)
         stated = []
@@ -92,7 +91,7 @@ class Mixture:
         return mixed_guarantee(stated, self.weights)
 
     def explain(self) -> str:
-        """Say what is mixed."""
+        """List the parts with their weights."""
         listed = ", ".join(
             f"{w:.6g} {_described(p)}" for p, w in zip(self.parts, self.weights, strict=True)
         )
@@ -166,7 +165,7 @@ def draw_mixed(
 
 @dataclass(frozen=True, eq=False)
 class _Asked:
-    """Facts that decide which datasets are neighbours: how records count, and the fixed sums."""
+    """The facts that decide which datasets are neighbours: how records count, and fixed sums."""
 
     counted: Tree | Workload | None
     resolved: ResolvedInvariant
@@ -175,7 +174,7 @@ class _Asked:
 
 
 def _asked(part: object, unit: float) -> Iterator[_Asked]:
-    """Yield what every mechanism inside a part asks; `unit` is what its numbers count in."""
+    """Yield these facts for every mechanism in a part; `unit` is the unit of its numbers."""
     if isinstance(part, Additive):
         free = resolve_invariant(Invariant(()), part.n, part.domain)
         yield _Asked(part.counted, free, unit, unit * part.per_record)

@@ -24,7 +24,7 @@ from congenial.types import FloatArray, IntArray, Values
 
 Row = dict[int, Fraction]
 
-# Entries, and entries of the matrix that solves for the rest, beyond which proposals are refused.
+# Limits for proposals: number of entries, and size of the matrix that solves for the rest.
 _LONGEST = 20_000
 _MOST_SOLVED = 1 << 24
 
@@ -36,12 +36,12 @@ class Proposal:
     Parameters
     ----------
     index : sequence of int, optional
-        Entries that are proposed, counted from 0; the others follow from the equalities. All n
-        entries stand for the mechanism itself, whose draws must meet the equalities by chance.
-        Chosen where not given: entries with the widest noise follow, which accepts most.
+        Entries that are proposed, counted from 0; the others follow from the equalities. With all
+        n entries the proposal is the mechanism itself, whose draws meet the equalities by chance.
+        By default the entries with the widest noise follow, which accepts the most proposals.
     scale : float or array_like of float, shape (n,), optional
-        Scale of the proposed noise, of the mechanism's own family; the mechanism's where not given.
-        For "tree-mh", the standard deviation of a leaf's step, tuned where not given.
+        Scale of the proposed noise, in the mechanism's family; by default the mechanism's scale.
+        For "tree-mh", the standard deviation of a leaf's step; tuned by default.
 
     Raises
     ------
@@ -79,7 +79,7 @@ class ByProposals:
     Attributes
     ----------
     proposal : Proposal or None
-        Chosen for the noise and the equalities where None.
+        If None, it is chosen for the noise and the equalities.
     """
 
     proposal: Proposal | None = None
@@ -129,13 +129,13 @@ class Placed:
     index : ndarray of int64, shape (k,)
         Entries that are proposed.
     rest : ndarray of int64, shape (m,)
-        Entries that follow; those that cannot move among them.
+        Entries that follow, including those that cannot move.
     solve : ndarray of float64, shape (m, k)
         ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
     scales : ndarray of float64, shape (k,)
         Of the proposed noise.
     rows : ndarray of float64, shape (r, n)
-        Where all entries are proposed: sums of them that must be zero; otherwise without rows.
+        If all entries are proposed: sums of them that must be zero; otherwise no rows.
     """
 
     index: IntArray
@@ -150,11 +150,11 @@ def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal |
 
     Notes
     -----
-    Where the proposal is no narrower than the noise and has its scale, a candidate is accepted by
-    rejection with probability ``Z / prod(N[i] for i in I)``, Z the sum of the weights of all
-    solutions and N[i] that of one entry's noise. It is largest where the entries left out have the
-    largest product of N, which grows with the scale: a basis of greatest weight, found by taking
-    columns from the widest noise down (Edmonds 1971). With equal scales all choices are alike.
+    If the proposal has the scale of the noise, rejection accepts a candidate with probability
+    ``Z / prod(N[i] for i in I)``, where Z sums the weights of all solutions and N[i] the weights of
+    one entry's noise. It is largest if the entries left out have the largest product of N, which
+    grows with the scale. That is a basis of greatest weight, found by taking columns in descending
+    order of scale (Edmonds 1971). With equal scales all choices are equally good.
     """
     n, whole = mechanism.n, mechanism.noise.discrete
     if n > _LONGEST:
@@ -205,7 +205,7 @@ def equality_rows(resolved: ResolvedInvariant) -> list[Row]:
 
 
 def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dict[int, Row], bool]:
-    """Solve rows for entries, taken in `order` where they do not follow from those before.
+    """Solve rows for entries in `order`, skipping entries that follow from earlier ones.
 
     Returns
     -------
@@ -247,7 +247,7 @@ def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dic
 def _subtract(
     row: Row, pivot: Row, factor: Fraction, k: int, touching: dict[int, set[int]]
 ) -> None:
-    """Take a multiple of a pivot's row from row k, in place, and keep account of its entries."""
+    """Subtract a multiple of a pivot's row from row k in place, and update its set of entries."""
     for w, a in pivot.items():
         value = row.get(w, Fraction(0)) - factor * a
         if value:
@@ -259,7 +259,7 @@ def _subtract(
 
 
 def _primitive(row: Row) -> Row:
-    """Return the row in whole numbers without a common divisor."""
+    """Return the row in integers without a common divisor."""
     below = lcm(*(a.denominator for a in row.values()))
     common = gcd(*(int(a * below) for a in row.values()))
     return {v: a * below / common for v, a in row.items()}
@@ -356,13 +356,13 @@ def scale_each(spread: FloatArray, n: int) -> FloatArray:
 def feasible_start(
     resolved: ResolvedInvariant, placed: Placed, x: Values, *, whole: bool
 ) -> FloatArray:
-    """Return a point that depends on the invariant and its values, and not otherwise on the data.
+    """Return a point that depends on the data only through the invariant's values.
 
     Returns
     -------
     ndarray of float64, shape (n,)
-        Under equalities alone it is the one solution whose proposed entries are zero: all data
-        with the same pinned values give the same.
+        Under equalities alone it is the solution whose proposed entries are zero, which is the
+        same for all data with the same pinned values.
     """
     start = np.zeros(resolved.n)
     # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand
@@ -442,16 +442,16 @@ def checked_start(
     return z
 
 
-# Rounds over all rows; bounds travel one row further in each.
+# Rounds over all rows; each round propagates bounds one row further.
 _ROUNDS = 4
 
 
 def largest_noise(resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray) -> FloatArray:
-    """Return an upper bound on the size of each entry's noise, inf where there is none.
+    """Return an upper bound on the size of each entry's noise, inf if there is none.
 
     Notes
     -----
-    With ``row @ u == 0``, an entry is no more than what the ends of all others leave it.
+    With ``row @ u == 0``, the bounds of all other entries bound an entry.
     """
     lo, hi = lo.copy(), hi.copy()
     for _ in range(_ROUNDS):
@@ -475,7 +475,7 @@ def _rows(resolved: ResolvedInvariant) -> Iterator[tuple[IntArray, FloatArray]]:
 
 
 def _others(ends: FloatArray) -> FloatArray:
-    """Sum of all entries but each, where infinite ones are all of one sign."""
+    """Sum of all entries except each one in turn; infinite entries all have one sign."""
     infinite = np.isinf(ends)
     whole = ends[~infinite].sum()
     left = infinite.sum() - infinite

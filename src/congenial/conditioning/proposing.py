@@ -1,4 +1,4 @@
-"""The common part of samplers by independent proposals: candidates, weights, bounds, refusals."""
+"""Common parts of the samplers by independent proposals: candidates, weights, bounds, refusals."""
 
 from __future__ import annotations
 
@@ -25,13 +25,13 @@ from congenial.noise.law import check_kernels
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
-# A release is short of its law by this much in total variation, and by what rounding adds.
+# Total variation between a release and its law, apart from rounding.
 SHORTFALL = 2.0**-40
-# Proposals for one release beyond which none is made.
+# Most proposals for one release.
 _MOST_PROPOSALS = 1 << 22
-# Proposals for one draw, on average over the draws of a call, after which a study gives up.
+# Most proposals of a study for one draw, on average over the draws of a call.
 _ATTEMPTS = 2_000_000
-# Numbers held at once.
+# Most numbers in memory at once.
 _BLOCK = 1 << 21
 
 
@@ -47,15 +47,15 @@ class Batch(NamedTuple):
 class Proposing(Delegate):
     """A mechanism conditioned on an invariant, sampled from proposals on an index set.
 
-    A candidate's weight is p / q, what the noise has over what the proposal has, in units of its
-    value at noise 0; it is 0 outside the inequalities.
+    The weight of a candidate is p / q, the density of the noise over that of the proposal, in units
+    of its value at noise 0. It is 0 outside the inequalities.
 
     Attributes
     ----------
     mechanism : Additive
     resolved : ResolvedInvariant
     exact : Conditioned, ConditionedGaussian or None
-        The same law by the exact engine; None where that does not cover it.
+        The same law by the exact sampler; None if that does not cover it.
     """
 
     placed: Placed
@@ -88,8 +88,8 @@ class Proposing(Delegate):
         InvariantError
             If `x` violates a bound or a linear condition.
         PrivacyError
-            Without a seed: under inequalities, for continuous noise, or where no bound on the
-            error is known.
+            Without a seed: under inequalities, for continuous noise, or if no bound on the error
+            is known.
         UnsupportedError
             If one release takes too many proposals.
         NumericalError
@@ -105,7 +105,7 @@ class Proposing(Delegate):
         return out[0] if size is None else out
 
     def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
-        """Return noise of `rows` releases, shape (rows, n), by the same work for every dataset."""
+        """Return noise of `rows` releases, shape (rows, n); the work is equal for all datasets."""
         raise NotImplementedError
 
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
@@ -118,7 +118,7 @@ class Proposing(Delegate):
         return not self.resolved.has_inequalities
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of one draw, its distance from the law charged to delta."""
+        """Privacy guarantee of one draw; delta includes its distance from the law."""
         reason = self._not_released
         if reason:
             raise PrivacyError(
@@ -133,7 +133,7 @@ class Proposing(Delegate):
     def error_bound(self) -> float:
         """Bound on the total variation between a release and its law, for every dataset.
 
-        1, the largest there is, where no release is made.
+        It is 1, the largest possible, if no release can be made.
 
         Notes
         -----
@@ -154,7 +154,7 @@ class Proposing(Delegate):
         UnsupportedError
             If they are too many.
         """
-        # less what rounding may have added to it
+        # minus the possible rounding error
         chance = math.exp(-self.log_ratio_free) * (1.0 - 1e-6)
         needed = math.log(SHORTFALL) / math.log1p(-chance) if chance > 0.0 else math.inf
         if not needed <= _MOST_PROPOSALS:
@@ -166,7 +166,7 @@ class Proposing(Delegate):
 
     @cached_property
     def log_ratio_free(self) -> float:
-        """Log of R = sup p*/q under equalities alone, where it is one for all data; inf if none."""
+        """Log of R = sup p*/q under equalities alone, equal for all data; inf if none."""
         if isinstance(self.exact, Conditioned):
             return self._ratio(self.exact.log_mass, 0.0 if self.widened else math.inf)
         return math.inf
@@ -184,8 +184,8 @@ class Proposing(Delegate):
         Returns
         -------
         float
-            inf where p/q is unbounded; where the proposal is narrower than the noise and bounds
-            leave finitely many values, an upper bound.
+            inf if p/q is unbounded. An upper bound if the proposal is narrower than the noise and
+            bounds leave finitely many values.
 
         Raises
         ------
@@ -246,7 +246,7 @@ class Proposing(Delegate):
         return 1.0 / proposed - 1.0 / own, -1.0 / rest
 
     def log_weights(self, proposed: FloatArray, rest: FloatArray) -> FloatArray:
-        """Log of p/q of noise, inequalities aside; 0 where there is none."""
+        """Log of p/q of noise, without the inequalities; 0 if there is no noise."""
         first, second = self._rates
         size = np.square if self._normal else np.abs
         return np.asarray(size(proposed) @ first + size(rest) @ second)
@@ -291,7 +291,7 @@ class Proposing(Delegate):
 
     @property
     def _most_at_once(self) -> int:
-        """Candidates held at once."""
+        """Most candidates in memory at once."""
         return max(64, _BLOCK // self.mechanism.n)
 
     def attempts(
@@ -302,7 +302,7 @@ class Proposing(Delegate):
         Raises
         ------
         NumericalError
-            That says `failed`, once there are too many candidates.
+            With the message `failed`, once there are too many candidates.
         """
         tried, length = 0, min(self._most_at_once, max(64, 4 * rows))
         while tried < _ATTEMPTS * rows:
@@ -312,7 +312,7 @@ class Proposing(Delegate):
         raise NumericalError(f"{failed}; use sampler='exact', or 'independence' for a study.")
 
     def released(self, counts: Values, noise: FloatArray) -> Values:
-        """Return counts and noise as what is released."""
+        """Return the released values from counts and noise."""
         drawn: Values = counts.astype(np.float64) + noise
         if self.mechanism.noise.discrete:
             drawn = counts.astype(np.int64) + noise.astype(np.int64)
@@ -329,12 +329,12 @@ class Proposing(Delegate):
 
     @cached_property
     def _rounding(self) -> float:
-        """Bound on what floating-point numbers add to total variation, for each proposal.
+        """Bound on the total variation that rounding adds, for each proposal.
 
-        A log weight L, a sum of as many products as entries, is within c L of its value. Moving
-        from L to L' (both below 0), the chance min(1, exp(L' - L)) is then wrong by at most
-        c (2 |L| + 1), and not at all where |L'| < |L| / 2. As P(|L'| >= |L| / 2) <= 2 m / |L| with
-        m = E |L'|, it is wrong by at most c (4 m + 1) on average from any state.
+        A log weight L, a sum of one product for each entry, is within c L of its value. The
+        probability min(1, exp(L' - L)) of a move from L to L' (both below 0) is then wrong by at
+        most c (2 |L| + 1), and exact if |L'| < |L| / 2. Because P(|L'| >= |L| / 2) <= 2 m / |L|
+        with m = E |L'|, it is wrong by at most c (4 m + 1) on average from any state.
         """
         noise, placed = self.mechanism.noise, self.placed
         own = noise.variances(placed.scales)
@@ -347,7 +347,7 @@ class Proposing(Delegate):
 
     @cached_property
     def _not_released(self) -> str:
-        """Why no release is made; empty where one may be."""
+        """Why no release can be made; empty if one can."""
         if not self.mechanism.noise.discrete:
             return "floating-point noise is for studies only"
         if not self.data_free:
@@ -369,7 +369,7 @@ class Proposing(Delegate):
             )
 
     def _text(self) -> str:
-        """The proposed entries, and the bound that holds."""
+        """Text about the proposed entries and the bound on their weights."""
         placed, n = self.placed, self.mechanism.n
         if placed.rows.size:
             text = f"all {n} entries are proposed, and must meet the equalities by chance."

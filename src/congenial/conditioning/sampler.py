@@ -18,8 +18,8 @@ _FOLDER = "congenial.conditioning.samplers"
 class Sampler(Protocol):
     """A way to draw from the law of noise given an invariant.
 
-    Each of the package's is a frozen record in a file of its own: "tree-mh" is `SAMPLER` in
-    `samplers/tree_mh.py`. Any object with these names will do.
+    Each sampler of the package is a frozen record in a file of its own: "tree-mh" is `SAMPLER` in
+    `samplers/tree_mh.py`. Any object with these attributes works too.
     """
 
     @property
@@ -30,7 +30,7 @@ class Sampler(Protocol):
     def certified(self) -> bool:
         """Whether the error of its draws is proved in all cases that it covers.
 
-        Mechanisms of other samplers are for studies, unless their `guarantee` states one.
+        If not, its mechanisms are for studies, unless their `guarantee` states one.
         """
 
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:

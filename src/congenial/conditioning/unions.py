@@ -33,7 +33,7 @@ from congenial.types import FloatArray, IntArray, Values
 
 JointLaw = tuple[tuple[IntArray, ...], FloatArray]
 
-# Nats below which an alternative of a union is never drawn.
+# Log probability, relative to no noise, below which an alternative of a union is never drawn.
 _NEVER = 200.0
 
 
@@ -137,9 +137,9 @@ class ConditionedMixture:
         """Privacy guarantee of one draw.
 
         Under equalities the mixture's weights are the same for every dataset, so its loss is at
-        most the largest of its parts'. Under inequalities they depend on the data, even where these
-        cost no part anything, and gamma = 1 is charged. A union is charged as one invariant, since
-        neighbours may satisfy different alternatives.
+        most the largest loss of its parts. Under inequalities the weights depend on the data, so
+        gamma = 1 is charged, even if no part has a cost of its own. A union is charged as one
+        invariant, because neighbours may satisfy different alternatives.
         """
         if len(self.alternatives) > 1:
             mechanism = self.parts[0].mechanism
@@ -159,7 +159,7 @@ class ConditionedMixture:
                 stated = replace(
                     stated, epsilon=2.0 * base, base_epsilon=base, gamma=1.0, gamma_source=TRIVIAL
                 )
-        # the choice of a part errs as much as the two tables that its weights come from
+        # the choice of a part has the error of the two tables behind its weights
         error = 3.0 * self.error_bound
         # delta of each part without its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
@@ -198,11 +198,11 @@ class ConditionedMixture:
             return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
 
     def _log_probability(self, part: Conditioned, counts: Values) -> float:
-        """Log probability of a part's invariant; -inf where it cannot hold, or next to never.
+        """Log probability of a part's invariant; -inf if it cannot hold, or almost never.
 
-        Whether an alternative can hold is decided by the pinned values alone, which neighbours
-        share. One of less than exp(-200) of the probability of no noise at all, which satisfies
-        the data's own alternative, is left out before its tables, far from the data, are filled.
+        Whether an alternative can hold depends on the pinned values alone, which neighbours
+        share. No noise at all satisfies the alternative of the data. An alternative with less
+        than exp(-200) of that probability is left out before its tables are filled.
         """
         resolved = part.resolved.with_pins(counts)
         if ((counts < resolved.lo) | (counts > resolved.hi))[part.fixed[: resolved.n]].any():
@@ -223,7 +223,7 @@ def _as_joint(values: IntArray, probabilities: FloatArray) -> JointLaw:
 
 
 def check_alternatives(alternatives: Sequence[ResolvedInvariant]) -> None:
-    """Check that alternatives differ in bounds alone and exclude each other."""
+    """Check that alternatives differ in bounds only and exclude each other."""
     first = alternatives[0]
     for i, one in enumerate(alternatives):
         same = (

@@ -39,7 +39,7 @@ FOUND, LACKING, BLANK = "found", "lacking", "blank"
 # Nodes of the deepest level, and characters of a name.
 _MOST, _LONGEST = 5_000_000, 1_000
 # Said of queries over tables of our own, which cannot fail on what a row holds.
-BROKEN = "the counts could not be added up; please report this as a mistake of congenial"
+BROKEN = "the counts could not be added up; please report this as a bug in congenial"
 
 
 @dataclass(frozen=True)

@@ -1,4 +1,4 @@
-"""Margins of error of a release under equalities alone, where the noise has one law for all data.
+"""Error margins of a release under equalities alone, where the noise has one law for all data.
 
 The law of a single node's noise given the equalities is known exactly. Of an image, of a sum of
 nodes, and of many nodes at once, intervals come from simulated noise, with a coverage that is
@@ -50,7 +50,7 @@ def error_margins(
     size: int = 9_999,
     rng: Randomness | None = None,
 ) -> IntArray:
-    """Margin of error of every node, for each alone.
+    """Error margin of every node, for each alone.
 
     Parameters
     ----------
@@ -107,7 +107,7 @@ def error_margin_of_sum(
     size: int = 9_999,
     rng: Randomness | None = None,
 ) -> int:
-    """Margin of error of the sum of several nodes, by simulation with proved coverage.
+    """Error margin of the sum of several nodes, by simulation with proved coverage.
 
     Parameters
     ----------
@@ -167,7 +167,7 @@ def simultaneous_error_margins(
     size: int = 9_999,
     rng: Randomness | None = None,
 ) -> IntArray:
-    """Margins of error that hold for several nodes at once, by simulation with proved coverage.
+    """Error margins that hold for several nodes at once, by simulation with proved coverage.
 
     Each is the node's own margin, stretched by one factor for all.
 

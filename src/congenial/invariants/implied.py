@@ -1,4 +1,4 @@
-"""Entries determined by pinned ones where sums cross: those in the row space of the pinned."""
+"""Entries determined by pinned entries if sums cross: those in the row space of the pinned sums."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Integers up to this are multiplied and subtracted in 64 bits; doubles are exact up to 2^53.
 LARGEST = 2**30
 EXACT = 2**53
-# Steps of arithmetic beyond which nothing further is said to follow.
+# Largest number of arithmetic steps in an elimination; beyond it nothing further is derived.
 MOST_STEPS = 2**28
 
 
@@ -22,14 +22,14 @@ def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArr
     Returns
     -------
     ndarray of bool, shape (n,)
-        `known` and what follows, in exact arithmetic. Where integers grow beyond 2^30, or the
-        steps beyond 2^28, some of what follows may be missing.
+        `known` and the entries that follow, in exact arithmetic. If integers grow beyond 2^30, or
+        the elimination beyond 2^28 steps, some entries that follow may be missing.
 
     Notes
     -----
-    An entry follows where the cells that it counts are a rational combination of those that the
-    fixed sums count. Cells that enter all fixed sums alike make one column, a group; an entry that
-    counts some cells of a group and not others does not follow.
+    An entry follows if its row over the cells is a rational combination of the rows of the fixed
+    sums. Cells that enter all fixed sums alike form one column, called a group. An entry that
+    counts only some cells of a group does not follow.
     """
     chain = chain[:, ~known[cells]]
     out: BoolArray = known | (np.bincount(chain[chain >= 0], minlength=known.size) == 0)
@@ -45,7 +45,7 @@ def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArr
         return out
     rows, pivots = reduced
     entry, column = _counted(chain, group, ~out)
-    # a single group follows where a row holds it alone
+    # a single group follows if some row has this group only
     one = np.bincount(entry, minlength=out.size)[entry] == 1
     alone = pivots[(rows != 0).sum(axis=1) == 1]
     out[entry[one & np.isin(column, alone)]] = True
@@ -65,7 +65,7 @@ def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArr
 def _columns(chain: IntArray, known: BoolArray, sums: IntArray) -> tuple[IntArray, IntArray] | None:
     """Contribution of each group of cells to each fixed sum, and the group of each cell.
 
-    None where elimination among them would take too many steps.
+    None if the elimination would take too many steps.
     """
     held = np.where((chain >= 0) & known[chain], chain, -1)
     added = np.zeros((sums.shape[0], chain.shape[1]), dtype=np.int64)
@@ -88,7 +88,7 @@ def _columns(chain: IntArray, known: BoolArray, sums: IntArray) -> tuple[IntArra
 
 
 def _counted(chain: IntArray, group: IntArray, asked: BoolArray) -> tuple[IntArray, IntArray]:
-    """Pairs of an entry asked for and a group that it counts, of entries that split no group."""
+    """Pairs of an entry and a group that it counts, for entries that split no group."""
     size = np.bincount(group)
     found, columns = [], []
     for entries in chain:
@@ -102,7 +102,7 @@ def _counted(chain: IntArray, group: IntArray, asked: BoolArray) -> tuple[IntArr
 
 
 def _whole(matrix: FloatArray) -> IntArray:
-    """Whole multiples of the sums, those left out that have none of small integers."""
+    """The sums multiplied to small integers; sums for which that is impossible are left out."""
     kept = []
     for row in matrix:
         terms = [Fraction(repr(float(value))) for value in row[row != 0]]
@@ -116,12 +116,12 @@ def _whole(matrix: FloatArray) -> IntArray:
 
 
 def _reduced(rows: IntArray) -> tuple[IntArray, IntArray] | None:
-    """Reduced echelon form in whole numbers and its pivots; None where they grow too large.
+    """Reduced echelon form in integers and its pivots; None if the integers grow too large.
 
     Returns
     -------
     rows : ndarray of int64, shape (r, n)
-        Each is a multiple, leading with a positive number, of that of the usual form.
+        Each is a positive multiple of the row of the usual form.
     pivots : ndarray of int64, shape (r,)
     """
     rows = rows.copy()

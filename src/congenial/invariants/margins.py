@@ -13,10 +13,10 @@ from congenial.domain.workload import MarginLike, Workload
 from congenial.errors import InvariantError, UnsupportedError
 from congenial.types import FloatArray, IntArray
 
-# Numbers in dense rows.
+# Largest number of numbers in dense rows.
 MOST_NUMBERS = 2**26
 Level = str | int | None
-# A margin, whose cells are taken one by one, or values of some of its axes, None for each value.
+# A margin (all its cells), or values for some of its axes and None for every value of an axis.
 Side = MarginLike | Mapping[str, str | None]
 
 
@@ -29,7 +29,7 @@ class ExactMargins:
     table: str | None
 
     def entries(self, workload: Workload) -> IntArray:
-        """Return the entries meant, those that cannot hold a record left out."""
+        """Return the entries of the margins, except entries that cannot count a record."""
         blocks = [workload.block(margin, self.level, self.table) for margin in self.margins]
         return np.concatenate([np.arange(b.start, b.stop) for b in blocks])
 
@@ -53,7 +53,7 @@ class MarginBounds:
             If a bound is an array of another shape than the margin's.
         """
         block = workload.block(self.margin, self.level, self.table)
-        # laid out as a released array is, and brought back to entries by their numbers
+        # the given array has the layout of a released one; its numbers map it back to entries
         order = workload.array(np.arange(len(workload)), self.margin, self.level, self.table)
         inside = workload.array(np.ones(len(workload)), self.margin, self.level, self.table) > 0
         out = []
@@ -145,7 +145,7 @@ def on_entries(part: OnMargins, workload: Workload | None) -> Resolved:
         return none, *part.limits(workload), none.reshape(0, 2)
     pairs = part.pairs(workload)
     more, fewer = pairs.T
-    # beside an entry that holds no record the other is at least 0, or at most
+    # if one side cannot count a record, the other side is bounded by 0
     lo, hi = np.full(len(workload), -np.inf), np.full(len(workload), np.inf)
     lo[more[(more >= 0) & (fewer < 0)]] = 0.0
     hi[fewer[(fewer >= 0) & (more < 0)]] = 0.0

@@ -1,4 +1,4 @@
-"""An invariant resolved for vectors of one length, from which every method works."""
+"""An invariant resolved for vectors of one length, the form that every method uses."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 Drawn = TypeVar("Drawn", bound=npt.NDArray[Any])
 
-# Largest violation by floating-point vectors, relative to their largest entry: rounding.
+# Largest violation by rounding in floating-point vectors, relative to their largest entry.
 TOLERANCE = 1e-9
 
 
@@ -29,11 +29,12 @@ class ResolvedInvariant:
     Attributes
     ----------
     tree : Tree or None
-        The hierarchy that must add up; a workload's where all its entries are nested or disjoint.
+        The hierarchy that must add up; a workload has one if all its entries are nested or
+        disjoint.
     pinned : ndarray of bool, shape (n,)
         Entries that equal their confidential values.
     lo, hi : ndarray of float64, shape (n,)
-        Public bounds; infinite where there is none. They may be views of a single number.
+        Public bounds, infinite for entries without one; they may be views of a single number.
     equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
         Further public linear conditions.
     workload : Workload or None
@@ -60,9 +61,9 @@ class ResolvedInvariant:
 
     @cached_property
     def sums(self) -> Sums | None:
-        """The sums that hold whatever the data: those of the tree or the workload, None for none.
+        """The tree or the workload, whose sums hold for all data; None if there is neither.
 
-        Public totals and linear conditions are not among them.
+        Public totals and linear conditions are not included.
         """
         if self.tree is None:
             return None if self.workload is None else self.workload.sums
@@ -77,7 +78,7 @@ class ResolvedInvariant:
     def adds_up(self, values: npt.NDArray[Any]) -> BoolArray:
         """Whether vectors add up along the tree or the workload, shape (...), for (..., n).
 
-        Integers do exactly, others up to rounding.
+        Integers must add up exactly, other numbers up to rounding.
         """
         if self.sums is None:
             return np.ones(values.shape[:-1], dtype=np.bool_)
@@ -88,14 +89,14 @@ class ResolvedInvariant:
 
     @cached_property
     def determined(self) -> BoolArray:
-        """Entries whose values follow from what is fixed, shape (n,); see `determined`."""
+        """Entries whose values follow from fixed values, shape (n,); see `determined`."""
         known = _determined(self)
         known.flags.writeable = False
         return known
 
     @cached_property
     def has_inequalities(self) -> bool:
-        """Whether anything but equalities restricts an entry that is not pinned."""
+        """Whether an inequality restricts an entry that is not pinned."""
         if self.inequalities[1].size or not self.pinned[self.relative].all():
             return True
         bounded = np.isfinite(_listed(self.lo)) | np.isfinite(_listed(self.hi))
@@ -103,11 +104,11 @@ class ResolvedInvariant:
 
     @cached_property
     def bounded_by_pins(self) -> IntArray:
-        """Entries that are not pinned, and that a pin's value bounds."""
+        """Entries that are not pinned themselves but bounded by the value of a pinned entry."""
         return np.unique(self.relative[~self.pinned[self.relative]])
 
     def with_pins(self, values: npt.NDArray[Any]) -> ResolvedInvariant:
-        """Return the same with the bounds that follow from pinned values, shape (n,).
+        """Return the invariant with the bounds that follow from pinned values, shape (n,).
 
         Only the pinned entries of `values` are used.
         """
@@ -123,11 +124,11 @@ class ResolvedInvariant:
     def within_bounds(self, values: npt.NDArray[Any]) -> BoolArray:
         """Whether all of n values lie within their bounds, shape (...), for (..., n).
 
-        Integers do exactly, others up to rounding.
+        Integers must do so exactly, other numbers up to rounding.
         """
         lo, hi = _listed(self.lo), _listed(self.hi)
         slack, ok = _slack(values), np.ones(values.shape[:-1], dtype=np.bool_)
-        # the extremes are compared with a single number, so that no vector of answers is made
+        # for a shared bound only the extremes are compared, which saves a vector of booleans
         if not np.isneginf(lo).all():
             least = values.min(axis=-1, keepdims=True) if lo.size == 1 else values
             ok &= (least >= lo - slack).all(axis=-1)
@@ -137,9 +138,9 @@ class ResolvedInvariant:
         return np.asarray(ok)
 
     def satisfied_by(self, values: npt.NDArray[Any], given: npt.NDArray[Any]) -> BoolArray:
-        """Whether vectors satisfy all of it, shape (...), for (..., n).
+        """Whether vectors satisfy the whole invariant, shape (...), for (..., n).
 
-        Integers do exactly, others up to rounding; entries that are pinned always exactly.
+        Integers and pinned entries must satisfy it exactly, other numbers up to rounding.
 
         Parameters
         ----------
@@ -158,7 +159,7 @@ class ResolvedInvariant:
     def meets_equalities(self, values: npt.NDArray[Any]) -> BoolArray:
         """Whether vectors meet the public linear equalities, shape (...), for (..., n).
 
-        Integers do exactly, others up to rounding.
+        Integers must meet them exactly, other numbers up to rounding.
         """
         matrix, value = self.equalities
         if not value.size:
@@ -170,7 +171,7 @@ class ResolvedInvariant:
 def checked_draws(resolved: ResolvedInvariant, drawn: Drawn, given: npt.NDArray[Any]) -> Drawn:
     """Return draws after checking that each of them satisfies the invariant.
 
-    Every draw of every mechanism passes here before it is given out.
+    Every draw of every mechanism passes this check before it is returned.
     """
     if not resolved.satisfied_by(drawn, given).all():
         raise NumericalError(
@@ -190,7 +191,7 @@ def named(domain: Tree | Workload | None, entry: int) -> str:
 
 
 def _slack(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
-    """Return how far off rounding may put sums of vectors (..., n): 0 of integers, or (..., 1)."""
+    """Return the rounding error allowed in sums of vectors: 0 for integers, or shape (..., 1)."""
     if values.dtype.kind in "iu":
         return np.zeros(1)
     size = np.abs(values).max(axis=-1, keepdims=True, initial=0.0)
@@ -198,21 +199,21 @@ def _slack(values: npt.NDArray[Any]) -> npt.NDArray[np.float64]:
 
 
 def _row_slack(values: npt.NDArray[Any], matrix: FloatArray) -> npt.NDArray[np.float64]:
-    """Return how far off rounding may put rows of a condition: 0 of integers, or (..., m)."""
+    """Return the rounding error allowed in rows of a condition: 0 for integers, or (..., m)."""
     return np.asarray(_slack(values) * np.maximum(np.abs(matrix).sum(axis=1), 1e-300))
 
 
 def _listed(values: FloatArray) -> FloatArray:
-    """Return the different numbers behind a vector, one where it is a view of a single one."""
+    """Return the distinct numbers of a vector; a single one if it is a view of one number."""
     return values[:1] if values.strides == (0,) else values
 
 
 def determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
-    """Entries whose values follow from what is fixed, shape (n,).
+    """Entries whose values follow from fixed values, shape (n,).
 
-    Known at first are the pinned entries and those with equal bounds. On a tree, the only unknown
-    term of a sum is determined, again and again. Where sums cross, see
-    `congenial.invariants.implied`. Computed once a record.
+    Pinned entries and entries with equal bounds are known. On a tree, the only unknown term of a
+    sum becomes known, repeatedly. If sums cross, see `congenial.invariants.implied`. The result is
+    cached for each record.
     """
     return resolved.determined
 
@@ -233,7 +234,7 @@ def _determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
 
 
 def _closed(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
-    """Entries that are fixed, and the only unknown of a sum of such, again and again."""
+    """Fixed entries, and repeatedly the only unknown entry of a sum."""
     known = np.asarray(resolved.pinned | (resolved.lo == resolved.hi))
     matrix, _ = resolved.equalities
     while True:
@@ -249,7 +250,7 @@ def _closed(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
 
 
 def _close_sums(sums: Sums, known: npt.NDArray[np.bool_]) -> None:
-    """Mark the only unknown of every sum of a total and its parts, in place."""
+    """Mark as known, in place, the only unknown entry among a total and its parts."""
     of_part = sums.sum_of_part
     missing = np.bincount(of_part[~known[sums.parts]], minlength=sums.totals.size)
     one = missing + ~known[sums.totals] == 1

@@ -2,8 +2,8 @@
 
 An `Invariant` is a conjunction of parts made by `consistent`, `nonnegative`, `exactly`, `bounds`,
 `linear`, `at_least` and `at_least_as_many`, joined with ``&``. ``C1 | C2`` is a disjoint union.
-`resolved` resolves one against a vector length; the confidential values that `exactly` refers
-to come in only when a release is drawn.
+`resolve_invariant` resolves one for a vector length. The confidential values that `exactly` refers
+to are used only when a release is drawn.
 """
 
 from __future__ import annotations
@@ -63,13 +63,13 @@ __all__ = [
 
 @dataclass(frozen=True, eq=False)
 class Consistent:
-    """Every inner node of a tree equals the sum of its children, every margin that of its cells."""
+    """Every inner node of a tree equals the sum of its children, every margin of its cells."""
 
     domain: Tree | Workload
 
     @property
     def tree(self) -> Tree | None:
-        """The tree, or a workload's where it has one."""
+        """The tree, or that of a workload if it has one."""
         return self.domain if isinstance(self.domain, Tree) else self.domain.tree
 
     @property
@@ -134,7 +134,7 @@ class Invariant:
         return Union((self,)) | other
 
     def __bool__(self) -> bool:
-        """Refuse to be true or false: ``a and b`` would drop `a` without a word."""
+        """Refuse to be true or false: ``a and b`` would silently drop `a`."""
         raise InvariantError(_NO_TRUTH)
 
 
@@ -204,8 +204,8 @@ def exactly(
     nodes : int, str, or a sequence of these, optional
         Indices, names that occur once, or "a/b/c" paths; "root" stands for every root.
     margins : sequence of margins, optional
-        Instead of nodes: tuples of axes or groups, each counted by the workload at `level`; ``()``
-        is the total. They need no noise of their own.
+        Margins instead of nodes: tuples of axes or groups, each counted by the workload at
+        `level`; ``()`` is the total. They need no noise.
     level : str or int, optional
         The level of the margins, by name or by depth; the coarsest by default.
     table : str or Table, optional
@@ -222,8 +222,8 @@ def exactly(
 
     Notes
     -----
-    The values are confidential counts, so they are *unprotected*: a guarantee compares only
-    datasets that agree on them, and names them.
+    The values are confidential counts, published without protection: a guarantee compares only
+    datasets that agree on them, and lists them.
 
     Examples
     --------
@@ -345,9 +345,9 @@ def at_least_as_many(
     Parameters
     ----------
     more, fewer : tuple of (table, margin) or (table, mapping)
-        A margin stands for all its counts. A mapping gives a value for some of the margin's axes
-        or groups and None for the others, whose values are all meant. Both sides need the same
-        number of counts in an area, which are compared in the order of the axes named.
+        A margin stands for all its counts. A mapping gives a value for some axes or groups of the
+        margin, and None for axes of which every value is meant. Both sides need the same number of
+        counts in an area; they are compared in the order of the axes.
     level : str or int, optional
         As for `exactly`.
 
@@ -502,7 +502,7 @@ def _alike(one: Tree | Workload, other: Tree | Workload) -> bool:
 def _checked_bounds(
     lo: FloatArray, hi: FloatArray, n: int, domain: Tree | Workload | None, *, whole: bool
 ) -> tuple[FloatArray, FloatArray]:
-    """Bring bounds to shape (n,), once they leave every entry a number, an integer if `whole`."""
+    """Return bounds with shape (n,); refuse bounds that exclude every number, or every integer."""
     infeasible = np.flatnonzero(np.ceil(lo) > np.floor(hi) if whole else lo > hi)
     lo, hi = np.broadcast_to(lo, (n,)), np.broadcast_to(hi, (n,))
     if infeasible.size:
@@ -528,7 +528,7 @@ def resolve_invariant(
     lookup = imposed or (domain if isinstance(domain, Tree) else getattr(margins, "tree", None))
     pinned = np.zeros(n, dtype=np.bool_)
     on_margins = [on_entries(p, margins) for p in invariant.parts if isinstance(p, OnMargins)]
-    lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers for as long as they do
+    lo, hi = np.asarray(-np.inf), np.asarray(np.inf)  # single numbers as long as possible
     for entries, low, high, _ in on_margins:
         pinned[entries] = True
         lo, hi = np.asarray(np.maximum(lo, low)), np.asarray(np.minimum(hi, high))

@@ -1,8 +1,8 @@
 """Debits: reserved before noise is drawn, spent once a release is on disk, never given back.
 
-An entry is committed before its noise is drawn ("reserved") and marked "spent" once its release is
-on disk. Both states count. So a process that dies at any instant leaves its debit behind, and no
-debit is counted twice.
+An entry is committed as "reserved" before its noise is drawn, and marked "spent" once its release
+is on disk. Both states count. So a process that dies at any moment leaves its debit behind, and no
+debit counts twice.
 """
 
 from __future__ import annotations
@@ -49,8 +49,8 @@ def reserve(
             raise BudgetError(
                 f"the ledger {path} does not cover this release of {dataset.label!r} (dataset "
                 f"{account.fingerprint[:SHOWN]}): requested {cost}, remaining {remaining}, missing "
-                f"{cost.beyond(remaining)}; ask for at most what remains, if anything, or release "
-                "no more of these rows."
+                f"{cost.beyond(remaining)}; ask for no more than remains, or make no further "
+                "release of these rows."
             )
         entry = Entry(
             secure().bits(2).tobytes().hex(), escaped(release), _now(), cost, RESERVED, fixes
@@ -82,7 +82,7 @@ def reserve(
 
 
 def remaining(path: str | Path, dataset: Dataset, *, neighbours: str) -> Amount:
-    """Return the rest of a dataset's budget; nothing is written."""
+    """Return the remaining budget of a dataset; nothing is written."""
     path = Path(path)
     with transaction(path, write=False, neighbours=neighbours) as (_, held):
         row, *_ = _known(path, held, dataset)
@@ -109,7 +109,7 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
     ----------
     path : path
     neighbours : str, optional
-        A relation that it must be for.
+        The relation that the ledger must have.
     """
     with transaction(Path(path), write=False, neighbours=neighbours) as (_, held):
         return Ledger(
@@ -120,7 +120,7 @@ def read_ledger(path: str | Path, *, neighbours: str | None = None) -> Ledger:
 def _account(
     path: Path, database: sqlite3.Connection, held: Held, dataset: Dataset
 ) -> tuple[Account, bool]:
-    """Find or open the account that a release is charged to; the transaction undoes it on failure.
+    """Find or open the account of a release; a failed transaction undoes this.
 
     Returns
     -------
@@ -138,23 +138,23 @@ def _account(
 
 
 def _known(path: Path, held: Held, dataset: Dataset) -> tuple[Row | None, str, str]:
-    """Return the row of a dataset's account, None where it has none yet, and its fingerprints.
+    """Return the row of a dataset's account, None if it has none yet, and its fingerprints.
 
-    A name leads to its account, and so does a place of rows that were once released without a name:
-    a name that comes later leads to the same account. A place seen only under names leads nowhere,
-    as several named tables may lie there.
+    An account is found by its name. It is also found by the path of its rows, if these were once
+    released without a name; a name given later leads to the same account. A path whose releases
+    all had names finds nothing, because several named tables may be at one path.
     """
     one, place = (_fingerprint(held.key, text) for text in (dataset.identity, dataset.place))
     numbers = {number for known, number, leads in held.names if leads and known in (one, place)}
     if len(numbers) > 1:
         raise LedgerError(
-            f"data.name is {dataset.label!r}, and in the ledger {path} data.source has another "
-            "budget than that name; leave data.name out."
+            f"data.name is {dataset.label!r}, and in the ledger {path} the rows of data.source "
+            "have a budget under another name; leave data.name out."
         )
     if dataset.name is None and not numbers and place in [known for known, *_ in held.names]:
         raise LedgerError(
-            f"data.name is missing, and the ledger {path} knows the rows of data.source by a name; "
-            "give the name that 'congenial ledger show' tells."
+            f"data.name is missing, and in the ledger {path} the rows of data.source have a name; "
+            "give the name that 'congenial ledger show' prints."
         )
     return next((row for row in held.datasets if row[0] in numbers), None), one, place
 

@@ -26,9 +26,9 @@ from congenial.ledger.seals import (
 from congenial.randomness import secure
 from congenial.signals import held
 
-# Seconds that one process waits for another.
+# Seconds that a process waits for a lock.
 PATIENCE = 30.0
-# SQLite reports a lock that fails as one that another holds, or as a failure of the disk.
+# SQLite reports a failed lock call as a lock held by another process, or as a disk failure.
 _LOCKS = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_IOERR, sqlite3.SQLITE_PERM)
 _REMEDIES = {
     sqlite3.SQLITE_BUSY: f"is locked by another program for more than {PATIENCE:.0f} seconds; try "
@@ -44,20 +44,20 @@ _REMEDIES = {
 
 
 def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
-    """Make a ledger, whole or not at all, that its owner alone may read.
+    """Make a ledger that only its owner may read; on failure there is no file.
 
     Parameters
     ----------
     path : path
-        Nothing stands there yet; its directory exists.
+        No file exists there yet; its directory does.
     budget : Amount
         Limit on the total cost of all releases of one dataset.
     neighbours : {"substitute", "add-remove"}
-        Guarantees of different relations do not add up, so a ledger has one.
+        The ledger's one relation: guarantees of different relations do not add up.
     """
     path = Path(path)
     taken = LedgerError(
-        f"{path} is already there, and a budget is not to be set twice; give another path."
+        f"{path} already exists, and a budget cannot be set twice; give another path."
     )
     aside = path.with_name(f".{path.name}.{secure().bits(1).tobytes().hex()}.partial")
     try:
@@ -67,7 +67,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
             os.close(os.open(aside, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
             try:
                 _fill(aside, path, budget, neighbours)
-                # a link, unlike a rename, never replaces what another process has put there
+                # a link, unlike a rename, never replaces a file that another process has made
                 os.link(aside, path)
             finally:
                 aside.unlink()
@@ -125,10 +125,10 @@ def transaction(
 
 
 def _leave_wal(database: sqlite3.Connection) -> None:
-    """Give a ledger that somebody put in WAL mode its rollback journal back.
+    """Switch a ledger from WAL mode back to a rollback journal.
 
-    A write-ahead log stands beside the file for as long as anybody has it open. A copy of the file
-    alone lacks the debits in it, and file systems without shared memory lose them.
+    A write-ahead log is a second file, kept while any process has the ledger open. A copy of the
+    ledger alone lacks the debits in the log, and file systems without shared memory lose them.
     """
     [[application]] = database.execute("PRAGMA application_id")
     [[mode]] = database.execute("PRAGMA journal_mode")
@@ -137,7 +137,7 @@ def _leave_wal(database: sqlite3.Connection) -> None:
 
 
 def _check_place(path: Path) -> None:
-    """Refuse what is no file, or a file with several names."""
+    """Refuse a path that is not a file, and a file with several names."""
     try:
         there = os.path.lexists(path)
         found = path.stat() if path.exists() else None
@@ -154,7 +154,7 @@ def _check_place(path: Path) -> None:
             "correct privacy.ledger, which starts from the plan's directory."
         )
     if found.st_nlink > 1:
-        # SQLite's journal stands beside one name: who opens another one does not see it
+        # SQLite's journal is beside one name; a process that opens another name does not see it
         raise LedgerError(
             f"the ledger {path} has {found.st_nlink} names (hard links), and a debit made under "
             f"one could be lost under another; keep one, as told by 'find DIRECTORY -samefile "
@@ -164,13 +164,13 @@ def _check_place(path: Path) -> None:
 
 @contextmanager
 def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
-    """Open a SQLite file that exists; its errors become sentences."""
+    """Open an existing SQLite file; its errors become sentences."""
     uri = f"file:{quote(os.fsencode(path.absolute().as_posix()))}?mode=rw"
     try:
         database = sqlite3.connect(uri, uri=True, timeout=PATIENCE, isolation_level=None)
         with closing(database):
-            # EXTRA also forces the directory: else a power cut could bring the journal back, and
-            # with it undo a debit whose noise has been drawn
+            # EXTRA also syncs the directory; otherwise a power cut could restore the journal and
+            # undo a debit whose noise has been drawn
             database.execute("PRAGMA synchronous = EXTRA")
             database.execute("PRAGMA fullfsync = ON")
             database.execute("PRAGMA trusted_schema = OFF")
@@ -183,22 +183,22 @@ def _connected(path: Path, *, shown: Path) -> Iterator[sqlite3.Connection]:
             damaged(shown) if text is None else LedgerError(f"the ledger {shown} {text}.")
         ) from None
     except UnicodeDecodeError:
-        # SQLite's own error text, where the file holds bytes that are no text
+        # the file may hold bytes that are not text, so SQLite's own message is used
         raise damaged(shown) from None
 
 
 def _without_locks(failed: str) -> str:
     return (
-        f"is in a directory where locks fail ({failed}), and without them two releases at once "
-        "could spend more than its budget; turn the file system's locks on (for NFS, its lock "
-        "service), or move the ledger to a disk that has them"
+        f"is in a directory where locks fail ({failed}), so two simultaneous releases could exceed "
+        "its budget; turn the file system's locks on (for NFS, its lock service), or move the "
+        "ledger to another disk"
     )
 
 
 def _lock_failure(directory: Path) -> str | None:
-    """Try a lock on a file of its own; return what the system says where locks do not work.
+    """Try a lock on a temporary file; return the system's message if locks do not work.
 
-    On the ledger itself, closing the file would drop the locks that other threads hold.
+    The ledger itself is not used: closing it would drop the locks of other threads.
     """
     try:
         import fcntl

@@ -9,9 +9,9 @@ from congenial.errors import LedgerError
 from congenial.ledger.debits import read_ledger
 from congenial.ledger.records import SPENT, UNFINISHED
 
-# Between the clocks of two machines that are both taken to be right.
+# Largest difference allowed between the clocks of two machines.
 CLOCKS_DIFFER = timedelta(hours=1)
-# From a debit to the certificate's end, a machine that was suspended over a weekend included.
+# Longest time from a debit to its certificate; a machine may be suspended over a weekend.
 _LONGEST = timedelta(days=7)
 
 
@@ -21,7 +21,7 @@ def beside(directory: str | Path, name: str | None) -> Path | None:
     Returns
     -------
     Path or None
-        None where the name leads elsewhere: a certificate may be anybody's.
+        None if the name leads out of the directory, because a certificate cannot be trusted.
     """
     if name is None or Path(name).is_absolute() or ".." in Path(name).parts:
         return None
@@ -45,9 +45,9 @@ def look_up(
     Returns
     -------
     passed : bool
-        True also for an entry that was never marked as spent, since it counts all the same, and
-        where nothing was looked up.
-    told : str
+        True also for an entry that was never marked as spent, because it counts all the same, and
+        if there was no ledger to look into.
+    text : str
         The result of the search.
     """
     if path is None:
@@ -68,7 +68,7 @@ def look_up(
 
 
 def _follows(made: str, debited: str) -> bool:
-    """Whether a release can have been made at one time and debited at another."""
+    """Whether the times of a debit and of its release are plausible."""
     try:
         after = datetime.fromisoformat(made) - datetime.fromisoformat(debited)
     except (ValueError, TypeError):  # no time, or one without its zone: of an edited ledger

@@ -20,7 +20,7 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Dataset:
-    """Whose budget a release spends.
+    """The rows whose budget a release spends.
 
     Attributes
     ----------
@@ -44,7 +44,7 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Debit:
-    """One release as a ledger has taken it down.
+    """The debit of one release in a ledger.
 
     Attributes
     ----------
@@ -53,7 +53,7 @@ class Debit:
     dataset : str
         Beginning of the dataset's fingerprint.
     remaining : Amount
-        Left of the dataset's budget after it.
+        The dataset's budget that remains after it.
     first : bool
         Whether the dataset was new to the ledger.
     adds_up : bool
@@ -107,7 +107,7 @@ class Account:
     def adds_up(self) -> bool:
         """Whether the entries are known to share neighbouring datasets, as their sum requires.
 
-        They do where one of them fixes all that the others do: all that fix anything fix the same.
+        They share some if all entries that publish counts exactly publish the same ones.
         """
         fixed = {entry.fixes for entry in self.entries}
         return len(self.entries) < 2 or (None not in fixed and len(fixed - {""}) < 2)
@@ -128,7 +128,7 @@ class Ledger:
     budget : Amount
         Of each dataset.
     neighbours : str
-        The relation that all its guarantees speak of.
+        The neighbouring relation of all its guarantees.
     """
 
     budget: Amount
@@ -142,9 +142,9 @@ def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
     Returns
     -------
     Dataset
-        Known by `data.name` where given; else by the source's real path alone, so that rules,
-        hierarchies and all tables of one database draw on one budget. Letter case and Unicode form
-        are folded, because some file systems do so.
+        Identified by `data.name` if given, else by the source's real path alone. So plans with
+        other row filters, hierarchies or tables of one database share one budget. Letter case and
+        Unicode form are folded, because some file systems do so.
     """
     name, source = plan.data.name, plan.data.source
     place = f"path:{_folded(os.path.realpath(Path(base) / source))}"
@@ -158,17 +158,17 @@ def _folded(text: str) -> str:
 
 
 def unlike(label: str) -> str:
-    """Say that the sum of a dataset's releases may promise nothing."""
+    """Warn that the sum of a dataset's releases may promise nothing."""
     return (
-        f"The releases of {label!r} publish different counts exactly, or an older version debited "
-        "some. It is not known whether any neighbouring datasets agree on all of these counts, so "
-        "the sum may promise nothing. Publish the same counts exactly in every release of these "
-        "rows."
+        f"The releases of {label!r} publish different counts exactly, or an older version "
+        "debited some. It is not known whether any neighbouring datasets agree on all exact "
+        "counts, so the sum may promise nothing. Publish the same counts exactly in every "
+        "release of these rows."
     )
 
 
 def as_text(ledger: Ledger) -> str:
-    """Write a ledger for people to read; it holds no count of any row."""
+    """Write a ledger as text; it has no counts."""
     lines = [
         f"Budget of each dataset: {ledger.budget}; neighbours: {ledger.neighbours}. "
         "Epsilons and deltas add up."

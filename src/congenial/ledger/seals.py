@@ -1,8 +1,8 @@
 """The valid contents of a ledger's file, and the keyed hashes that show damage and edits.
 
-Every entry has a hash of its row and of the entry's hash before it. The head has one of all else
-that the file holds, and of the last entry's. The key is the ledger's own. So the hashes guard
-against damage and clumsy edits, and not against the curator, who holds the key.
+Every entry has a hash of its row and of the hash of the entry before it. The head has a hash of
+everything else in the file and of the last entry's hash. The key is in the ledger itself, so the
+hashes protect against damage and accidental edits, but not against the curator.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _COLUMNS = {
         delta INTEGER NOT NULL CHECK (typeof(delta) = 'integer' AND delta >= 0),
         state TEXT NOT NULL CHECK (state IN ('{RESERVED}', '{SPENT}'))""",
 }
-# Columns that the unsealed form lacks.
+# Columns that the older format without hashes lacks.
 _ADDED = {
     "ledger": ",\n        seal TEXT NOT NULL",
     "entries": ",\n        fixes TEXT,\n        seal TEXT NOT NULL",
@@ -69,13 +69,13 @@ class Held:
     Attributes
     ----------
     version : int
-        Of the file's form.
+        Version of the file's format.
     head : tuple
         Key, neighbours, epsilon, delta and hash.
     entries : list of tuple
         Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
     sequence : list of tuple
-        The number that SQLite gave out last.
+        The last row number that SQLite assigned.
     """
 
     version: int
@@ -92,7 +92,7 @@ class Held:
 
     @property
     def neighbours(self) -> str:
-        """The relation that all its guarantees speak of."""
+        """The neighbouring relation of all its guarantees."""
         return str(self.head[1])
 
     @property
@@ -102,10 +102,10 @@ class Held:
 
 
 def damaged(path: Path, how: str = "") -> LedgerError:
-    """Say that a ledger is damaged, and how where that is known."""
+    """Return the error that a ledger is damaged, with the reason if it is known."""
     return LedgerError(
-        f"the ledger {path} is damaged{how and f' ({how})'}; restore a copy, and add up by hand "
-        "what was released since that copy was made."
+        f"the ledger {path} is damaged{how and f' ({how})'}; restore a copy, and debit by hand "
+        "the releases made since that copy."
     )
 
 
@@ -117,7 +117,7 @@ def create(database: sqlite3.Connection) -> None:
 
 
 def examine(path: Path, database: sqlite3.Connection) -> Held:
-    """Read everything that a ledger holds, and check all of it."""
+    """Read the whole ledger and check it."""
     [[application]] = database.execute("PRAGMA application_id")
     [[version]] = database.execute("PRAGMA user_version")
     if application != APPLICATION:
@@ -146,7 +146,7 @@ def examine(path: Path, database: sqlite3.Connection) -> Held:
 
 
 def upgrade(database: sqlite3.Connection, held: Held) -> None:
-    """Give a ledger of the unsealed form its new columns; `seal` fills in the hashes."""
+    """Add the columns that a ledger without hashes lacks; `seal` fills in the hashes."""
     for table in reversed(_COLUMNS):
         database.execute(f"DROP TABLE {table}")
     create(database)
@@ -162,7 +162,7 @@ def upgrade(database: sqlite3.Connection, held: Held) -> None:
 
 
 def seal(path: Path, database: sqlite3.Connection) -> None:
-    """Write the hashes of what a ledger now holds; the last step of every change."""
+    """Write the hashes of a ledger's contents; the last step of every change."""
     held = _read(path, database, VERSION)
     seals = _entry_seals(held)
     for row, right in zip(held.entries, seals, strict=True):
@@ -197,7 +197,7 @@ def _spaced(sql: str) -> str:
 def _read(path: Path, database: sqlite3.Connection, version: int) -> Held:
     tables: dict[str, list[Row]] = {}
     for table, kinds in _KINDS.items():
-        # numbers and random names decide the order, and no clock
+        # ordered by numbers and random names, not by times
         order = "fingerprint, dataset" if table == "names" else "1"
         rows = database.execute(f"SELECT * FROM {table} ORDER BY {order}").fetchall()  # noqa: S608 -- our own names
         if version == UNSEALED:
@@ -227,7 +227,7 @@ def _check_seals(path: Path, held: Held) -> None:
 
 
 def _entry_seals(held: Held) -> list[str]:
-    """Hash every entry with the hash before it; its state, which changes, is in the head's."""
+    """Hash every entry with the hash before it; its state can change, so the head hashes it."""
     seals: list[str] = []
     for *row, _state, fixes, _seal in held.entries:
         before = seals[-1] if seals else ""
@@ -242,6 +242,6 @@ def _head_seal(held: Held, seals: list[str]) -> str:
 
 
 def _hashed(key: bytes, person: bytes, values: list[Any]) -> str:
-    # JSON in ASCII is the same whatever Python writes it
+    # JSON in ASCII is the same from every version of Python
     text = json.dumps(values).encode("ascii")
     return hashlib.blake2b(text, key=key, digest_size=16, person=person).hexdigest()

@@ -8,8 +8,7 @@ from dataclasses import dataclass, field
 
 from congenial.plan.sections import LEAST_EPSILON, MOST_EPSILON
 
-# From the whole of a country to the place where something happened: the first in the list are the
-# coarsest. Only names of columns are compared with these.
+# Names of places, from the coarsest to the finest. Only names of columns are compared with these.
 COARSE_TO_FINE = (
     *("country", "nation", "state", "region", "province", "county", "prefecture", "department"),
     *("district", "borough", "city", "municipality", "commune", "town", "village", "ward"),
@@ -40,7 +39,7 @@ class Draft:
     columns : mapping of str to str
         Types of the rows' columns, listed in a comment.
     guessed : tuple of str
-        Options of `congenial init` that nobody gave or was asked for; their keys are marked.
+        Options of `congenial init` whose defaults were taken without asking; they are marked.
     """
 
     source: str
@@ -62,7 +61,7 @@ class Draft:
 
     @property
     def publish(self) -> tuple[str, ...]:
-        """The published tables; with measurements where counts have no interval without them."""
+        """The published tables; with measurements if counts would have no interval otherwise."""
         measured = self.nonnegative and self.method != "conditioning"
         return ("table", "measurements") if measured else ("table",)
 
@@ -73,7 +72,7 @@ def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
     Returns
     -------
     tuple of str
-        Coarse to fine; where no name is known, one column that may hold names.
+        Coarse to fine; if no name is known, one column that may hold names.
     """
     ranked: dict[int, str] = {}
     for name in columns:
@@ -152,7 +151,7 @@ def _options(*keys: str) -> dict[str, str]:
 
 
 def _marked(lines: list[str], guessed: tuple[str, ...], options: Mapping[str, str]) -> list[str]:
-    """Mark the keys of a section whose values nobody gave."""
+    """Mark the keys of a section whose values were guessed."""
     return [
         f"{line}  # guessed, not asked"
         if options.get(line.partition(" = ")[0]) in guessed
@@ -167,10 +166,10 @@ def _head(draft: Draft) -> list[str]:
     if len(known) > _LISTED:
         listed += f" and {len(known) - _LISTED} more"
     return [
-        "# A plan: which rows are counted, under which guarantee, and what every release obeys.",
+        "# A plan: the rows that are counted, the guarantee, and the invariants of every release.",
         "# Begun by congenial init from the columns' names and types; no value of a row was read.",
-        "# Paths start from this file's directory. A line that begins with # is not in force.",
-        "# The page docs/plan.md of congenial lists every key, also those that are not here.",
+        "# Paths start from this file's directory. A line that begins with # is a comment.",
+        "# The page docs/plan.md of congenial lists every key.",
         *([f"# Columns of the rows: {_printable(listed)}."] if listed else []),
     ]
 
@@ -185,15 +184,14 @@ def _data(draft: Draft) -> list[str]:
     if draft.table is not None:
         lines += ["# The table of that database.", f"table = {text(draft.table)}"]
     lines += [
-        "# What a ledger knows these rows by, wherever they are; without a name, by their path.",
+        "# Name of these rows in a ledger; without a name it identifies them by their path.",
         '# name = "these rows"' if draft.name is None else f"name = {text(draft.name)}",
-        "# Which rows count, one SQL condition; how many it leaves out is never shown. A counted",
-        "# row without a value in a level is refused; this would leave such rows out:",
+        "# One SQL condition that selects the rows; the number of the others stays confidential.",
+        "# A selected row without a value in a level is an error; this leaves such rows out:",
         f"# where = {last}",
-        "# Types of columns that `where` takes for more than text, which those of CSV and SQLite",
-        "# files are.",
+        "# Types of columns for `where`; the columns of CSV and SQLite files are text by default.",
         '# types = { age = "INTEGER" }',
-        "# A public table joined to the rows: its file, its keys, the rows' column of such keys.",
+        "# A public table joined to the rows: its file, its key column, the rows' key column.",
     ]
     if draft.lookup is None:
         lines.append('# lookup = { source = "zones.csv", key = "id", on = "zone" }')
@@ -213,31 +211,31 @@ def _condition(level: str) -> str:
 def _hierarchy(draft: Draft) -> list[str]:
     if draft.domain == "data":
         domain = [
-            "# Where the nodes come from. UNPROTECTED: the rows tell, so a release shows which",
-            "# names occur, and one person alone can make a name occur. A public file that lists",
-            '# every node, or "lookup", does not.',
+            "# Where the nodes come from. UNPROTECTED: they come from the rows, so a release shows",
+            "# which names occur, even a name that only one person has. A public file that lists",
+            '# every node, or "lookup", avoids this.',
         ]
     else:
         domain = [
-            "# Where the nodes come from: a public list of every node, also without a row.",
+            "# Where the nodes come from: a public list of every node, with rows or without.",
         ]
     return [
         "[hierarchy]",
-        "# The name of the whole.",
+        "# The name of the root, which is the sum of all counts.",
         f"root = {text(draft.root)}",
-        "# Columns below it, coarse to fine; every release adds up along them.",
+        "# Columns below the root, coarse to fine; counts add up along them.",
         f"levels = {_list(draft.levels)}",
         *domain,
         f"domain = {text(draft.domain)}",
-        "# Whether one name may stand under two parents, as the ages do under each sex.",
+        "# Whether one name may be under two parents, as the ages are under each sex.",
         f"names_repeat = {'true' if draft.names_repeat else 'false'}",
     ]
 
 
 def _privacy(draft: Draft) -> list[str]:
     texts = {
-        "substitute": "# What one record may do: be replaced by any other.",
-        "add-remove": "# What one record may do: be there or not.",
+        "substitute": "# Neighbouring datasets: one record is replaced by any other.",
+        "add-remove": "# Neighbouring datasets: one record is there or not.",
     }
     ledger = (
         [
@@ -254,8 +252,8 @@ def _privacy(draft: Draft) -> list[str]:
         "[privacy]",
         texts[draft.neighbours],
         f"neighbours = {text(draft.neighbours)}",
-        f"# The final guarantee, from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; the smaller, the more "
-        "private and the less exact.",
+        f"# The final guarantee, from {LEAST_EPSILON:g} to {MOST_EPSILON:g}; a smaller epsilon is "
+        "more private and less accurate.",
         f"epsilon = {draft.epsilon!r}",
         "# Shares of epsilon by level; without them, equal ones.",
         f"# split = {{ {_shares(draft)} }}",
@@ -267,14 +265,14 @@ def _privacy(draft: Draft) -> list[str]:
 
 def _rest(draft: Draft) -> list[str]:
     exact = (
-        "# UNPROTECTED: these levels and nodes are published as counted."
+        "# UNPROTECTED: these levels and nodes are published without noise."
         if draft.publish_exactly
-        else '# Levels ("root" is the whole) or nodes published as counted, so UNPROTECTED: none.'
+        else '# Levels (such as "root") or nodes published without noise, UNPROTECTED: none.'
     )
     texts = {
-        "conditioning": "drawn from the noise's own law, given them",
-        "imaging": "the closest counts that obey, of all levels together",
-        "topdown": "the closest counts that obey, level by level from the root",
+        "conditioning": "counts are drawn from the law of the noise given them",
+        "imaging": "noisy counts move to the closest ones, all levels together",
+        "topdown": "noisy counts move to the closest ones, level by level",
     }
     return [
         "[invariants]",
@@ -284,18 +282,18 @@ def _rest(draft: Draft) -> list[str]:
         f"nonnegative = {'true' if draft.nonnegative else 'false'}",
         "",
         "[method]",
-        f"# How the sums and bounds are obeyed: {texts[draft.method]}.",
+        f"# How sums and bounds are satisfied: {texts[draft.method]}.",
         '# Others: "conditioning", "imaging", "topdown"; congenial compare tries them all.',
         f"name = {text(draft.method)}",
         "",
         "[release]",
-        '# With "measurements" also the noisy counts that imaging and topdown start from; where no',
-        "# count may be below zero, their intervals rest on these.",
+        '# "measurements" are the noisy counts that imaging and topdown start from. If no count',
+        "# may be below zero, the intervals of these methods need them.",
         f"publish = {_list(draft.publish)}",
         "",
         "[accuracy]",
-        "# How often intervals, lower to upper, are to hold their counts; explain says which do.",
+        "# Probability with which an interval, lower to upper, holds its count.",
         "confidence = 0.9",
-        "# The largest margin of error that serves, in counts; explain says whether it is met.",
+        "# The largest error margin that you accept, in counts; explain says whether it is met.",
         f"# required = {{ {text(draft.levels[-1])} = 20 }}",
     ]

@@ -1,4 +1,4 @@
-"""A parsed plan made into structs, and one sentence for whatever does not fit them."""
+"""A parsed plan made into structs, with one sentence for each mistake."""
 
 from __future__ import annotations
 
@@ -11,18 +11,18 @@ from congenial.errors import PlanError
 from congenial.wording import joined, nearest, on_a_line, one_of, show
 
 Kind = TypeVar("Kind", bound=msgspec.Struct)
-# the latter of text that UTF-8 cannot write
+# UnicodeEncodeError is raised for text that UTF-8 cannot encode
 _MISFITS = (msgspec.ValidationError, UnicodeEncodeError)
 _NUMBER = msgspec.Meta(pattern=r"^\s*[-+]?[0-9.]+(e[-+]?[0-9]+)?\s*$")
 _REMEDIES = {str: "give text in quotes", bool: "give true or false", float: "give a number"}
 
 
 class Section(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table of a plan; the description of a key's type says what is right for it."""
+    """A table of a plan; the description of a key's type is the remedy in its errors."""
 
 
 def refuse(key: str, problem: str, remedy: str) -> NoReturn:
-    """Raise a PlanError: one sentence with the key, what is wrong with it and what is right."""
+    """Raise a PlanError: one sentence with the key, the problem and the remedy."""
     raise PlanError(f"{key} {problem}; {remedy}.") from None
 
 
@@ -32,7 +32,7 @@ def check_once(
     remedy: str = "name it once",
     same: Callable[[str], str] = str,
 ) -> None:
-    """Refuse two entries that are one under `same`."""
+    """Refuse two entries that `same` maps to one value."""
     seen: set[str] = set()
     for entry in entries:
         if same(entry) in seen:
@@ -57,7 +57,7 @@ def _fits(value: object, kind: Any) -> bool:
 
 
 def _explain(value: Any, kind: Any, key: str) -> NoReturn:
-    """Say what msgspec refuses of a value, and what is right; go into tables and lists."""
+    """Find the value that msgspec refuses, in tables and lists too, and refuse it."""
     bare, _ = _bare(kind)
     if isinstance(value, dict) and isinstance(bare, type) and issubclass(bare, msgspec.Struct):
         _explain_table(value, bare, key)
@@ -99,7 +99,7 @@ def _under(key: str, name: str) -> str:
 
 
 def _bare(kind: Any) -> tuple[Any, msgspec.Meta]:
-    """Return a type without None and without its limits, and these."""
+    """Return a type without None and without its limits, and the limits."""
     if type(None) in get_args(kind):
         kind = get_args(kind)[0]
     if get_origin(kind) is Annotated:

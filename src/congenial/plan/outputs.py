@@ -18,7 +18,7 @@ OWN_COLUMNS = (
     *("level", "level_name", "value", "truth", "note"),
     *("lower", "upper", "level_lower", "level_upper", "measurement", "noise", "scale"),
 )
-# Within these a tail of the noise is neither most of it nor beyond what its tables hold.
+# Within these limits the tables of the noise cover the tails.
 LEAST_CONFIDENCE, MOST_CONFIDENCE = 0.5, 0.999
 Confidence = Annotated[
     float,
@@ -69,17 +69,17 @@ class Publication(Section, frozen=True):
 
 
 class Accuracy(Section, frozen=True):
-    """The intervals of a release, and what its readers need.
+    """The intervals of a release, and the accuracy that its readers need.
 
     Attributes
     ----------
     confidence : float
-        Least probability with which an interval holds its count; on average only where the
-        certificate says that they come from the posterior.
+        Least probability with which an interval holds its count. For intervals by the posterior
+        it holds on average only.
     required : dict of str to float, optional
-        Largest margin of error, in counts, that serves at a level.
+        Largest error margin, in counts, that is accepted at a level.
     simultaneous : bool
-        Whether to give intervals that hold for all counts of a level at once, too.
+        Whether to add intervals that hold for all counts of a level at once.
     sums : dict of str to tuple of str, optional
         Nodes whose sum gets an interval, by a name for it.
     """

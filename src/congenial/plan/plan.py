@@ -56,9 +56,9 @@ __all__ = [
     "read_plan",
 ]
 
-# How far the shares of a split may be from adding up to 1.
+# Tolerance for the sum of the shares of a split, which is 1.
 TOLERANCE = 1e-9
-# Names of larger trees are not searched for one that may have been meant.
+# In larger trees no similar name is searched for.
 _MOST_COMPARED = 100_000
 
 
@@ -80,7 +80,7 @@ class Plan(Section, frozen=True):
     accuracy: Accuracy = Accuracy()
 
     def __post_init__(self) -> None:
-        """Check each section, which Python may have made, and what the types do not say."""
+        """Check each section, which Python code may have built, and the rules beyond types."""
         for name in self.__struct_fields__:
             section = getattr(self, name)
             fit(msgspec.to_builtins(section, enc_hook=float), type(section), name)
@@ -122,11 +122,11 @@ def checked_plan(plan: object) -> Plan:
     Raises
     ------
     ArgumentError
-        If it is none, such as the path of one.
+        If it is not a plan, such as a path.
     """
     if not isinstance(plan, Plan):
         how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "what cg.read_plan returns"
-        raise ArgumentError(f"plan is a {type(plan).__name__} and no plan; give {how}.")
+        raise ArgumentError(f"plan is a {type(plan).__name__}, not a plan; give {how}.")
     return plan
 
 
@@ -197,7 +197,7 @@ def parse_plan(text: str, shown: str = "") -> Plan:
             f"{named} is not valid TOML: {what}; correct that line, with text in quotes and "
             "each key once."
         ) from None
-    except (ValueError, RecursionError):  # numbers of thousands of digits, brackets as deep
+    except (ValueError, RecursionError):  # such as thousands of digits
         raise PlanError(
             f"{named} is not valid TOML: a value is too long or too deeply nested; shorten it."
         ) from None
@@ -244,7 +244,7 @@ def named_nodes(plan: Plan, tree: Tree, key: str, entries: tuple[str, ...]) -> t
 
 
 def _ends(entry: str) -> tuple[str, ...]:
-    """Names that the last node of an entry may have, as names may hold a stroke too."""
+    """Names that the last node of an entry may have, because names may contain "/" too."""
     parts = entry.split("/")
     return tuple("/".join(parts[at:]) for at in range(len(parts)))
 
@@ -259,7 +259,7 @@ def _called(entry: str, paths: Mapping[int, tuple[str, ...]]) -> list[int]:
 
 
 def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
-    """Names that may be meant; those found only in the rows are not shown."""
+    """Names that may have been meant; names found only in the rows are not shown."""
     if plan.hierarchy.domain == "data" or len(tree) > _MOST_COMPARED:
         return ()
     paths = [tree.path(v) for v in range(len(tree))]
@@ -309,7 +309,7 @@ def _check_split(plan: Plan) -> None:
     if goal is not None:
         _check_levels(plan, "goal", goal, "a weight", "weigh")
     if levels[-1] in plan.unmeasured_levels:
-        # with nonnegativity the law exists, but the work of an exact draw grows with the counts
+        # with nonnegative counts the law exists, but an exact draw takes work that grows with them
         what = "share" if goal is None else "weight"
         refuse(
             f"privacy.{'split' if goal is None else 'goal'}",
@@ -345,14 +345,13 @@ def _check_levels(
 
 
 def _check_ledger(plan: Plan) -> None:
-    """Ask for a name where the path does not identify the rows."""
+    """Require a name if the path does not identify the rows."""
     data = plan.data
     pattern = any(c in data.source for c in "*?[")
     if plan.privacy.ledger is not None and data.name is None and pattern:
         refuse(
             "data.name",
-            f"is missing, and {show(data.source)} is a pattern, which may fit other files one day "
-            "and rows that other plans call otherwise",
+            f"is missing, and {show(data.source)} is a pattern, which may match other files later",
             "give the rows a name that every plan for them uses, such as name = 'trips'",
         )
 
@@ -362,9 +361,8 @@ def _check_outputs(plan: Plan) -> None:
     if plan.release.measurements and plan.method.name == "conditioning":
         refuse(
             "release.publish",
-            f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws counts that "
-            "obey from the start and never has any, so that noisy measurements beside them would "
-            "be a second spending",
+            f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws without "
+            "measurements, so they would cost epsilon again",
             "give method.name = 'imaging' or 'topdown', which start from measurements, or leave "
             f"{MEASUREMENTS!r} out",
         )

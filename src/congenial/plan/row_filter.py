@@ -1,4 +1,4 @@
-"""The plan's `where`: one condition on one row, understood by DuckDB's own parser."""
+"""The plan's row filter (`where`): one SQL condition on one row, parsed by DuckDB."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from congenial.plan.fields import refuse
 from congenial.signals import held
 from congenial.wording import show
 
-# Parts of which a row filter may consist. A row must pass or fail by itself: were it judged by a
-# subquery, a window or a clock, one record could move many others in or out of the counts.
+# Parts of which a row filter may consist. Whether a row passes must depend on that row alone. With
+# a subquery, a window or a clock, one record could move many others in or out of the counts.
 _CLASSES = (
     "BETWEEN",
     "CASE",
@@ -31,9 +31,9 @@ _CLASSES = (
     "OPERATOR",
     "TYPE",
 )
-# The functions it may call, in every form that DuckDB has of them. DuckDB's own marks are no guide:
-# it calls `age` of one argument consistent, which reads the clock. None of these reads a clock, a
-# setting or a file, and none but those in _GROWING makes a long value of a short one.
+# The functions that it may call, in every form that DuckDB has of them. None of them reads a clock,
+# a setting or a file, and only those in _GROWING make a long value from a short one. DuckDB's own
+# labels do not suffice: it labels `age` of one argument consistent, which reads the clock.
 _LISTED = """
     + - * / // % ** ^ & | << >> ~ @ || ~~ !~~ ~~* !~~* ~~~ ^@ ->> !__postfix
     abs add cbrt ceil ceiling degrees divide even exp factorial fdiv floor fmod gcd
@@ -69,10 +69,10 @@ _LISTED = """
     struct_extract struct_pack typeof
 """
 _FUNCTIONS = frozenset(_LISTED.split())
-# Of those that can make a long text of a short one, which argument says how long.
+# Functions that can make a long text from a short one, with the argument that gives the length.
 _GROWING = {"lpad": 1, "rpad": 1, "replace": 2, "regexp_replace": 2}
-# The longest text that a rule is read of, the parts that it may have besides constants, how deep
-# they may be nested, and how many times as long calls may make a text, or how many signs.
+# Limits of a row filter: its characters, its parts besides constants, their nesting, and the factor
+# or number of characters by which calls may lengthen a text.
 _LONGEST, _MOST, _DEEPEST, _WIDEST = 100_000, 2_000, 100, 10_000
 _SIMPLER = "give the lookup a column that says which rows count, and compare that"
 _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zone <= 263'"
@@ -80,7 +80,7 @@ _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zo
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One of the conditions that a row must meet together.
+    """One of the conditions that are joined by AND.
 
     Attributes
     ----------
@@ -101,7 +101,7 @@ class Condition:
     text : str
         As the plan writes it.
     conjuncts : tuple of Conjunct
-        Split at the outermost ANDs; none where the plan has no `where`.
+        Split at the outermost ANDs; empty if the plan has no row filter.
     """
 
     text: str
@@ -118,7 +118,7 @@ class Condition:
         return _join(self.conjuncts)
 
     def on(self, known: Collection[str]) -> str:
-        """The part that speaks of `known` columns only: the conjuncts that name no other."""
+        """The conjuncts that use `known` columns only."""
         folded = {c.casefold() for c in known}
         return _join(c for c in self.conjuncts if c.columns <= folded)
 
@@ -179,7 +179,7 @@ def parse_where(connection: duckdb.DuckDBPyConnection, text: str | None) -> Cond
 def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] | None:
     """Syntax tree of ``SELECT 1 WHERE (text)``, or None where `text` is not one expression."""
     try:
-        duckdb.SQLExpression(text)  # refuses what merely closes our bracket and opens another
+        duckdb.SQLExpression(text)  # refuses a text that closes our bracket and opens another
         row = connection.execute(
             "SELECT json_serialize_sql(?)", [f"SELECT 1 WHERE ({text}\n)"]
         ).fetchall()[0]
@@ -195,7 +195,7 @@ def _parse(connection: duckdb.DuckDBPyConnection, text: str) -> dict[str, Any] |
 
 
 def _depth(text: str) -> int:
-    """How deep brackets and signs are nested, on which DuckDB's parser would spend minutes."""
+    """Nesting of brackets and signs; DuckDB's parser would take minutes for deep ones."""
     bare = re.sub(r"'[^']*'|\"[^\"]*\"", "", text)
     brackets = re.findall(r"[([{)\]}]", bare)
     signs = re.findall(r"[-+][-+\s]*", bare)
@@ -204,7 +204,7 @@ def _depth(text: str) -> int:
 
 
 def _parts(tree: Any) -> Iterator[tuple[int, dict[str, Any]]]:
-    """Every expression in a syntax tree, and how deep it lies; each after what it is in."""
+    """Every expression in a syntax tree with its depth, outer expressions first."""
     left = [(0, tree)]
     while left:
         depth, found = left.pop()
@@ -222,7 +222,7 @@ def _too_large(text: str, why: str) -> NoReturn:
 
 
 def _check_size(text: str, parts: Sequence[tuple[int, dict[str, Any]]]) -> None:
-    """Refuse a rule that would take minutes to understand."""
+    """Refuse a row filter that would take minutes to parse."""
     count = sum(part["class"] != "CONSTANT" for _, part in parts)
     if count > _MOST:
         _too_large(text, f"has {count:,} columns, comparisons and calls, more than {_MOST:,}")
@@ -231,7 +231,7 @@ def _check_size(text: str, parts: Sequence[tuple[int, dict[str, Any]]]) -> None:
 
 
 def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
-    """Refuse calls that could make a text of a cell too long for the memory."""
+    """Refuse calls that could make a text too long for the memory."""
     times = 1
     for call in calls:
         name = call["function_name"].casefold()
@@ -244,10 +244,10 @@ def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
         if given.get("name") or not known:
             refuse(
                 "data.where",
-                f"is {show(text)}, where {name}() makes texts of a length that is not known before",
+                f"is {show(text)}, where {name}() makes texts of unknown length",
                 "give it a constant there",
             )
-        # 18 digits are too many already
+        # 18 digits exceed the limit already
         size = len(value) if kind == "STRING" else int(value.lstrip("0")[:18] or "0")
         times *= max(1, size)
         if times > _WIDEST:
@@ -262,8 +262,8 @@ def _check_growth(text: str, calls: Iterable[dict[str, Any]]) -> None:
 def _try_cases(case: dict[str, Any]) -> None:
     """Evaluate each WHEN whole, under TRY.
 
-    DuckDB orders the parts of a WHEN by how fast they were on other rows and skips the later ones,
-    so that it would depend on those rows whether a part that fails is reached.
+    DuckDB orders the parts of a WHEN by their speed on earlier rows, and may skip the later parts.
+    Without TRY, other rows would decide whether a part that fails is evaluated.
     """
     for check in case["case_checks"]:
         check["when_expr"] = {
@@ -294,7 +294,7 @@ def _check_function(connection: duckdb.DuckDBPyConnection, text: str, name: str)
         "SELECT 1 FROM duckdb_functions() WHERE function_name = ? LIMIT 1", [name.casefold()]
     ).fetchall()
     why = (
-        "which is none of those that depend on a row alone (docs/plan.md lists those)"
+        "which is not among the functions allowed (docs/plan.md lists them)"
         if known
         else "which is unknown"
     )

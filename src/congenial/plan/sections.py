@@ -30,7 +30,7 @@ TABLES = (".parquet", ".csv", ".csv.gz")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
 LEAST_EPSILON, MOST_EPSILON = 1e-6, 16.0
 LEAST_DELTA, MOST_DELTA = 1e-15, 1e-2
-# Every count has a column for each level, so that the size of a release grows with their square.
+# Each row has a column for every level, so the size of a release grows with the square of this.
 MOST_LEVELS = 200
 
 
@@ -39,7 +39,7 @@ def _text(remedy: str) -> Meta:
 
 
 def _ends(endings: tuple[str, ...], or_else: str = "$.") -> str:
-    """Write a regular expression for texts that end so, whatever the case."""
+    """Write a regular expression for texts with certain endings, in any letter case."""
     return rf"(?i)({'|'.join(map(re.escape, endings))})\Z|{or_else}"
 
 
@@ -77,7 +77,7 @@ Domain = Annotated[
     Meta(
         pattern=_ends(TABLES, r"\A(lookup|data)\Z"),
         description=f"give 'lookup', a file that lists every node ({', '.join(TABLES)}), or "
-        "'data', which shows by a node's absence that it has no row, as text in quotes",
+        "'data', which shows that an absent node has no row, as text in quotes",
         extra={"known": ("lookup", "data")},
     ),
 ]
@@ -114,7 +114,7 @@ Nodes = Annotated[
 
 
 class Lookup(Section, frozen=True):
-    """A table with one row a key, joined to the rows.
+    """A public table with one row for each key, joined to the rows.
 
     Attributes
     ----------
@@ -143,10 +143,10 @@ class Data(Section, frozen=True):
     table : str, optional
         Table of a DuckDB or SQLite file.
     name : str, optional
-        Name of the rows in the ledger; their source's path where not given.
+        Name of the rows in the ledger; by default the source's path.
     types : dict of str to str, optional
-        Type of a column; a value that it cannot take is missing. Without one, a column of a CSV or
-        SQLite file is text.
+        Type of a column; a value that does not fit it counts as missing. By default a column of a
+        CSV or SQLite file is text.
     """
 
     source: Source
@@ -183,7 +183,7 @@ class Hierarchy(Section, frozen=True):
         A column a level, coarse to fine, below the root.
     domain : str
         Where the nodes come from: "lookup", a CSV or Parquet file with the level columns, or
-        "data", which shows by a node's absence that it has no row.
+        "data". With "data", an absent node shows that it has no row.
     names_repeat : bool
         Whether a name may occur under several parents, as months do under years.
     """
@@ -211,10 +211,10 @@ class Privacy(Section, frozen=True):
     ----------
     neighbours : {"substitute", "add-remove"}
     epsilon : float
-        The final guarantee, inequalities charged.
+        The final guarantee, which includes the cost of inequalities.
     split : dict of str to float, optional
         Share of epsilon for each level, adding up to 1; a level without a share is not measured.
-        Equal shares over the levels that can change where neither it nor `goal` is given.
+        By default, without `goal`, equal shares for the levels that can change.
     goal : dict of str to float, optional
         Weight of the noise's error at each level, for the split with the least weighted sum of
         scales; a level without a weight is not measured.
@@ -223,7 +223,7 @@ class Privacy(Section, frozen=True):
     ledger : str, optional
         File of the ledger that each release is debited in.
     delta : float, optional
-        The final delta, for Gaussian noise alone; a split is then one of its zCDP parameter.
+        The final delta, for Gaussian noise only; `split` then divides the zCDP parameter.
     """
 
     neighbours: Neighbours
@@ -240,22 +240,22 @@ class Privacy(Section, frozen=True):
         if pure and self.delta is not None:
             refuse(
                 "privacy.delta",
-                f"is {show(self.delta)} while privacy.noise is {show(self.noise)}, whose guarantee "
-                "needs none but for the numerical error of a draw",
+                f"is {show(self.delta)} while privacy.noise is {show(self.noise)}, whose delta "
+                "is only the numerical error of a draw",
                 f"leave it out, or give noise = '{GAUSSIAN}'",
             )
         if not pure and self.delta is None:
             refuse(
                 "privacy.delta",
-                f"is missing, and no guarantee of {self.noise} noise goes without one",
+                f"is missing, and the guarantee of {self.noise} noise needs one",
                 "give the most that may be added to the probability of any event, such as "
                 "delta = 1e-6",
             )
         if self.split is not None and self.goal is not None:
             refuse(
                 "privacy.goal",
-                f"is {show(self.goal)} while privacy.split is {show(self.split)}, and a goal is "
-                "what a split is found for",
+                f"is {show(self.goal)} while privacy.split is {show(self.split)}; a goal "
+                "finds the split itself",
                 "give one of them",
             )
 
@@ -312,17 +312,16 @@ class Method(Section, frozen=True):
 
 
 def best_method(*, nonnegative: bool) -> Method:
-    """Return the method of least error for a plan's mandates, which plans get by default.
+    """Return the default method: the one with the least error under a plan's invariants.
 
-    Under equalities alone conditioning is free and has the least variance. Where no count may be
-    negative, conditioning pays for the bounds and raises sums of counts near zero; imaging does
-    neither.
+    Under equalities alone, conditioning costs no privacy and has the least variance. Under bounds,
+    conditioning costs privacy and makes sums of counts near zero too large; imaging does neither.
     """
     return Method(name="imaging") if nonnegative else Method()
 
 
 def _measure(noise: str) -> str:
-    """Return how a discrete law's loss is measured; only the law named is loaded."""
+    """Return the measure of a discrete law's loss; only that law is loaded."""
     names = law_names()
     if noise not in names or not find_law(noise).discrete:
         known = [name for name in names if find_law(name).discrete]

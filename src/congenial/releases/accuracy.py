@@ -1,4 +1,4 @@
-"""Margins of error of a release: worked out from its plan and its nodes, before it is drawn."""
+"""Error margins of a release, worked out from its plan and its nodes before it is drawn."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ Obstacle = Literal[
 ]
 Source = Literal["law", "simulation", "measurements", "inversion", "posterior", "none"]
 
-# Stated for a node without a margin.
+# Marks a node whose error margin is not known.
 UNKNOWN = -1
-# Simulated releases, those that serve where counts are many, and the largest numbers of values
-# drawn for either.
+# Number of simulated releases, and the number for plans with many counts; the largest number of
+# values drawn for each.
 DRAWS, FEWER = 9_999, 256
 VALUES, MOST_VALUES = 1 << 25, 1 << 27
-# The seed is fixed so that margins can be worked out again; none is too small by its luck but with
-# this probability.
+# Probability that simulation makes a margin too small. The seed is fixed, so that `verify` gets the
+# same margins.
 RISK = 3e-5
 _SEED = 20_261_121
 
@@ -115,15 +115,15 @@ def source_of(basis: Basis) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """How far published numbers may be from the true counts, known before anything is drawn.
+    """Error margins of the published numbers, known before anything is drawn.
 
     Attributes
     ----------
     basis : Basis
-        What the margins are worked out from; under `ByMeasurements` they are those of measurements,
-        not of the released counts; under `ByInversion` there are intervals once the table is drawn.
+        How the margins were worked out. Under `ByMeasurements` they are margins of measurements,
+        not of released counts. Under `ByInversion` there are intervals once the table is drawn.
     margin : ndarray of int64, shape (n,)
-        0 where a count is published exactly or follows from such, `UNKNOWN` where there is none.
+        0 if a count is determined by exact counts, `UNKNOWN` if no margin is known.
     together : ndarray of int64, shape (n,), or None
         Margins that hold for all counts of a level at once.
     """
@@ -216,9 +216,9 @@ def levels(model: Model, found: Margins) -> tuple[LevelAccuracy, ...]:
 
 
 def simulated_releases(model: Model) -> int:
-    """How many releases are simulated for the margins of images; 0 where too few would be.
+    """Number of releases simulated for the margins of images; 0 if memory allows too few.
 
-    The fewer, the wider the margins; they hold all the same.
+    Fewer simulations give wider margins, which hold all the same.
     """
     alpha, n = model.plan.accuracy.alpha, len(model.tree)
     # the largest of this number of errors is an error margin
@@ -239,7 +239,7 @@ def _of_law(model: Model, engine: Conditioned, named: dict[str, tuple[int, ...]]
         together = np.zeros_like(margin)
         for depth in range(model.tree.depth):
             here = (model.tree.level == depth) & ~fixed
-            if here.any():  # the union bound, which loses next to nothing
+            if here.any():  # a union bound over the level; it widens margins little
                 together[here] = error_margins(engine, alpha / float(here.sum()))[here]
     draws = simulated_releases(model)
     sums = _simulated_sums(model, engine, draws, named)
@@ -307,18 +307,18 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins
     measured, summed = _kinds_of_nodes(model)
     noise, scales = model.mechanism.noise, model.mechanism.scales
     kinds = np.unique(scales[measured])
-    # how many measurements of each scale a node's estimate is the sum of
+    # for each node's estimate, the number of measurements of each scale that it sums
     parts = np.zeros((len(tree), kinds.size), dtype=np.int64)
     parts[measured, np.searchsorted(kinds, scales[measured])] = 1
     for below in _upwards(model, summed):
         np.add.at(parts, tree.parents[below], parts[below])
-    margin = _reach(noise, kinds, parts, np.full(len(tree), alpha))
+    margin = _margin_of_sums(noise, kinds, parts, np.full(len(tree), alpha))
     together = None
     if model.plan.accuracy.simultaneous:
         # the measurements of a level are independent
         noisy = np.bincount(tree.level[parts.any(axis=1)], minlength=tree.depth)
         each = -np.expm1(np.log1p(-alpha) / np.maximum(noisy, 1))
-        together = _reach(noise, kinds, parts, each[tree.level])
+        together = _margin_of_sums(noise, kinds, parts, each[tree.level])
     sums = []
     for name, nodes in named.items():
         times = np.zeros(len(tree), dtype=np.int64)
@@ -326,10 +326,12 @@ def _of_measurements(model: Model, named: dict[str, tuple[int, ...]]) -> Margins
         for below in reversed(_upwards(model, summed)):
             times[below] += times[tree.parents[below]]
         counted = measured & (times > 0)
-        reach = 0
+        margin_of_sum = 0
         if counted.any():
-            reach = error_margin_of_noise_sum(noise, scales[counted], alpha, times=times[counted])
-        sums.append(SumMargin(name, nodes, reach))
+            margin_of_sum = error_margin_of_noise_sum(
+                noise, scales[counted], alpha, times=times[counted]
+            )
+        sums.append(SumMargin(name, nodes, margin_of_sum))
     return Margins(ByMeasurements(), margin, together, tuple(sums))
 
 
@@ -343,8 +345,8 @@ def _kinds_of_nodes(model: Model) -> tuple[BoolArray, BoolArray]:
 def _upwards(model: Model, summed: BoolArray) -> list[IntArray]:
     """Nodes that determine their parents, level by level, the deepest first."""
     tree = model.tree
-    told = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
-    return [told[tree.level[told] == depth] for depth in range(tree.depth - 1, 0, -1)]
+    nodes = np.flatnonzero((tree.parents >= 0) & summed[tree.parents])
+    return [nodes[tree.level[nodes] == depth] for depth in range(tree.depth - 1, 0, -1)]
 
 
 def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
@@ -356,7 +358,9 @@ def estimates(model: Model, value: IntArray, measured: IntArray) -> IntArray:
     return out
 
 
-def _reach(noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray) -> IntArray:
+def _margin_of_sums(
+    noise: NoiseLaw, kinds: FloatArray, parts: IntArray, alpha: FloatArray
+) -> IntArray:
     """Margin of each sum of measurements; sums of like noise share the work."""
     alike, at = np.unique(np.column_stack((parts, alpha)), axis=0, return_inverse=True)
     found = [

@@ -16,14 +16,14 @@ from congenial.errors import ReleaseError
 from congenial.releases import directory as files
 from congenial.signals import held
 
-# Linux: two directories change names in one step.
+# Constants of Linux's renameat2, which swaps two directories in one step.
 _AT_FDCWD = -100
 _RENAME_EXCHANGE = 2
 
 
 @contextmanager
 def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
-    """Give a directory beside `out` that takes its place at the end, or vanishes on any failure."""
+    """Yield a directory beside `out` that is renamed to `out` at the end, or removed on failure."""
     _check_target(out, overwrite)
     place: Path | None = None
     try:
@@ -32,7 +32,7 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
         yield place
         _settle(place)
         _put(place, out)
-        _force(out.absolute().parent)  # an entry is called spent only once the name is on disk
+        _force(out.absolute().parent)  # the ledger marks the entry as spent after this
     except (OSError, duckdb.IOException) as error:
         reason = getattr(error, "strerror", None) or "input or output failed"
         raise ReleaseError(

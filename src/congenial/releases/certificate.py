@@ -1,6 +1,6 @@
-"""The certificate of a release: what was promised, how it was kept, and what was not protected.
+"""The certificate of a release: its guarantee, how it was made, and what is not protected.
 
-It holds numbers and kinds; `sentences` says them in words.
+It holds numbers and kinds; `sentences` puts them into words.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ class Certificate(Statement, frozen=True):
 
     @property
     def sentence(self) -> str:
-        """The guarantee as a sentence, taken back where the release is a simulation."""
+        """The guarantee as a sentence; for a simulation it says that nothing is protected."""
         return sentences.guarantee(self.guarantee, simulated=self.simulation is not None)
 
     @property
@@ -90,7 +90,7 @@ def certify(
 
 
 def check_debit(certificate: Certificate) -> tuple[bool, str]:
-    """Check that a debit is stated where one is owed, and that it covers the claim.
+    """Check that a certificate states the debit that its plan requires, and that it is enough.
 
     Returns
     -------
@@ -106,19 +106,19 @@ def check_debit(certificate: Certificate) -> tuple[bool, str]:
     if stated is None:
         return False, "the plan names a ledger and no debit is stated"
     if not all(0.0 <= v < math.inf for v in (claimed.epsilon, claimed.delta)):
-        return False, "the claim is not one that could be debited"
+        return False, "the claimed epsilon or delta is not a finite number"
     owed = amount_of(claimed.epsilon, claimed.delta)
-    # another machine may round exp otherwise, and so the last unit
+    # another machine may round exp differently, which can change the last unit
     deltas = {Amount(0, max(0, owed.delta + k)).delta_text for k in (-1, 0, 1)}
     if stated.epsilon != owed.epsilon_text or stated.delta not in deltas:
         return False, f"the claim costs {owed}, and another debit is stated"
     if re.fullmatch("[0-9a-f]{32}", stated.entry) is None:
-        return False, "the entry is not named as a ledger names one"
-    return True, f"entry {stated.entry} debits {owed}, which is what the claim costs"
+        return False, "the entry's name is not 32 hexadecimal digits"
+    return True, f"entry {stated.entry} debits {owed}, the cost of the claim"
 
 
 def plain_plan(plan: Plan) -> dict[str, Any]:
-    """Return a plan as plain data; of a path from the file system's root only the name stays."""
+    """Return a plan as plain data; an absolute path is cut to the file's name."""
     found = msgspec.to_builtins(plan)
     data, hierarchy, privacy = found["data"], found["hierarchy"], found["privacy"]
     data["source"] = _bare(data["source"])
@@ -137,7 +137,7 @@ def plan_digest(plan: Mapping[str, Any]) -> str:
 
 
 def versions() -> dict[str, str]:
-    """Versions of everything that had a part in the numbers."""
+    """Versions of congenial, Python and the libraries that compute the numbers."""
     found = {"congenial": __version__, "python": platform.python_version()}
     for package in ("numpy", "numba", "duckdb"):
         try:
@@ -157,7 +157,7 @@ def read_certificate(path: Path) -> Certificate:
     reason = ""
     try:
         raw = path.read_bytes()
-        # first what msgspec lets pass: the last of two values, and depth where it expects no list
+        # msgspec would accept a repeated key and deep nesting, so json checks these first
         json.loads(raw, object_pairs_hook=_each_once)
         plain = msgspec.json.decode(raw)
         if isinstance(plain, dict) and plain.get("format") == FORMAT_1:
@@ -171,7 +171,7 @@ def read_certificate(path: Path) -> Certificate:
         ) from None
     except RecursionError:
         reason = "it is nested too deep"
-    except ValueError as error:  # also of msgspec, and bytes that are no text
+    except ValueError as error:  # msgspec's errors and bytes that are not UTF-8 are ValueErrors too
         reason = str(error).replace("`", "'")  # backquotes are for arguments
     if reason:
         raise ReleaseError(
@@ -181,7 +181,7 @@ def read_certificate(path: Path) -> Certificate:
 
 
 def _each_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
-    """Refuse a key that stands twice: readers would differ on which of its values holds."""
+    """Refuse a repeated key: JSON readers disagree on which of its values they take."""
     found = dict(pairs)
     if len(found) < len(pairs):
         twice = next(key for key, times in Counter(k for k, _ in pairs).items() if times > 1)
@@ -190,7 +190,7 @@ def _each_once(pairs: Sequence[tuple[str, object]]) -> dict[str, object]:
 
 
 def _check_time(made: str) -> None:
-    """Refuse a time that is none, or in another form than ours."""
+    """Refuse a time that is not in the form that `certify` writes."""
     try:
         found = datetime.fromisoformat(made)
     except ValueError:

@@ -20,7 +20,7 @@ from congenial.releases.directory import FileRows
 from congenial.releases.intervals import interval_columns
 from congenial.releases.model import Model, build_model, choose_method
 
-# Larger counts are damage.
+# Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
 _MOST = 2**53
 
 
@@ -104,7 +104,7 @@ def read_contents(place: Path, certificate: Certificate, plan: Plan) -> Contents
 
 
 def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:
-    """Refuse numbers with which sums and intervals could not be worked out in 64 bits."""
+    """Refuse numbers whose sums and intervals could exceed 64 bits."""
     for column in {*columns} & {known for known, _ in table.columns}:
         if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
             raise ReleaseError(

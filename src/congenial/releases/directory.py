@@ -32,13 +32,13 @@ MEASUREMENTS_CSV = "measurements.csv"
 MEASUREMENTS_PARQUET = "measurements.parquet"
 MARKER = "SIMULATION_NOT_PRIVATE.txt"
 ALWAYS = (CERTIFICATE, CSV, PARQUET)
-# Made from a release afterwards, by `congenial report`; no certificate speaks of it.
+# Written later by `congenial report`; the certificate does not list it.
 REPORT = "report.html"
 MEASUREMENTS = (MEASUREMENTS_CSV, MEASUREMENTS_PARQUET)
 ALL = (*ALWAYS, *MEASUREMENTS, MARKER, REPORT)
-# Text that a spreadsheet would run as a formula, apostrophes before it left out, and numbers, which
-# only begin like one. The CSV file has an apostrophe more before such text, which its reader takes
-# away; Python and DuckDB read both patterns alike.
+# The first pattern is text that a spreadsheet would run as a formula, after any apostrophes. The
+# second is numbers, which only look like formulas. The CSV file puts one apostrophe before such
+# text, and its reader removes it. Python and DuckDB read both patterns alike.
 _FORMULA = "^'*[ \t\r\n]*[=+@\uff0b\uff0d\uff1d\uff20-]"
 _NUMBER = "'*[+-]?[0-9]+([.][0-9]+)?"
 # Rows read at a time.
@@ -53,7 +53,7 @@ MARKER_TEXT = f"{STAMP}\n"
 
 @dataclass(frozen=True)
 class FileRows:
-    """A released table as it stands in a file.
+    """A released table as read from a file.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ def release_directory(directory: str | Path) -> Path:
 
 
 def is_text(path: Path) -> bool:
-    """Whether a path can be written in UTF-8, which DuckDB needs; bytes of a name need not be."""
+    """Whether a path can be written in UTF-8, as DuckDB needs it; some file names cannot."""
     try:
         os.fspath(path.absolute()).encode()
     except UnicodeEncodeError:
@@ -269,7 +269,7 @@ def _cell(text: str) -> str:
 
 
 def without_apostrophe(cell: str) -> str:
-    """Take back the apostrophe that a CSV file has before a name that looks like a formula."""
+    """Remove the apostrophe that a CSV file has before a name that looks like a formula."""
     return cell[1:] if cell.startswith("'") and _is_formula(cell) else cell
 
 
@@ -293,7 +293,7 @@ def same_rows(csv: FileRows, parquet: FileRows) -> bool:
 
 
 def _sharing(rows: Iterable[Sequence[T]]) -> Iterator[tuple[T, ...]]:
-    """Yield rows with the objects of the row before where these are equal: most of a path is."""
+    """Yield rows that share equal objects with the row before, which saves most of the memory."""
     last: tuple[T, ...] = ()
     for row in rows:
         if len(row) == len(last):
@@ -322,12 +322,12 @@ def _read_csv(path: Path) -> FileRows:
 def _read_both(directory: Path, names: tuple[str, str]) -> tuple[FileRows, FileRows]:
     csv, parquet = (directory / name for name in names)
     found = _read_csv(csv)
-    # the CSV file is as large as what it holds, and the Parquet file holds nothing more
+    # a CSV file is as large as its text, which bounds the text of the same table in Parquet
     return found, _read_parquet(parquet, rows=len(found.rows), text=csv.stat().st_size)
 
 
 def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
-    """Read a table within limits of rows and bytes of text; a small file may declare any."""
+    """Read a table within limits: a small Parquet file may declare any number of rows."""
     try:
         with _connect() as connection, held(connection.interrupt):
             source = f"FROM read_parquet({_path(path)})"

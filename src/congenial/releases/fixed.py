@@ -1,7 +1,7 @@
-"""Hash of the counts that a release publishes exactly, by which guarantees may be added up.
+"""Hash of the counts that a release publishes exactly; the ledger compares these hashes.
 
-Epsilons add up for neighbouring datasets that every release compares. Where one release fixes all
-that the others do, its own neighbours are such (proofs/composition.md).
+Epsilons add up for neighbouring datasets that every release compares. If one release publishes
+exactly all that the others do, its neighbours are such datasets (proofs/composition.md).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ def fixed(model: Model) -> str:
     Returns
     -------
     str
-        "" where it fixes only the number of records. Otherwise equal texts stand for the same
-        counts; unequal ones may do so too, as where another hierarchy has the same places.
+        "" if only the number of records is fixed. Equal hashes mean the same counts. Unequal
+        hashes may also mean the same counts, if two hierarchies have the same places.
     """
     plan, tree = model.plan, model.tree
     pinned = model.resolved.pinned.copy()

@@ -1,7 +1,7 @@
-"""Certificates of format 1, which said some things in words alone, read as those of format 2.
+"""Certificates of format 1, read as those of format 2.
 
-Their sentences are not read, but where a table below knows what a phrase stands for. Format 1 is
-no longer written, so the phrases will not change.
+Format 1 has some facts as phrases only. The tables below give their meaning; other sentences are
+not read. Format 1 is no longer written, so the phrases will not change.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
     Raises
     ------
     ValueError
-        If something is missing, is stated twice and not alike, or is no phrase of format 1.
+        If a part is missing, is stated twice differently, or is not a phrase of format 1.
     """
     try:
         return _upgraded(old)
@@ -69,7 +69,7 @@ def _upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
     }
     for key, (one, other) in twice.items():
         if one != other:
-            raise ValueError(f"{key} is stated twice, and not alike")
+            raise ValueError(f"{key} is stated twice, with different values")
     return {
         **_some(old, "made simulation plan plan_sha256 files versions ledger"),
         "format": FORMAT_1,

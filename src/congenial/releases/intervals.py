@@ -1,4 +1,4 @@
-"""Intervals of a release: worked out from its plan, its nodes and what is published, alone."""
+"""Intervals of a release, from its plan, its nodes and the published numbers alone."""
 
 from __future__ import annotations
 
@@ -36,14 +36,14 @@ class Intervals:
     Attributes
     ----------
     basis : Basis
-        What they rest on; `ByPosterior` where an inversion cannot be had.
+        How they were worked out; `ByPosterior` if an inversion was not possible.
     known : ndarray of bool, shape (n,)
     lower, upper : ndarray of int64, shape (n,)
         Ends, where known.
     lower_all, upper_all : ndarray of int64, shape (n,), or None
         Ends of the intervals that hold for all counts of a level at once.
     known_all : ndarray of bool, shape (n,)
-        Where there are such.
+        Where there are such intervals.
     """
 
     basis: Basis
@@ -173,7 +173,7 @@ def _by_margins(
 def _by_inversion(
     model: Model, mechanism: Conditioned, found: Margins, value: IntArray
 ) -> Intervals:
-    """Work out the intervals that the released counts alone tell, proved ones where there are."""
+    """Work out intervals from the released counts: by inversion, else by the posterior."""
     ends = proved_ends(model, mechanism, value, [asked.nodes for asked in found.sums])
     if isinstance(ends, NoEnds):
         return _by_posterior(model, found, value, ends.why)
@@ -195,9 +195,9 @@ def _by_inversion(
 
 
 def _by_posterior(model: Model, found: Margins, value: IntArray, why: Obstacle) -> Intervals:
-    """Work out those of the leaves by the posterior of the table, or say why there are none.
+    """Work out intervals of the leaves by the posterior of the table, or say why there are none.
 
-    Only leaves have them: how far bounds shift sums of many counts is not undone.
+    Sums have none, because the posterior does not undo the shift that bounds give to them.
     """
     ends = posterior_ends(model, value)
     if isinstance(ends, NoEnds):

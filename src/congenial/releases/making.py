@@ -52,9 +52,9 @@ class ReleaseResult:
     nodes : int
         Number of released counts.
     debit : Debit or None
-        What the plan's ledger has taken down for it; None without one, and for a simulation.
+        The debit in the plan's ledger; None if the plan names none, and for a simulation.
     settled : bool
-        Whether the ledger knows that the release is on disk; if not, its entry counts all the same.
+        Whether the ledger marks the release as written. Its entry counts in either case.
     odd_names : tuple of str
         Sentences about names that could be taken for others.
     """
@@ -126,8 +126,8 @@ def release(
     -----
     The debit is on disk before any noise is drawn. A release that fails after that stays debited.
     Faults of the plan and of counts published exactly are refused before the debit.
-    Other counts that break an invariant are noticed only after it: that refusal is an answer about
-    confidential data, and no count or node is named.
+    If other counts break an invariant, the release is refused after the debit, because that refusal
+    is an answer about confidential data. It names no count and no node.
 
     Examples
     --------
@@ -174,7 +174,7 @@ class DrawnCounts:
     ----------
     counts : ndarray of int64, shape (n,)
     measurements : ndarray of int64, shape (n,), or None
-        None where the plan publishes none: what is not published tells nothing of the counts.
+        None if the plan does not publish them.
     """
 
     counts: IntArray
@@ -193,7 +193,7 @@ def _ledger(plan: Plan, base: Path) -> Path | None:
 def _debit(
     ledger: Path | None, model: Model, guarantee: Guarantee, base: Path, out: Path
 ) -> Debit | None:
-    """Debit a release; nothing that could fail stands between this and the noise."""
+    """Debit a release; the draw follows at once, with nothing between them that could fail."""
     if ledger is None:
         return None
     return reserve(
@@ -207,7 +207,7 @@ def _debit(
 
 
 def _settled(ledger: Path | None, debit: Debit | None) -> bool:
-    """Tell the ledger that the release is there; a failure must not look like a failed release."""
+    """Mark the entry as spent; if that fails, only warn, because the release exists."""
     if ledger is None or debit is None:
         return True
     try:
@@ -240,14 +240,14 @@ def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
         notify("counting rows")
     counts = source.counted.counts
     if source.plan.data.where is not None:
-        log.info("rows excluded by rule (%s): number not shown", source.plan.data.where)
+        log.info("rows excluded by rule (%s): their number is confidential", source.plan.data.where)
     return model, counts
 
 
 def _refuse_before_noise(
     model: Model, mechanism: Certified, counts: IntArray
 ) -> tuple[Guarantee, Margins]:
-    """Refuse all that can be refused before anything is spent; what is claimed is known then."""
+    """Refuse all that can be refused before anything is spent; the guarantee is known by then."""
     guarantee = claim(model, mechanism.error_bound)
     check_pinned(model.resolved, counts, model.invariant, whole=True, domain=model.tree)
     return guarantee, margins(model, mechanism)

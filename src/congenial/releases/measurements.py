@@ -16,7 +16,7 @@ from congenial.noise.law import find_law, law_names
 from congenial.releases import directory as files
 from congenial.types import BoolArray, FloatArray
 
-# Names of the noise of counts without noise: published exactly, or not measured.
+# In the column of noise laws: counts published exactly, and counts that are not measured.
 EXACT, NOT_MEASURED = "none: exact", "none: not measured"
 Rows = tuple[list[int | None], list[str], list[float | None]]
 
@@ -28,13 +28,13 @@ class Measurements:
     Attributes
     ----------
     y : ndarray of float64, shape (n,)
-        Integers: unbiased measurements, exact counts where these are published; NaN where there is
-        neither.
+        Integers: unbiased measurements, or exact counts where these are published; NaN for a count
+        that is neither.
     mechanism : Additive
-        The noise; a scale of inf where there is none.
+        The noise; its scale is inf for a count without a measurement.
     invariant : Invariant
-        That counts add up, and which are exact. Join ``congenial.nonnegative()`` to it: no count
-        is below zero, though a measurement may be.
+        Counts add up, and some are exact. Add ``congenial.nonnegative()``: a measurement may be
+        negative, but no count is.
     tree : Tree
     """
 
@@ -97,8 +97,8 @@ def read_measurements(path: str | Path) -> Measurements:
     law = laws.pop() if len(laws) == 1 else ""
     if law not in law_names() or not (scale[noisy] > 0.0).all() or np.isnan(y[noisy | exact]).any():
         raise ReleaseError(
-            f"{file} has a measurement without a number, a law or a scale of its noise; give the "
-            "file as the release wrote it."
+            f"{file} has a measurement without its number or the law or scale of its noise; give "
+            "the file as the release wrote it."
         )
     known = consistent(tree)
     if exact.any():

@@ -59,8 +59,7 @@ if TYPE_CHECKING:
 
 # Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
 KEPT = 0.01
-# No release is drawn, debited or accepted whose draw may be farther from its law than this, in
-# total variation.
+# Largest numerical error of a draw, in total variation, with which a release is made or accepted.
 ERROR_LIMIT = 1e-6
 
 
@@ -75,9 +74,9 @@ class Level:
     nodes : int
         Number of nodes.
     exact : int
-        How many of them are published exactly.
+        Number of nodes that are published exactly.
     scale : float or None
-        Scale of the noise at the others; None where they get none of their own.
+        Scale of the noise at the other nodes; None if the level is not measured.
     """
 
     depth: int
@@ -98,10 +97,10 @@ class Model:
     resolved : ResolvedInvariant
         The invariant resolved for the tree.
     split : mapping of int to float
-        Share of the noise's budget that each level has, by depth.
+        Share of the noise's budget for each level, by depth.
     delta : float or None
-        At which the zCDP of Gaussian noise is converted to epsilon; the rest of the plan's delta is
-        kept for the numerical error of a draw. None for pure noise.
+        The delta at which zCDP is converted to epsilon, for Gaussian noise. The rest of the plan's
+        delta is kept for the numerical error of a draw. None for Laplace noise.
     """
 
     plan: Plan
@@ -120,12 +119,12 @@ class Model:
 
     @property
     def one_sided(self) -> bool:
-        """Whether a substituted record may also enter or leave what the plan's rule counts."""
+        """Whether a substituted record may also enter or leave the rows that the filter keeps."""
         return self.neighbours == "substitute" and self.plan.data.where is not None
 
     @property
     def determined(self) -> BoolArray:
-        """Nodes published exactly, and those that follow from such, shape (n,)."""
+        """Nodes published exactly, and nodes that follow from them, shape (n,)."""
         return determined(self.resolved)
 
     @cached_property
@@ -218,15 +217,15 @@ def _gaussian(plan: Plan, tree: Tree, invariant: Invariant, resolved: ResolvedIn
 
 
 def _check_width(plan: Plan, mechanism: Additive) -> None:
-    """Refuse what could not be drawn before anything is spent on it."""
+    """Refuse Gaussian noise that is too wide to be drawn, before anything is spent."""
     finite = mechanism.scales[np.isfinite(mechanism.scales)]
     widest = float(finite.max(initial=0.0))
     gaussian = mechanism.noise.kind == laws.GAUSSIAN
     if gaussian and plan.method.name != "conditioning" and widest > MOST_TABULATED:
         raise PrivacyError(
             f"privacy.epsilon is {plan.privacy.epsilon:g}, which takes Gaussian noise of sigma "
-            f"{widest:.3g}, and none beyond 2^20 can be drawn; ask for more, or give a level a "
-            "larger share."
+            f"{widest:.3g}; the largest that can be drawn is 2^20. Ask for a larger epsilon, or "
+            "give the level a larger share."
         )
 
 
@@ -253,19 +252,18 @@ def claim(model: Model, sampler_error: float) -> Guarantee:
 
     Notes
     -----
-    `explain`, `release` before its debit, and `verify` all come here, so that one limit holds for
-    what is drawn and for what is accepted.
+    `explain`, `release` (before its debit) and `verify` call this, so one limit holds for all.
 
-    Under "substitute", a rule that leaves rows out also lets the substituted record enter or leave
-    the rows that are counted, which changes every node of one path by one; the claim covers both.
+    With a row filter, a substituted record may also enter or leave the counted rows. This changes
+    every node of one path by one. The claim covers both cases.
     """
     if not sampler_error <= ERROR_LIMIT:
         least = 1.05 * model.plan.privacy.epsilon * sampler_error / ERROR_LIMIT
         wider = f"an epsilon of {least:.2g} or more" if least <= MOST_EPSILON else "fewer counts"
         raise PrivacyError(
-            f"a draw of {len(model.tree)} counts may be {sampler_error:.2g} from its law, and at "
-            f"most {ERROR_LIMIT:g} is released; privacy.epsilon {model.plan.privacy.epsilon:g} "
-            f"takes noise that is too wide for so many counts, so ask for {wider}."
+            f"a draw of {len(model.tree)} counts has a numerical error of {sampler_error:.2g}, and "
+            f"the limit is {ERROR_LIMIT:g}, because privacy.epsilon "
+            f"{model.plan.privacy.epsilon:g} takes wide noise; ask for {wider}."
         )
     state = conditioned_guarantee if model.plan.method.name == "conditioning" else imaged_guarantee
     asked = model.plan.privacy.delta
@@ -381,5 +379,5 @@ def _neighbours(plan: Plan) -> Neighbours:
 
 
 def _method(plan: Plan) -> Method:
-    """How the guarantee is worked out: what looks at the noisy counts alone is post-processing."""
+    """The kind of guarantee: topdown, like imaging, is post-processing of noisy counts."""
     return "conditioning" if plan.method.name == "conditioning" else "imaging"

@@ -31,7 +31,7 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Release:
-    """A release read back from its directory, and nothing else; made by `read_release`.
+    """A release read back from its directory; made by `read_release`.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Release:
 
     @property
     def levels(self) -> tuple[str, ...]:
-        """Name of every level, coarse to fine; ``tree.level`` says which one a node has."""
+        """Name of every level, coarse to fine; ``tree.level`` has the level of each node."""
         return self.contents.plan.level_names
 
     @property
@@ -75,17 +75,17 @@ class Release:
 
     @cached_property
     def model(self) -> Model:
-        """The noise and the invariant that it was drawn with, worked out from its plan."""
+        """The noise and the invariant of the release, worked out from its plan."""
         return self.contents.model
 
     @property
     def mechanism(self) -> Certified:
-        """The mechanism of such releases: conditioned or imaged noise, as the plan asks for."""
+        """The mechanism that drew the release: conditioned or imaged noise."""
         return self.contents.mechanism
 
     @cached_property
     def measurements(self) -> Measurements | None:
-        """The noisy measurements that it was made of; None where they are not published."""
+        """The noisy measurements of the release; None if they are not published."""
         return None if self.contents.measurements is None else read_measurements(self.directory)
 
     def posterior(
@@ -93,7 +93,8 @@ class Release:
     ) -> Posterior:
         """Law of the confidential counts given the release, see `congenial.posterior`.
 
-        It is that of the measurements where these are published: the table tells nothing more.
+        If measurements are published, it is the law given the measurements: the table is made from
+        them and adds nothing.
 
         Parameters
         ----------

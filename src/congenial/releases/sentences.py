@@ -1,4 +1,4 @@
-"""Every sentence about a release, on the terminal and on the page, rendered from numbers."""
+"""Every sentence about a release, rendered from the numbers of its certificate."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ from congenial.releases.specification import (
 from congenial.types import FloatArray
 from congenial.wording import joined, many, on_a_line
 
-# A heading, and what stands below it in lines.
+# A heading, and the lines below it.
 Paragraphs = tuple[str, tuple[str, ...]]
 
 PAPERS = (
@@ -55,14 +55,14 @@ PAPERS = (
     'Likang Liu, Keke Sun, Chunlai Zhou and Yuan Feng, "Two Views of Constrained Differential '
     'Privacy: Belief Revision and Update", 2023, arXiv:2303.00228.',
 )
-# The odds of the truth grow by this times e^epsilon at most, but for the probability stated.
+# Odds grow by at most this times e^epsilon, except with the probability stated.
 SLACK = 1.1
 _ASIDE = {
-    ByConditioning: "The noise was drawn so that the rules below hold from the start.",
-    ByImaging: "Noise was added first; then all counts were moved to the closest ones that obey "
+    ByConditioning: "The noise was drawn so that the rules below hold.",
+    ByImaging: "Noise was added first. Then all counts were moved to the closest ones that satisfy "
     "the rules below.",
-    ByTopDown: "Noise was added first; then, level by level from the top, the counts were moved to "
-    "the closest ones that obey the rules below.",
+    ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
+    "the closest ones that satisfy the rules below.",
 }
 
 
@@ -75,20 +75,17 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
     if exact == nodes:
         noisy = "All of them are the exact counts: nothing here is protected by noise."
     else:
-        noisy = (
-            "They are not the true counts: to hide any single record, they were made with random "
-            "noise."
-        )
+        noisy = "They are not the true counts: random noise was added to hide any single record."
         if exact:
             noisy = (
-                f"{many(exact, 'count')} of these {'is' if exact == 1 else 'are'} exact. To the "
-                "others random noise was added, to hide any single record."
+                f"{many(exact, 'count')} {'is' if exact == 1 else 'are'} exact; the others include "
+                "random noise, to hide any single record."
             )
     out = [counts, noisy, _ASIDE[type(certificate.method)]]
     if certificate.domain.row_filter is not None:
         out.append(
-            f"Only records for which {certificate.domain.row_filter} holds were counted. How many "
-            "were left out is not shown."
+            f"Only records for which {certificate.domain.row_filter} holds were counted. The "
+            "number of the others is confidential."
         )
     return tuple(out)
 
@@ -98,8 +95,8 @@ def protected(certificate: Statement) -> tuple[str, ...]:
     claim, distance = certificate.guarantee, certificate.guarantee.neighbours
     if certificate.simulation is not None:
         return (
-            "Nothing: this is a simulation. Its noise comes from a seed, so anybody can work the "
-            "true counts out.",
+            "Nothing: this is a simulation. Its noise comes from a seed, so anyone can work out "
+            "the true counts.",
         )
     what = "One record" if distance.records == 1 else f"{distance.records} records together"
     how = (
@@ -111,30 +108,31 @@ def protected(certificate: Statement) -> tuple[str, ...]:
         how = "whether it is in the data at all, and where"
     return (
         f"{what}: {how}. {plain(certificate)}",
-        "This holds whatever else somebody knows or will come to know, and however the numbers are "
-        "analysed, now or later.",
-        f"The smaller epsilon, the better hidden: it is {claim.epsilon:.4g} here.",
+        "This holds whatever else someone knows or will learn, and however they analyse the "
+        "numbers.",
+        f"A smaller epsilon hides a record better. Here epsilon is {claim.epsilon:.4g}.",
     )
 
 
 def plain(certificate: Statement) -> str:
-    """Return the guarantee as what somebody can become sure of.
+    """Say how sure of a record someone can become.
 
     Notes
     -----
-    Where ``P(S) <= e^epsilon P'(S) + delta``, the ratio of likelihoods R exceeds ``c e^epsilon``
-    with a probability p under P of which P' has at most ``p / (c e^epsilon)``, so that
-    ``p (1 - 1 / c) <= delta``. At c = 1 nothing follows: delta is no bound on the probability that
-    R exceeds ``e^epsilon``.
+    Let ``P(S) <= e^epsilon P'(S) + delta``, and let p be the probability under P that the ratio of
+    likelihoods R exceeds ``c e^epsilon``. Under P' that event has probability at most
+    ``p / (c e^epsilon)``, so ``p (1 - 1 / c) <= delta``. At c = 1 nothing follows: delta does not
+    bound the probability that R exceeds ``e^epsilon``.
     """
     claim, records = certificate.guarantee, certificate.guarantee.neighbours.records
     slack = SLACK if claim.delta > 0.0 else 1.0
     sure = 1.0 / (1.0 + math.exp(-claim.epsilon) / slack)
-    what = "a record" if records == 1 else f"these {records} records"
+    of = "this one" if records == 1 else f"these {records}"
+    agree = ""
     if any(isinstance(one, PublishedExactly) for one in certificate.invariants):
-        what += " that agree with every count published exactly"
+        agree = ", both in agreement with the exact counts,"
     text = (
-        f"Somebody who knows everything else, and gives even odds to two possibilities for {what}, "
+        f"Someone who knows every other record and is undecided between two values of {of}{agree} "
         f"can be at most {_percent(sure)} sure of the true one after seeing this release"
     )
     if claim.delta > 0.0:
@@ -152,15 +150,15 @@ def unprotected(certificate: Statement) -> tuple[str, ...]:
     if not certificate.guarantee.unprotected and distance.relation != "substitute":
         out.append("Nothing is published outside the guarantee.")
     if distance.relation == "substitute":
-        rule = ", those that were left out included" if distance.row_filter_may_change else ""
+        rule = ", with those that were left out" if distance.row_filter_may_change else ""
         out.append(
-            f"How many records there are in all{rule}: one record is hidden by replacing it, and "
-            "never by leaving it out."
+            f"The number of records{rule}: the guarantee is about replacing a record, not "
+            "about leaving it out."
         )
     out += [
-        "What is true of many records at once. That is what the counts are published to show.",
-        "Somebody who has more than one record in the data has less protection than one record "
-        "has.",
+        "Facts about many records at once. The counts are published to show such facts.",
+        "A person with more than one record in the data has less protection than a person with "
+        "one.",
     ]
     return tuple(out)
 
@@ -199,7 +197,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
 
 
 def guarantee(claim: Claim, *, simulated: bool = False) -> str:
-    """Return a guarantee as a sentence, taken back where the draw was seeded."""
+    """Return a guarantee as a sentence; for a simulation it says that nothing is protected."""
     text = Guarantee(
         epsilon=claim.epsilon,
         delta=claim.delta,
@@ -228,7 +226,7 @@ def neighbours(relation: Neighbouring) -> str:
     text = "one record is replaced by another"
     if relation.relation == "add-remove":
         text = "one record is added or removed"
-    return f"{text}{', of which the rule may leave either out' * relation.row_filter_may_change}."
+    return f"{text}{'; the row filter may leave out either' * relation.row_filter_may_change}."
 
 
 def mandate(one: Mandate) -> str:
@@ -264,7 +262,7 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
 def method(used: Method) -> str:
     """Say how a release was made to satisfy its invariants."""
     post = (
-        "This looks at nothing but the noisy values and what is published exactly, so it costs no "
+        "This uses only the noisy values and the counts published exactly, so it costs no "
         "privacy; where bounds bind it adds bias."
     )
     match used:
@@ -280,9 +278,9 @@ def method(used: Method) -> str:
             )
         case ByTopDown():
             return (
-                "topdown: noisy counts were moved from the root down: the children of each node to "
-                "the closest counts, in L2, that add up to it, rounded by largest remainder, ties "
-                f"at random. {post}"
+                "topdown: noisy counts were moved from the root down. The children of each node "
+                "were moved to the closest counts (in L2) that add up to it, and rounded by "
+                f"largest remainder with ties at random. {post}"
             )
 
 
@@ -291,48 +289,46 @@ def published(certificate: Statement) -> str:
     if "measurements" not in certificate.published:
         return "The guarantee is that of the table."
     return (
-        "The guarantee is that of the measurements, and of the table and them together: the table "
-        "was made of nothing but the measurements and the counts published exactly. One spending, "
-        "debited once, pays for both."
+        "The guarantee holds for the measurements and the table together: the table was made from "
+        "the measurements and the counts published exactly, and nothing else. The release is "
+        "debited once."
     )
 
 
 def rows_left_out(certificate: Statement) -> str:
-    """Say which rows were left out; their number is confidential. Empty where there is no rule."""
+    """Say which rows were left out; empty without a row filter."""
     rule = certificate.domain.row_filter
     if rule is None:
         return ""
-    return f"Rows for which {rule} does not hold were left out; number of rows excluded: not shown."
+    return f"Rows for which {rule} does not hold were left out. Their number is confidential."
 
 
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(
     {
-        "bounds-bind": "where bounds bind, it depends on the true counts, which are confidential",
-        "too-many-counts": "there are too many counts to simulate releases of",
-        "inversion-takes-too-much": "its inversion would take more memory or time than a release "
-        "takes on",
-        "inversion-needs-wider-tables": "its inversion needs wider tables, or smaller numbers, "
-        "than are tried",
-        "posterior-takes-too-much-work": "its leaves are so many, or have so much noise, that it "
-        "takes too much work",
-        "posterior-takes-too-much-memory-or-time": "its tables would take more memory or time than "
-        "a release takes on",
-        "posterior-error-not-bounded": "its numerical error could not be held to the bound",
-        "posterior-has-no-prior": "no prior can be fitted to it",
+        "bounds-bind": "where bounds bind, errors depend on the confidential counts",
+        "too-many-counts": "there are too many counts to simulate releases",
+        "inversion-takes-too-much": "the inversion would take too much memory or time",
+        "inversion-needs-wider-tables": "the inversion needs wider tables than are tried",
+        "posterior-takes-too-much-work": "the posterior would take too much work, with so many "
+        "leaves or so much noise",
+        "posterior-takes-too-much-memory-or-time": "the posterior would take too much memory or "
+        "time",
+        "posterior-error-not-bounded": "the numerical error of the posterior exceeds its limit",
+        "posterior-has-no-prior": "no prior can be fitted to the table",
     }
 )
-# Keys of a plan under which every count has an interval, bounds or not.
+# Keys of a plan under which every count has an interval, with bounds or without.
 _MEASURED = 'method.name = "imaging" and release.publish = ["table", "measurements"]'
-# Fewer simulated releases than this widen margins by a tenth or more.
+# With fewer simulated releases than this, margins are wider by a tenth or more.
 _MANY = 2_000
 
 
 def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> str:
-    """Say what the intervals of a release are, which hold with a probability, or why none are."""
+    """Say how the intervals of a release were worked out and how often they hold, or why none."""
     share, rest = confidence(probability), f"{100.0 * (1.0 - probability):.3g}"
     each = (
-        f"It holds with a probability of at least {share}, for each count by itself and whatever "
-        f"the true counts are: at most about {rest} counts in a hundred are farther off."
+        f"It holds with a probability of at least {share} for each single count, whatever the true "
+        f"counts are: at most about {rest} counts in a hundred are farther off."
     )
     match basis:
         case ByLaw():
@@ -340,61 +336,60 @@ def about_intervals(basis: Basis, probability: float, *, drawn: bool = True) -> 
         case BySimulation(releases, _):
             text = (
                 f"A margin comes from {releases:,} simulated releases: the error has one law, "
-                f"whatever the true counts are.{' So few make it wider.' * (releases < _MANY)}"
+                "whatever the true counts are."
+                f"{' More simulated releases would make it narrower.' * (releases < _MANY)}"
             )
         case ByMeasurements():
             text = (
-                "An interval is the noisy measurement of the count, in measurements.csv, give or "
-                "take the margin of its noise; a count that was not measured takes the sum of the "
-                "measurements below it. An interval is cut at zero, and stretched to the released "
-                "count where that lies outside."
+                "An interval is the noisy measurement of the count (in measurements.csv) plus or "
+                "minus the error margin of its noise. For a count that was not measured it is the "
+                "sum of the measurements below it. An interval is cut at zero, and widened to "
+                "include the released count."
             )
         case ByInversion():
             text = (
-                "How far off a count is depends on the true counts, which are confidential. An "
-                "interval reaches as far as the worst true counts that this table leaves possible "
-                "would let the noise go, so it is worked out from the released table alone."
+                "Because of the bounds, errors depend on the confidential counts. An interval "
+                "therefore allows for the worst true counts that this table leaves possible. It is "
+                "worked out from the released table alone."
             )
             if not drawn:
                 each += (
-                    " Where that takes too much work, only counts without parts have intervals, "
-                    "which then hold on average."
+                    " If that takes too much work, only the lowest level gets intervals, which "
+                    "then hold on average."
                 )
         case ByPosterior(obstacle):
             text = (
-                "How far off a count is depends on the true counts, which are confidential. No "
-                f"interval here is proved, as {_OBSTACLES[obstacle]}. Each is worked out from the "
-                "released table alone: which counts are likely, if they are like the released "
-                "ones. Only places without parts have them, and exact counts: under bounds the "
-                "noise of many small counts shifts their sum, by an amount that nothing here "
-                "accounts for."
+                "Because of the bounds, errors depend on the confidential counts. No interval here "
+                f"is proved, because {_OBSTACLES[obstacle]}. An interval holds the counts that are "
+                "likely under a prior fitted to the released table. Only the lowest level and "
+                "exact counts have intervals: the noise of many small counts shifts their sum, and "
+                "these intervals do not correct for that."
             )
             each = (
-                "On average over the places without parts of tables like this one, about "
-                f"{share} of the true counts are in such an interval. Single ones can be far less "
-                "often, such as a large count beside many near zero, so that it promises nothing "
-                "about any one of them. It need not hold the released count itself. How often they "
-                "held is in congenial's docs/studies/coverage.md."
+                f"On average over the lowest level of tables like this one, about {share} of the "
+                "true counts are in their interval. A single count, such as a large one beside "
+                "many near zero, can be in its interval far less often. The released count may lie "
+                "outside. congenial's docs/studies/coverage.md has measured frequencies."
             )
         case NoIntervals(obstacles):
             why = "; ".join(_OBSTACLES[one] for one in obstacles)
-            text = f"No margin of error is known for a count that is not exact: {why}."
+            text = f"No error margin is known for a count that is not exact: {why}."
             each = (
-                "A plan without bounds has margins, and so has one of imaging or topdown that "
+                "A plan without bounds has margins. So does a plan with imaging or topdown that "
                 "publishes its measurements, at no further cost in privacy."
             )
     return f"{text} {each}"
 
 
 def missing_intervals(certificate: Statement) -> str:
-    """Say which counts lack intervals and what gives them; empty where none does."""
+    """Say which counts have intervals, and how to get the others; empty if all have one."""
     match certificate.accuracy.basis:
         case NoIntervals(obstacles) if "too-many-counts" in obstacles:
-            which, remedy = "No count but an exact one has", 'method.name = "conditioning"'
+            which, remedy = "Only exact counts have", 'method.name = "conditioning"'
         case NoIntervals():
-            which, remedy = "No count but an exact one has", _MEASURED
+            which, remedy = "Only exact counts have", _MEASURED
         case ByPosterior():
-            which, remedy = "Only the smallest places, and exact counts, have", _MEASURED
+            which, remedy = "Only the lowest level and exact counts have", _MEASURED
         case _:
             return ""
     return f"{which} an interval in this release; a plan with {remedy} has one for every count."
@@ -408,7 +403,7 @@ def cost_of_bounds(certificate: Statement) -> str:
 
 
 def conditioning_on_bounds(gamma: float, shown: str = "congenial explain shows") -> str:
-    """Say what conditioning on bounds costs beside the default method, at a given gamma."""
+    """Say what conditioning on bounds costs compared with the default method, at a given gamma."""
     wider = (
         f"bounds multiply the privacy loss of its noise by {1.0 + gamma:.3g}, which takes wider "
         "noise, and "
@@ -440,7 +435,7 @@ def _gamma_source(claim: Claim) -> str:
 
 
 def _compared(claim: Claim) -> tuple[str, ...]:
-    """Say how two releases are compared, and what zCDP is where it measures the noise.
+    """Say how two releases are compared; for Gaussian noise also what zCDP is.
 
     References
     ----------
@@ -448,20 +443,17 @@ def _compared(claim: Claim) -> tuple[str, ...]:
     """
     measure = claim.measure
     parts = (
-        f"delta is {claim.delta:.3g}, of which the numerical error of the draw, "
-        f"{claim.numerical_error:.3g} at most, is a part."
+        f"delta is {claim.delta:.3g}, which includes the numerical error of the draw (at most "
+        f"{claim.numerical_error:.3g})."
     )
     if isinstance(measure, Pure):
-        return (
-            f"no probability grows by more than the factor exp(epsilon), but for delta; {parts}",
-        )
-    orders = ", by whole Rényi orders" * measure.whole_orders
+        return (f"no probability grows by more than the factor exp(epsilon), plus delta; {parts}",)
+    orders = "for the orders a = 2, 3, 4, …" if measure.whole_orders else "for each order a above 1"
     return (
-        f"zCDP of the noise, told as epsilon at a part of delta{orders}; the draw's error has the "
-        f"rest; {parts}",
-        "zCDP is zero-concentrated differential privacy: the Rényi divergence of order a between "
-        f"the laws of the two releases is at most rho times a, here {measure.rho:.6g} times a, for "
-        "each order a above 1, or for the orders 2, 3, 4 and so on where it says whole orders.",
+        "the noise has zero-concentrated differential privacy (zCDP), converted to epsilon at a "
+        f"part of delta; the rest of delta covers the draw's error; {parts}",
+        "zCDP: the Rényi divergence of order a between the laws of the two releases is at most rho "
+        f"times a, here {measure.rho:.6g} times a, {orders}.",
     )
 
 
@@ -473,12 +465,12 @@ def confidence(probability: float) -> str:
 def margin_label(certificate: Statement) -> str:
     """Return the heading of the margins."""
     average = " on average" if certificate.accuracy.source == "posterior" else ""
-    kind = "Interval" if bent(certificate) else "Margin of error"
+    kind = "Interval" if bent(certificate) else "Error margin"
     return f"{kind}, {confidence(certificate.accuracy.confidence)}{average}"
 
 
 def bent(certificate: Statement) -> bool:
-    """Whether bounds bend the error, so that no margin of the noise is one of a released count."""
+    """Whether bounds change the error, so that the noise's margin is not the released count's."""
     return bool(certificate.plan["invariants"]["nonnegative"])
 
 
@@ -501,10 +493,11 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
     stated, share = certificate.accuracy, confidence(certificate.accuracy.confidence)
     out = [about_intervals(stated.basis, stated.confidence)]
     if stated.source == "none" and not bent(certificate):
-        out.append(f"The table tells how far the noise alone reaches in {share} of the cases.")
+        out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
     if bent(certificate):
         near = "Since no count may be below zero, those near zero tend to be too large"
-        beside = ", and large ones beside many such too small, for which margins allow in part"
+        beside = ". Large ones beside many such counts tend to be too small; margins allow for "
+        beside += "part of that"
         out.append(f"{near}{beside * (stated.source == 'posterior')}.")
         out += filter(None, [cost_of_bounds(certificate)])
     out += [_sum(total, share) for total in stated.sums]
@@ -526,7 +519,7 @@ def _sum(total: SumInterval, share: str) -> str:
     nodes = tuple(map(on_a_line, total.nodes))
     of = f"{on_a_line(total.name)}, the sum of {joined(nodes)}: {total.value:,}"
     if total.lower is None or total.upper is None:
-        return f"{of}; no margin of error is known."
+        return f"{of}; no error margin is known."
     ends = f"from {total.lower:,} to {total.upper:,}"
     return f"{of}; the true one is {ends}, with a probability of {share}."
 
@@ -535,7 +528,7 @@ def _required(certificate: Statement) -> str:
     asked = [v for v in certificate.accuracy.levels if v.required is not None]
     remark = "Say below what you need, and see which counts have it."
     if certificate.accuracy.source == "none":
-        remark = "Without margins of error nothing tells which counts have it."
+        remark = "Without error margins it is not known which counts have it."
     if certificate.accuracy.source == "posterior":
         remark = "Say below what you need, and see which counts are likely to have it."
     if not asked:
@@ -566,26 +559,25 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
         "This is a simulation. It protects nobody: do not publish it."
         if certificate.simulation is not None
         else "Anything may be computed from these numbers without weakening the protection.",
-        "Say wherever they are used that they are noisy, with their margins and the guarantee.",
-        "Do not read meaning into differences that are smaller than the margins, nor into small "
-        "counts.",
+        "Wherever you use the numbers, say that they are noisy, and give their margins and the "
+        "guarantee.",
+        "Do not interpret differences smaller than the margins, or small counts.",
         "Another release of the same records weakens the protection of both; their epsilons add "
         "up.",
-        "The same numbers for machines are in release.csv and release.parquet, and what they "
-        "claim in certificate.json. This page is not certified: congenial verify checks those "
-        "files, and not this one.",
+        "The same numbers are in release.csv and release.parquet, and the guarantee is in "
+        "certificate.json. congenial verify checks those files, but not this page.",
     ]
     if "measurements" in certificate.published:
         out.append(
-            "To analyse the counts, take measurements.csv: noisy counts before the rules, each "
-            "right on average, with the law of its noise. They and the table share one guarantee."
+            "To analyse the counts, use measurements.csv: unbiased noisy counts, before the rules, "
+            "with the law of their noise. They and the table share one guarantee."
         )
     return tuple(out)
 
 
 def _spent(level: LevelNoise) -> str:
     if level.scale is None:
-        return f"{level.level}: no noise of its own."
+        return f"{level.level}: not measured."
     return (
         f"{level.level}: noise of scale {level.scale:.4g}; a record that changes it costs epsilon "
         f"{level.epsilon:.4g}, {level.share_of_budget:.1%} of what the noise takes."

@@ -1,4 +1,4 @@
-"""Intervals of a conditioned release by inversion, as its columns and sums have them."""
+"""Intervals of a conditioned release by inversion, for its columns and sums."""
 
 from __future__ import annotations
 
@@ -16,14 +16,14 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class ProvedEnds:
-    """Ends of intervals that hold whatever the counts are, with the plan's confidence.
+    """Ends of intervals that hold with the plan's confidence, whatever the counts are.
 
     Attributes
     ----------
     lower, upper : ndarray of int64, shape (n,)
         Of each count by itself.
     lower_all, upper_all : ndarray of int64, shape (n,)
-        Of all counts of a level at once; those of each by itself where no plan asks for them.
+        Of all counts of a level at once; if the plan does not ask for these, as `lower`, `upper`.
     """
 
     lower: IntArray
@@ -40,7 +40,7 @@ def proved_ends(
 
     Notes
     -----
-    A sum lies between the sums of its nodes' ends where these hold at once.
+    If the intervals of all its nodes hold, a sum lies between the sums of their ends.
     """
     from congenial.inference.inversion import invert
 

@@ -21,10 +21,10 @@ Ends = tuple[IntArray, IntArray]
 
 # The prior of intervals in a release: no other suits skewed counts.
 PRIOR: Literal["negative-binomial"] = "negative-binomial"
-# Work that a release takes on for its intervals, by the squared scales of its leaves, each at least
-# the least one: a million leaves of scale 4, which take about half a minute and 2.4 GB.
+# Largest sum of the squared scales of the leaves for which intervals are computed, and the least
+# scale counted: a million leaves of scale 4 take half a minute and 2.4 GB.
 MOST_WORK, LEAST_SCALE = float(1 << 24), 4.0
-# Ends that may be another machine's, and how much less likely these intervals may be.
+# Number of intervals that may differ on another machine, and the probability they may lose.
 _FEW, _CLOSE = 32, 1e-7
 
 
@@ -45,21 +45,19 @@ def posterior_of_table(
     Notes
     -----
     The law of a release that was conditioned on bounds has a normaliser N(x) that depends on the
-    counts. The posterior is then exact for the prior times N(x). That takes counts near their
-    bounds to be rarer than the prior does, so sums of many such counts are held far less often
-    than asked, or never: only intervals of leaves are of use, and these on average.
+    counts. The posterior is then exact for the prior times N(x), under which counts near their
+    bounds are rarer than under the prior. So intervals of sums of many such counts hold far less
+    often than asked, or never. Only intervals of leaves are of use, and only on average.
     """
     from congenial.inference.posteriors import posterior
 
     resolved = model.resolved
     if model.plan.method.name != "conditioning":
         raise UnsupportedError(
-            "this release has no posterior that is known exactly, as a projection shaped it "
-            "and it has no measurements; a release with publish = ['table', 'measurements'] "
-            "has one."
+            "the posterior of this release is not known exactly, because it is an image without "
+            "measurements; make releases with publish = ['table', 'measurements']."
         )
-    # under equalities a release is a measurement whose noise adds up: its normaliser is one
-    # number for all counts
+    # under equalities the normaliser is the same for all counts
     known = consistent(model.tree) & nonnegative()
     if resolved.pinned.any():
         known = known & exactly(np.flatnonzero(resolved.pinned).tolist())
@@ -67,7 +65,7 @@ def posterior_of_table(
 
 
 def too_large(model: Model) -> bool:
-    """Whether the posterior of a release takes more work than a release takes on."""
+    """Whether the posterior of a release takes more than `MOST_WORK`."""
     # a plan measures every leaf
     noisy = model.tree.is_leaf & ~model.determined
     scales = np.maximum(model.mechanism.scales[noisy], LEAST_SCALE)
@@ -80,8 +78,8 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
     Returns
     -------
     tuple of two ndarrays of int64, shape (n,), or NoEnds
-        Lower and upper ends; those of leaves serve, see `posterior_of_table`. The reason names no
-        count: it is a function of the released table, as the ends are.
+        Lower and upper ends; only those of leaves are of use, see `posterior_of_table`. Both the
+        ends and the reason are functions of the released table, so they cost no privacy.
     """
     if too_large(model):
         return NoEnds("posterior-takes-too-much-work")
@@ -98,12 +96,13 @@ def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
 
 
 def as_likely(model: Model, value: IntArray, at: IntArray, stated: Ends, found: Ends) -> bool:
-    """Whether intervals of a release hold as much as those that are found in their place.
+    """Whether stated intervals are as likely as the intervals found, where the two differ.
 
     Notes
     -----
-    Another machine may round a prior's last digits otherwise, and find the other of two intervals
-    that are as short and as likely. That happens to few nodes, so more differences are a fault.
+    Another machine may round a prior's last digits differently. Of two intervals that are equally
+    short and likely it may then find the other one. That happens at few nodes, so more differences
+    are a fault.
     """
     alike = (stated[0] - found[0] == stated[1] - found[1]) & (abs(stated[0] - found[0]) == 1)
     if at.size > _FEW or not alike.all():

@@ -7,20 +7,20 @@ from dataclasses import dataclass
 
 import msgspec
 
-# Relative agreement asked of recomputed claims: other machines may round the last digits otherwise.
+# Relative tolerance of recomputed claims: machines may round the last digits differently.
 TOLERANCE = 1e-12
 
 
 @dataclass(frozen=True)
 class Check:
-    """One thing that was checked.
+    """The result of one check.
 
     Attributes
     ----------
     detail : str
-        What was found, in a sentence.
+        The finding, in a sentence.
     comparable : bool
-        False where a certificate of format 1 says it in words, which are not compared.
+        False if a certificate of format 1 has only words, which are not compared.
     """
 
     name: str
@@ -30,14 +30,14 @@ class Check:
 
 
 def judged(name: str, passed: bool, good: str, bad: str) -> Check:
-    """Return a check, and of two sentences the one that its outcome asks for."""
+    """Return a check with the sentence for its outcome."""
     return Check(name, passed, good if passed else bad)
 
 
 def compare(name: str, what: str, found: object, stated: object) -> Check:
     """Compare a part of the certificate with what follows from its plan."""
     same = close(msgspec.to_builtins(found), msgspec.to_builtins(stated))
-    false = f"{what}: the certificate states what does not follow from the plan"
+    false = f"{what}: the certificate disagrees with the plan"
     return judged(name, same, f"{what}: as it follows from the plan", false)
 
 

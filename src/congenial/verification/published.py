@@ -26,7 +26,7 @@ from congenial.types import IntArray
 from congenial.verification.checks import Check, close, compare, judged
 from congenial.wording import show
 
-# Ties of images are broken by it when they are made again.
+# Breaks ties when `verify` repeats an image.
 _SEED = 0
 
 
@@ -41,7 +41,7 @@ def check_published(place: Path, contents: Contents) -> Check:
 
 
 def check_measurements(contents: Contents) -> Iterator[Check]:
-    """Check the measurements, and that the table could have been made of them."""
+    """Check the measurements, and that the table follows from them."""
     if contents.measurements is None:
         return
     name = "measurements"
@@ -58,11 +58,11 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
     rows = measurement_rows(model.mechanism, pinned, y)
     stated = tuple(parquet.column(c) for c in ("measurement", "noise", "scale"))
     if not close([list(column) for column in rows], [list(column) for column in stated]):
-        text = "a measurement is missing, or its noise is not the one that follows from the plan"
+        text = "a measurement is missing, or its noise does not follow from the plan"
         yield Check(name, False, text)
         return
     if not (y[pinned] == contents.value[pinned]).all():
-        yield Check(name, False, "a count published exactly is another in the table")
+        yield Check(name, False, "a count published exactly differs from the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
     yield _follows(contents.mechanism, y, contents.value)
@@ -74,8 +74,8 @@ def _follows(mechanism: Certified, y: IntArray, value: IntArray) -> Check:
         follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
-    text = "the table is what the method makes of them, but for ties that are broken at random"
-    return judged(name, follow, text, "the method makes another table of them")
+    text = "the method makes this table from them, apart from ties broken at random"
+    return judged(name, follow, text, "the method makes another table from them")
 
 
 def check_intervals(contents: Contents) -> Check:
@@ -84,30 +84,30 @@ def check_intervals(contents: Contents) -> Check:
     try:
         model = contents.model
         mechanism = contents.mechanism
-        reach = margins(model, mechanism)
+        known = margins(model, mechanism)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
     measured = None if contents.measurements is None else _measured(contents)
-    found = intervals(model, mechanism, reach, contents.value, measured)
+    found = intervals(model, mechanism, known, contents.value, measured)
     kept = _same(model, found, contents)
-    same = compare(name, "", state(model, reach, found), certificate.accuracy).passed
+    same = compare(name, "", state(model, known, found), certificate.accuracy).passed
     if not kept:
-        detail = "an interval is not the one that follows from what is published"
+        detail = "an interval does not follow from the published numbers"
         if certificate.author != __version__ and found.source in (
             "inversion",
             "posterior",
             "simulation",
         ):
             made = show(certificate.author)
-            detail += f", unless congenial {made}, which made it, works it out otherwise"
+            detail += f", unless congenial {made}, which made it, computes it differently"
         return Check(name, False, detail)
     if not same:
-        return Check(name, False, "the certificate states intervals that do not follow")
-    return Check(name, True, f"every interval follows from what is published ({found.source})")
+        return Check(name, False, "the certificate states other intervals")
+    return Check(name, True, f"every interval follows from the published numbers ({found.source})")
 
 
 def _same(model: Model, found: Intervals, contents: Contents) -> bool:
-    """Whether the columns of a table hold the intervals found, but for ties of a posterior."""
+    """Whether a table has the intervals found, apart from ties of a posterior."""
     stated = {column: contents.parquet.column(column) for column in found.columns}
     off = {
         column: {

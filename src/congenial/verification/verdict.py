@@ -37,12 +37,13 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
     directory : path
         As `congenial.release` or ``congenial release`` wrote it.
     ledger : path, optional
-        The ledger of the release; else the one that its plan names, where that is beside it.
+        The ledger of the release; by default the one that its plan names, if it is beside the
+        release.
 
     Returns
     -------
     tuple of Check
-        In the order made; where a file cannot be understood, what rests on it is not checked.
+        In order; if a file cannot be read, checks that need it are left out.
 
     Raises
     ------
@@ -51,13 +52,12 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
 
     Notes
     -----
-    A certificate carries no signature: these checks find damage, mistakes and claims that do not
-    follow from the plan, and not a forger who makes everything anew. They cannot tell whether the
-    confidential rows were counted rightly, nor check by which versions a release was drawn
-    (`versions`), or a simulation's seed. The time at which it was made is held against this
-    machine's clock and against the ledger, where that is at hand. A certificate of format 1 also
-    says in words what it states in numbers and kinds; these are compared, and its words are not
-    read.
+    These checks find damage, mistakes and claims that do not follow from the plan. A certificate
+    has no signature, so they do not find a forger who makes every file anew. They cannot check
+    whether the confidential rows were counted correctly, which versions drew the release
+    (`versions`), or a simulation's seed. The time of the release is compared with this machine's
+    clock, and with the ledger if it is there. Of a certificate of format 1 the numbers and kinds
+    are checked, but not the sentences.
 
     Examples
     --------
@@ -78,7 +78,7 @@ def verify(directory: str | Path, *, ledger: str | Path | None = None) -> tuple[
 def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
     missing = [n for n in files.ALWAYS if not (place / n).is_file()]
     strange = sorted(entry.name for entry in place.iterdir() if entry.name not in files.ALL)
-    text = "certificate, CSV and Parquet are there, and nothing strange"
+    text = "certificate, CSV and Parquet are there, and no other file"
     if missing or strange:
         text = f"{missing[0]} is missing" if missing else f"{strange[0]!r} is no part of a release"
     yield Check("files", not (missing or strange), text)
@@ -117,9 +117,9 @@ def _certificate(certificate: Certificate) -> Check:
     text = f"format {certificate.format}, made {certificate.made}"
     early = datetime.fromisoformat(certificate.made) > datetime.now(UTC) + CLOCKS_DIFFER
     if early:
-        text += ", which is still to come by this machine's clock; correct the clock if it is slow"
+        text += ", which is in the future by this machine's clock; correct the clock if it is slow"
     first = certificate.format == FORMAT_1
-    text += "; its sentences are not read, but the numbers and kinds behind them" * first
+    text += "; its numbers and kinds are checked, not its sentences" * first
     return Check("certificate", not early, text, comparable=not first)
 
 
@@ -258,13 +258,13 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
 
 
 def _unprotected_in_words(name: str, what: str, found: Claim, stated: Claim) -> Check:
-    """Compare the words of format 1 with ours; other words are marked as such."""
+    """Compare the sentences of format 1 with ours; those that differ are marked, not failed."""
     ours, theirs = unprotected_texts(found), unprotected_texts(stated)
     if ours == theirs:
         return Check(name, True, f"{what}: as it follows from the plan")
     if len(ours) != len(theirs):
-        return Check(name, False, f"{what}: the certificate lists more or less than follows")
-    text = f"{what}: as many as follow from the plan, in words that are not compared"
+        return Check(name, False, f"{what}: the certificate does not list as many facts")
+    text = f"{what}: as many as follow from the plan; their words are not compared"
     return Check(name, True, text, comparable=False)
 
 
@@ -287,7 +287,7 @@ def _simulation(place: Path, contents: Contents) -> Check:
         pinned = contents.model.resolved.pinned
         truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
         if not (truth[pinned] == contents.value[pinned]).all():
-            return Check("simulation", False, "a count to be published exactly is not its truth")
+            return Check("simulation", False, "an exact count differs from its true count")
         if truth.min() < 0 or not contents.tree.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
     text = f"{STAMP}, and every part says so"

@@ -217,7 +217,7 @@ MISTAKES = {
     "\n": ("rows.csv", "cannot be read as a header"),
     ",,\n": ("rows.csv", "no column with a name"),
     "Zone,zone\n": ("rows.csv", "one name to two columns"),
-    "root\n": ("rows.csv", "--levels", "root", "'root' is what plans call the whole"),
+    "root\n": ("rows.csv", "--levels", "root", "'root' is the name of the root's level"),
     "": ("rows.csv", "is an empty file"),
     "Mary,7351\n": ("rows.csv", "holds a number, as a row does"),
 }
@@ -258,7 +258,7 @@ def test_headers_that_cannot_be_used(place, capsys, header):
         (["rows.csv", "--out", "folder"], "is a directory"),
         (["rows.csv", "--out", "no/plan.toml"], "does not exist"),
         (["rows.csv", "--out", "rows.csv"], "already exists"),
-        (["rows.csv", "--out", "rows.csv", "--overwrite"], "is no plan by its name"),
+        (["rows.csv", "--out", "rows.csv", "--overwrite"], "does not end in .toml"),
         (["rows.csv", *LOOKUP, "--publish-exactly", "Nowhere"], "neither a level nor a node"),
     ],
 )

@@ -76,4 +76,4 @@ def test_a_release_with_intervals_of_its_leaves_alone_says_so(plan, monkeypatch,
 
     monkeypatch.setattr(intervals, "proved_ends", lambda *_: NoEnds("inversion-takes-too-much"))
     assert run(["release", "plan.toml", "--out", "out", "--simulate", "1"]) == 0
-    assert "Only the smallest places, and exact counts, have an interval" in capsys.readouterr().out
+    assert "Only the lowest level and exact counts have an interval" in capsys.readouterr().out

@@ -21,20 +21,20 @@ class LevelUnits:
     Attributes
     ----------
     largest : ndarray of float64, shape (depth,)
-        Largest sum of the changes of a level's counts, or of their squares: 2 or 1 for a record
-        that moves alone, or enters.
+        Largest sum of the changes of a level's counts, or of their squares: 2 for a record that
+        moves alone, 1 for a record that enters or leaves.
     joint : JointMoves or None
-        The moves of several records, where none can move alone.
+        The moves of several records if none can move alone.
     """
 
     largest: FloatArray
     joint: JointMoves | None
 
     def of(self, share: FloatArray) -> FloatArray:
-        """Units at given shares, shape (depth,): some pair of neighbours uses all of the shares.
+        """Units at given shares, shape (depth,), scaled so that some pair uses all of the budget.
 
-        Where records move together the pair that changes a level most need not be that of another
-        level; then the units are smaller than `largest`.
+        If records move together, different levels may be changed most by different pairs. Then the
+        units are smaller than `largest`.
         """
         if self.joint is None:
             return self.largest

@@ -1,4 +1,4 @@
-"""Noise on the margins of a workload that ends in a given epsilon."""
+"""Noise on the margins of a workload, calibrated to a final epsilon."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from congenial.noise.additive import Additive
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
 
-# How far from 1 the shares of a table may add up.
+# Tolerance for the sum of the shares of a table, which is 1.
 _TOLERANCE = 1e-9
 
 

@@ -32,7 +32,7 @@ from congenial.types import FloatArray
 
 Method = Literal["conditioning", "imaging"]
 METHODS: tuple[Method, ...] = ("conditioning", "imaging")
-# Agreement asked between the epsilon wanted and the one that the noise gives.
+# Relative tolerance between the epsilon asked for and that of the calibrated noise.
 TOLERANCE = 1e-9
 
 
@@ -46,9 +46,9 @@ def calibrate(
     goal: Mapping[int, float] | None = None,
     method: Method = "conditioning",
 ) -> DiscreteLaplace:
-    """Noise at the nodes of a tree, or on margins, that ends in a given epsilon.
+    """Noise at the nodes of a tree, or on margins, with a given final epsilon.
 
-    The loss through inequalities is charged.
+    The final epsilon includes the loss through inequalities.
 
     Parameters
     ----------
@@ -87,14 +87,14 @@ def calibrate(
     -----
     Substituting one record moves one unit between two nodes of each level, so a level with budget e
     has scale 2 / e; adding or removing one changes one node of each level by one, scale 1 / e.
-    Where fixed sums let only several records move at once, a level's scale is in proportion to the
+    If fixed sums let only several records move at once, a level's scale is proportional to the
     largest change of a move there, and the costliest move spends the whole budget. Bounds raise the
     loss of conditioning as `proofs/inequalities.md` proves; bisection finds the sum of budgets
     whose loss is `epsilon`. With one pinned total, nonnegative counts and epsilon = 1 that sum is
     log((e + 1) / 2) = 0.62.
 
-    The scale is the mean absolute error of Laplace noise, which that of discrete Laplace noise is
-    a little below. `goal_split` gives the split that a goal stands for.
+    The scale is the mean absolute error of Laplace noise; discrete Laplace noise has a slightly
+    smaller one. `goal_split` gives the split of a goal.
     """
     resolved = resolve_invariant(invariant, len(tree), tree)
     if isinstance(tree, Workload):
@@ -239,13 +239,13 @@ def _settled(
     method: Method,
     delta: float | None,
 ) -> FloatArray:
-    """Widen scales by what rounding has left the guarantee above epsilon."""
+    """Widen scales until the guarantee, with its rounding errors, is at most epsilon."""
     reached = _reached(tree, resolved, scales, neighbours, method, delta)
-    # the conversion of rho cancels where delta is far above epsilon
+    # the conversion of rho loses digits if delta is far above epsilon
     if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
         raise PrivacyError(
             f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
-            "released. Please report this as a mistake of congenial."
+            "released. Please report this as a bug in congenial."
         )
     wider, step = reached / epsilon, 2.0**-52
     while reached > epsilon:  # rounding alone
@@ -292,7 +292,7 @@ def _check_split(tree: Tree, resolved: ResolvedInvariant, split: Mapping[int, fl
 def _check_levels(
     name: str, given: Mapping[int, float], tree: Tree, resolved: ResolvedInvariant
 ) -> None:
-    """Check what a goal or a split says of each level."""
+    """Check the entry of a goal or split for each level."""
     for level, part in given.items():
         if level not in range(tree.depth):
             raise ArgumentError(f"{name} names level {level!r}; give 0 to {tree.depth - 1}.")

@@ -1,4 +1,4 @@
-"""The split of epsilon over the levels that makes the noise least, for a stated goal."""
+"""The split of epsilon over the levels with the least noise for a stated goal."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from congenial.domain.tree import Tree
 from congenial.invariants.resolved import ResolvedInvariant, determined
 from congenial.types import BoolArray, FloatArray
 
-# Shares are whole numbers of these units, so that rounding on another machine finds the same ones.
+# Shares are multiples of one over this, so that machines that round differently find the same.
 UNITS = 10_000
 # The first step of the search, in units; each next one is half as long.
 _FIRST_STEP = 512
-# Sums closer than this are ties, which no rounding may break.
+# Relative difference below which two sums are ties, whatever their rounding.
 _TIE = 1e-12
 # Kinds of siblings up to which a tree is folded.
 _MOST_KINDS = 30
@@ -46,12 +46,12 @@ def best_split(
 
     Notes
     -----
-    A level with share p of budget B has scale u / (p B), u being 2 or 1, or what several records
-    change that can only move at once. Where B does not depend on the shares, the sum over levels of
-    w / p is least at shares like the square roots of the weights (Cauchy and Schwarz); with a
-    power k, like their (1 + k)-th roots (Hoelder). Under bounds B is the larger the more the leaves
-    have. The search starts at these roots and moves units of share between levels while that lowers
-    the sum, by ever shorter steps.
+    A level with share p of budget B has scale u / (p B), where u is 2 or 1, or the largest change
+    if several records must move at once. If B does not depend on the shares, the sum over levels
+    of w / p is least for shares proportional to the square roots of the weights (Cauchy and
+    Schwarz), and with a power k to their (1 + k)-th roots (Hoelder). Under bounds, B grows with the
+    share of the leaves. The search starts at these roots and moves units of share between levels
+    while that lowers the sum, by ever shorter steps.
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
@@ -82,7 +82,7 @@ def _whole_units(parts: list[float]) -> tuple[int, ...]:
 
 
 def _least(error: Callable[[tuple[int, ...]], float], start: tuple[int, ...]) -> tuple[int, ...]:
-    """Move units between places while that lowers the error, until no single unit does."""
+    """Move units between places until no move lowers the error."""
     moves = _moves(len(start))
     found, least = start, error(start)
     known = {start: least}
@@ -122,7 +122,7 @@ def pairs_by_share(
     *,
     charge_bounds: bool,
 ) -> Callable[[FloatArray], Pairs]:
-    """Return what gives the neighbouring pairs, at a budget of 1, for the share of each level.
+    """Return a function from the share of each level to the neighbouring pairs at a budget of 1.
 
     Returns
     -------
@@ -154,7 +154,7 @@ def pairs_by_share(
 
 @dataclass(frozen=True)
 class _Folded:
-    """A tree, what it must satisfy, and which nodes' bounds count, shape (n,)."""
+    """A tree, its invariant, and the nodes whose bounds count, shape (n,)."""
 
     tree: Tree
     resolved: ResolvedInvariant
@@ -162,7 +162,7 @@ class _Folded:
 
 
 def _fold(whole: _Folded) -> _Folded:
-    """Keep two of the siblings that are alike with all below them: a pair uses no third.
+    """Keep two of the siblings whose subtrees are alike, because a pair never uses a third.
 
     Returns
     -------
@@ -171,7 +171,7 @@ def _fold(whole: _Folded) -> _Folded:
     """
     tree, pinned = whole.tree, whole.resolved.pinned
     n = len(tree)
-    # of each node, what is below it; roots are siblings below the last place
+    # for each node, the kind of its subtree; roots are siblings below the last place
     below = np.zeros(n + 1, dtype=np.int64)
     keep = np.ones(n, dtype=np.bool_)
     for depth in range(tree.depth - 1, -1, -1):

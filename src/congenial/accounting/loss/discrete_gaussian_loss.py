@@ -12,14 +12,14 @@ from congenial.types import FloatArray
 
 # Noise beyond this many sigmas has probability below 1e-42.
 _REACH = 14.0
-# Products that one convolution may take.
+# Largest number of products in one convolution.
 _MOST = 2.0**33
 
 
 def discrete_gaussian_delta(
     *, epsilon: float, sigma: float, change: int | npt.ArrayLike = 1
 ) -> float:
-    """Return the least delta of discrete Gaussian noise between two datasets, either way round.
+    """Return the least delta of discrete Gaussian noise between two datasets, in either order.
 
     Parameters
     ----------
@@ -33,7 +33,7 @@ def discrete_gaussian_delta(
     Returns
     -------
     float
-        Up to a relative 1e-9, where it is above 1e-30.
+        With a relative error of at most 1e-9 if it is above 1e-30.
 
     Raises
     ------

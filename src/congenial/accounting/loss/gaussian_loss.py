@@ -13,13 +13,13 @@ from congenial.errors import ArgumentError
 Calibration = Literal["analytic", "published"]
 CALIBRATIONS: tuple[Calibration, ...] = ("analytic", "published")
 
-# Relative error of `gaussian_delta` where delta is at least 1e-300; roots are moved by as much to
+# Relative error of `gaussian_delta` for a delta of at least 1e-300. Roots are moved by this much to
 # the safe side.
 ACCURACY = 1e-11
 # Below this shift, in standard deviations, the difference of two Mills ratios is an integral.
 _CLOSE = 0.25
 _NODES, _WEIGHTS = np.polynomial.legendre.leggauss(12)
-# Within these doubles hold everything that is computed on the way.
+# Ranges of epsilon, delta and shift within which no intermediate result overflows or underflows.
 _LARGEST_EPSILON, _LEAST_DELTA = 1e9, 1e-280
 _LEAST_SHIFT, _LARGEST_SHIFT = 1e-100, 1e6
 _ROOT_TWO_PI = math.sqrt(2.0 * math.pi)
@@ -57,9 +57,9 @@ def gaussian_sigma(
 
     Notes
     -----
-    The published sigma falls short where epsilon is large, and where delta is small: as delta
-    falls it grows like ``sqrt(ln(1 / delta))``, and what is needed like ``sqrt(2 ln(1 / delta))``.
-    Where it falls short this refuses to return it.
+    The published sigma is too small if epsilon is large or delta is small: as delta falls, it
+    grows like ``sqrt(ln(1 / delta))``, but ``sqrt(2 ln(1 / delta))`` is needed. If it is too small,
+    this function raises ArgumentError.
 
     References
     ----------
@@ -96,7 +96,7 @@ def gaussian_sigma(
 
 
 def published_sigma(*, epsilon: float, delta: float, sensitivity: SupportsFloat) -> float:
-    """Return sigma as Two Views prints it (Proposition 2.7), whether or not it is enough."""
+    """Return sigma as Two Views prints it (Proposition 2.7), which may be too small."""
     _positive("epsilon", epsilon)
     _check_delta(delta)
     size = _positive("sensitivity", sensitivity)
@@ -140,7 +140,7 @@ def gaussian_delta(*, epsilon: float, sigma: float, sensitivity: SupportsFloat) 
 
 
 def gaussian_epsilon(*, sigma: float, delta: float, sensitivity: SupportsFloat) -> float:
-    """Return the least epsilon of Gaussian noise at a given delta; 0 where delta allows it.
+    """Return the least epsilon of Gaussian noise at a given delta; 0 if delta suffices alone.
 
     Parameters
     ----------

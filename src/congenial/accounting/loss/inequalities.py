@@ -25,7 +25,7 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
     Returns
     -------
     ndarray of float64
-        At most twice `base`; rises with `base` and falls with `alpha`.
+        At most twice `base`; it increases with `base` and decreases with `alpha`.
 
     References
     ----------
@@ -45,7 +45,7 @@ def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) 
 
 
 def charged(resolved: ResolvedInvariant, grid: float = 1.0) -> BoolArray:
-    """Entries whose bounds count: finite, of entries that are not pinned, not implied by others."""
+    """Entries that are not pinned, with a finite bound that other bounds do not imply."""
     low, high = np.ceil(resolved.lo / grid), np.floor(resolved.hi / grid)
     counts = np.isfinite(low) & ~_implied(low, resolved)
     counts |= np.isfinite(high) & ~_implied(-high, resolved)
@@ -79,18 +79,18 @@ def _implied_by_cells(low: FloatArray, workload: Workload | None) -> BoolArray:
 
 @dataclass(frozen=True)
 class Pairs:
-    """Bounds on the neighbouring pairs of datasets, as far as the loss under bounds needs them.
+    """The neighbouring pairs of datasets, as far as the loss under bounds depends on them.
 
     Attributes
     ----------
     worst : float
         Largest loss without the bounds.
     base, alpha : ndarray of float64, shape (k,)
-        `alpha` rises: the changes over scale of the entries whose bounds count, or a step over
-        scale where changes differ in size; beside each the largest loss without the bounds of the
-        pairs that change such an entry.
+        `alpha`, ascending, has the change over scale of each entry whose bounds count, or a grid
+        step over scale if changes differ in size. `base` has the largest loss without bounds among
+        the pairs that change such an entry.
     steps : float
-        As for `bounded_loss`; 0 where nothing is proved.
+        As for `bounded_loss`; 0 if nothing is proved.
     """
 
     worst: float
@@ -107,11 +107,11 @@ class Pairs:
         return float(found.max(initial=worst))
 
     def budget(self, epsilon: float) -> float:
-        """Factor that raises the loss to `epsilon`, for pairs of noise with a budget of 1.
+        """Factor on the noise's budget of 1 at which the loss reaches `epsilon`.
 
-        Shares that no pair of neighbours uses stay unused, so the aim is the share that one uses.
+        A pair of neighbours may use only a part of the budget's shares; the others stay unused.
         """
-        # bounds cost nothing at best, and as much again at worst
+        # bounds cost nothing at best, and double the loss at worst
         low, high = 0.5 * epsilon, epsilon
         while True:
             middle = 0.5 * (low + high)
@@ -131,7 +131,7 @@ def bounded_pairs(
     change: float,
     grid: float,
 ) -> Pairs:
-    """Sort neighbouring pairs by what the bounds can cost them."""
+    """Sort neighbouring pairs by the loss that the invariant's bounds can add."""
     worst = float(through.max(initial=0.0))
     if resolved.inequalities[1].size or grid == 0.0:
         return Pairs(worst, np.zeros(0), np.zeros(0), 0.0)
@@ -141,7 +141,7 @@ def bounded_pairs(
 def sorted_pairs(
     cost: FloatArray, through: FloatArray, counts: BoolArray, *, steps: float
 ) -> Pairs:
-    """Sort neighbouring pairs by what given bounds can cost them."""
+    """Sort neighbouring pairs by the loss that given bounds can add."""
     counts = counts & np.isfinite(through)
     alpha, at = np.unique(cost[counts], return_inverse=True)
     base = np.zeros(alpha.size)

@@ -1,4 +1,4 @@
-"""Which datasets guarantees compare, so that only those that share some neighbours are joined."""
+"""The datasets that guarantees compare; only guarantees that share neighbours are composed."""
 
 from __future__ import annotations
 
@@ -26,11 +26,11 @@ class Compared:
     Attributes
     ----------
     resolved : ResolvedInvariant
-        Pinned and equal is what neighbours share. Of a union's alternatives, what all have.
+        Neighbours agree on its pins and equalities; for a union, on those of all alternatives.
     counted : Tree, Workload or None
         Where a record counts.
     grid : float
-        Spacing of the values of the data, in records; 0 where there is none.
+        Spacing of the values of the data, in records; 0 if there is no grid.
     fixed : ndarray of bool, shape (n,)
         Pinned entries that a move of records would change without the pin.
     """
@@ -41,7 +41,7 @@ class Compared:
     fixed: npt.NDArray[np.bool_]
 
     def within(self, other: Compared) -> bool:
-        """Whether all that is fixed here is known to be fixed there."""
+        """Whether everything fixed here is known to be fixed in the other guarantee too."""
         if not (self.fixed.any() or self.resolved.equalities[1].size):
             return True
         return (
@@ -51,7 +51,7 @@ class Compared:
         )
 
     def counts_like(self, other: Compared) -> bool:
-        """Whether the entries are the same, by their names; vectors are, if equally long."""
+        """Whether the entries are the same by name; plain vectors of one length count as same."""
         one, two = self.counted, other.counted
         if one is two:
             return self.resolved.n == other.resolved.n

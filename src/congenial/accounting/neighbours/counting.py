@@ -1,4 +1,4 @@
-"""In which queries a record counts, for trees, workloads and plain vectors alike."""
+"""The queries in which a record counts, for trees, workloads and plain vectors."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from congenial.domain.workload import Workload
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, IntArray
 
-# Where a record counts; None for a plain vector, where each record counts in one entry.
+# The domain that says where a record counts; None for a plain vector, one entry for each record.
 Counted = Tree | Workload | None
 
 
@@ -25,9 +25,9 @@ class Counting:
     n : int
         Number of entries.
     cells : ndarray of int64, shape (k,)
-        The entry that is each cell, ascending.
+        The entry of each cell, ascending.
     chain : ndarray of int64, shape (d, k)
-        Entries that a record in each cell counts in, -1 where there are fewer than d.
+        Entries that count a record in each cell; padded with -1.
     """
 
     n: int
@@ -56,7 +56,7 @@ class Counting:
         return out[:-1]
 
     def alike(self, resolved: ResolvedInvariant) -> IntArray:
-        """Number the cells so that those whose records add the same to all that is fixed agree.
+        """Number the cells; cells whose records add the same to all fixed sums get one number.
 
         Parameters
         ----------
@@ -75,7 +75,7 @@ class Counting:
         if resolved.equalities[1].size:
             group = alike_columns(self.mandated(resolved))
         for entries in self.chain:
-            # of one row two records count in the same entry or in different ones
+            # in each row, cells that count in the same pinned entry stay alike
             held = np.where((entries >= 0) & resolved.pinned[entries], entries, -1)
             both = group * (self.n + 1) + held + 1
             group = np.unique(both, return_inverse=True)[1].astype(np.int64).ravel()

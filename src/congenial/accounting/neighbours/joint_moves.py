@@ -20,15 +20,15 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most records that are moved at once in the search.
 MOST_RECORDS = 4
-# Most cells, sets of cells, and numbers computed while pairs of sets are compared.
+# Limits of the search: cells, sets of cells, and numbers computed while sets are compared.
 MOST_CELLS = 400
 MOST_SETS = 2**20
 MOST_NUMBERS = 2**26
-# Beyond this, sums of coefficients might round.
+# Largest coefficient; sums of larger ones might round.
 MOST_COEFFICIENT = 2.0**40
 _BLOCK = 2**22
 _MASK = 2**64 - 1
-_FACTOR = 0x9E3779B97F4A7C15  # odd, so that its powers never vanish modulo 2^64
+_FACTOR = 0x9E3779B97F4A7C15  # odd: its powers never vanish modulo 2^64
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ def forced_moves(
     Returns
     -------
     JointMoves or None
-        None where some record can move alone, or none is replaced.
+        None if some record can move alone, or the relation is not "substitute".
     """
     if neighbours != "substitute":
         return None
@@ -91,7 +91,7 @@ def forced_moves(
 def check_neighbours(
     alternatives: Sequence[ResolvedInvariant], counted: Counted, neighbours: Neighbours
 ) -> None:
-    """Check that some dataset of one of several alternatives has neighbours in the same one."""
+    """Check that within some alternative there are neighbouring datasets."""
     for i, resolved in enumerate(alternatives):
         cost = np.zeros(resolved.n)
         try:
@@ -210,8 +210,9 @@ def _subtract(row: dict[int, Fraction], other: dict[int, Fraction], factor: Frac
 def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
     """Yield all moves of at most `records` records, one of each opposite pair, in blocks of rows.
 
-    Both sides of a move are multisets of cells with the same sums; sides that share a record are
-    moves of fewer. Sets with equal sums have equal keys, and sets with equal keys are compared.
+    Both sides of a move are multisets of cells with the same sums. If the sides share a record,
+    the move is one of fewer records. Sets with equal sums have equal keys, so only sets with equal
+    keys are compared.
     """
     n = sums.shape[1]
     count = math.comb(n + records - 1, records)
@@ -222,7 +223,7 @@ def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
         dtype=np.int64,
         count=count * records,
     ).reshape(count, records)
-    # wraps modulo 2^64 as is meant
+    # wraps modulo 2^64 on purpose
     weights = np.array([pow(_FACTOR, r + 1, _MASK + 1) for r in range(len(sums))], dtype=np.uint64)
     keys = (sums.astype(np.uint64) * weights[:, None]).sum(axis=0, dtype=np.uint64)
     key = keys[sets].sum(axis=1, dtype=np.uint64)

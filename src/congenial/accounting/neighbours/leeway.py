@@ -1,4 +1,4 @@
-"""Entries and sums that bounds keep the same between neighbouring datasets."""
+"""Entries and sums that bounds keep equal between neighbouring datasets."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from congenial.types import FloatArray
 
 Span = tuple[FloatArray, FloatArray]
 
-# Integers up to this are exact in doubles, and so are their sums and quotients, rounded.
+# Integers up to this, their sums and their rounded quotients are exact in doubles.
 _EXACT = 2.0**53
-# Rounds after which intervals are taken as they are; each carries them on by one sum.
+# Most rounds of interval propagation; each round carries intervals across one more sum.
 _ROUNDS = 64
 
 
@@ -41,8 +41,8 @@ def with_implied(
 ) -> ResolvedInvariant:
     """Return an invariant with the pins and sums on which neighbouring datasets agree.
 
-    To what is `determined` come the entries, and the sums of `at_least` conditions, whose bounds
-    are closer together than what one record changes, after intervals are carried along the sums.
+    Pinned are the `determined` entries, and every entry or `at_least` sum whose bounds, after
+    propagation along the sums, are closer together than the change by one record.
 
     Returns
     -------
@@ -51,8 +51,8 @@ def with_implied(
 
     Notes
     -----
-    Every dataset within the bounds lies in the intervals, however many rounds are made, so an entry
-    is never pinned that could differ between two of them that are neighbours.
+    After any number of rounds, every dataset within the bounds lies in the intervals. So no entry
+    is pinned that could differ between two neighbouring datasets.
     """
     sums = resolved.equalities[1].size or resolved.inequalities[1].size
     free = not resolved.has_inequalities or not (sums or _on_both_sides(resolved))
@@ -96,7 +96,7 @@ def may_cross(
     Returns
     -------
     bool
-        False where any two alternatives are too far apart in some entry.
+        False if every two alternatives are too far apart in some entry.
     """
     step = change / (grid or 1.0)
     found = [_spans(resolved, counted, grid)[0] for resolved in alternatives]
@@ -111,7 +111,7 @@ def may_cross(
 def _spans(resolved: ResolvedInvariant, counted: Counted, grid: float) -> tuple[Span, list[_Row]]:
     """Bounds of entries in steps of the grid, carried along the sums, and the linear conditions."""
     span = _rounded(resolved, grid)
-    # without a grid, intervals are carried only where their sums are exact
+    # without a grid, intervals are carried across exact sums only
     if not grid and any((end[np.isfinite(end)] % 1.0).any() for end in span):
         return span, []
     rows = _rows(resolved, grid or 1.0, whole=bool(grid))
@@ -134,7 +134,7 @@ def _rounded(resolved: ResolvedInvariant, grid: float) -> Span:
 
 
 def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row]:
-    """Sums of entries with whole weights, each once with all that is said of it."""
+    """Sums of entries with integer weights, each once, with all its bounds and values."""
     found: dict[tuple[bytes, bytes], _Row] = {}
     for (matrix, values), equal in ((resolved.equalities, True), (resolved.inequalities, False)):
         for coefficients, bound in zip(matrix, values / unit, strict=True):
@@ -145,7 +145,7 @@ def _rows(resolved: ResolvedInvariant, unit: float, *, whole: bool) -> list[_Row
                 continue
             shared = math.gcd(*(int(w) for w in weights))
             low, high = bound / shared, bound / shared if equal else math.inf
-            if whole:  # a whole sum attains whole numbers alone
+            if whole:  # sums with integer weights are integers
                 low, high = math.ceil(low), high if high == math.inf else math.floor(high)
             weights = weights / shared
             if weights[0] < 0:
@@ -172,7 +172,7 @@ def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) ->
         low, high = before = span
         if sums is not None and sums.totals.size:
             low, high = _along(low, high, sums)
-            # the same of negative values, whose ends are the other way about
+            # upper ends are the lower ends of negated values
             high, low = (-end for end in _along(-high, -low, sums))
         for row in rows:
             # without a grid a quotient might round
@@ -185,7 +185,7 @@ def _carried(span: Span, rows: list[_Row], sums: Sums | None, *, whole: bool) ->
 
 
 def _along(low: FloatArray, high: FloatArray, sums: Sums) -> Span:
-    """Carry the lower ends of parts to those of totals, and to the upper ends of other parts."""
+    """Carry the lower ends of parts to the totals, and to the upper ends of the other parts."""
     low, high = low.copy(), high.copy()
     of_part, parts, totals = sums.sum_of_part, sums.parts, sums.totals
     ends = low[parts]
@@ -193,7 +193,7 @@ def _along(low: FloatArray, high: FloatArray, sums: Sums) -> Span:
     ends = np.where(finite, ends, 0.0)
     least = np.bincount(of_part, ends, totals.size)
     missing = np.bincount(of_part[~finite], minlength=totals.size)
-    # sums that might round are left out, as if two of their parts had no end
+    # sums that might round are skipped, as if two of their parts had no bound
     missing += 2 * (np.bincount(of_part, np.abs(ends), totals.size) >= _EXACT)
     np.maximum.at(low, totals, np.where(missing > 0, -np.inf, least))
     others = missing[of_part] - ~finite
@@ -217,7 +217,7 @@ def _across(low: FloatArray, high: FloatArray, row: _Row, *, whole: bool) -> Spa
 
 
 def _others(least: FloatArray) -> FloatArray:
-    """Sum of all numbers but each, none of them infinite but from below; -inf where it is not."""
+    """Sum of all numbers except each one in turn; -inf if one of the others is -inf."""
     finite = np.isfinite(least)
     ends = np.where(finite, least, 0.0)
     if np.abs(ends).sum() >= _EXACT:

@@ -18,8 +18,8 @@ def nested_sums(resolved: ResolvedInvariant) -> bool:
     Returns
     -------
     bool
-        False where margins of a workload cross, and where a linear condition is no multiple of a
-        sum of cells.
+        False if margins of a workload cross, or a linear condition is not a multiple of a sum of
+        cells.
     """
     if resolved.tree is None and resolved.sums is not None:
         return False
@@ -34,7 +34,7 @@ def nested_sums(resolved: ResolvedInvariant) -> bool:
     sums = np.asarray(whole != 0, dtype=np.int64)
     inside = [_held(sums, sums @ sums.T, sums.sum(axis=1))]
     if tree is not None:
-        # of each node, how many cells of each sum and how many at all are below it
+        # for each node: the number of cells below it, in each sum and in all
         counts = tree.roll_up(np.vstack((sums, np.ones_like(sums[:1]))))
         below = np.asarray(counts, dtype=np.int64)
         inside.append(_held(sums, below[:-1], below[-1]))
@@ -42,6 +42,6 @@ def nested_sums(resolved: ResolvedInvariant) -> bool:
 
 
 def _held(sums: IntArray, shared: IntArray, sizes: IntArray) -> bool:
-    """Whether each sum and each other set share no cell, all of the one or all of the other."""
+    """Whether each sum and each other set are disjoint or nested."""
     whole = (shared == sizes) | (shared == sums.sum(axis=1)[:, None])
     return bool(((shared == 0) | whole).all())

@@ -16,10 +16,10 @@ from congenial.noise.additive import Additive
 from congenial.types import BoolArray, IntArray
 from congenial.wording import joined, on_a_line
 
-# Said of all records together, where an entry counts them.
+# The text for an entry that counts all records.
 ALL_RECORDS = "the number of records"
 SAME = "which {} the same in all neighbouring datasets"
-# Entries of one level or margin that are named before the others are counted.
+# Entries named for one level or margin; further ones are only counted.
 MOST_NAMED = 5
 
 
@@ -114,13 +114,13 @@ Exposed = AllRecords | ExactNode | ExactLevel | SameNodes | SameLevel | Occurrin
 def unprotected(
     mechanism: Additive, resolved: ResolvedInvariant, neighbours: Neighbours, changes: BoolArray
 ) -> tuple[str, ...]:
-    """Name what is the same in all neighbouring datasets, published exactly or with noise.
+    """Name the facts that are the same in all neighbouring datasets, exact or with noise.
 
     Returns
     -------
     tuple of str
-        Whole margins and levels by name, other exact entries one by one; of the rest some by name,
-        then their number.
+        Whole margins and levels by name, and other exact entries one by one. Of other entries,
+        some by name and then the number of the rest.
     """
     workload = mechanism.workload or resolved.workload
     tree = mechanism.tree or resolved.tree
@@ -175,7 +175,7 @@ def on_levels(
 
 
 def exposed_text(one: Exposed) -> str:
-    """Say what is published outside a guarantee, as part of a sentence."""
+    """Return the text of an unprotected fact, as part of a sentence."""
     match one:
         case AllRecords():
             text = ALL_RECORDS
@@ -218,7 +218,7 @@ def _margins(workload: Workload, exact: BoolArray, same: BoolArray) -> list[str]
 def _text(
     what: str, kind: str, entries: IntArray, name: Callable[[int], str], whole: str
 ) -> list[str]:
-    """Name entries that no neighbouring datasets differ in, by one phrase where it has them all."""
+    """Name entries that are the same in all neighbouring datasets; `whole` names all of them."""
     n = entries.size
     if n > 1 and whole:
         return [f"the {what}s of {whole}, {SAME.format('are')}"]
@@ -228,7 +228,7 @@ def _text(
 
 
 def _shown(entries: IntArray) -> int:
-    """How many of some entries are named before the others are counted."""
+    """Number of entries to name; the rest are only counted."""
     return MOST_NAMED if entries.size > MOST_NAMED + 1 else entries.size
 
 
@@ -247,7 +247,7 @@ def crossing(resolved: ResolvedInvariant, counted: Counted) -> bool:
 def shared(resolved: ResolvedInvariant) -> tuple[bool, bool]:
     """Whether the datasets compared agree on exact counts, and whether they satisfy bounds."""
     free = ~resolved.pinned
-    # data outside the bounds are refused, which an onlooker may notice
+    # data outside the bounds are refused, and an observer may notice the refusal
     bounded = bool(((resolved.lo > 0.0) | np.isfinite(resolved.hi))[free].any())
     agree = bool(resolved.pinned.any() or resolved.equalities[1].size)
     return agree, bounded or bool(resolved.inequalities[1].size or resolved.relative.size)

@@ -1,4 +1,4 @@
-"""Neighbouring datasets that remain once values are pinned, and the change they make."""
+"""Neighbouring datasets that differ in one record, under pinned values, and their changes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from congenial.types import BoolArray, FloatArray, IntArray
 
 Neighbours = Literal["substitute", "add-remove"]
 RELATIONS: tuple[Neighbours, ...] = ("substitute", "add-remove")
-# Cells tried against all others before their farthest pair is bounded instead.
+# Cells compared with all others in the search for the farthest pair; then a bound is used.
 MOST_TRIES = 4096
 
 
@@ -44,10 +44,10 @@ def worst_move(
 
     Notes
     -----
-    Substituting one record takes one unit from a leaf and adds one to another; ancestors that the
-    two leaves share keep their counts. The pair stays possible where every pinned node and every
-    linear condition keeps its value. Where such pairs exist for some records only, the others are
-    in no pair. Where there is none at all, several records move at once (`joint_moves`).
+    Substituting one record moves one unit from a leaf to another; ancestors that the two leaves
+    share keep their counts. A pair remains possible if every pinned node and every linear condition
+    keeps its value. Some records may be in no such pair. If no pair remains, several records move
+    at once (`joint_moves`).
     """
     if neighbours not in RELATIONS:
         raise ArgumentError(f"neighbours is {neighbours!r}; give 'substitute' or 'add-remove'.")
@@ -94,7 +94,7 @@ def costs_through(
         return np.where(resolved.pinned, -np.inf, worst)
     tree = counted
     climbs = _climbs(cost, resolved, tree)
-    # cost that a climb from a node still adds until its pair is complete
+    # cost that remains from a node until its pair is complete
     rest = np.full(len(tree), -np.inf)
     for depth in range(tree.depth):
         nodes = np.flatnonzero(tree.level == depth)
@@ -160,7 +160,7 @@ def changed_entries(
 
 @dataclass(frozen=True)
 class _Climbs:
-    """The dearest climbs of a tree: changes by one from a leaf up, meeting no pinned node.
+    """The costliest paths upwards from a leaf that meet no pinned node (climbs).
 
     Attributes
     ----------
@@ -169,7 +169,7 @@ class _Climbs:
     first, second : ndarray of float64, shape (n + 1,)
         Largest costs of climbs that end at two children; in the last place, at two roots.
     first_leaf, second_leaf, best_child : ndarray of int64, shape (n + 1,)
-        The leaves where those two start, and the child where the first ends.
+        The leaves where these two climbs start, and the child where the first one ends.
     """
 
     reach: FloatArray
@@ -181,7 +181,7 @@ class _Climbs:
 
 
 def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climbs:
-    """Find the dearest climbs by one pass from the leaves up."""
+    """Find the costliest climbs by one pass from the leaves up."""
     n = len(tree)
     reach = np.full(n, -np.inf)
     source = np.full(n, -1, dtype=np.int64)
@@ -209,7 +209,7 @@ def _climbs(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> _Climb
 
 
 def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) -> WorstMove:
-    """Best pair of leaves: two climbs meet below a common parent, or nowhere, from two roots."""
+    """Costliest pair of leaves: two climbs that meet below a common parent, or end at two roots."""
     climbs = _climbs(cost, resolved, tree)
     pair = climbs.first + climbs.second
     at = int(np.argmax(pair))
@@ -225,7 +225,7 @@ def _worst_in_tree(cost: FloatArray, resolved: ResolvedInvariant, tree: Tree) ->
 def _worst_between_columns(
     cost: FloatArray, resolved: ResolvedInvariant, counted: Counted
 ) -> WorstMove:
-    """Best pair of cells that enter every linear condition and every pin alike."""
+    """Costliest pair of cells that contribute equally to every linear condition and pin."""
     lay = counting(resolved.n, counted)
     group = lay.alike(resolved)
     order = np.argsort(group, kind="stable")
@@ -252,10 +252,10 @@ def _worst_between_columns(
 def _group_bounds(
     cost: FloatArray, chain: IntArray, starts: IntArray, size: IntArray
 ) -> FloatArray:
-    """Most that a move within each group of cells can cost, -inf for a single cell.
+    """Bound on the cost of a move within each group of cells; -inf for a single cell.
 
-    The groups stand one after another in `chain`. It is the cost of the two costliest cells, less
-    the cost common to all cells of the group.
+    The groups follow one another in `chain`. The bound is the cost of the two costliest cells,
+    minus the cost that all cells of the group share.
     """
     own = np.zeros(chain.shape[1])
     for entries in chain:
@@ -279,8 +279,8 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
 
     Notes
     -----
-    A cell's own cost, less what all cells share, bounds its part; the cells are tried from the
-    dearest down until no pair can cost more.
+    The cost of a cell, minus the cost that all cells share, bounds its part. Cells are tried in
+    order of decreasing cost until no further pair can cost more.
     """
     each = np.where(chain >= 0, cost[chain], 0.0)
     apart = (chain != chain[:, :1]).any(axis=1)
@@ -292,7 +292,7 @@ def farthest_pair(cost: FloatArray, chain: IntArray) -> tuple[float, int, int]:
     for a in range(min(own.size - 1, MOST_TRIES)):
         if own[a] + own[a + 1] <= best:
             break
-        # no cell beyond these can be in a dearer pair with this one
+        # no later cell can form a costlier pair with this one
         reach = a + 1 + int(np.count_nonzero(own[a] + own[a + 1 :] > best))
         rest = slice(a + 1, reach)
         differs = chain[:, rest] != chain[:, a : a + 1]
@@ -313,7 +313,7 @@ def fixed_sums(resolved: ResolvedInvariant, counted: Counted) -> tuple[FloatArra
     -------
     ndarray of float64, shape (n, cells)
     ndarray of float64 or object, shape (m, cells)
-        Of each fixed sum a multiple, so that all are whole numbers: `whole_sums`.
+        A multiple of each fixed sum, so that all numbers are integers (`whole_sums`).
     """
     lay = counting(resolved.n, counted)
     rows = np.vstack((resolved.equalities[0], np.eye(resolved.n)[resolved.pinned]))

@@ -1,4 +1,4 @@
-"""Fixed sums in whole numbers, so that contributions of records are compared exactly."""
+"""Fixed sums in integers, so that contributions of records are compared exactly."""
 
 from __future__ import annotations
 
@@ -14,12 +14,12 @@ import numpy.typing as npt
 from congenial.errors import PrivacyError
 from congenial.types import FloatArray, IntArray
 
-# Whole numbers: doubles where all are exact, else Python's integers.
+# Integers: doubles if all are exact, else Python's integers.
 WholeArray = npt.NDArray[Any]
 
 # Doubles hold every integer up to this.
 EXACT = 2.0**53
-# Sums of decimals closer than this share of the largest may have been meant as equal.
+# Relative difference below which two decimal sums may have been meant as equal.
 CLOSE = Fraction(1, 2**30)
 
 
@@ -70,7 +70,7 @@ def _refuse_doubt(sums: list[int]) -> None:
 
 
 def alike_columns(rows: WholeArray) -> IntArray:
-    """Number the columns so that those that are equal have one number."""
+    """Number the columns; equal columns get one number."""
     labels = np.zeros(rows.shape, dtype=np.int64)
     for at, row in enumerate(rows):
         labels[at] = np.unique(row, return_inverse=True)[1]

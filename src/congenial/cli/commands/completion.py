@@ -1,4 +1,4 @@
-"""Print what a shell needs for completion."""
+"""Print a script that completes commands in a shell."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Result:
 @click.argument("shell", type=click.Choice(SHELLS))
 @click.pass_context
 def command(context: click.Context, shell: str) -> Answer:
-    """Print what SHELL needs to complete commands, options and files.
+    """Print a script with which SHELL completes commands, options and files.
 
     For bash, put this into ~/.bashrc: eval "$(congenial completion bash)". For zsh, the same with
     zsh into ~/.zshrc, after "autoload -Uz compinit; compinit". For fish: congenial completion fish

@@ -53,8 +53,8 @@ class Result:
 def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
     """Say what a release of PLAN, a TOML file, will do, before anything is spent.
 
-    How much noise each level has, which errors to expect, what is protected and what is not. Errors
-    are of simulated releases of made-up or public counts. Rows are not opened, unless the plan
+    It says how much noise each level has, which errors to expect, and what is protected. Errors are
+    those of simulated releases of made-up or public counts. The rows are read only if the plan
     takes the names of its nodes from them.
     """
     with held():

@@ -28,7 +28,7 @@ from congenial.signals import held
 class Result:
     """The plan that was written, its content, and the command that comes next.
 
-    `guessed` are the answers that nobody gave, by the names of the options.
+    `guessed` are the defaults that were taken without asking, by the names of the options.
     """
 
     file: Path
@@ -54,8 +54,8 @@ class Result:
     metavar="FILE",
     help="A public table joined to the rows; '' for none.",
 )
-@click.option("--lookup-key", metavar="COLUMN", help="The lookup's column of keys.")
-@click.option("--lookup-on", metavar="COLUMN", help="The rows' column of such keys.")
+@click.option("--lookup-key", metavar="COLUMN", help="The lookup's key column.")
+@click.option("--lookup-on", metavar="COLUMN", help="The rows' column of these keys.")
 @click.option("--levels", metavar="COLUMNS", help="Columns, coarse to fine, with commas.")
 @click.option("--domain", help="Where the nodes come from: 'lookup', 'data', or a public file.")
 @click.option(
@@ -63,36 +63,35 @@ class Result:
     type=click.Choice(("yes", "no")),
     help="Whether a name may stand under several parents.",
 )
-@click.option("--root", help="Name of the whole, above all levels.")
+@click.option("--root", help="Name of the root, the sum of all counts.")
 @click.option(
     "--neighbours",
     type=click.Choice(NEIGHBOURS),
-    help="What is hidden of a record: what it says (substitute), or that it is there at all.",
+    help="Hide a record's values (substitute), or also whether it is there (add-remove).",
 )
 @click.option(
-    "--epsilon", help="The guarantee; a smaller one hides records better, with more noise."
+    "--epsilon", help="The guarantee; a smaller epsilon is more private, with more noise."
 )
 @click.option(
     "--publish-exactly",
     metavar="NAMES",
-    help="Levels or nodes published as counted, unprotected, with commas; '' for none.",
+    help="Levels or nodes published without noise, unprotected, with commas; '' for none.",
 )
 @click.option(
     "--nonnegative",
     type=click.Choice(("yes", "no")),
     help="Whether no released count may be below zero.",
 )
-@click.option("--method", type=click.Choice(METHODS), help="How sums and bounds are kept.")
-@click.option("--ledger", metavar="FILE", help="Where releases are debited; '' for nowhere.")
-@click.option("--name", help="What the ledger knows the rows by.")
-@click.option("--yes", is_flag=True, help="Ask nothing: take what would be offered.")
+@click.option("--method", type=click.Choice(METHODS), help="How releases satisfy sums and bounds.")
+@click.option("--ledger", metavar="FILE", help="Ledger of the releases; '' for none.")
+@click.option("--name", help="Name of the rows in the ledger.")
+@click.option("--yes", is_flag=True, help="Ask nothing and take the defaults.")
 @click.option("--overwrite", is_flag=True, help="Replace a file that is already there.")
 def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | None) -> Answer:
     """Look at the columns of DATA, ask, and write a commented plan.
 
-    DATA is a Parquet or CSV file, several of them as a quoted pattern, or a DuckDB or SQLite file.
-    Names and types of its columns are read, and not one value. Each option answers a question
-    beforehand.
+    DATA is a Parquet or CSV file, a quoted pattern for several of them, or a DuckDB or SQLite file.
+    Only the names and types of its columns are read, no value. Each option answers one question.
     """
     with held():
         from congenial.data.columns import find
@@ -117,7 +116,7 @@ def command(data: str, out: Path, yes: bool, overwrite: bool, **given: str | Non
 
 
 def _guesses(taken: Mapping[str, str]) -> tuple[str, ...]:
-    """Say what was taken without asking; a line that begins with the levels, which may be wrong."""
+    """List the defaults taken without asking, the levels first, because they may be wrong."""
     order = sorted(taken, key=lambda option: option != "--levels")
     shown = [
         f"{option} {shlex.quote(taken[option]) if taken[option].isprintable() else '...'}"
@@ -145,8 +144,8 @@ def _check_target(out: Path, overwrite: bool) -> None:
         )
     if os.path.lexists(out) and out.suffix != ".toml":
         raise PlanError(
-            f"{shown} exists and is no plan by its name, so it is not replaced; give --out a name "
-            "that ends in .toml."
+            f"{shown} exists and its name does not end in .toml, so it is not replaced; give "
+            "another --out."
         )
 
 

@@ -1,4 +1,4 @@
-"""Keep what all releases of the same rows have spent."""
+"""Keep the total cost of all releases of the same rows."""
 
 from __future__ import annotations
 
@@ -49,21 +49,21 @@ class ShownResult:
 
 @click.group("ledger")
 def command() -> None:
-    """Keep what all releases of the same rows have spent."""
+    """Keep the total cost of all releases of the same rows."""
 
 
 @command.command("init", cls=Command)
 @LEDGER
 @click.option(
-    "--epsilon", required=True, help="What all releases of one dataset may cost together."
+    "--epsilon", required=True, help="Limit on the total epsilon of all releases of one dataset."
 )
-@click.option("--delta", default="1e-6", show_default=True, help="The same for delta.")
+@click.option("--delta", default="1e-6", show_default=True, help="Limit on their total delta.")
 @click.option(
     "--neighbours",
     type=click.Choice(("substitute", "add-remove")),
     default="substitute",
     show_default=True,
-    help="The relation that all its plans must name: unlike ones do not add up.",
+    help="The relation of all its plans; guarantees of different relations do not add up.",
 )
 def init_command(ledger: Path, epsilon: str, delta: str, neighbours: str) -> Answer:
     """Make a new LEDGER, with a budget for each dataset.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """A release that was made; `certificate` is the one that was written, `debit` the ledger's."""
+    """A release that was made, with its certificate and its debit in the ledger."""
 
     directory: Path
     nodes: int
@@ -40,15 +40,15 @@ class Result:
     "--simulate",
     type=click.IntRange(min=0),
     metavar="SEED",
-    help="Draw reproducibly from a seed. The result protects nobody and is stamped so.",
+    help="Draw from a seed, reproducibly. The result is not private and is stamped so.",
 )
 @click.option(
     "--with-truth",
     is_flag=True,
-    help="Write the confidential counts beside the released ones; with --simulate only.",
+    help="Also write the confidential counts; needs --simulate SEED.",
 )
 @click.option("--overwrite", is_flag=True, help="Replace a release that is already there.")
-@click.option("--quiet", is_flag=True, help="Say nothing unless something is wrong.")
+@click.option("--quiet", is_flag=True, help="Print errors only.")
 def command(
     plan: Path, out: Path, simulate: int | None, with_truth: bool, overwrite: bool, quiet: bool
 ) -> Answer:
@@ -100,8 +100,8 @@ def _notes(made: ReleaseResult) -> Iterator[str]:
         return
     if not made.settled:
         yield (
-            "The ledger could not be told that the release is written; the entry "
-            f"{made.debit.entry} stays unfinished, which counts as spent."
+            f"The ledger could not mark its entry {made.debit.entry} as spent; the entry stays "
+            "unfinished, which counts as spent."
         )
     if not made.debit.adds_up:
         yield f"Warning: {unlike(made.debit.label)}"

@@ -31,7 +31,7 @@ def command(directory: Path, out: Path | None) -> Answer:
     """Write a page about the release in DIRECTORY, for readers who know no statistics.
 
     One HTML file that needs no network: which facts are protected, the guarantee, and every count
-    with its margin of error. The release is checked first; nothing is spent.
+    with its error margin. The release is checked first; nothing is spent.
     """
     with held():
         from congenial.cli.progress import progress

@@ -40,15 +40,15 @@ class Result:
 @click.option(
     "--ledger",
     type=click.Path(path_type=Path, exists=True),
-    help="The ledger that the plan names, where it is not beside DIRECTORY.",
+    help="The ledger that the plan names, if it is not beside DIRECTORY.",
 )
 def command(directory: Path, ledger: Path | None) -> Answer:
     """Check the release in DIRECTORY: files, numbers and claims.
 
-    Not checked, since nothing in the directory can tell: by which versions the release was made, a
-    simulation's seed, and whether the confidential rows were counted rightly. The time at which it
-    was made is held against the clock, and against the ledger where that is at hand. Nothing is
-    signed. Of a certificate of format 1 numbers and kinds are checked, and sentences are not read.
+    The directory cannot show which versions made the release, the seed of a simulation, or whether
+    the confidential rows were counted correctly, so these are not checked. The time of the release
+    is compared with the clock, and with the ledger if it is there. A certificate has no signature.
+    Of a certificate of format 1 the numbers and kinds are checked, but not the sentences.
     """
     with held():
         from congenial.errors import ReleaseError

@@ -1,4 +1,4 @@
-"""The law of the noise given the invariants, exactly: by a sum network, a cut set, closed form.
+"""The exact law of the noise given the invariants: by a sum network, a cut set or a closed form.
 
 Offered: `forest_sampler.Conditioned`, `normal.ConditionedGaussian`,
 `delegate.where_affordable`, `conditional.ConditionalMechanism`.

@@ -14,7 +14,7 @@ from congenial.types import FloatArray
 class ConditionalMechanism(Certified, Protocol):
     """A mechanism conditioned on an invariant.
 
-    A question raises `UnsupportedError` where the law is not known, as for chains.
+    A question raises `UnsupportedError` if the law is not known, as for chains.
     """
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:

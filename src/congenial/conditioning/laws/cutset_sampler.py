@@ -1,8 +1,8 @@
-"""Exact draws where sums form a few cycles: hold a cut set, draw its values, draw the forest.
+"""Exact draws for sums with a few cycles: draw the values of a cut set, then the forest.
 
-For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
-messages. Assignments are drawn in proportion to their weights, and the forest given them
-(Pearl 1988, section 4.4.2). `boxes` bounds the mass left out of the sums.
+Given an assignment of the cut variables, the rest is a forest, whose total weight is computed by
+messages. An assignment is drawn with probability proportional to its weight, then the forest given
+the assignment (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass.
 """
 
 from __future__ import annotations
@@ -129,7 +129,7 @@ def cut_conditioned(
 ) -> CutConditioned | None:
     """Condition on a system with cycles, or return None where that costs too much.
 
-    Whether the cost is affordable is judged by the sums and the noise, not by confidential counts.
+    The cost is estimated from the sums and the noise, not from confidential counts.
     """
     unary = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     cost = cut_cost(system, unary) if summable(unary, system.every_fixed) else None

@@ -1,4 +1,4 @@
-"""Questions whose answers do not depend on the sampler: asked of the exact engine."""
+"""Questions whose answers do not depend on the sampler, answered by the exact law."""
 
 from __future__ import annotations
 
@@ -28,12 +28,12 @@ Exact = Conditioned | ConditionedGaussian
 
 @dataclass(frozen=True, eq=False)
 class Delegate:
-    """The law of a conditional mechanism that is sampled in another way.
+    """The law of a conditional mechanism that is not drawn by the exact sampler.
 
     Attributes
     ----------
     exact : Conditioned, ConditionedGaussian or None
-        The same law by the exact engine; None where that does not cover it.
+        The same law by the exact sampler; None if that does not cover it.
     """
 
     mechanism: Additive
@@ -87,7 +87,7 @@ class Delegate:
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Condition exactly; None where that costs too much, or is not known for continuous noise."""
+    """Condition exactly; None if that costs too much, or is not known for continuous noise."""
     check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:
@@ -104,7 +104,7 @@ def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact 
 
 
 def same_law(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Return the exact mechanism that another sampler approximates; None where none covers it."""
+    """Return the exact mechanism that another sampler approximates, or None."""
     try:
         return where_affordable(mechanism, resolved)
     except UnsupportedError:

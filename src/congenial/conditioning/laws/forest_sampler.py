@@ -1,4 +1,4 @@
-"""The conditional mechanism K = M( . | C) and the questions it answers."""
+"""The conditional mechanism K = M( . | C), its draws and its law."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class Conditioned:
     fixed : ndarray of bool, shape (n + slacks,)
         Entries, and slacks of inequalities, that keep the value of the data.
     bounds_hold : bool
-        Whether the data themselves must lie within the bounds; not so for an alternative.
+        Whether the data themselves must lie within the bounds; False for alternatives of a union.
     """
 
     mechanism: Additive
@@ -79,9 +79,9 @@ class Conditioned:
         x : array_like of int, shape (n,)
             Confidential values of all queries; they satisfy the invariant themselves.
         size : int, optional
-            Number of draws; one vector where not given. Many are drawn on several threads, as many
-            as numba uses (NUMBA_NUM_THREADS, by default the processors that are allowed). The
-            same seed and size give the same bits on any number of threads.
+            Number of draws; by default one vector. Many draws use several threads (numba's number,
+            NUMBA_NUM_THREADS, by default the processors allowed). The same seed and size give the
+            same bits on any number of threads.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -110,8 +110,8 @@ class Conditioned:
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log probability that the unconditioned mechanism satisfies the invariant at `x`.
 
-        Queries that are not measured count with weight 1 for every value. Invariants that pin a
-        value are taken at the values of `x`.
+        Queries that are not measured have weight 1 for every value. Pinned entries have the values
+        of `x`.
 
         Parameters
         ----------
@@ -121,13 +121,13 @@ class Conditioned:
 
     @cached_property
     def log_mass(self) -> float:
-        """Log probability of the invariant, which is one for all data under equalities alone."""
+        """Log probability of the invariant; under equalities alone it is equal for all data."""
         if not self.data_free:
             raise AssertionError("inequalities make it depend on the data")
         return self._log_mass(np.zeros(self.mechanism.n, dtype=np.int64))
 
     def check_proper(self) -> None:
-        """Check that the law exists, which it does for all data or for none.
+        """Check that the law exists; it exists either for all data or for none.
 
         Raises
         ------
@@ -139,7 +139,7 @@ class Conditioned:
         sum_network.check_proper(self.forest, weights)
 
     def log_ceiling(self, x: npt.ArrayLike, *, thorough: bool = False) -> float:
-        """Bound from above on `log_normalizer`, at the cost of one pass; inf where none is known.
+        """Upper bound on `log_normalizer`, at the cost of one pass; inf if none is known.
 
         Parameters
         ----------
@@ -150,7 +150,7 @@ class Conditioned:
         Raises
         ------
         InfeasibleError
-            If no values that keep the pins of `x` satisfy the invariant.
+            If no values with the pinned values of `x` satisfy the invariant.
         """
         weights = self._shared_weights(self._checked(x), self.forest.orientation)
         compiled = sum_network.compile(self.forest, weights)
@@ -398,10 +398,10 @@ class Conditioned:
 
     @cached_property
     def _implied(self) -> npt.NDArray[np.bool_] | None:
-        """Entries whose lower bound follows from their children's, None where there are none.
+        """Entries whose lower bound follows from the bounds of their children, or None.
 
-        Without those bounds fewer classes differ. Consistent counts move the bounds of a node and
-        of its children alike.
+        Without these bounds there are fewer classes of nodes. Consistent counts shift the bounds
+        of a node and of its children equally.
         """
         resolved, tree = self.resolved, self.resolved.tree
         if tree is None or not resolved.has_inequalities:
@@ -430,7 +430,7 @@ class Conditioned:
         self, values: npt.NDArray[np.generic], counts: IntArray
     ) -> npt.NDArray[np.bool_]:
         real = values.astype(np.float64)
-        # beyond 2^62 nothing is a count, and the cast below would not be defined
+        # no count exceeds 2^62, and the cast below would overflow
         whole = ((real == np.rint(real)) & (np.abs(real) < 2.0**62)).all(axis=1)
         exact_values = values if values.dtype.kind == "i" else np.where(whole[:, None], real, 0.0)
         v: IntArray = np.asarray(exact_values).astype(np.int64)
@@ -440,7 +440,7 @@ class Conditioned:
 def data_free_weights(
     mechanism: Additive, resolved: ResolvedInvariant, fixed: npt.NDArray[np.bool_], size: int
 ) -> SharedUnary:
-    """Weights without bounds, but where a query is not measured and bounds alone hold it."""
+    """Weights without bounds, except for unmeasured queries that only bounds limit."""
     scale = mechanism.noise.spread
     width = np.where(np.isfinite(scale), np.inf, resolved.hi - resolved.lo)
     width = np.where(np.isfinite(width), np.floor(width), np.inf)
@@ -457,7 +457,7 @@ def _cost_text(
     forest: SumForest,
     fixed: npt.NDArray[np.bool_],
 ) -> str:
-    """Return a sentence on the cost of one call, whatever number of draws shares it."""
+    """Return a sentence on the cost of one call, which all its draws share."""
     weights = data_free_weights(mechanism, resolved, fixed, forest.n)
     if not resolved.has_inequalities:
         cost = forest_cost(forest, weights, shared=True, compose=True)
@@ -465,9 +465,9 @@ def _cost_text(
     least = forest_cost(forest, weights, shared=True, compose=False)
     most = forest_cost(forest, weights, shared=False, compose=False)
     if least is None or most is None:
-        return "Bounds alone hold the law, so its cost cannot be told without the counts."
+        return "Only bounds make the law finite, so its cost is not known without the counts."
     return (
-        f"Each call of sample() fills tables, the least where all counts lie alike within their "
-        f"bounds: {least}; the most where no two do: {most}; told from the noise alone, without "
-        "the confidential counts."
+        f"Each call of sample() fills tables: from {least} (if all counts lie alike within their "
+        f"bounds) to {most} (if no two do). This estimate uses the noise only, not the "
+        "confidential counts."
     )

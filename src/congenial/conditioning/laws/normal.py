@@ -33,8 +33,8 @@ class Normal(NamedTuple):
 class ConditionedGaussian:
     """Gaussian noise conditioned on linear equalities; made by `congenial.condition`.
 
-    The noise given the equalities is noise moved to the closest solution, each entry weighing one
-    over its variance. With one sigma for all entries this is the L2 image (Two Views, Section 3).
+    Noise given the equalities has the law of noise moved to the closest solution, with weights one
+    over the variances. With one sigma for all entries this is the L2 image (Two Views, Section 3).
 
     Attributes
     ----------
@@ -76,7 +76,7 @@ class ConditionedGaussian:
 
         The density refers to Euclidean volume on the solutions (Hausdorff measure of their
         dimension); it is normalised. Values within 1e-9 of the invariant, relative to the largest,
-        count as inside, since sums of floating-point numbers are rounded.
+        count as inside, because floating-point sums are rounded.
         """
         values = checked_values(self.mechanism, self.resolved, x)
         given = checked_rows(self.mechanism, z).astype(np.float64)
@@ -132,7 +132,7 @@ class ConditionedGaussian:
 
     @property
     def error_bound(self) -> float:
-        """Nothing is proved of floating-point noise: 1, the largest total variation there is."""
+        """1, the largest total variation possible: nothing is proved for floating-point noise."""
         return 1.0
 
     def explain(self) -> str:

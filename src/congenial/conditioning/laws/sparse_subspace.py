@@ -17,12 +17,12 @@ from congenial.invariants.sparse_rows import structure_rows
 from congenial.types import FloatArray
 
 _TOLERANCE = 1e-9
-# Pivots this much smaller than others are those of singular conditions.
+# Relative size of a pivot below which the conditions count as singular.
 _DISTINCT = 1e-10
-# A row whose squared distance to the span of the others is below this follows from them.
+# Squared distance of a row to the span of the others below which it follows from them.
 _FOLLOWS = 1e-9
 _SHIFT = 1e-12
-# Products of two rows beyond which rows that follow from others are not looked for.
+# Most products of two rows in the search for rows that follow from others.
 _MOST_PRODUCTS = 1 << 25
 _SINGULAR = (
     "the linear conditions leave noise that is not measured free, or nearly follow from one "
@@ -120,7 +120,7 @@ class FittedSparse:
     @property
     def log_volume(self) -> float:
         """Log integral of the weights, Euclidean volume."""
-        # |det| is that of the weights on an orthonormal basis, times det(A A')
+        # |det| is the determinant of the weights on an orthonormal basis, times det(A A')
         ratio = _log_det(self.factor) - self.space.log_unit + self.dimension * np.log(self._unit)
         return float(0.5 * (self.dimension * np.log(2.0 * np.pi) - ratio))
 
@@ -139,7 +139,7 @@ class FittedSparse:
             return 0.0
         one = np.zeros(self.space.free.size)
         one[at] = 1.0
-        # rounding may leave an entry that the equalities determine below zero
+        # the variance of a determined entry may come out below zero by rounding
         return max(0.0, float(self._solve(one)[at])) / self._unit
 
     @cached_property
@@ -187,7 +187,7 @@ def _independent(rows: Any) -> Any:
 
 
 def _core(rows: Any) -> npt.NDArray[np.int64]:
-    """Rows left when those with an entry of their own are taken away, again and again."""
+    """The rows that remain after repeatedly removing rows with an entry of their own."""
     present = (rows != 0).astype(np.int64)
     left = np.arange(rows.shape[0])
     while left.size:

@@ -1,7 +1,7 @@
 """Independent normal noise given linear equalities: on a sum forest, densely, or sparsely.
 
-Each of the three holds the solutions of the equalities, and with weights (one over the variance of
-each entry's noise; 0 where there is none) answers the same questions.
+All three represent the solutions of the equalities. Given weights (one over the variance of each
+entry's noise, 0 for an unmeasured entry), they answer the same questions.
 """
 
 from __future__ import annotations
@@ -22,12 +22,12 @@ from congenial.sum_network import IMPROPER, SumForest
 from congenial.sum_network.cutset import sum_system
 from congenial.types import FloatArray
 
-# Entries solved densely; beyond, scipy's sparse factorisation is used.
+# Most entries for a dense solve; beyond, scipy's sparse factorisation is used.
 LONGEST_DENSE = 1000
 
 
 class Fitted(Protocol):
-    """The solutions of linear equalities with one weight an entry."""
+    """The solutions of linear equalities, with a weight for each entry."""
 
     @property
     def weight(self) -> FloatArray:
@@ -53,7 +53,7 @@ class Subspace(Protocol):
 
     @property
     def described(self) -> str:
-        """How they are solved, for `explain`."""
+        """The method of solution, as text for `explain`."""
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
         """Check that noise on the measured entries leaves no solution free.
@@ -165,7 +165,7 @@ class FittedForest:
 
     @cached_property
     def climbed(self) -> tuple[FloatArray, FloatArray, FloatArray, float, int]:
-        """Precision, widest and rest of `kernels.normal`, log volume and dimension."""
+        """Precision, widest and rest as in `kernels.normal`; log volume and dimension."""
         forest = self.space.forest
         precision = np.empty(forest.n)
         widest, rest = np.empty(forest.m), np.empty(forest.m)
@@ -189,7 +189,7 @@ class FittedForest:
     @property
     def log_volume(self) -> float:
         """Log integral of the weights, Euclidean volume."""
-        # the two volumes differ by a constant, which weights of 1 measure
+        # the two volumes differ by a constant factor, computed with weights of 1
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
         return self.climbed[3] - self.space.log_unit + known
 

@@ -1,4 +1,4 @@
-"""The automatic sampler: exact wherever that is affordable, and otherwise a chain for studies."""
+"""The automatic sampler: exact if that is affordable, otherwise a chain for studies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from congenial.noise.additive import Additive
 
 @dataclass(frozen=True)
 class AutomaticSampler:
-    """Draws exactly where that is affordable, and otherwise by Gibbs sampling."""
+    """Draws exactly if that is affordable, otherwise by Gibbs sampling."""
 
     name: ClassVar[str] = "auto"
     certified: ClassVar[bool] = False

@@ -18,7 +18,7 @@ from congenial.sum_network.cutset import too_costly
 
 @dataclass(frozen=True)
 class ExactSampler:
-    """Draws exactly; refuses where that costs too much."""
+    """Draws exactly; refuses if that costs too much."""
 
     name: ClassVar[str] = "exact"
     certified: ClassVar[bool] = True

@@ -1,9 +1,10 @@
 """Blocked Gibbs sampling of sums with many cycles, for studies: not certified.
 
-A block holds a cut set at its present values and draws all the rest at once, exactly, from the
-forest that is left. Blocks with different cut sets alternate, so that every variable moves. They
-need not reach every solution; moves along a lattice basis and random sums of it, between them, do
-(`lattice`), so that the chain has the conditional law as its limit.
+A block keeps a cut set at its current values and draws all other variables at once, exactly, from
+the forest that remains. Blocks with different cut sets alternate, so that every variable moves.
+Blocks alone may not reach every solution. Between them the chain moves along vectors of a lattice
+basis and random sums of these (`lattice`), which reach every solution, so the chain converges to
+the conditional law.
 """
 
 from __future__ import annotations
@@ -49,7 +50,7 @@ from congenial.sum_network.cutset import (
 from congenial.types import IntArray
 
 WARMUP = 200
-# Chains start where noise this many times as wide has led them.
+# Chains start after sweeps with noise this many times as wide.
 _HOT = (1.0, 2.0, 4.0)
 _HOT_SWEEPS = 8
 _UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
@@ -69,7 +70,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     blocks : tuple of tuple of int
         The cut sets.
     lattice : Lattice or None
-        A basis of the solutions; None where the sums are too large to find it, or not needed.
+        A basis of the solutions; None if it is not needed, or the sums are too large to find it.
     """
 
     system: SumSystem | None = None
@@ -97,10 +98,10 @@ class GibbsConditioned(ChainAlone, Conditioned):
         chains: int = CHAINS,
         rng: Randomness | None = None,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went.
+        """Run chains; return their draws and diagnostics.
 
-        All chains start at the data, which alone are known to be feasible, and are led away by a
-        few sweeps of wider noise, chain by chain wider.
+        All chains start at the data, the only point known to be feasible. A few sweeps with wider
+        noise, wider for each further chain, move them apart.
         """
         source = self._source(rng)
         counts = self._checked(x)
@@ -119,7 +120,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
     @property
     def irreducible(self) -> bool | None:
-        """Whether the moves lead from every solution to every other; None where that is unknown."""
+        """Whether the moves lead from every solution to every other; None if that is unknown."""
         return True if self.lattice is not None or () in self.blocks else None
 
     def explain(self) -> str:
@@ -167,7 +168,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
     def _chains(self, counts: IntArray, draws: int, chains: int, source: Randomness) -> IntArray:
         system, unary = self.sums, self._weights(counts)
-        # windows are worked out once, for the widest noise
+        # windows are computed once, for the widest noise
         box = place_windows(system, _hottest(unary)) if self.blocks else None
 
         def sweeps(heat: float, some: int) -> Sweeps:
@@ -210,7 +211,7 @@ def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsCondition
 
 
 def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.bool_]:
-    """Variables with bounds, shape (size,): of a tree or workload the finest that have any."""
+    """Variables with bounds, shape (size,): in a tree or workload, the finest with bounds."""
     bounded = np.isfinite(resolved.lo) | np.isfinite(resolved.hi)
     finest = np.zeros(resolved.n, dtype=np.bool_)
     if resolved.workload is not None:

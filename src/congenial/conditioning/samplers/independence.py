@@ -52,7 +52,7 @@ class Independence(Proposing):
         warmup: int = WARMUP,
         thin: int = 1,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went.
+        """Run chains; return their draws and diagnostics.
 
         Parameters
         ----------
@@ -64,7 +64,7 @@ class Independence(Proposing):
         rng : Randomness
             `congenial.seeded(n)`.
         start : array_like, shape (n,), optional
-            Where all chains start; a point found from the invariant alone where not given.
+            Start of all chains; by default a point found from the invariant alone.
         warmup : int
             Steps of each chain that are left out; with 0 the whole trace is kept.
         thin : int
@@ -75,8 +75,8 @@ class Independence(Proposing):
         draw : Draw
             The chains' states: with thin=1 their traces.
         info : Info
-            `tv_bound` is ``(1 - 1/R) ** t`` after all t steps, R = sup p*/q; None where R is not
-            known or infinite.
+            `tv_bound` is ``(1 - 1/R) ** t`` after all t steps, R = sup p*/q; None if R is infinite
+            or not known.
 
         Raises
         ------
@@ -124,10 +124,9 @@ class Independence(Proposing):
     ) -> Values:
         """Draw releases.
 
-        Where a release may be made, each draw is the state of a chain of its own after `steps`
-        steps, from a start that does not depend on the data. Elsewhere draws come from the chains
-        of `run` in turn, dependent, for studies. Parameters and errors are those of all samplers
-        by proposals.
+        If a release can be made, each draw is the state of its own chain after `steps` steps, from
+        a start that does not depend on the data. Otherwise draws come from the chains of `run` in
+        turn, dependent, for studies. Parameters and errors are those of all samplers by proposals.
         """
         source = resolve(rng)
         if source.private or not self._not_released:
@@ -145,8 +144,8 @@ class Independence(Proposing):
     ) -> float:
         """Share of candidates that chains accept in the long run, estimated without a chain.
 
-        Every one of `size` exact draws is confronted with every one of `size` candidates, so that
-        no chain has to have converged.
+        Each of `size` exact draws is compared with each of `size` candidates, so the estimate needs
+        no converged chain.
 
         Parameters
         ----------

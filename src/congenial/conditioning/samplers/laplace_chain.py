@@ -25,11 +25,11 @@ from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Words
 
-# Noise this small, in scales, counts as that small where its variance is drawn.
+# Least absolute noise, in scales, with which a variance is drawn.
 _SMALLEST = 1e-12
-# Variances below this, in squared scales, count as that: the solves stay well conditioned.
+# Least variance, in squared scales, so that the solves stay well conditioned.
 _LEAST_VARIANCE = 1e-12
-# Sweeps whose random words are fetched at once.
+# Number of sweeps whose random words are fetched together.
 _BLOCK = 256
 _UNBOUNDED = "no bound on the convergence of the scale-mixture chain is known"
 
@@ -38,9 +38,9 @@ _UNBOUNDED = "no bound on the convergence of the scale-mixture chain is known"
 class ConditionedLaplace(ChainAlone):
     """Laplace noise conditioned on linear equalities; made by `congenial.condition`.
 
-    A Laplace variable is normal with an exponential variance. Given the variances the noise is
-    normal on the solutions of the equalities, and given the noise the precisions are independent
-    inverse Gaussian variables; the chain draws one and the other in turn (Park and Casella 2008).
+    A Laplace variable is normal with an exponential variance. Given the variances, the noise is
+    normal on the solutions of the equalities. Given the noise, the precisions are independent
+    inverse Gaussian variables. The chain draws these two in turn (Park and Casella 2008).
 
     Attributes
     ----------
@@ -69,7 +69,7 @@ class ConditionedLaplace(ChainAlone):
         chains: int = CHAINS,
         rng: Randomness | None = None,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went.
+        """Run chains; return their draws and diagnostics.
 
         They start far apart, at points that do not depend on the data.
         """

@@ -18,9 +18,9 @@ from congenial.kernels.network import reaching
 from congenial.kernels.numerics.trees import read_only
 from congenial.types import FloatArray, IntArray
 
-# Inner nodes above which no smallest subset is searched for, to bound the time.
+# Largest number of inner nodes for which a smallest subset is searched; bounds the time.
 _MOST_INNER = 50_000
-# Pairs of partial answers above which the search for a smallest subset ends, to bound memory.
+# Largest number of pairs of partial answers in that search; bounds the memory.
 _MOST_PAIRS = 1 << 22
 # Relative error by which sums of bounds may differ through rounding.
 _ROUNDING = 1e-9
@@ -30,16 +30,16 @@ Points = tuple[IntArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Upper bounds of nodes against lower bounds of their parts, or the reverse with all negated.
+    """Upper bounds of nodes and lower bounds of their children, or the reverse with signs changed.
 
     Attributes
     ----------
     sign : int
-        -1 where all is negated.
+        -1 if signs are changed.
     top : ndarray of float64, shape (n,)
         The tightest bound above.
     own : ndarray of float64, shape (n,)
-        Lower bounds of single nodes; -inf where there is none.
+        Lower bounds of single nodes; -inf for a node without one.
     every : float
         The lower bound that all nodes share.
     """
@@ -54,13 +54,13 @@ class _Side:
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """The tightest bound of every entry on each side, and what states it.
+    """The tightest bounds of every entry, and the invariants that impose them.
 
     Attributes
     ----------
     lo, hi : ndarray of float64, shape (n,)
     lo_by, hi_by : dict of int to SingleInvariant
-        Where it is not bounds().
+        The invariants that impose bounds, other than bounds().
     """
 
     lo: FloatArray
@@ -69,16 +69,16 @@ class Ends:
     hi_by: dict[int, SingleInvariant]
 
     def lower(self, v: int) -> SingleInvariant:
-        """The invariant that gives an entry its lower bound."""
+        """The invariant that imposes an entry's lower bound."""
         return self.lo_by.get(v, SingleInvariant("lower", v))
 
     def upper(self, v: int) -> SingleInvariant:
-        """The invariant that gives an entry its upper bound."""
+        """The invariant that imposes an entry's upper bound."""
         return self.hi_by.get(v, SingleInvariant("upper", v))
 
 
 def tightest(single: SingleInvariants) -> Ends:
-    """Take bounds, pins and rows with a single entry together.
+    """Combine bounds, pins and rows with a single entry.
 
     A pair of entries of which one is published exactly bounds the other, and is one invariant.
     """
@@ -117,13 +117,13 @@ def tightest(single: SingleInvariants) -> Ends:
 
 
 def on_hierarchy(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] | None:
-    """Find a smallest infeasible subset, where every row has at most one entry.
+    """Find a smallest infeasible subset; every row has at most one entry.
 
     Returns
     -------
     members : list of SingleInvariant
     fewest : bool
-        Whether no smaller subset is infeasible; False for large trees, which are not searched.
+        Whether no smaller subset is infeasible; False for large trees, where none is searched for.
     """
     ends = tightest(single)
     low, high = np.maximum(ends.lo, single.every[0]), np.minimum(ends.hi, single.every[1])
@@ -175,14 +175,14 @@ def _reached(side: _Side, low: FloatArray) -> FloatArray:
 
 
 def _exceeded(side: _Side) -> IntArray:
-    """Nodes whose bound is below what their children reach together."""
+    """Nodes whose upper bound is below the least sum of their children."""
     below = _reached(side, np.maximum(side.own, side.every))
     return np.flatnonzero(~side.tree.is_leaf & (below > side.top + side.slack))
 
 
 @dataclass(frozen=True, eq=False)
 class _Found:
-    """Answer of one search: a top, the inner nodes summed below it and where these end."""
+    """Answer of one search: a top, the inner nodes summed below it, and the nodes at the ends."""
 
     complete: bool
     shared: bool
@@ -207,8 +207,9 @@ def _members(ends: Ends, side: _Side, found: _Found) -> list[SingleInvariant]:
 def _fewest(side: _Side, tops: IntArray, *, shared: bool, most: float) -> _Found:
     """Search all infeasible subsets of one side, with or without the bound that all nodes share.
 
-    For every node below a top, the largest sum that each number of invariants forces is kept: its
-    own bound is one invariant, the shared one none, and its children's sums one more than theirs.
+    For every node below a top it keeps the largest sum forced by each number of invariants. The
+    node's own bound counts as one invariant, the shared bound as none, and its sum of children as
+    one more than the children's invariants.
     """
     if shared and not np.isfinite(side.every):
         return _Found(True, shared)
@@ -276,14 +277,14 @@ def _traced(
 
 @dataclass(frozen=True, eq=False)
 class _Search:
-    """For nodes done so far, the sums that pay: a cost each, rising, and what it reaches."""
+    """For finished nodes, the useful sums: numbers of invariants, ascending, and forced sums."""
 
     side: _Side
     every: float
     points: dict[int, Points]
 
     def opened(self, v: int, limit: float) -> Points | None:
-        """Sums that a node's children force, its own sum being one invariant; None if too many."""
+        """Sums that a node's children force, with the node's sum as one invariant; None if many."""
         out: Points = (np.ones(1, dtype=np.int64), np.zeros(1))
         for part in self._parts(v):
             if out[0].size * part[0].size > _MOST_PAIRS:
@@ -292,7 +293,7 @@ class _Search:
         return out
 
     def options(self, v: int, opened: Points) -> Points:
-        """Sums that a node's own bound, the shared one, or its children force."""
+        """Sums forced by a node's own bound, the shared bound, or the node's children."""
         ends, costs = [self.every, self.side.own[v]], [0, 1]
         kept = [i for i in (0, 1) if np.isfinite(ends[i])]
         return _paying(
@@ -340,7 +341,7 @@ class _Search:
         return [self._leaves(v), *(self.points[int(c)] for c in self._inner(v))]
 
     def _gains(self, v: int) -> tuple[IntArray, FloatArray]:
-        """Leaf children in the order in which their own bounds pay, and what these add."""
+        """Leaf children in descending order of the gain from their own bounds, and these gains."""
         children = self._children(v)
         leaves = children[self.side.tree.is_leaf[children]]
         gain = self.side.own[leaves] - (self.every if np.isfinite(self.every) else 0.0)
@@ -368,7 +369,7 @@ def _merged(a: Points, b: Points, limit: float) -> Points:
 
 
 def _paying(cost: IntArray, value: FloatArray) -> Points:
-    """Keep, by rising cost, the points that reach more than all cheaper ones."""
+    """Keep, by ascending cost, the points whose sum exceeds that of all cheaper points."""
     order = np.lexsort((-value, cost))
     cost, value = cost[order], value[order]
     before = np.concatenate(([-np.inf], np.maximum.accumulate(value)[:-1]))
@@ -377,7 +378,7 @@ def _paying(cost: IntArray, value: FloatArray) -> Points:
 
 
 def _pair(a: Points, b: Points, cost: int, value: float) -> tuple[int, int]:
-    """Places in two lists whose points make up a given one."""
+    """Positions in two lists whose points add up to a given point."""
     gap = np.abs(a[1][:, None] + b[1] - value)
     gap[a[0][:, None] + b[0] != cost] = np.inf
     i, j = np.unravel_index(int(np.argmin(gap)), gap.shape)

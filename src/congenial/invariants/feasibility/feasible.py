@@ -32,7 +32,7 @@ from congenial.invariants.written import Invariant
 from congenial.types import FloatArray
 
 log = logging.getLogger("congenial.invariants.feasibility")
-# Without a solver, bounds are carried through no more numbers than these.
+# Largest number of nonzero numbers for which bounds are propagated without a solver.
 _MOST_CARRIED = 20_000
 
 
@@ -45,19 +45,19 @@ def find_infeasible_subset(
     counts: npt.ArrayLike | None = None,
     grid: float = 1.0,
 ) -> InfeasibleSubset | None:
-    """Return invariants that no release can satisfy together, None where there are none.
+    """Return invariants that no release can satisfy together, or None.
 
     Returns
     -------
     InfeasibleSubset or None
-        Where rows join several entries, None may also mean that the invariant was not tested,
-        because the solver is missing, or the rows are too large for it; `not_tried` says so.
+        If rows join several entries, None may also mean that the invariant was not tested, because
+        the solver is missing or the rows are too large for it. `not_tried` says which.
 
     Notes
     -----
-    A tree with bounds and rows of single entries is decided exactly, in one pass up. All else is a
-    linear or integer programme. A smallest infeasible subset is searched for; where that takes too
-    long, an irreducible one is returned.
+    A tree with bounds and rows of single entries is decided exactly, in one pass up. Other cases
+    are linear or integer programmes. A smallest infeasible subset is searched for; if that takes
+    too long, an irreducible one is returned.
     """
     if _open_ended(resolved, counts):
         return None
@@ -110,7 +110,7 @@ def check_pinned(
 
 
 def not_tried(resolved: ResolvedInvariant) -> str:
-    """Say which part of an invariant is not tested for feasibility; empty where all of it is."""
+    """Say which part of an invariant is not tested for feasibility; empty if all of it is."""
     if _open_ended(resolved, None) or _is_hierarchy(resolved, with_data=False):
         return ""
     if not has_solver():
@@ -130,7 +130,7 @@ def not_tried(resolved: ResolvedInvariant) -> str:
 
 
 def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bool:
-    """Whether large enough or small enough values satisfy every invariant, without a search."""
+    """Whether sufficiently large or small values satisfy every invariant, without a search."""
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         return False
     if resolved.relative.size or _crossing(resolved):  # a part may count in several totals
@@ -141,7 +141,7 @@ def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bo
 
 
 def _crossing(resolved: ResolvedInvariant) -> bool:
-    """Whether sums hold that are not those of a tree, which are not listed for it."""
+    """Whether there are sums besides those of a tree."""
     return resolved.tree is None and resolved.sums is not None
 
 
@@ -151,9 +151,9 @@ def _any_finite(values: FloatArray) -> bool:
 
 
 def _is_hierarchy(resolved: ResolvedInvariant, *, with_data: bool) -> bool:
-    """Whether bounds on a tree are all there is, rows of a single entry among them.
+    """Whether the invariant is only bounds on a tree; rows of a single entry are bounds.
 
-    Pairs of entries are bounds once the data have settled the one published exactly.
+    A pair of entries is a bound once the data give the value of the entry published exactly.
     """
     crossing = _crossing(resolved) | (resolved.relative.size > 0 and not with_data)
     return not crossing and _single(resolved.equalities[0]) and _single(resolved.inequalities[0])
@@ -164,7 +164,7 @@ def _single(matrix: FloatArray) -> bool:
 
 
 def _alone(resolved: ResolvedInvariant, *, whole: bool) -> SingleInvariant | None:
-    """A row that cannot hold by itself: without entries, or one that no integers can satisfy."""
+    """A row that cannot hold by itself: it has no entries, or no integers satisfy it."""
     matrix, value = resolved.equalities
     for k, (row, at) in enumerate(zip(matrix, value, strict=True)):
         factors = row[row != 0]
@@ -184,7 +184,7 @@ def _small(factors: FloatArray) -> bool:
 
 
 def _in_system(single: SingleInvariants) -> tuple[list[SingleInvariant], bool] | None:
-    """Decide by programming, or by bounds alone where there is no solver."""
+    """Decide by linear or integer programming; without a solver, by propagation of bounds."""
     if _at_hand(single):
         return None
     if not_tried(single.resolved):
@@ -215,7 +215,7 @@ def _named(rows: Rows, oracle: Solver | Propagation) -> tuple[list[SingleInvaria
 
 
 def _at_hand(single: SingleInvariants) -> bool:
-    """Whether the smallest values within the bounds, added up, satisfy everything."""
+    """Whether the smallest values within the bounds, added up, satisfy all invariants."""
     resolved = single.resolved
     low = np.maximum(single.lo, single.every[0])
     high = np.minimum(single.hi, single.every[1])

@@ -10,17 +10,17 @@ import numpy as np
 
 from congenial.types import BoolArray
 
-# Calls of the oracle before the search for a smallest subset ends with an irreducible one.
+# Most calls of the oracle in the search for a smallest subset; then an irreducible one is returned.
 _MOST_ASKED = 600
-# Branches of one search for a hitting set before it ends without an answer.
+# Most branches in one search for a hitting set.
 _MOST_BRANCHES = 20_000
 
 
 class Oracle(Protocol):
-    """Decides whether invariants can hold together."""
+    """Decides whether invariants are feasible together."""
 
     def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Which invariants hold at some point that satisfies those kept; None if infeasible."""
+        """The invariants that hold at a point where those in `kept` hold; None if infeasible."""
 
 
 @dataclass(frozen=True)
@@ -80,11 +80,11 @@ def fewest(oracle: Oracle, size: int, infeasible: Iterable[int]) -> IrreducibleI
     best = irreducible(oracle, infeasible)
     met: list[frozenset[int]] = []
     asked = 0
-    for left in sorted(best):  # all but one are feasible: cheap sets to begin with
+    for left in sorted(best):  # sets without one invariant are feasible, and cheap to begin with
         found, spent = _grown(oracle, best - {left}, size)
         if (
             found is None or asked > _MOST_ASKED
-        ):  # rounding contradicts itself, or the search is too long
+        ):  # the oracle was inconsistent by rounding, or the search too long
             return IrreducibleInfeasibleSubset(best, False)
         asked += spent
         met.append(frozenset(range(size)) - found)

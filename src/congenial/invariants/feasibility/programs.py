@@ -1,7 +1,7 @@
-"""Whether rows, sums and bounds can hold together: by linear and integer programming, or bounds.
+"""Feasibility of rows, sums and bounds by linear and integer programming.
 
-The solver is HiGHS, of the extra `imaging`. Without it, bounds are carried through one row after
-another, which finds some infeasible subsets and not all.
+The solver is HiGHS, of the extra `imaging`. Without it, bounds are propagated through one row after
+another, which finds only some infeasible subsets.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from congenial.invariants.feasibility.single_invariants import SingleInvariant, 
 from congenial.types import BoolArray, FloatArray, IntArray
 
 SOLVER = "highspy"
-# Numbers in all rows beyond which a solver is not asked.
+# Largest number of nonzero numbers in all rows for which the solver is used.
 MOST_NUMBERS = 500_000
 # Limits of an integer programme: nodes, seconds.
 _MOST_NODES = 5_000
@@ -61,7 +61,7 @@ class Rows:
         return np.asarray(sums, dtype=np.float64)
 
     def held(self, z: FloatArray) -> BoolArray:
-        """Which invariants hold at a point."""
+        """The invariants that hold at a point."""
         sums = self.sums(z)
         size = np.bincount(
             np.repeat(np.arange(self.owner.size), np.diff(self.start)),
@@ -94,7 +94,7 @@ def as_rows(single: SingleInvariants) -> Rows:
         *,
         each: bool = False,
     ) -> None:
-        """One row over the entries or, where `each`, a row for each of them."""
+        """One row over the entries or, with `each`, one row for each entry."""
         count = entries.size if each else 1
         owner.append(np.full(count, len(members)))
         width.append(np.ones(count, dtype=np.int64) if each else np.array([entries.size]))
@@ -150,12 +150,12 @@ def has_solver() -> bool:
 
 @dataclass(eq=False)
 class Solver:
-    """Answers by HiGHS; where an integer programme ends undecided, as if all could hold.
+    """Feasibility by HiGHS; an integer programme that ends undecided counts as feasible.
 
     Attributes
     ----------
     undecided : bool
-        Whether that has happened.
+        Whether an integer programme ended undecided.
     """
 
     rows: Rows
@@ -177,7 +177,7 @@ class Solver:
         return held
 
     def _point(self, kept: frozenset[int], *, whole: bool) -> FloatArray | None:
-        """A point at which those kept hold, None where there is none; NaN where undecided."""
+        """A point at which those kept hold; None if there is none, NaN if undecided."""
         import highspy
 
         model, states = self._at(kept), highspy.HighsModelStatus
@@ -193,14 +193,14 @@ class Solver:
 
     @staticmethod
     def _run(model: Any, seconds: float = _SECONDS) -> None:
-        # the solver's clock goes on from one call to the next
+        # the solver's clock continues from call to call
         model.setOptionValue("time_limit", model.getRunTime() + seconds)
         model.run()
 
     def proved(self, kept: frozenset[int]) -> bool:
-        """Whether invariants are infeasible beyond rounding, proved without trust in the solver.
+        """Whether invariants are infeasible beyond rounding, checked independently of the solver.
 
-        For real numbers, multipliers of their rows prove it, unless they take too long to find.
+        For real numbers, multipliers of the rows are the proof, unless they take too long to find.
         For integers, the exhaustive search is the proof.
         """
         import highspy
@@ -221,7 +221,7 @@ class Solver:
         )
 
     def _refutes(self, kept: frozenset[int], ray: FloatArray) -> bool:
-        """Whether the rows, so weighted, add up to ``0 >= something above 0``."""
+        """Whether the rows with these weights add up to ``0 >= c`` for some c > 0."""
         rows = self.rows
         used = np.isin(rows.owner, list(kept)) & (ray != 0)
         ends = np.where(ray > 0, rows.least, rows.most)
@@ -244,7 +244,7 @@ class Solver:
         return np.full(self.rows.n, int(whole), dtype=np.uint8)
 
     def _at(self, kept: frozenset[int]) -> Any:
-        """The model with the rows of the invariants kept, all others free."""
+        """The model with the rows of the invariants kept; all other rows are free."""
         if self._model is None:
             self._model = _model(self.rows)
         changed = np.isin(self.rows.owner, list(kept ^ self._kept))
@@ -259,7 +259,7 @@ class Solver:
 
 
 def _model(rows: Rows) -> Any:
-    """All rows in HiGHS, none of them in force."""
+    """All rows in HiGHS, all of them free."""
     import highspy
 
     lp = highspy.HighsLp()
@@ -285,12 +285,12 @@ def _model(rows: Rows) -> Any:
 
 @dataclass(frozen=True, eq=False)
 class Propagation:
-    """Carries bounds through one row after another; misses subsets that need several rows."""
+    """Propagates bounds through one row after another; misses subsets that need several rows."""
 
     rows: Rows
 
     def holds(self, kept: frozenset[int]) -> BoolArray | None:
-        """Those kept, or None where their bounds are infeasible."""
+        """The invariants kept, or None if their bounds are infeasible."""
         rows = self.rows
         lo, hi = np.full(rows.n, -np.inf), np.full(rows.n, np.inf)
         used = np.flatnonzero(np.isin(rows.owner, list(kept)))
@@ -310,7 +310,7 @@ class Propagation:
     def _tightened(
         self, k: int, at: IntArray, factor: FloatArray, lo: FloatArray, hi: FloatArray
     ) -> bool:
-        """Tighten the bounds of a row's entries in place; False where it cannot hold."""
+        """Tighten the bounds of a row's entries in place; False if the row cannot hold."""
         ends = factor * lo[at], factor * hi[at]
         low, high = np.minimum(*ends), np.maximum(*ends)
         least, most = self.rows.least[k], self.rows.most[k]
@@ -332,7 +332,7 @@ class Propagation:
 
 
 def _others(ends: FloatArray) -> FloatArray:
-    """Sum of all ends but each one's own, where infinite ones are all of one sign."""
+    """Sum of all bounds except each one in turn; infinite bounds all have one sign."""
     infinite = np.isinf(ends)
     finite = np.where(infinite, 0.0, ends)
     left = infinite.sum() - infinite

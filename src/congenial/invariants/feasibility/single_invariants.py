@@ -18,7 +18,7 @@ from congenial.wording import joined
 
 Kind = Literal["every", "lower", "upper", "pin", "sum", "linear", "at_least", "pair"]
 
-# Names listed before the rest is counted.
+# Names listed in a message; further ones are only counted.
 _LISTED = 4
 
 
@@ -50,14 +50,14 @@ class SingleInvariants:
     whole : bool
         Whether entries are integers.
     every : (float, float)
-        The bounds that all entries share; infinite where there is none.
+        The bounds that all entries share; infinite if there is none.
     nonnegative : bool
         Whether the shared lower bound is that of nonnegative().
     lo, hi : ndarray of float64, shape (n,)
-        Bounds of single entries where tighter than those shared; infinite elsewhere.
+        Bounds of single entries if tighter than the shared ones, else infinite.
     pins : ndarray of int64, shape (k,)
     values : ndarray of float64, shape (k,)
-        Entries published exactly and their values, where the data are known; both empty elsewhere.
+        Entries published exactly and their values; both empty if the data are not known.
     """
 
     resolved: ResolvedInvariant
@@ -119,7 +119,7 @@ class InfeasibleSubset:
     Attributes
     ----------
     members : tuple of SingleInvariant
-        Without any one of them the others can all hold, unless `tested` says less.
+        Without any one of them, the others are feasible.
     fewest : bool
         Whether no smaller subset is infeasible.
     text : str
