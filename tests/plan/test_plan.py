@@ -142,7 +142,9 @@ def test_exact_nodes_that_are_not_there() -> None:
 @pytest.mark.parametrize("call", [cg.release, cg.explain, cg.compare])
 def test_a_path_in_the_place_of_a_plan_is_refused_with_the_way_out(call):
     more = {"out": "never"} if call is cg.release else {}
-    with pytest.raises(ArgumentError, match=r"plan is a str, not a plan; give cg\.read_plan\('plan\.toml'\)"):
+    with pytest.raises(
+        ArgumentError, match=r"a str, not a plan; give cg\.read_plan\('plan\.toml'\)"
+    ):
         call("plan.toml", **more)
 
 

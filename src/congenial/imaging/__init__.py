@@ -1,4 +1,4 @@
-"""Noisy counts moved to the closest point that obeys the invariants (belief update).
+"""Noisy counts moved to the closest point that satisfies the invariants (belief update).
 
 Offered: unbiased rounding, TopDown as a mechanism, and the types of images.
 """

@@ -44,7 +44,7 @@ from congenial.types import FloatArray, IntArray
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
-# Whole numbers up to here, and their sums of two, are floating-point numbers.
+# Integers up to this, and sums of two of them, are exact in floating point.
 _WHOLE = 2.0**52
 
 
@@ -81,10 +81,10 @@ def project(
     rng : Randomness, optional
         Breaks ties between integers; `secure()` by default. Ties never go by position.
     beta : float, or array_like of float of shape (n,), optional
-        Which of the closest points in L1, for sums of single entries that are published exactly,
-        without bounds: the share that each entry takes of what its sum misses, adding up to 1 over
-        the free entries of a sum. A number is short for the shares ``(1 - beta, beta)`` of a sum of
-        two, so that the first entry keeps the weight beta of its own noise.
+        Selects one of the closest points in L1, for sums of single entries that are published
+        exactly, without bounds. Each entry takes its share of the gap between its sum and the exact
+        total; shares add up to 1 over the free entries of a sum. A number stands for the shares
+        ``(1 - beta, beta)`` of a sum of two, so the first entry keeps the weight beta of its noise.
 
     Returns
     -------
@@ -98,17 +98,15 @@ def project(
     InfeasibleError
         If no vector satisfies the invariant.
     NumericalError
-        If the solution misses its own optimality conditions by more than 1e-9 of the largest
-        number.
+        If the solution violates its optimality conditions by more than 1e-9 of the largest number.
     UnsupportedError
         If no method covers the combination.
 
     Notes
     -----
-    L1 projections are not unique: among the closest points, the children of each parent move alike
-    from their own values, unless `beta` says otherwise. Under one sum of entries of equal weight
-    the closest points are just those of all shares that are not negative; of unequal weights,
-    only entries of the least weight move.
+    L1 projections are not unique. By default the children of each parent move by equal amounts.
+    Under one sum of entries of equal weight, the closest points are those of all nonnegative
+    shares. With unequal weights, only entries of the least weight move.
 
     References
     ----------
@@ -129,13 +127,13 @@ def project(
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
     if beta is None and _is_projected(resolved, made.weight, array):
-        # no other point is as close
+        # y itself is the closest point
         return array.astype(np.int64) if integer else array.astype(np.float64)
     return made.apply(array, rng)
 
 
 def _is_projected(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
-    """Whether counts on a tree, all of them weighted or pinned, satisfy the invariant already."""
+    """Whether counts on a tree satisfy the invariant already; all are weighted or pinned."""
     if (
         resolved.tree is None
         or resolved.equalities[1].size
@@ -160,7 +158,7 @@ def _imposed(invariant: Invariant) -> Tree | Workload | None:
 
 @dataclass(frozen=True, eq=False)
 class Projector:
-    """A projection with everything settled but the vector.
+    """A projection with everything given except the vector.
 
     Attributes
     ----------
@@ -198,7 +196,7 @@ class Projector:
 
     @cached_property
     def forest(self) -> tuple[Links, FloatArray] | None:
-        """The forest of sums and the values of the fixed ones; None where sums are no forest."""
+        """The forest of sums and the values of the fixed sums; None if the sums are no forest."""
         resolved = self.resolved
         if resolved.inequalities[1].size:
             return None
@@ -222,14 +220,14 @@ class Projector:
 
     @cached_property
     def active_set(self) -> ActiveSet | None:
-        """Fast solver for the closest point in L2 on a forest; None where it does not apply."""
+        """Fast solver for the closest point in L2 on a forest; None if it does not apply."""
         if self.norm != "l2" or self.forest is None or self.resolved.relative.size:
             return None
         return active_set(*self.forest, self.resolved, self.weight, integer=self.integer)
 
     @cached_property
     def shares(self) -> tuple[Families, FloatArray] | None:
-        """The sums and each entry's share of what its sum misses; None where beta is not given."""
+        """The sums and each entry's share of its sum's gap; None if beta is not given."""
         if self.beta is None or self.forest is None:
             return None
         sums = families(self.forest[0], self.resolved)
@@ -237,7 +235,7 @@ class Projector:
 
     def apply(self, y: npt.ArrayLike, rng: Randomness | None = None) -> FloatArray | IntArray:
         """Project one vector, shape (n,)."""
-        # short projections are made by the thousand, so what they need not is left out
+        # short projections are made by the thousand, so unneeded steps are skipped
         source = None if rng is None and not self.integer else resolve(rng)
         fast = self.active_set
         if fast is not None:
@@ -273,7 +271,7 @@ class Projector:
     def _apply_general(
         self, resolved: ResolvedInvariant, values: FloatArray, source: Randomness
     ) -> FloatArray | IntArray:
-        """Project where the conditions are no forest."""
+        """Project under conditions that are not a forest."""
         solve = solve_general if resolved.has_inequalities else solve_dense
         z = (solve_sparse if resolved.n > LONGEST else solve)(resolved, values, self.weight)
         if not self.integer:

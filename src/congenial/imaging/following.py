@@ -1,4 +1,4 @@
-"""Whether a release follows from noisy measurements, whichever way its ties were broken."""
+"""Whether a release follows from noisy measurements, for any breaking of ties."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def follows(
     Returns
     -------
     bool
-        True if it is as close as what the engine makes of the measurements: roundings differ by
-        ties alone, which are random and cost the same.
+        True if it is as close to the measurements as the engine's own result. Two results can
+        differ in random ties, which have equal cost.
     """
     if isinstance(engine, TopDown):
         return _follows_topdown(engine, np.asarray(noisy, dtype=np.float64), released, rng)
@@ -40,7 +40,7 @@ def follows(
 def _follows_topdown(
     engine: TopDown, noisy: FloatArray, released: IntArray, rng: Randomness
 ) -> bool:
-    """Compare level by level, given what was released above."""
+    """Compare level by level, given the released levels above."""
     values, resolved = engine.summed(noisy), engine.resolved
     tree = engine.descent.tree
     for depth in range(tree.depth):
@@ -59,5 +59,5 @@ def _as_close(
     weight: FloatArray, target: FloatArray, one: npt.ArrayLike, other: npt.ArrayLike
 ) -> bool:
     cost = [float((weight * np.abs(np.asarray(z) - target)).sum()) for z in (one, other)]
-    # each tie is one up to the grid that decides it
+    # differences below the grid of `tie_grid` are ties
     return abs(cost[0] - cost[1]) <= 2.0 * target.size * tie_grid(target)

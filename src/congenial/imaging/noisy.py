@@ -1,4 +1,4 @@
-"""Draws of an update: noise first, and then each vector moved."""
+"""Draws of an update: add noise first, then move each vector to the invariant."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ Values = FloatArray | IntArray
 
 @dataclass(frozen=True, eq=False)
 class Moved:
-    """An additive mechanism whose values are moved to an invariant; see `move`."""
+    """An additive mechanism whose noisy values are moved to an invariant by `move`."""
 
     mechanism: Additive
     resolved: ResolvedInvariant
@@ -33,7 +33,7 @@ class Moved:
         raise NotImplementedError
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> Values:
-        """Return the vector that one of measurements becomes."""
+        """Move one vector of measurements to the invariant."""
         raise NotImplementedError
 
     def sample(
@@ -86,7 +86,8 @@ class Moved:
         Returns
         -------
         ndarray, shape (n,) or (size, n)
-            Exact values where the invariant publishes them; as of `Additive.sample` elsewhere.
+            Exact values for entries that the invariant publishes exactly; draws of
+            `Additive.sample` for the others.
 
         Raises
         ------

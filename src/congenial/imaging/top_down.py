@@ -42,7 +42,7 @@ def topdown(
     rng : Randomness, optional
         Breaks ties; `secure()` by default.
     integer : bool
-        Round each family before going on below it; False leaves out every rounding.
+        Round each family before its children's families; False leaves out all rounding.
 
     Returns
     -------
@@ -62,11 +62,11 @@ def topdown(
 
     Notes
     -----
-    For each parent: the L2 projection of its children's values onto those that add up to the
-    parent's released value and keep to what their subtrees can reach (for lower bounds of 0, the
-    simplex; Michelot 1986), then rounding by largest remainder. Equal remainders are ordered at
-    random; by position they would favour the first children. Lower levels never change a higher
-    one, which makes this worse than `project`; it is here to be compared with.
+    For each parent, its children's values are projected in L2 onto the values that add up to the
+    parent's released value and lie in the ranges of their subtrees (for lower bounds of 0 the
+    simplex; Michelot 1986). They are then rounded by largest remainder. Equal remainders are
+    ordered at random, because an order by position would favour the first children. Lower levels
+    never change a higher one, so errors are larger than with `project`.
 
     References
     ----------
@@ -89,7 +89,7 @@ def topdown(
 def _covered(
     invariant: Invariant, domain: Tree | Workload, tree: Tree, *, whole: bool
 ) -> ResolvedInvariant:
-    """Resolve an invariant, if it is of pins and bounds on the tree, which is imposed as well."""
+    """Resolve an invariant of pins and bounds on the tree, with the tree's sums."""
     resolved = resolve_invariant(invariant, len(tree), domain, whole=whole)
     if resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(
@@ -124,7 +124,7 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
     Raises
     ------
     ArgumentError
-        If the mechanism is none on a tree, or its noise is no integer.
+        If the mechanism has no tree, or its noise is not on integers.
     UnsupportedError
         If the invariant has linear conditions besides the tree, or a leaf is not measured.
     """
@@ -139,7 +139,7 @@ def topdown_image(mechanism: Additive, invariant: Invariant) -> TopDown:
 
 
 def descending(mechanism: Additive, tree: Tree, resolved: ResolvedInvariant) -> TopDown:
-    """Return the mechanism that goes down a tree, all of whose leaves it counts."""
+    """Return the TopDown mechanism; all leaves must be measured or published exactly."""
     open_ = ~(np.isfinite(mechanism.scales) | resolved.pinned)
     if open_[tree.leaves].any():
         leaf = named(mechanism.domain, int(tree.leaves[open_[tree.leaves]][0]))
@@ -169,11 +169,11 @@ class TopDown(Moved):
         return np.asarray(self.descent.apply(self.summed(noisy), rng), dtype=np.int64)
 
     def summed(self, noisy: npt.ArrayLike) -> FloatArray:
-        """Give nodes that are not measured the sums of those below."""
+        """Set nodes that are not measured to the sums of the nodes below."""
         values = np.array(noisy, dtype=np.float64)
         tree = self._tree
         unmeasured = ~(np.isfinite(self.mechanism.scales) | self.resolved.pinned)
-        # from the deepest level up, so that a sum is complete before it is used
+        # from the deepest level up: a sum is complete before it is used
         for depth in range(tree.depth - 1, -1, -1):
             here = np.flatnonzero(unmeasured & (tree.level == depth))
             if here.size:
@@ -192,9 +192,9 @@ class TopDown(Moved):
             f"topdown: adds {self.mechanism.noise.name} noise to {n - pinned - open_} of {n} "
             f"queries ({pinned} published exactly{sums}), then goes down from the root: the "
             "children of each node are moved to the closest counts, in L2, that add up to it, and "
-            "rounded by largest remainder, ties at random. This looks at nothing but the noisy "
-            "values and what is published exactly, so it costs no privacy; finer levels never "
-            "correct a coarser one, and where bounds bind it adds bias."
+            "rounded by largest remainder, ties at random. This uses only the noisy values and the "
+            "counts published exactly, so it costs no privacy; finer levels never correct a "
+            "coarser one, and where bounds bind it adds bias."
         )
 
     @property

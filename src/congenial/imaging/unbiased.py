@@ -15,7 +15,7 @@ from congenial.kernels.projection.dependent import DONE, round_down, to_grid
 from congenial.randomness import Randomness, resolve
 from congenial.types import IntArray
 
-# Values this near to a whole number count as whole, in steps of 2^-32.
+# Largest distance to an integer at which a value counts as one, in steps of 2^-32.
 _SNAP = 2**4
 # Largest violation of a sum, relative to the largest value. A projection violates sums by the
 # rounding errors of its measurements, which may be far larger than the values it returns.
@@ -39,10 +39,9 @@ def round_unbiased(
     Returns
     -------
     ndarray of int64, shape (n,)
-        At every node the integer below its value or the one above, adding up along the tree. The
-        mean over `rng` is `z`, up to 2^-27 for each level from the root down to the node, and up
-        to what the sums of `z` miss at the nodes above it. Integers stay as they are, so pins and
-        whole bounds that `z` keeps are kept.
+        At every node the integer below or above its value; they add up along the tree. The mean
+        over `rng` is `z`, up to 2^-27 for each level above the node and up to the violation of the
+        sums of `z` above it. Integers are unchanged, so pins and integer bounds still hold.
 
     Raises
     ------
@@ -56,17 +55,18 @@ def round_unbiased(
 
     Notes
     -----
-    Unbiased controlled rounding (Cox 1987). Each parent in turn hands what it got to its children
-    by systematic sampling (Madow and Madow 1944) in random order: their fractions lie end to end
-    on a line, and those are rounded up in which a point of a grid of step 1 falls. The grid
-    starts at random where it leads to what the parent got, and as the parent is rounded up with
-    the probability of its own fraction, that is anywhere with equal probability. It takes O(n).
-    Fractions are whole numbers of steps of 2^-32 that add up exactly, from the root down: a
-    child's is rounded to a step with the error of those before it, so that a family has what its
-    parent has, whatever its size. The rest of a family's sum goes to the children that are no
-    integers. Values within 2^-28 of an integer count as one where the others can make up for it.
-    Rounding to the nearest with equal sums (`project(..., integer=True)`) changes less, but its
-    mean is not `z`.
+    Unbiased controlled rounding (Cox 1987). Each parent distributes its rounded value among its
+    children by systematic sampling (Madow and Madow 1944) in random order: their fractions lie end
+    to end on a line, and a child is rounded up if a point of a grid of step 1 falls in its
+    fraction. The start of the grid is uniform among the starts that give the parent's value. The
+    parent is rounded up with the probability of its own fraction, so the start is uniform overall.
+    The work is O(n).
+
+    Fractions are multiples of 2^-32 that add up exactly. From the root down, a child's fraction is
+    rounded to a step together with the errors of the children before it, so that the family's sum
+    is the parent's. Values within 2^-28 of an integer count as integers if the other children can
+    compensate. Rounding to the nearest integers with equal sums (`project(..., integer=True)`)
+    changes less, but its mean is not `z`.
 
     References
     ----------

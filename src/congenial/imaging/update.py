@@ -44,11 +44,11 @@ def image(
     invariant : Invariant
         See `congenial.project` for what is covered.
     norm : {"l2", "l1"}
-        Each measurement weighs one over the variance of its noise.
+        The norm in which the point is closest; a measurement's weight is one over its variance.
     integer : bool
         Release integers.
     beta : float, or array_like of float of shape (n,), optional
-        Which of the L1 images; see `congenial.project`.
+        Selects one of the L1 images; see `congenial.project`.
 
     Returns
     -------
@@ -121,7 +121,7 @@ class Imaged(Moved):
         return self.integer
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> FloatArray | IntArray:
-        """Return the closest vector that obeys."""
+        """Return the closest vector that satisfies the invariant."""
         return self.projector.apply(noisy, rng)
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
@@ -138,7 +138,7 @@ class Imaged(Moved):
         if factor == 1.0:
             return stated
         epsilon = factor * stated.epsilon
-        # delta again, from the smaller epsilon
+        # delta follows anew from the smaller epsilon
         return replace(
             stated,
             epsilon=epsilon,
@@ -148,7 +148,7 @@ class Imaged(Moved):
         )
 
     def _loss_factor(self) -> float:
-        """Proved bound on an image's loss, relative to that of its noise."""
+        """Proved bound on the ratio of an image's loss to its noise's loss."""
         found, noise = self.projector.shares, self.mechanism.noise
         if found is None or noise.kind != laws.LAPLACE:
             return 1.0
@@ -159,7 +159,7 @@ class Imaged(Moved):
 
     @property
     def _general_way(self) -> str:
-        """How sums that are no forest are solved."""
+        """Text on the solver for sums that are not a forest."""
         if self.resolved.n > LONGEST:
             return "a sparse quadratic programme whose optimality is checked"
         if self.resolved.has_inequalities:
@@ -179,7 +179,7 @@ class Imaged(Moved):
         if self.norm == "l1" and self.integer:
             whole = " over the integers"
         if self.projector.shares is not None:
-            how = "giving each entry its share of what its sum misses, one of the closest in L1"
+            how = "giving each entry its share of its sum's gap, one of the closest in L1"
         pinned = int(resolved.pinned.sum())
         open_ = int((~np.isfinite(self.mechanism.scales) & ~resolved.pinned).sum())
         unmeasured = f", {open_} not measured" if open_ else ""

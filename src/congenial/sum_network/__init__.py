@@ -2,8 +2,8 @@
 
 Five calls: `compile` a forest of sums and its weights, `fill` the tables, then `sample` draws, ask
 for the `marginal` of one variable, or for the `summaries` of all. They are functions of frozen
-records. The rest that is offered makes these records, or answers without tables. Sums with a few
-cycles are in `cutset`, which has a door of its own.
+records. The other names offered make these records, or give answers without tables. Sums with a few
+cycles are in `cutset`, which lists its own names.
 """
 
 from __future__ import annotations

@@ -1,9 +1,9 @@
-"""A bound from above on the log probability of an invariant, where its own sum need not be made.
+"""An upper bound on the log probability of an invariant, without computing it.
 
-For any multipliers of the sums, tilting every weight by them leaves all products over values that
-satisfy the sums as they are. The sum over these values is at most that over all values, which is
-the product of the tilted weights' own sums (Chernoff's inequality). Values that are neither
-measured nor bounded follow from the others, where the law is proper: they are not summed over.
+Tilting every weight by multipliers of the sums does not change the products over values that
+satisfy the sums. The total over these values is at most the total over all values, which is the
+product of the totals of the tilted weights (Chernoff's inequality). Values that are neither
+measured nor bounded follow from the others if the law is proper, and are not summed over.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from congenial.sum_network.forest import SumForest
 from congenial.sum_network.weights import SharedUnary, Unary
 from congenial.types import FloatArray
 
-# Steps of the interior method, values and sums up to which its dense equations are solved, and
-# how much nearer to a bound a step may go.
+# Limits of the interior-point method: steps, values and sums of its dense equations, and the share
+# of the distance to a bound that one step may take.
 _STEPS, _DENSE, _NEARER = 80, 600, 0.995
 # A tilt below this, relative to the terms of its sum, is zero up to rounding.
 _ROUNDED = 1e-13
@@ -33,7 +33,7 @@ def log_ceiling(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> f
 
 
 def forest_rows(forest: SumForest) -> FloatArray | None:
-    """Return the sums of a forest as rows, shape (m, n); None where they are too many."""
+    """Return the sums of a forest as rows, shape (m, n); None if they are too many."""
     if 2 * forest.n + forest.m > _DENSE:
         return None
     rows = np.zeros((forest.m + 1, forest.n))
@@ -44,7 +44,7 @@ def forest_rows(forest: SumForest) -> FloatArray | None:
 
 
 def dense_rows(sums: Sequence[Mapping[int, int]], n: int) -> FloatArray | None:
-    """Return sums, each entry -> -1 or 1, as rows, shape (m, n); None where they are too many."""
+    """Return sums, each entry -> -1 or 1, as rows, shape (m, n); None if they are too many."""
     if 2 * n + len(sums) > _DENSE:
         return None
     rows = np.zeros((len(sums), n))
@@ -56,9 +56,9 @@ def dense_rows(sums: Sequence[Mapping[int, int]], n: int) -> FloatArray | None:
 def least_ceiling(rows: FloatArray | None, each: Unary) -> float:
     """Return the least bound at the multipliers of `interior_tilts`; inf where there are no rows.
 
-    Every multiplier gives a bound from above. Those of `tilts` do not move where noise is far
-    narrower than one count, since its variance vanishes, and may give none where entries are not
-    measured.
+    Every multiplier gives an upper bound. The multipliers of `tilts` do not move if noise is far
+    narrower than one count, because its variance vanishes, and may give no bound if entries are
+    not measured.
     """
     if rows is None:
         return np.inf
@@ -73,9 +73,9 @@ def least_ceiling(rows: FloatArray | None, each: Unary) -> float:
 def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
     """Yield multipliers of the sums, on the way to those of the likeliest real values.
 
-    A primal-dual interior method (Wright 1997, chapter 5). Bounds lie half a count farther out, so
-    that values strictly within them satisfy the sums, and are kept at a distance by a logarithm of
-    weight 1: a weight that falls at rate t from its bound has its mean 1 / t away.
+    A primal-dual interior-point method (Wright 1997, chapter 5). Bounds are moved out by half a
+    count, so that values strictly within them can satisfy the sums. A logarithmic barrier of weight
+    1 keeps values off the bounds: a weight that decays at rate t has its mean 1 / t away.
 
     Parameters
     ----------

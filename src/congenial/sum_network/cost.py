@@ -15,7 +15,7 @@ from congenial.sum_network.network import compile_network
 from congenial.sum_network.weights import SharedUnary, composable
 from congenial.sum_network.windows import is_proper, place_classes, windows
 
-# Multiplications a second of one core, to the order of magnitude.
+# Multiplications per second of one core (order of magnitude).
 _RATE = 1e9
 
 
@@ -42,7 +42,7 @@ def forest_cost(
     Returns
     -------
     Cost or None
-        None where bounds alone hold the law, so that nothing can be said without the data.
+        None if only bounds make the law finite, because the cost then depends on the data.
     """
     if not is_proper(forest, weights):
         return None
@@ -91,5 +91,5 @@ def bytes_text(count: float) -> str:
     for larger in ("KiB", "MiB", "GiB"):
         if count >= 1024.0:
             count, unit = count / 1024.0, larger
-    # three digits, but none of 1000 and more as a power of ten
+    # three digits, without an exponent from 1000 on
     return f"{count:.3g} {unit}" if count < 999.5 else f"{count:.0f} {unit}"

@@ -1,4 +1,4 @@
-"""Splits without tables: sums of many like siblings and of nothing else, fixed at zero."""
+"""Splits without tables, for a sum of many like siblings that is fixed at zero."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from congenial.kernels.numerics import laws
 from congenial.sum_network.network import Network
 from congenial.types import FloatArray, Indices, IntArray
 
-# Variance of a sum that is worth it: tables of some ten thousand entries.
+# Least variance of a sum that is split without tables; its tables would have 10,000 entries.
 _WORTH = 2.0**18
-# Both compositions of a run, for each of its members (kernels.compositions).
+# Error for each member of a run, from its two compositions (kernels.compositions).
 _COMPOSED = 2.0**-59
 
 

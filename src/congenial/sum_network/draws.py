@@ -22,17 +22,17 @@ from congenial.types import IntArray
 # Calls a function with the number of each part and its ends.
 Share = Callable[[Callable[[int, int, int], None], list[int]], None]
 
-# Values of all draws of a batch together.
+# Most values of one batch of draws.
 _VALUES_AT_ONCE = 1 << 22
-# Operations whose words are held at once, those of all draws of a batch together.
+# Most operations of a batch whose random words are in memory at once.
 _WORDS_AT_ONCE = 1 << 17
-# Draws whose compositions read one tape of words.
+# Number of draws whose compositions share one tape of words.
 _TOGETHER = 64
-# Choices and composed parts that are worth a thread.
+# Least number of choices or composed parts for another thread.
 _WORTH = 1 << 17
-# Choices that a class has at least where its rows are kept: few sums come twice among fewer.
+# Least number of choices from a class whose rows are cached; with fewer, sums seldom repeat.
 _OFTEN = 32
-# Entries of all rows that threads keep together, 64 MiB.
+# Entries of all rows that threads cache together, 64 MiB.
 _ENTRIES = 1 << 23
 
 
@@ -58,7 +58,7 @@ def sample(
     first : int, optional
         Number of variables to return; all by default.
     threads : int, optional
-        By default as many help as numba has and as are worth it.
+        By default up to numba's number, as far as the work is worth them.
 
     Returns
     -------
@@ -74,7 +74,7 @@ def sample(
     threads = max(1, min(threads, batch))
     kept = [_Kept(tables, rows // threads, _ENTRIES // threads) for _ in range(threads)]
     with _sharing(threads) as share:
-        if rows == 1:  # not copied: it may be long
+        if rows == 1:  # a view: it may be long
             return _batch(kept, 1, source, share)[:n].T
         out = np.empty((rows, n), dtype=np.int64)
         for begin in range(0, rows, batch):
@@ -99,7 +99,7 @@ def _batch(kept: list[_Kept], count: int, source: Randomness, share: Share) -> I
 
 @contextmanager
 def _sharing(threads: int) -> Iterator[Share]:
-    """Give a function that calls another for every part of a list of edges, on threads."""
+    """Return a function that calls another for every part of a list of edges, on threads."""
     if threads == 1:
 
         def one_by_one(call: Callable[[int, int, int], None], edges: list[int]) -> None:
@@ -118,7 +118,7 @@ def _sharing(threads: int) -> Iterator[Share]:
 
 
 class _Kept:
-    """Rows of cumulated weights that one thread keeps, and room to make them."""
+    """Cumulative weights that one thread caches, and scratch to compute them."""
 
     def __init__(self, tables: Tables, rows: int, most: int) -> None:
         network = tables.network
@@ -156,7 +156,7 @@ class _Kept:
 
 
 def _choose(kept: list[_Kept], source: Randomness, values: IntArray, share: Share) -> None:
-    """Make all choices, one stretch of columns a thread; words come for a part of them at once."""
+    """Make all choices, a range of columns for each thread; words are fetched in parts."""
     columns, op = values.shape[1], kept[0].tables.network.op
     parts = len(kept)
     edges = [columns * part // parts for part in range(parts + 1)]
@@ -220,10 +220,10 @@ def _from_tapes(
     source: Randomness,
     share: Share,
 ) -> None:
-    """Call `run` with a tape of words for every few columns; it returns how many it read.
+    """Call `run` with a tape of words for every few columns; it returns the number of words read.
 
-    `count` says how many words from begin to end are hardly ever too few. Where they are, the same
-    tape is made longer and read anew, as if it had been as long from the start.
+    `count` estimates the words needed from begin to end, which are seldom too few. If they are, the
+    same tape is extended and read again from its start.
     """
     edges = [*range(0, columns, _TOGETHER), columns]
     length = np.zeros(len(edges) - 1, dtype=np.int64)

@@ -1,6 +1,6 @@
-"""Tails of laws that lie between two: of a network with its leaves cut, and of one with none cut.
+"""Tails of laws between two extremes: with the lower bounds of all leaves, and without them.
 
-See `congenial.inference.inversion` for why all laws in between have tails between theirs.
+`congenial.inference.inversion` shows that all laws between these have tails between theirs.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ from congenial.types import BoolArray, FloatArray, IntArray
 # Windows: the mass they are placed for, their first width, how much wider they become to see
 # whether an end moves, the width around ends that moved, and how often that is repeated.
 _CUT, _FIRST, _WIDER, _FARTHER, _TIMES = 1e-12, 1.5, 1.2, 2.0, 12
-# Share of its spread that a law may move by, and by which where it costs too much to ask for that;
-# and of its weight that an end of its window may have.
+# Tolerances: the move of an end relative to the law's spread, the same if a smaller move costs too
+# much, and the share of the law's weight at the end of its window.
 _STILL, _HARDLY, _EDGE = 1e-8, 1e-5, 1e-12
-# Entries of each of two tables, and products of all.
+# Limits: entries of each of the two tables, and products of both.
 _MEMORY_LIMIT, _WORK_LIMIT = 1 << 26, 1 << 35
-# Windows as wide as this have no end.
+# Width from which a window counts as unbounded.
 _ENDLESS = 1 << 45
-# Smallest tail that laws are computed to.
+# Smallest tail probability that is computed.
 LEAST_TAIL = 2.0 * kernels.TIE
 
 
@@ -85,7 +85,7 @@ def _settled(laws_of: _Laws, tree: Tree, tails: FloatArray) -> tuple[IntArray, I
         else:
             moved = _moved(before, found, _STILL)
             hardly = not _moved(before, found, _HARDLY).any()
-            # an end that moved since has not converged
+            # an end that has moved again has not converged
             settled = (found[0].below, found[1].above) if hardly else None
             if settled is not None and not moved.any():
                 return settled

@@ -24,9 +24,9 @@ class Compiled:
     forest : SumForest
     weights : SharedUnary or PriorWeights
     theta : ndarray of float64, shape (m,)
-        A multiplier of each sum, which tilts the weights so that their means satisfy the sums.
+        A multiplier for each sum; they tilt the weights so that their means satisfy the sums.
     freed : Freed, optional
-        Variables that are in none of the sums and follow from the others.
+        Variables that were removed from the sums and follow from the others.
     """
 
     forest: SumForest
@@ -46,8 +46,8 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
     weights : SharedUnary or PriorWeights
         Of the noise, or of noise and a prior of the leaves.
     whole : bool
-        Whether the law of every variable will be asked for. Otherwise sums of the noise that
-        constrain nothing are left out, see `freed`.
+        Whether the law of every variable is needed. Otherwise sums that constrain nothing are left
+        out, see `freed`.
 
     Returns
     -------
@@ -77,11 +77,11 @@ def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False)
     ----------
     compiled : Compiled
     limit : float, optional
-        Total variation that cutting may cost a draw; `error_limit` is the largest in use. By
-        default windows cut about as little as rounding does. Weights with priors always have a
-        limit of 1e-8, checked on wider windows and not proved.
+        Total variation that truncation may cost a draw; `error_limit` is the largest in use. By
+        default truncation costs about as much as rounding. Weights with priors always have a limit
+        of 1e-8, which is checked on wider windows but not proved.
     drawn : bool
-        Whether the tables are for draws alone: like siblings then share one table of their sum.
+        Whether the tables are used for draws only: like siblings then share one table of their sum.
 
     Returns
     -------

@@ -2,9 +2,9 @@
 
 Benchmark row: `wide`.
 
-A transform's error is absolute. Each of several exponential tilts brings one stretch of the result
-near its largest entry, where an absolute error is a small relative one; the stretches together
-cover the window.
+The error of a transform is absolute. An exponential tilt raises one range of the result near its
+largest entry, where an absolute error is a small relative error. Several tilts together cover the
+window.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from congenial.kernels.network.messages import MERGE, UNARY, fill
 from congenial.kernels.network.records import Classes, TiltedWeights, Windows
 from congenial.types import FloatArray
 
-# Multiplications above which the transforms are the faster way.
+# Number of multiplications above which transforms are faster.
 DIRECT_LIMIT = 1 << 28
 # Relative error accepted for every entry; near the largest ones it is far smaller.
 TOLERANCE = 1e-11
@@ -27,26 +27,26 @@ def convolve_wide(
 ) -> tuple[FloatArray, FloatArray, float]:
     """Return ``(a * b)[first:first + width]`` for log-concave nonnegative `a`, `b`.
 
-    It takes a third less time where both are one array.
+    It takes a third less time if both are one array.
 
     Returns
     -------
     table : ndarray of float64, shape (width,)
         Divided by `top`, so that the largest entry is 1.
     error : ndarray of float64, shape (width,)
-        Bound on the error of each entry, at most `tolerance` times the entry; ten times as much
-        where less would take `_LONG` multiplications.
+        Bound on the error of each entry, at most `tolerance` times the entry, or ten times that if
+        less would take `_LONG` multiplications.
     top : float
         The largest entry of the convolution.
 
     Notes
     -----
-    One transform of radix 2 is within ``7 * log2(size) * 2^-53`` of exact in norm, relatively
-    (Higham 2002, theorem 24.2), and as every entry is a sum of all others turned, each entry is
-    within that times the sum of their sizes. So every entry of a product is within that times
-    ``2 * norm(a) * norm(b)``, for two forward transforms, and times ``norm(a * b)`` or the mean
-    size of its spectrum, whichever is less, for the one back. Entries that no tilt resolves, at
-    sharp ends of a support, are added up term by term.
+    The relative error of a radix-2 transform is at most ``7 * log2(size) * 2^-53`` in norm (Higham
+    2002, theorem 24.2). An entry is a sum of all others times roots of unity, so its error is at
+    most that factor times the sum of their sizes. An entry of a product thus has an error of at
+    most the factor times ``2 * norm(a) * norm(b)`` from the two forward transforms, plus the factor
+    times the smaller of ``norm(a * b)`` and the mean size of its spectrum from the inverse one.
+    Entries that no tilt resolves, at sharp ends of a support, are added up term by term.
     """
     transform = _Transform(a, b, first, width)
     plain, plain_error = transform.product(a, b)
@@ -113,11 +113,11 @@ def convolve_directly(
     return np.asarray(table[offset[2] :] * factor[2])
 
 
-# Multiplications term by term that take some minutes.
+# Most multiplications term by term, which take some minutes.
 _LONG = 1 << 38
-# Scaling, and multiplying by the factor again, cost two roundings more.
+# Two more roundings: of the scaling, and of the factor that undoes it.
 _SCALING = 2.0**-51
-# Tilts tried on each side, and the share of the window that one must add to go on.
+# Most tilts on each side, and the least share of the window that another tilt must add.
 _MOST_TILTS = 48
 _LEAST_GAIN = 1 / 1024
 

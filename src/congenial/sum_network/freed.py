@@ -1,7 +1,7 @@
-"""Sums that constrain nothing: one of their variables has no weight, no bound and no other sum.
+"""Sums that constrain nothing, because one variable has no weight, no bound and no other sum.
 
-Such a variable takes whatever value makes its sum true, so that the others have the law that they
-have without that sum. Tables are filled without it, and the variable is added up from the others.
+Such a variable takes the value that its sum needs, so the others have the law that they have
+without that sum. Tables are filled without the sum, and the variable is computed from the others.
 """
 
 from __future__ import annotations

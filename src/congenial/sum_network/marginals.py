@@ -18,20 +18,20 @@ from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
 from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
-# Nodes whose laws are computed one by one: a number, or a share of all nodes. One pass over all
-# nodes takes longer for each of them, as it does not skip those that are alike.
+# Most nodes whose laws are computed one by one: a number, or a share of all nodes. A pass over all
+# nodes takes longer per node, because it does not skip nodes that are alike.
 _FEW, _SHARE = 64, 0.25
 
 
 class Summaries(NamedTuple):
-    """Of the marginal law of every node, each of shape (n,).
+    """Summaries of the marginal law of every node, each of shape (n,).
 
     Attributes
     ----------
     mean, variance : ndarray of float64
     median, lower, upper : ndarray of int64
-        `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included; of
-        several the likeliest, and of equally likely ones (up to 1e-9) the lowest.
+        `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included. Of
+        several it is the most likely, and of equally likely ones (up to 1e-9) the lowest.
     reach : ndarray of int64
         -reach to reach, before `center` is added, has probability 1 - alpha.
     empty, rise : ndarray of float64
@@ -51,8 +51,8 @@ class Summaries(NamedTuple):
 def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     """Return the reach of every node of a tree, see `Summaries`.
 
-    Nodes with the same law share it. Where few laws differ each is worked out by transforms, which
-    a pass over all nodes does without.
+    Nodes with the same law share the result. A few different laws are computed one by one with
+    transforms; many are computed by one pass over all nodes, which needs no transforms.
     """
     group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
     representatives = np.unique(group, return_index=True)[1]
@@ -81,7 +81,7 @@ def _alike(classes: Indices, parents: IntArray, level: IntArray) -> npt.NDArray[
 
 
 class OneSided(NamedTuple):
-    """Of laws that lie between two networks, what little lies beyond.
+    """Tails of laws that lie between the laws of two networks.
 
     Attributes
     ----------
@@ -91,7 +91,7 @@ class OneSided(NamedTuple):
     edge : ndarray of float64, shape (n,)
         The larger one of the shares of its law that the first and the last value have.
     lost : ndarray of float64, shape (n,)
-        Share of its law that may be missed.
+        Share of its law that truncation may have removed.
     """
 
     below: IntArray
@@ -259,9 +259,9 @@ def _laws(
     rising: tuple[FloatArray, IntArray],
     tails: FloatArray,
 ) -> tuple[FloatArray, IntArray, IntArray]:
-    """Return all that one pass down tells of the marginal laws of the nodes.
+    """Return the results of one pass down over the marginal laws of the nodes.
 
-    Nothing is cut where tails are asked for.
+    Nothing is truncated if tails are asked for.
     """
     network, n = tables.network, is_leaf.size
     dispersion, base = rising

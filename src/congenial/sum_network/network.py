@@ -1,4 +1,4 @@
-"""Compile a sum forest into a network: equal subtrees become one class of message."""
+"""Compile a sum forest into a network, in which equal subtrees share one class of messages."""
 
 from __future__ import annotations
 
@@ -40,10 +40,10 @@ class Network:
     slots : int
         Number of values that the program computes; the first n are the variables.
     places : int
-        Number of places that they take, named in the program; fewer than `slots` where sums of
-        part of a family take again the places of others.
+        Number of places for these values; fewer than `slots` if partial sums of a family reuse the
+        places of others.
     slot_class : ndarray of int32, shape (places,)
-        -1 for variables drawn as compositions; the last one of those that share a place.
+        Class of the last value at each place; -1 for variables drawn as compositions.
     fixed : ndarray of int32
         Classes of the sums that are fixed at zero.
     roots : ndarray of int32
@@ -51,15 +51,15 @@ class Network:
     unary, tilt : Unary and ndarray of float64
         Distinct weights and tilts, those of sums of geometric variables included.
     number : ndarray of int32
-        Number of each weight that was given; those that are equal share theirs.
+        Number of each given weight; equal weights share one.
     row : ndarray of int32
-        Number of each of `unary`; -1 for those that no variable has.
+        Number of each of `unary`; -1 for weights that no variable has.
     members : ndarray of int32
         Slots of the variables drawn as compositions.
     moved : ndarray of int, ends : ndarray of int64
         Variables among them that are counted from a bound, and that bound.
     choices : int
-        Number of random choices that the messages weigh, one word of 64 bits each.
+        Number of random choices weighed by messages, one word of 64 bits each.
     variables : int
         Number of slots that have a weight of their own.
     links : int
@@ -129,7 +129,7 @@ def compile_network(
     sum_class = np.empty(m, dtype=np.int32)
     room = n + n // consing.LEAST_RUN + 1 + more
     op, program = np.empty(room, dtype=np.int8), np.empty((4, room), dtype=np.int32)
-    # pages of these that are never reached take no memory
+    # pages that are never touched take no memory
     most = 2 * n + 8 + 4 * more
     keys = np.empty((most, 5), dtype=np.int32)
     held = np.empty(_table_size(most), dtype=np.int32)
@@ -204,7 +204,7 @@ def _weights(
     row = keys[source, 1]
     unary = given.at(listed[row])
     upwards = summed & (own[:, 3] > 0)
-    # flat members ignore their scale, and their sum has no decay
+    # flat members have no scale, and their sum has no decay
     unary.scale[summed & (unary.kind == laws.FLAT)] = np.inf
     unary.kind[summed] = laws.GEOMETRIC_SUM
     unary.center[summed] = own[summed, 2]  # their number, by convention

@@ -26,28 +26,29 @@ from congenial.sum_network.windows import (
 )
 from congenial.types import FloatArray, IntArray
 
-# Every exact draw of up to `_MANY` values is within this total variation of its law, or refused;
-# one of more, within as much for each `_MANY`.
+# Limit on the total variation between an exact draw and its law, for each `_MANY` values; a draw
+# beyond it is refused.
 ERROR_LIMIT = 1e-9
 _MANY = 1_200_000
 # Least total variation granted to truncation and to transforms.
 _CUT = 1e-12
-# Entries of all tables together; each takes 8 bytes, and a few more while they are certified.
+# Most entries of all tables; each takes 8 bytes, and a few more during certification.
 _MEMORY_LIMIT = 1 << 28
-# Target share of the remaining error for truncation by windows, which may use all of it.
+# Share of the remaining error that truncation by windows aims at; it may use all of it.
 _SPENT = 0.6
 # A union bound over m sums overstates the truncation error by about 30 m^(1/6) (measured), so
 # windows may truncate that much more.
 _PLACED = 30.0
 _UNIT = 2.0**-53
-# Error of one weight, in units; sums of geometric variables have one more (kernels.weights).
+# Error of one weight, in units of rounding; sums of geometric variables have one more
+# (kernels.weights).
 _WEIGHT_UNITS = 1.0 + 2.0**-7
-# And of a choice: of the entry of the message above it, if compensated (kernels.convolution), and
-# one of the products that it chooses by, which need not be those that the entry is the sum of.
+# Error of a choice, in the same units: of the message's entry above it, if compensated
+# (kernels.convolution), and of the products by which it chooses.
 SUM_UNITS = 5.0 + 2.0**-8
 # Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
-# Standard deviations of a choice within which draws look first; nearly none lies beyond.
+# Standard deviations of a choice within which draws search first; nearly all lie within.
 _REACH = 8.0
 # Multiple of the length of a leaf's tail beyond which a bound is ignored at first.
 _NEAR = 1.2
@@ -67,12 +68,12 @@ class Tables:
     middle, share : ndarray of float64, shape (c,)
         Given its sum s, the left part of a merge lies near ``middle + share * s``.
     reach : ndarray of int64, shape (c,)
-        How far from there it hardly ever lies.
+        Distance from there within which it nearly always lies.
     error : float
-        Proven bound on the total variation between one draw and its law, which is that of 1 / scale
-        and 1 / (2 sigma^2) as they are rounded to a number.
+        Proved bound on the total variation between one draw and its law; the law is that of
+        1 / scale and 1 / (2 sigma^2) rounded to doubles.
     freed : Freed, optional
-        Variables that the network has at 0, and that follow from the others.
+        Variables that are 0 in the network and follow from the others.
     """
 
     network: Network
@@ -114,7 +115,7 @@ class Tables:
 
 
 def error_limit(n: int) -> float:
-    """Return the total variation that a draw of n values may be off by, before any draw."""
+    """Return the limit on the total variation between a draw of n values and its law."""
     return ERROR_LIMIT * max(1.0, n / _MANY)
 
 
@@ -148,7 +149,7 @@ def _compile(
     *,
     drawn: bool,
 ) -> Network:
-    """Compile the network, one that is only drawn from if `drawn`."""
+    """Compile the network; with `drawn`, one that is used for draws only."""
     ways = np.resize(composed, weights.unary.kind.size)
     network = compile_network(forest, weights, theta, ways, reused=drawn)
     return split_directly(network) if drawn else network
@@ -162,10 +163,10 @@ def _placed(sums: int) -> float:
 def _far(
     forest: SumForest, weights: SharedUnary, theta: FloatArray, attempt: int, cut: float
 ) -> tuple[IntArray, IntArray]:
-    """Return the variables whose lower, and whose upper, bound lies where windows hardly reach.
+    """Return the variables whose lower bound, and those whose upper bound, lies beyond windows.
 
-    At first a leaf's tail is followed from its centre until it has lost what a window may cut,
-    `cut` of all leaves, with some room; later, and elsewhere, much farther.
+    At first a bound counts as far if the leaf's tail beyond it is less than truncation may remove
+    (`cut` for all leaves), with some room; later, and for other variables, much less.
     """
     unary, code = weights.unary, weights.code
     scale = np.where(np.isfinite(unary.scale), unary.scale, np.inf)
@@ -211,7 +212,7 @@ def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> Sha
 
 
 def _out_of_reach(tables: Tables, weights: SharedUnary, far: tuple[IntArray, IntArray]) -> bool:
-    """Whether bounds that were left out lie outside the windows of the variables that have them."""
+    """Whether bounds that were left out lie outside the windows of their variables."""
     bounds, code, of = weights.unary, weights.code, tables.network.slot_class
     below, above = far  # none of them is composed, as all have a bound
     lower = (of[below] >= 0) & (tables.lo[of[below]] >= bounds.lo[code[below]])
@@ -241,7 +242,7 @@ def _widen_until_certified(
                     "smaller trees or scales; use fewer queries or smaller noise scales."
                 )
             return tables
-        # wider by a fifth, the loss falls by two or three decades
+        # a fifth wider, windows lose 100 to 1000 times less
         decades = np.log10(max(cut / wanted, 1.0))
         generous, last = generous * 1.2 ** min(max(1.0, decades / 2.4), 3.0), cut
     raise NumericalError(
@@ -251,7 +252,7 @@ def _widen_until_certified(
 
 
 def _least_rounding(network: Network) -> float:
-    """Total variation that rounding costs whatever the windows, see `_fill`."""
+    """Total variation that rounding costs with any windows, see `_fill`."""
     # a composition is of a sum upwards, of one downwards, or both
     summed = 2 * int(np.count_nonzero(network.op == descend.COMPOSE))
     own = _WEIGHT_UNITS * network.variables + summed + network.links
@@ -267,7 +268,7 @@ def _fill(
 ) -> tuple[Tables, float]:
     """Fill all tables; return them and the total variation lost to windows, `wanted` or so.
 
-    Sums that are made without compensation may cost `spare` more.
+    Uncompensated sums may cost `spare` more.
     """
     lo, hi = windows
     width = hi - lo + 1
@@ -305,9 +306,9 @@ def plain_units(terms: IntArray) -> FloatArray:
 def _plain_sums(
     network: Network, width: IntArray, spare: float
 ) -> tuple[npt.NDArray[np.bool_], float]:
-    """Return which classes' sums are not compensated, and what they cost, `spare` at most.
+    """Return the classes whose sums are not compensated, and their error, at most `spare`.
 
-    Those go first that have the most products for what they cost.
+    Classes with the most products for their error are taken first.
     """
     plain = np.zeros(width.size, dtype=np.bool_)
     merges = np.flatnonzero((network.ctype == MERGE) & (width > 0))

@@ -43,7 +43,7 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Bounds on what is missing from tables; those read for the last time may be overwritten.
+    """Bounds on the mass missing from tables; a bound may be overwritten after its last reading.
 
     Attributes
     ----------
@@ -59,7 +59,7 @@ class Losses:
 
 
 def shared_rooms(network: Network, width: IntArray) -> tuple[IntArray, int]:
-    """Give every class a place of its width until the last class made of it; also their extent."""
+    """Reserve a place for every class until its last reader; return the places and their extent."""
     kept = np.zeros(width.size, dtype=np.bool_)
     kept[network.roots] = kept[network.fixed] = True
     place = np.empty(width.size, dtype=np.int64)
@@ -102,7 +102,7 @@ def follow(
 
 
 def cut_off(network: Network, messages: Messages, place: Placement, small: float) -> float:
-    """Bound the probability that a draw leaves some window, or differs by what transforms lose."""
+    """Bound the probability that a draw leaves some window, plus the error of transforms."""
     width = messages.hi - messages.lo + 1
     support = place.support_lo, place.support_hi
     found = follow(network, messages, support, small, shared_rooms(network, width))
@@ -120,9 +120,9 @@ def cut_off(network: Network, messages: Messages, place: Placement, small: float
 
 
 def stretches(cost: IntArray, wide: IntArray) -> Iterator[tuple[int, int]]:
-    """Cut the classes into stretches, each ended by a wide class, which it leaves out, or by cost.
+    """Divide the classes into ranges of limited cost that contain no wide class.
 
-    Yields (begin, stop) pairs. Kernels run one stretch at a time, so that an interrupt is seen
+    Yields (begin, stop) pairs. Kernels run one range at a time, so that an interrupt is handled
     between two of them.
     """
     at = np.flatnonzero(np.diff(np.cumsum(cost) >> 31)) + 1

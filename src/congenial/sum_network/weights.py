@@ -103,14 +103,13 @@ def share_noise(
 
 
 def composable(unary: Unary) -> npt.NDArray[np.int8]:
-    """How runs of siblings with each weight may be drawn as uniform compositions, or 0.
+    """The kind of uniform composition by which runs of siblings with each weight are drawn, or 0.
 
     A Laplace weight around zero without bounds is the difference of two geometric variables
     (`consing.BOTH_WAYS`); one that ends at zero is a geometric variable (`FROM_ZERO`, `TO_ZERO`).
-    The sum of a run is A - B for two sums of geometric variables, or one of them, and given these
-    its members are uniform compositions of them. Where nothing is measured, and a bound holds on
-    one side (`UPWARDS`, `DOWNWARDS`), the members of a run less their bounds are any composition
-    of their sum.
+    The sum of a run is A - B for two sums of geometric variables, or one of the two. Given A and B,
+    the members are uniform compositions of them. For unmeasured siblings with a bound on one side
+    (`UPWARDS`, `DOWNWARDS`), the members minus their bounds are a uniform composition of their sum.
     """
     laplace = (unary.kind == laws.LAPLACE) & (unary.center == 0.0)
     from_below, from_above = np.isfinite(unary.lo), np.isfinite(unary.hi)

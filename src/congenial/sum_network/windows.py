@@ -1,4 +1,4 @@
-"""Where the windows of a sum network go: tilts, moments, and the tails that must fit in."""
+"""The windows of a sum network, from tilts, moments and the tails that they must contain."""
 
 from __future__ import annotations
 
@@ -22,17 +22,16 @@ IMPROPER = (
     "does not exist; measure more queries or publish some exactly."
 )
 
-# Newton steps for the multipliers. About five suffice, unless bounds bind strongly or measurements
-# lie hundreds of deviations apart: each step goes one deviation.
+# Most Newton steps for the multipliers. About five suffice, unless bounds bind strongly or
+# measurements lie hundreds of deviations apart: each step moves by one deviation.
 _ROUNDS = 1000
 
-# Where the decay of a product is judged, in nats below its mode.
+# Depth at which the decay of a product is measured, in nats below its mode.
 _TAIL = 30.0
-# End of a window that has none.
+# End of an unbounded window.
 _ENDLESS = 2.0**60
-# Decay of a Gaussian law of deviation 1 that bounds leave nearly nothing of, as `spans` takes it:
-# such that its true tail, some 7 deviations away, is not cut. At 8, first windows lose far more
-# than they are meant to.
+# Decay, as in `spans`, of a Gaussian law of deviation 1 of which bounds leave almost nothing, such
+# that its true tail, some 7 deviations away, stays. At 8, first windows lose far too much.
 _CUT_SHORT = 3.5
 # Nats over which the decay of a law in two pieces is averaged.
 _HELD = 15.0
@@ -156,8 +155,8 @@ def windows(
 ) -> tuple[IntArray, IntArray]:
     """Place a window around the mean of each class, wide enough for its posterior tails.
 
-    These are tails of a share of `cut` in all, put `generous` times as far out, in nats; all
-    classes alike, or each class (c,) by its own factor.
+    The tails beyond all windows have a share of `cut` together. `generous` multiplies their depth
+    in nats, for all classes or by a factor for each class, shape (c,).
     """
     count = network.ctype.size
     shape = network.ctype, network.left, network.right, network.sign
@@ -192,7 +191,7 @@ def windows(
     needed = np.full((count, 2), (np.inf, -np.inf))
     needed[network.roots] = needed[fixed] = -np.inf, np.inf
     messages.cover(*shape, place.support_lo, place.support_hi, needed, lo, hi)
-    # windows without an end are refused for their size, which must be a number
+    # unbounded windows are refused by their size, which must be finite
     lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
     return (
         np.where(used, lo, 1.0).astype(np.int64),
@@ -210,7 +209,7 @@ def decay_of(
 ) -> FloatArray:
     """Decay of the tail of each weight's message on one side, as `spans` understands it."""
     decay = np.where(kind == laws.FLAT, np.maximum(tilt, 0.0), 1.0 / scale + tilt)
-    # a law held at its other end by the tilt falls slowly up to its centre, fast after it
+    # a law tilted against its other end decays slowly up to its centre, then fast
     slow = np.where(kind == laws.FLAT, 0.0, tilt - 1.0 / scale)
     with np.errstate(invalid="ignore", divide="ignore"):
         passed = np.minimum(slow * beyond, _HELD)

@@ -16,9 +16,9 @@ from congenial.kernels.projection.newton import FIXED, FREE, solve
 from congenial.kernels.projection.whole import ROUNDED, is_least, round_levels
 from congenial.types import FloatArray, IntArray, Words
 
-# Leaves bounded on one side need fewer than ten; without that the method may also go in circles.
+# Most Newton steps. With bounds on one side fewer than ten suffice; otherwise steps may cycle.
 _MOST_ITERATIONS = 60
-# Units known beyond the two integers next to a leaf, where those are not enough.
+# Integers tried beyond the two next to a leaf, if those do not suffice.
 _SPARE = 3
 
 
@@ -30,7 +30,7 @@ class Levels:
     ----------
     rows : ndarray of int64, shape (4, number of parents + 1)
     order : ndarray of int64, shape (n,) or (0,)
-        The node at each place; empty where the nodes are laid out so already.
+        The node at each place; empty if the nodes are in this order already.
     """
 
     rows: IntArray
@@ -62,10 +62,10 @@ class ActiveSet:
     Attributes
     ----------
     leaf : ndarray of float64, shape (3, n)
-        By place: one over the weight, 0 where pinned; lower and upper bound.
+        By place: one over the weight (0 if pinned), lower bound and upper bound.
     inner : ndarray of float64, shape (4, number of parents)
-        Weight, lower and upper bound and kind of each parent; bounds are infinite where others
-        imply them.
+        Weight, lower bound, upper bound and kind of each parent; bounds implied by others are
+        infinite.
     kind : ndarray of int8, shape (number of parents,)
         Whether a parent is pinned.
     sums : ndarray of float64
@@ -89,17 +89,17 @@ class ActiveSet:
         Returns
         -------
         ndarray of float64, shape (n,), or None
-            None where the conditions of optimality are not reached to 1e-9 of the largest number,
-            a number is not finite, or nothing satisfies the conditions.
+            None if the optimality conditions are violated by more than 1e-9 of the largest number,
+            a number is not finite, or no vector satisfies the conditions.
 
         Notes
         -----
         Semismooth Newton steps on the prices of the sums, which is the primal-dual active set
-        method (Hintermüller, Ito and Kunisch 2003). What a family's leaves take is piecewise
-        linear and, where all bounds are below, convex in its price, and a higher price of one
-        family lowers the excess of those next to it; so after the first step, wherever it starts,
+        method (Hintermüller, Ito and Kunisch 2003). The total of a family's leaves is piecewise
+        linear in the family's price, and convex if all bounds are lower bounds. A higher price of
+        one family lowers the excess of adjacent families. So after the first step, from any start,
         all prices fall to the solution (the monotone Newton theorem; Ortega and Rheinboldt 1970,
-        section 13.3); with all bounds above they rise. With others that is not assured.
+        section 13.3). With upper bounds only, they rise. With both, convergence is not assured.
         """
         out = self._solve(values, 1)
         if out is None:
@@ -120,8 +120,8 @@ class ActiveSet:
         Returns
         -------
         ndarray of int64, shape (n,), or None
-            None where `solve` has none, where a pin is not whole, or where the best integers are
-            not found among those near the point.
+            None if `solve` returns None, a pin is not an integer, or the best integers are not
+            among those tried near the point.
         """
         found = self._solve(values, 2)
         if found is None:
@@ -146,7 +146,7 @@ class ActiveSet:
         if self.sums.size:
             values = np.concatenate((values, self.sums))
         if not values.flags.carray:
-            values = values.copy()  # so that the kernel is compiled for one kind
+            values = values.copy()  # so that the kernel is compiled once
         out, laid = np.empty((rows, values.size)), self.levels
         off = solve(
             laid.rows,
@@ -169,7 +169,7 @@ def active_set(
     *,
     integer: bool,
 ) -> ActiveSet | None:
-    """Set up projections; None where an entry without children is neither pinned nor measured."""
+    """Set up projections; None if an entry without children is neither pinned nor measured."""
     size = len(links.tree)
     pinned = np.ones(size, dtype=np.bool_)
     pinned[: resolved.n] = resolved.pinned

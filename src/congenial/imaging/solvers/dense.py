@@ -12,7 +12,7 @@ from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 LONGEST = 2000
-# Singular values below this, relative to the largest weight's root, are rounding errors.
+# Singular values below this, relative to the root of the largest weight, are rounding errors.
 _ROUNDING = 1e-13
 
 
@@ -53,7 +53,7 @@ def sum_rows(resolved: ResolvedInvariant) -> tuple[FloatArray, FloatArray]:
 def gaps(rows: FloatArray, values: FloatArray, y: FloatArray) -> FloatArray:
     """Return ``values - rows @ y``, each sum rounded once, shape (m,).
 
-    Sums rounded on the way would let redundant conditions on large values disagree.
+    With intermediate rounding, redundant conditions on large values could disagree.
     """
     terms = rows * y
     return np.array(
@@ -69,7 +69,7 @@ def least_move(matrix: FloatArray, gap: FloatArray, weight: FloatArray) -> Float
 
     Notes
     -----
-    Moves along an orthonormal basis of the null space of the equalities, so that entries without
+    The move is along an orthonormal basis of the null space of the equalities, so entries without
     weight need no special case.
     """
     if not gap.size:
@@ -102,7 +102,7 @@ def _least_squares(matrix: FloatArray, value: FloatArray, root: FloatArray) -> F
     """Return the shortest of the least-squares solutions, shape (k,), of orthonormal columns.
 
     The rows of the columns are multiplied by `root`, and the largest row sets the size of rounding
-    errors: where all columns lie in entries without weight, the product is rounding alone.
+    errors: if all columns lie in entries without weight, the product is rounding error only.
     """
     left, singular, right = np.linalg.svd(matrix, full_matrices=False)
     kept = singular > _ROUNDING * root.max(initial=0.0)

@@ -40,7 +40,7 @@ class Descent:
     Attributes
     ----------
     resolved : ResolvedInvariant
-        Those of the tree, without further linear conditions.
+        The tree, pins and bounds, without further linear conditions.
     """
 
     tree: Tree
@@ -54,7 +54,7 @@ class Descent:
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray, bool]:
-        """Bounds by place, tightened to what is below; whether they leave anything."""
+        """Bounds by place, tightened to the ranges of subtrees; and whether they are feasible."""
         resolved, laid = self.resolved, self.levels
         lo, hi = laid.placed(resolved.lo), laid.placed(resolved.hi)
         if self.integer:
@@ -111,7 +111,7 @@ class Descent:
         return z.astype(np.int64) if self.integer else z
 
     def _refuse(self, values: FloatArray) -> NoReturn:
-        """Say why nothing was found."""
+        """Raise the error for a family without a solution."""
         resolved = self.resolved
         domain = resolved.workload or self.tree
         values = checked_values(values, resolved.n, np.ones(resolved.n, dtype=np.bool_), domain)

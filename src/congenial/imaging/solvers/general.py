@@ -17,12 +17,12 @@ from congenial.types import FloatArray
 
 Flags = npt.NDArray[np.bool_]
 
-# Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
+# Settings of the interior-point method; its answer is checked by the optimality conditions instead.
 _ITERATIONS = 250
 _AIM = 1e-12
 _INFEASIBLE = 2
-# Weights of entries that are not measured, relative to the least of those that are.
-# Larger ones, tried last, may leave another of the equally close points.
+# Weights of unmeasured entries, relative to the least weight of a measured one.
+# Larger ones, tried last, may lead to another of the equally close points.
 _SMALL = (1e-3, 1e-5, 1e-7, 1e-1, 1.0)
 _NO_POINT = (
     "the linear conditions, the bounds and the entries published exactly cannot all hold; drop one "
@@ -117,7 +117,7 @@ def _closest(task: _Task) -> FloatArray:
 
 
 def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
-    """Say which lower bounds, upper bounds and inequalities bind at the closest point."""
+    """Return the lower bounds, upper bounds and inequalities that bind at the closest point."""
     import piqp
 
     solver = piqp.DenseSolver()
@@ -146,10 +146,11 @@ def _binding(task: _Task, weight: FloatArray) -> tuple[Flags, Flags, Flags]:
 
 
 def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatArray:
-    """Solve with what binds held as equalities, and prove the result the closest point.
+    """Solve with the binding conditions as equalities, and prove that the result is closest.
 
-    An interior point leaves conditions that bind without force half-way; held, they are exact. The
-    proof are prices, of the right sign on what binds alone, that balance the pull of the weights.
+    The interior-point method satisfies weakly binding conditions only approximately; as equalities
+    they are exact. The proof is prices on the binding conditions, with the right signs, that
+    balance the gradient of the weighted distance.
     """
     from scipy.optimize import nnls
 
@@ -208,7 +209,7 @@ def _check_feasible(task: _Task) -> None:
 
 
 def _check_settled(task: _Task, fixed: FloatArray) -> None:
-    """Refuse entries that are all published exactly, or of one value, and miss a condition."""
+    """Refuse a violated condition whose entries are all pinned or have one possible value."""
     slack = TOLERANCE * max(1.0, float(np.abs(fixed).max(initial=0.0)))
     if max(np.abs(task.gap).max(initial=0.0), task.short.max(initial=0.0)) > slack:
         raise InfeasibleError(_NO_POINT)

@@ -48,10 +48,10 @@ class Links:
 
 @dataclass(frozen=True, eq=False)
 class Task:
-    """One vector to project, less a consistent vector of integers that takes its size away.
+    """One vector to project, relative to a nearby vector of integers that adds up.
 
-    All arrays have one entry a node of `links.tree`. `y`, `lo`, `hi` and solutions are relative to
-    `center`, so that rounding errors are of the size of the noise and not of the counts.
+    All arrays have one entry for each node of `links.tree`. `y`, `lo`, `hi` and solutions are
+    relative to `center`, so that rounding errors have the size of the noise, not of the counts.
 
     Attributes
     ----------
@@ -64,7 +64,7 @@ class Task:
     lo, hi : ndarray of float64
         Range of each node, pins and the subtree's bounds included.
     prefer : ndarray of float64
-        Preferred value of a node where the norm leaves a choice.
+        Preferred value of a node if the norm leaves a choice.
     """
 
     links: Links
@@ -114,9 +114,9 @@ def checked_values(
     domain: Tree | Workload | None,
     name: str = "y",
 ) -> FloatArray:
-    """Return `y` as float64 of shape (n,), 0 where it is not needed.
+    """Return `y` as float64 of shape (n,), 0 for entries that are not needed.
 
-    Entries have their names in `domain`; `name` is the argument's.
+    `domain` has the names of entries; `name` is the argument's.
     """
     values = np.where(needed, as_floats(y, n, name), 0.0)
     bad = np.flatnonzero(~(np.abs(values) <= LARGEST))
@@ -129,7 +129,7 @@ def checked_values(
 
 
 def checked_weights(weights: npt.ArrayLike | None, n: int) -> FloatArray:
-    """Return weights relative to the largest, shape (n,); 1 where none are given."""
+    """Return weights relative to the largest, shape (n,); 1 by default."""
     if weights is None:
         return np.ones(n)
     array = np.asarray(weights, dtype=np.float64)
@@ -204,7 +204,7 @@ def _refuse(
 
 
 def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:
-    """How far a solution is from its own optimality conditions, relative to the largest number.
+    """Violation of a solution's optimality conditions, relative to the largest number.
 
     Returns
     -------
@@ -227,7 +227,7 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
 
 
 def check_optimal(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> None:
-    """Refuse a solution whose own optimality conditions do not hold."""
+    """Refuse a solution that violates its optimality conditions."""
     off = residual(task, z, costs, quadratic=quadratic)
     if not off <= TOLERANCE:
         raise NumericalError(

@@ -11,7 +11,7 @@ from congenial.types import FloatArray, Words
 
 
 def tie_grid(z: FloatArray) -> float:
-    """Differences below this power of two count as none: 2^-20, or what large numbers resolve."""
+    """Differences below this power of two count as ties: 2^-20, or more for large numbers."""
     exponent = int(np.ceil(np.log2(max(1.0, float(np.abs(z).max())))))
     return float(2.0 ** max(-20, exponent - 46))
 
@@ -22,9 +22,9 @@ def round_whole(task: Task, z: FloatArray, words: Words) -> FloatArray:
     Notes
     -----
     Minimises ``sum(abs(rounded - z))`` over all nodes, unweighted, among integers that add up and
-    keep bounds and pins. Sums on a forest are totally unimodular, so the dynamic programme whose
-    costs bend at integers only is exact. Roundings whose changes differ by less than `tie_grid`
-    are tied; which of a parent's children then get a unit is uniform at random, never by position.
+    keep bounds and pins. Sums on a forest are totally unimodular, so a dynamic programme with costs
+    linear between integers is exact. Roundings whose changes differ by less than `tie_grid` are
+    tied; the children that then get a unit are chosen uniformly at random, never by position.
     """
     grid = tie_grid(z)
     b0 = np.floor(z + 0.5 * grid)

@@ -9,7 +9,7 @@ from congenial.imaging.solvers.sparse import systems
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray, Words
 
-# Fractions this near to a whole number count as whole; equal changes are ordered by less than that.
+# Distance to an integer at which a value counts as one; random tie-breaking costs are smaller.
 _WHOLE, _TIE = 2.0**-20, 2.0**-21
 # Largest violation of a condition without integer coefficients, relative to its terms.
 _ROUNDING = 2.0**-40
@@ -26,8 +26,8 @@ def round_general(resolved: ResolvedInvariant, z: FloatArray, words: Words) -> F
 
     Notes
     -----
-    A mixed-integer programme (HiGHS). An entry is its floor, a first unit whose cost is what the
-    floor loses, and units up and down that cost one each.
+    A mixed-integer programme (HiGHS). An entry is its floor, plus a first unit whose cost depends
+    on the fraction, plus units up and down that cost one each.
     """
     from scipy import sparse
     from scipy.optimize import Bounds, LinearConstraint, milp
@@ -82,7 +82,7 @@ def round_general(resolved: ResolvedInvariant, z: FloatArray, words: Words) -> F
     out[free] += first + more - fewer
     for matrix, low, high in conditions:
         total = matrix @ out
-        # integers that miss a sum of integers miss it by 1
+        # integers that violate an integer condition violate it by at least 1
         slack = np.minimum(0.5, _ROUNDING * (abs(matrix) @ np.abs(out) + np.abs(low)))
         if ((total < low - slack) | (total > high + slack)).any():
             raise NumericalError(

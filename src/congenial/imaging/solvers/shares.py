@@ -1,4 +1,4 @@
-"""The family of L1 images of a sum: any shares of what is missing, all of them equally close."""
+"""The L1 images of a sum: any shares of the gap between sum and total are equally close."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def families(links: Links, resolved: ResolvedInvariant) -> Families:
 def checked_shares(
     beta: npt.ArrayLike, sums: Families, resolved: ResolvedInvariant, weight: FloatArray
 ) -> FloatArray:
-    """Return the share that each entry takes of what its sum misses, shape (n,)."""
+    """Return the share that each entry takes of its sum's gap, shape (n,)."""
     given = np.asarray(beta)
     if given.dtype.kind not in "iuf" or given.shape not in ((), (resolved.n,)):
         raise ArgumentError(
@@ -83,12 +83,12 @@ def checked_shares(
 def share_out(
     sums: Families, mandated: FloatArray, shares: FloatArray, y: FloatArray
 ) -> FloatArray:
-    """Move a vector onto its sums, each entry by its share of what its sum misses.
+    """Move a vector onto its sums, each entry by its share of its sum's gap.
 
     Notes
     -----
-    With d what a sum misses, any moves that add up to d cost at least |d|, and they cost |d| just
-    where none has the other sign: where they are shares of d. So these are all the L1 images.
+    Let d be the gap of a sum. Moves that add up to d cost at least |d|, and exactly |d| if no move
+    has the opposite sign, that is, if they are shares of d. So these are all the L1 images.
     """
     z = y.copy()
     values = np.concatenate((y, mandated))
@@ -107,16 +107,16 @@ def two_bin_factor(
     -------
     float
         ``1 / (2 max(beta, 1 - beta))`` for two bins under one fixed total; 1 otherwise, and for
-        noise on a grid unless one bin takes all that is missing.
+        noise on a grid unless one bin takes the whole gap.
 
     Notes
     -----
     With scale s the first bin of a release is ``x_1 + beta u_1 - (1 - beta) u_2``. Raising x_1 by 1
-    is raising u_1 by 1 / beta, which changes the noise's density by a factor of at most
-    ``exp(1 / (beta s))``; or it is lowering u_2 by ``1 / (1 - beta)``. The smaller of the two, over
-    the 2 / s of the noise itself, is the factor. On a grid u_1 cannot move by 1 / beta, unless
-    beta is 1. With three bins, some pair of bins takes no more than half of what is missing each,
-    and nothing is gained. See proofs/l1-two-bins.md; Gong and Meng (2020), Theorem A.1.
+    has the effect of raising u_1 by 1 / beta, which changes the noise's density by a factor of at
+    most ``exp(1 / (beta s))``, or of lowering u_2 by ``1 / (1 - beta)``. The smaller of these two
+    losses, divided by the loss 2 / s of the noise, is the factor. On a grid u_1 cannot move by
+    1 / beta, unless beta is 1. With three bins, some pair of bins takes at most half of the gap
+    each, and nothing is gained. See proofs/l1-two-bins.md; Gong and Meng (2020), Theorem A.1.
     """
     if len(sums) != 1 or sums[0][1].size != 2 or int((~resolved.pinned).sum()) != 2:
         return 1.0

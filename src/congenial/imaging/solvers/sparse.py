@@ -1,4 +1,4 @@
-"""The closest point under crossing sums for long vectors: sparse solvers, judged by residual."""
+"""The closest point under crossing sums for long vectors: sparse solvers, checked by residual."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from congenial.imaging.solvers.problem import TOLERANCE
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
-# Of the interior-point method; its answer is judged by the conditions of optimality, not by these.
+# Settings of the interior-point method; its answer is checked by the optimality conditions instead.
 _ITERATIONS = 250
 _AIM = 1e-12
-# Counts by which the values miss a condition from where on moves are solved for in units of that.
+# Violation of a condition, in counts, above which moves are solved for in units of that violation.
 _FAR = 1024.0
 
 
@@ -31,8 +31,8 @@ def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray)
     -----
     Solved for the move ``z - y`` of the entries that are not pinned by a proximal interior-point
     method (PIQP; Schwan, Jiang, Kuhn and Jones 2023). Its prices prove the result: they balance the
-    pull of the weights, have the right sign, and pay next to nothing for what does not bind, which
-    is all that the distance can be above the least.
+    gradient of the distance, have the right sign, and are almost 0 for conditions that do not bind.
+    The remaining duality gap bounds the excess of the distance over the least one.
     """
     import piqp
     from scipy import sparse
@@ -107,13 +107,13 @@ def _power(x: float) -> float:
 
 
 def _spare(price: FloatArray, room: FloatArray) -> float:
-    """Duality gap: prices of bounds that do not bind; the distance exceeds the least by it."""
+    """Duality gap, from the prices of bounds that do not bind; it bounds the excess distance."""
     paid = np.abs(price) > 0.0
     return float(np.abs(price[paid] * room[paid]).sum())
 
 
 def _centered(resolved: ResolvedInvariant, values: FloatArray, weight: FloatArray) -> FloatArray:
-    """Give totals that are not measured the sum of their parts, so that moves have noise's size."""
+    """Set unmeasured totals to the sum of their parts, so that moves have the size of the noise."""
     out = values.copy()
     sums = resolved.sums
     if sums is None:

@@ -9,7 +9,7 @@ from congenial.imaging.solvers.tree_l2 import run
 from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray, Words
 
-# Slopes are kept to multiples of this, so that their sums are exact and equal costs tie exactly.
+# Slopes are multiples of this, so that their sums are exact and equal costs tie exactly.
 GRID = 2.0**-40
 
 
@@ -18,9 +18,9 @@ def solve_l1(task: Task, words: Words = NO_WORDS) -> FloatArray:
 
     Notes
     -----
-    L1 images are not unique. Among the closest points this takes, parent by parent, the one whose
-    children all move alike from their own values: two bins share a surplus half and half (the
-    convex combination with weight 1/2). Slope-trick dynamic programme, O(n depth log n).
+    L1 images are not unique. At each parent this takes the closest point whose children all move by
+    the same amount: two bins share a surplus equally. A slope-trick dynamic programme,
+    O(n depth log n).
     """
     weight = np.maximum(np.rint(task.weight / GRID), task.weight > 0) * GRID
     if words.size:

@@ -19,7 +19,7 @@ from congenial.kernels.projection.check import refine
 from congenial.kernels.projection.forest import Costs
 from congenial.types import FloatArray, Words
 
-# Points of the curves kept, 32 bytes each; a tree needs about its nodes times its depth.
+# Most points of the curves, 32 bytes each; a tree needs about its nodes times its depth.
 MOST_POINTS = 2**27
 FAR = 1e3
 
@@ -29,14 +29,14 @@ def solve_l2(task: Task) -> FloatArray:
 
     Notes
     -----
-    One pass over piecewise linear derivatives finds exactly which bounds hold; it takes
-    O(n depth log n) and always ends. A two-pass solve with these bounds held (Hay, Rastogi, Miklau
-    and Suciu 2010) then removes its rounding errors. Where entries without a measurement leave a
-    choice, they move alike.
+    One pass over piecewise linear derivatives finds exactly which bounds bind, in O(n depth log n)
+    steps. A two-pass solve with these bounds as equalities (Hay, Rastogi, Miklau and Suciu 2010)
+    then removes its rounding errors. If entries without a measurement leave a choice, they move by
+    equal amounts.
     """
     zeros = np.zeros_like(task.y)
     costs = Costs(task.y, task.y, zeros, task.weight)
-    # bounds far from every value seldom bind, and their prices would drown the others' digits
+    # bounds far from every value seldom bind, and their large prices would cost the others digits
     far = FAR * task.size
     near = replace(
         task,

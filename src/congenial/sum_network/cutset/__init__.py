@@ -1,4 +1,4 @@
-"""Sums with a few cycles: hold a cut set, enumerate its values, use the forest left.
+"""Sums with a few cycles: enumerate the values of a cut set, and use the remaining forest.
 
 `cut_cost` chooses the cut set, `weigh` sums over its values, `sample` draws, and `joint_law`
 answers. Where there are too many values, `choose_blocks` and `compile_sweeps` make chains.

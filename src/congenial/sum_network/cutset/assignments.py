@@ -1,8 +1,8 @@
 """Assignments of a cut set: choose the set, list its values, weigh them, and draw one.
 
-For each assignment of the cut variables the rest is a forest, whose summed weight is computed by
-messages. Assignments are then drawn in proportion to their weights, and the forest given them
-(Pearl 1988, section 4.4.2). `boxes` bounds the mass left out of the sums.
+Given an assignment of the cut variables, the rest is a forest, whose total weight is computed by
+messages. An assignment is drawn with probability proportional to its weight, then the forest given
+the assignment (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass.
 """
 
 from __future__ import annotations
@@ -31,18 +31,18 @@ from congenial.sum_network.tables import ERROR_LIMIT
 from congenial.sum_network.weights import Unary
 from congenial.types import FloatArray, IntArray
 
-# Limits of a cut set: its assignments, and the multiplications of all of them together.
+# Limits of a cut set: number of assignments, and multiplications for all of them.
 MOST_ASSIGNMENTS = 1 << 20
 MOST_WORK = 1 << 36
-# Sums held at once while assignments are listed.
+# Most sums in memory while assignments are listed.
 MOST_SUMS = 1 << 27
-# Entries of all tables.
+# Most entries of all tables.
 MOST_ENTRIES = 1 << 26
 # Total variation spent on windows.
 _CUT = 1e-12
 _UNIT = 2.0**-53
 _BLOCK = 1 << 11
-# Work below which a cut set is accepted without a search; rows otherwise tried as the one carried.
+# Work below which a cut set is accepted without a search; else, most rows tried as the tally.
 _CHEAP = 1 << 22
 _MOST_TRIED = 6
 
@@ -82,7 +82,7 @@ class Assignments:
 def choose_cut(
     system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
 ) -> tuple[int, ...]:
-    """Return variables that leave a forest if held, those with narrow windows if possible."""
+    """Return a cut set, if possible of variables with narrow windows."""
     free = free_variables(system)
     rows = [row for k, row in enumerate(system.rows) if k != tally]
     touched = np.zeros(system.size)
@@ -105,8 +105,8 @@ def enumerate_cut(
 ) -> tuple[IntArray, FloatArray] | None:
     """List the assignments of a cut set within its windows, and the logs of their own weights.
 
-    Left out are those that no values of the others can complete, and those whose summed loss is
-    beyond `Box.ball`. None stands for more than `most`.
+    Assignments that no values of the other variables can complete are left out, and those whose
+    summed loss exceeds `Box.ball`. None stands for more than `most`.
     """
     unary = box.unary
     measured = [v for v in cut if unary.kind[v] != laws.FLAT]
@@ -231,7 +231,7 @@ def evaluate(
 
 
 def arithmetic_error(branches: Branches) -> float:
-    """Bound what rounding in the tables and in choices from them adds to a total variation."""
+    """Bound the total variation that rounding in the tables and in choices adds."""
     width = branches.width.astype(np.float64)
     # sums of that many products, exponentials, each used above and in the draw
     exponents = np.where(branches.op == cutset.UNARY, branches.depth, 0.0)
@@ -288,7 +288,7 @@ def draw_forest(
     -------
     values : ndarray of int64, shape (r, size)
     whole : ndarray of bool, shape (r,)
-        False where the held values leave nothing to draw.
+        False if no draw is possible given the held values.
     """
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
     whole = np.ones(held.shape[0], dtype=np.bool_)
@@ -302,7 +302,7 @@ def draw_forest(
 
 
 def forest_left(system: SumSystem, cost: CutCost) -> SumForest:
-    """Return the forest of what is left when the cut set is held."""
+    """Return the forest that remains given the cut set."""
     rest = [
         {v: a for v, a in row.items() if v not in cost.cut}
         for k, row in enumerate(system.rows)
@@ -359,7 +359,7 @@ class CutCost:
 
 
 def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
-    """Choose a cut set and count its assignments; None where they are too many.
+    """Choose a cut set and count its assignments; None if they are too many.
 
     Raises
     ------
@@ -379,7 +379,7 @@ def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
 
 
 def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
-    """Price a cut set beside a row that is carried along; None where it is beyond the limits."""
+    """Estimate the cost of a cut set with a tally row; None if it exceeds the limits."""
     cut = choose_cut(system, box, tally=tally)
     listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
     if listed is None:

@@ -25,7 +25,7 @@ from congenial.types import FloatArray
 
 Signed = dict[int, int]
 
-# Weights below exp(-_DEEPEST) of the mode are left out of moments, and their sum is bounded.
+# Weights below exp(-_DEEPEST) of the mode are left out of moments; a bound on their sum is added.
 _DEEPEST = 700.0
 _MOST_WIDTH = 1 << 20
 _GRID = np.geomspace(0.02, 0.97, 24)
@@ -64,7 +64,7 @@ class Box:
     lo, hi : ndarray of int64, shape (size,)
         Windows; fixed entries have (0, 0).
     spans : list of (signed variables, lo, hi)
-        Each variable in terms of measured ones, and the range by which the rest may move it.
+        Each variable in terms of measured ones, and the range that the other variables add.
     log_multiplicity : float
         Log of the number of values that unmeasured variables can take beside given measured ones.
     log_within : float
@@ -84,7 +84,7 @@ class Box:
     _laws: dict[tuple[float, ...], _Law] = field(repr=False)
 
     def reach(self, signed: Signed) -> tuple[int, int]:
-        """Return (lo, hi) that a signed sum of measured variables leaves with exp(-budget) only."""
+        """Return the range of a signed sum of measured variables, except with exp(-budget)."""
         out = []
         for way in (-1, 1):
             found = self._chernoff({v: way * a for v, a in signed.items()})
@@ -108,7 +108,7 @@ class Box:
         return int(np.ceil(min(float((total / theta).min()), 2.0**52))) + 1
 
     def ball(self, variables: list[int]) -> float:
-        """Return the T that the summed losses of `variables` exceed with exp(-budget) only.
+        """Return the T that the summed losses of `variables` exceed with exp(-budget) at most.
 
         The loss of a value is minus the log of its weight, relative to the largest.
         """

@@ -1,4 +1,4 @@
-"""Forests left by a cut set, compiled for `congenial.kernels.network.cutset`."""
+"""Forests that remain given a cut set, compiled for `congenial.kernels.network.cutset`."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ from congenial.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """A program of tables, see `kernels.network.cutset`, with those that never change filled in.
+    """A program of tables, see `kernels.network.cutset`; constant tables are filled in.
 
     Attributes
     ----------
@@ -232,7 +232,7 @@ def _filled(
             table[offset[t] : offset[t] + width[t]] = np.exp(log_weights)
     if fill:
         table[offset[op == cutset.POINT]] = 1.0
-    # entries that underflow count as none
+    # entries that underflow count as 0
     for t in np.flatnonzero(op < cutset.MERGE).tolist() if fill else ():
         positive = np.flatnonzero(table[offset[t] : offset[t] + width[t]] > 0)
         start[t], stop[t] = (positive[0], positive[-1] + 1) if positive.size else (0, 0)

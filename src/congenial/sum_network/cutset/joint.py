@@ -1,4 +1,4 @@
-"""Joint laws of up to three entries, from sums over a forest whose nodes are held."""
+"""Joint laws of up to three entries, by enumeration of the values of all but one."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ def joint_law(
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
     """Return the joint law of one to three released values.
 
-    All nodes but the last are held at each of their values in turn, beside a cut set where the
-    sums have cycles; tables that a node's value cannot reach are shared. The cost is the number of
-    these assignments times the tables between the nodes, plus all tables once.
+    All values of all nodes but the last are enumerated, together with a cut set if the sums have
+    cycles. Tables that do not depend on a node's value are shared. The cost is the number of these
+    assignments times the tables between the nodes, plus all tables once.
 
     Returns
     -------
@@ -52,7 +52,7 @@ def joint_law(
 def _trimmed(
     values: tuple[IntArray, ...], table: FloatArray
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
-    """Leave out, at both ends of every axis, what has no probability."""
+    """Remove values without probability at both ends of every axis."""
     for axis in range(table.ndim):
         others = tuple(i for i in range(table.ndim) if i != axis)
         positive = np.flatnonzero(table.sum(axis=others) > 0)

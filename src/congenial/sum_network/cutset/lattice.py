@@ -1,8 +1,8 @@
 """The integer solutions of sums as a lattice, and moves that reach every one from every other.
 
-The vectors of a basis connect all solutions where there are no bounds. Where there are, they need
-not, and random sums of them do: the difference of any two solutions is one of these sums, and all
-between the two on the line that joins them lies within the bounds (Hara, Aoki and Takemura 2012).
+Without bounds, the vectors of a basis connect all solutions. With bounds they may not, but random
+sums of them do: the difference of any two solutions is such a sum, and the line between them lies
+within the bounds (Hara, Aoki and Takemura 2012).
 """
 
 from __future__ import annotations
@@ -22,22 +22,22 @@ from congenial.sum_network.cutset.systems import Row, SumSystem
 from congenial.sum_network.weights import Unary
 from congenial.types import BoolArray, IntArray
 
-# Sums and their entries, entries of vectors, and products of these that are worked out.
+# Limits: sums and their entries, entries of vectors, and products of these.
 _MOST_ROWS = 1 << 11
 _MOST_GIVEN = 1 << 14
 _MOST_ENTRIES = 1 << 22
 _MOST_PRODUCTS = 1 << 30
 _LARGEST = 1 << 31
-# Vectors beside a basis that bounds ask for.
+# Most vectors that are added to a basis because of bounds.
 _MOST_SHORT = 512
-# Moves a sweep for each vector of the basis, which take less time than blocks by far, and words
-# that one takes on average.
+# Moves in a sweep for each vector of the basis (they are far cheaper than blocks), and average
+# number of random words for one move.
 _MOVES, _WORDS = 32, 4
 
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Integer vectors that leave all sums as they are.
+    """Integer vectors that change no sum.
 
     Attributes
     ----------
@@ -93,7 +93,7 @@ class Walk:
 
 
 def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice | None:
-    """Return short vectors of the solutions; None where the sums are too large to find them."""
+    """Return short vectors of the solutions; None if the sums are too large to find them."""
     free = np.array(free_variables(system), dtype=np.int64)
     entries = sum(map(len, system.rows))
     if len(system.rows) > _MOST_ROWS or max(entries, free.size) > _MOST_GIVEN:
@@ -163,7 +163,7 @@ def integer_kernel(
     Returns
     -------
     ndarray of int64 or None
-        None where that would have more than 2^22 entries, or one beyond 2^31.
+        None if that would have more than 2^22 entries, or an entry beyond 2^31.
     """
     left = {k: dict(row) for k, row in enumerate(rows) if row}
     touching: dict[int, set[int]] = {v: set() for v in free}
@@ -199,7 +199,7 @@ def integer_kernel(
 
 
 def _replace(row: Row, v: int, equals: Row, touching: dict[int, set[int]], k: int) -> int:
-    """Put what v equals in its place in row k; return how many entries more that makes."""
+    """Substitute the expression of v in row k; return the number of entries that this adds."""
     before = len(row)
     times = row.pop(v)
     for w, a in equals.items():
@@ -215,7 +215,7 @@ def _replace(row: Row, v: int, equals: Row, touching: dict[int, set[int]], k: in
 def _expressed(
     solved: list[tuple[int, Row]], free: list[int], parameters: list[int]
 ) -> IntArray | None:
-    """Return what every variable takes from each of the parameters, a row a parameter."""
+    """Return the coefficient of each parameter in every variable, a row for each parameter."""
     if len(parameters) * len(free) > _MOST_ENTRIES:
         return None
     found: dict[int, Row] = {v: {j: 1} for j, v in enumerate(parameters)}

@@ -1,7 +1,7 @@
 """Sweeps over sums with many cycles: blocks drawn given a cut set, and moves along a lattice.
 
-A block holds a cut set at its present values and draws all the rest at once, exactly, from the
-forest that is left.
+A block keeps a cut set at its current values and draws all other variables at once, exactly, from
+the remaining forest.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ from congenial.sum_network.cutset.systems import SumSystem, cycle_closers
 from congenial.sum_network.weights import Unary
 from congenial.types import IntArray
 
-# Entries of all tables, and multiplications a sweep, beyond which there are no blocks.
+# Limits for blocks: entries of all tables, and multiplications in a sweep.
 _MOST_ENTRIES = 1 << 26
 _MOST_WORK = 1 << 24
 _MOST_BLOCKS = 16
-# Negative log probability beyond the windows of a block.
+# Negative log of the probability beyond the windows of a block.
 _BUDGET = 60.0
 
 Blocks = tuple[tuple[int, ...], ...]
@@ -89,7 +89,7 @@ class Sweeps:
             words = source.bits(state.shape[0] * branches.choices)
             words = words.reshape(state.shape[0], branches.choices)
             fresh, whole = draw_forest(branches, state.shape[1], held, words, program)
-            # where windows leave nothing to draw, the chain stays
+            # if no draw is possible within the windows, the chain stays
             state = np.where(whole[:, None], fresh, state)
         if self.walk is not None:
             self.walk.sweep(self.unary, state, source)

@@ -1,10 +1,10 @@
 """Systems of sums with entries -1, 0, 1, brought into a form with fewer cycles.
 
-The steps leave the set of solutions as it is, integer by integer. A row that contains most of
-another is replaced by their difference (a total becomes the rest of the total); entries that occur
-in the same rows, or that two rows share, are joined into one *block sum*, a new variable without
-noise; a row that follows from the others is dropped. An inequality between several entries is a sum
-too, with what it exceeds its bound by as one more variable without noise, its *slack*.
+No step changes the set of integer solutions. A row that contains most of another is replaced by
+their difference (a total becomes the rest of the total). Entries that occur in the same rows, or
+that two rows share, are joined into one *block sum*, a new variable without noise. A row that
+follows from the others is dropped. An inequality between several entries becomes a sum with one
+more variable without noise: its *slack*, the excess over its bound.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from congenial.sum_network.forest import SumForest, of_rows, of_tree
 from congenial.types import IntArray
 
 Row = dict[int, int]
-# Rows among which those that follow from others are looked for.
+# Most rows among which rows that follow from others are searched for.
 _MOST_CORE = 400
 # Numbers of a chain in which sums that cross are compared.
 _MOST_CHAIN = 2**12
@@ -43,7 +43,7 @@ class SumSystem:
     size : int
         Entries and, after them, slacks and block sums.
     rows : tuple of dict of int to int
-        Entry -> -1 or 1; rows are independent where the search for that was affordable.
+        Entry -> -1 or 1; the rows are independent if the search for dependent ones was affordable.
     fixed : ndarray of bool, shape (n + slacks,)
         Entries and slacks that keep the value of the data, which no row mentions.
     forest : SumForest or None
@@ -144,9 +144,8 @@ def as_arrays(rows: list[Row]) -> list[tuple[IntArray, IntArray]]:
 def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -> list[int]:
     """Return the variables that close a cycle when variables are added in `order`.
 
-    What remains once they are taken away is a forest (Kruskal 1956). Where every variable occurs
-    in two rows at most and the order goes from wide to narrow, no other set of such variables has
-    a smaller product of widths.
+    The remaining variables form a forest (Kruskal 1956). If every variable occurs in at most two
+    rows and the order is from wide to narrow, no other such set has a smaller product of widths.
     """
     touching: dict[int, list[int]] = {}
     for k, row in enumerate(rows):
@@ -172,7 +171,7 @@ def cycle_closers(rows: list[Row] | tuple[Row, ...], order: range | list[int]) -
 
 
 def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
-    """Return up to `most` rows on cycles, first those without which fewest cycles are left."""
+    """Return up to `most` rows on cycles, first those whose removal leaves the fewest cycles."""
     count = Counter(v for row in rows for v in row)
     left = set(range(len(rows)))
     while True:
@@ -191,9 +190,9 @@ def on_cycles(rows: tuple[Row, ...], most: int) -> list[int]:
 
 
 def _simplest(rows: list[Row], n: int, further: list[Row]) -> tuple[list[Row], int]:
-    """Return simplified rows, with those that follow from them as well if that leaves less cycles.
+    """Return simplified rows; rows that follow from them are added if that leaves fewer cycles.
 
-    A row that follows may be shorter than one that it makes superfluous.
+    An added row may be shorter than one that it replaces.
     """
     plain, size = simplified(rows, n)
     further = [row for row in further if row not in rows]
@@ -314,7 +313,7 @@ def _blocks(rows: list[Row], n: int) -> tuple[list[Row], int]:
 def _shared(rows: list[Row], size: int) -> tuple[list[Row], int]:
     """Join entries that two rows share, whatever else they occur in: the largest sets first.
 
-    s entries in two rows close s - 1 cycles, their sum as one variable none.
+    s entries in two rows close s - 1 cycles; their sum, as one variable, closes none.
     """
     touching: dict[int, set[int]] = {}
     for k, row in enumerate(rows):
@@ -382,9 +381,9 @@ def _private(row: dict[int, Fraction], rows: list[Row], core: list[int]) -> int:
 
 
 def _core(rows: list[Row]) -> list[int]:
-    """Return the rows left when those with an entry of their own are taken away, again and again.
+    """Return the rows that remain after repeatedly removing rows with an entry of their own.
 
-    A row with an entry that no other row has follows from no others and others need it not.
+    A row with an entry that no other row has is independent of the others.
     """
     count: Counter[int] = Counter(v for row in rows for v in row)
     left = set(range(len(rows)))

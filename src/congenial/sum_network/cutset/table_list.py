@@ -1,11 +1,11 @@
-"""The tables of a forest left by a cut set, listed from the leaves up, with their windows."""
+"""The tables of a forest that remains given a cut set, from the leaves up, with their windows."""
 
 from __future__ import annotations
 
 from congenial.kernels.network import cutset
 from congenial.sum_network.cutset.boxes import Box, Signed, added
 
-# A signed sum of measured variables, and by how much others may move it.
+# A signed sum of measured variables, and the range that other variables add.
 Span = tuple[Signed, int, int]
 NOTHING: Span = ({}, 0, 0)
 
@@ -112,7 +112,7 @@ class Compiler:
         return *self._within(one[0] + two[0], one[1] + two[1], span), span
 
     def _within(self, lo: int, hi: int, span: Span) -> tuple[int, int]:
-        """Cut a window to what a signed sum reaches."""
+        """Intersect a window with the range of a signed sum."""
         key = tuple(sorted(span[0].items()))
         if key not in self._reached:
             self._reached[key] = self.box.reach(span[0])
