@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 from congenial.domain.tree import Tree
+from congenial.errors import InvariantError
 from congenial.imaging.closest import project
 from congenial.invariants.written import (
     bounds,
@@ -63,3 +64,18 @@ def test_a_plain_vector_with_crossing_sums_is_least_squares():
     assert z == pytest.approx(y + (matrix.T @ nu) / weight)
     pinned = project(y, linear(matrix, value) & exactly([0]), weight)
     assert pinned[0] == 1.0 and matrix @ pinned == pytest.approx(value)
+
+
+@pytest.mark.parametrize("integer", [False, True])
+def test_a_root_given_as_zero_over_positive_entries_is_refused(integer):
+    tree = Tree.from_paths(["all/a", "all/b"])
+    invariant = consistent(tree) & exactly("root") & nonnegative()
+    with pytest.raises(InvariantError, match="y is 0 at node 'all', which is published exactly"):
+        project([0, 500, -1], invariant, integer=integer)
+    # noise around 0, unused entries, a free root, and counts that may be negative are no mistake
+    assert not project([0, 5, -1], invariant, integer=integer).any()
+    assert not project([0, 500, -1], invariant, 1e-4, integer=integer).any()
+    assert not project([0, 500, -1], invariant, [1, 0, 1], integer=integer).any()
+    assert not project([0, -500, -1], invariant, integer=integer).any()
+    assert project([0, 500, -1], consistent(tree) & nonnegative(), integer=integer).any()
+    assert project([0, 500, -1], consistent(tree) & exactly("root"), integer=integer).any()

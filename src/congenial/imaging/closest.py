@@ -12,7 +12,7 @@ import numpy.typing as npt
 from congenial.domain.given import as_array
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, InvariantError, UnsupportedError
 from congenial.imaging.solvers.active_set import ActiveSet, active_set
 from congenial.imaging.solvers.dense import LONGEST, solve_dense
 from congenial.imaging.solvers.general import check_solvers, solve_general
@@ -39,6 +39,7 @@ from congenial.imaging.solvers.tree_l2 import solve_l2
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Consistent, Invariant, resolve_invariant
+from congenial.noise.law import too_far_from_zero
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, IntArray
 
@@ -97,6 +98,8 @@ def project(
         If an argument has the wrong shape or value.
     InfeasibleError
         If no vector satisfies the invariant.
+    InvariantError
+        If `y` is 0 at every root, published exactly, so that large entries would all come to 0.
     NumericalError
         If the solution violates its optimality conditions by more than 1e-9 of the largest number.
     UnsupportedError
@@ -126,6 +129,7 @@ def project(
     resolved = resolve_invariant(invariant, array.size, _imposed(invariant), whole=integer is True)
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
+    _check_zeros(resolved, made.weight, array)
     if beta is None and _is_projected(resolved, made.weight, array):
         # y itself is the closest point
         return array.astype(np.int64) if integer else array.astype(np.float64)
@@ -148,6 +152,24 @@ def _is_projected(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArra
     if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE)).all():
         return False
     return bool(resolved.satisfied_by(real.astype(np.int64), real))
+
+
+def _check_zeros(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> None:
+    """Refuse roots given as 0 and published exactly, under which all entries would come to 0.
+
+    Noise of standard deviation 1 / sqrt(weight) around true counts of 0 is let through: the sum of
+    its sizes passes the limit with a probability below 1e-17.
+    """
+    tree = resolved.tree
+    if tree is None or not resolved.pinned[tree.roots].all() or y[tree.roots].any():
+        return
+    used = (weight > 0) & ~resolved.pinned
+    sizes = np.abs(y[used]) * np.sqrt(weight[used])
+    if (y[used] > 0).any() and too_far_from_zero(sizes) and (resolved.lo[tree.leaves] >= 0).all():
+        raise InvariantError(
+            f"y is 0 at {resolved.name(int(tree.roots[0]))}, which is published exactly, and large "
+            "below it, so that every released count would be 0; give the exact count there."
+        )
 
 
 def _imposed(invariant: Invariant) -> Tree | Workload | None:

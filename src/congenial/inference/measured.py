@@ -22,7 +22,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws, trees
 from congenial.kernels.numerics.trees import read_only
 from congenial.noise.additive import Additive
-from congenial.noise.law import check_kernels
+from congenial.noise.law import check_kernels, too_far_from_zero
 from congenial.sum_network import PriorWeights, SharedUnary, Unary, share_priors
 from congenial.types import BoolArray, FloatArray, IntArray
 
@@ -160,6 +160,8 @@ def pose(
     if nonnegative_leaves:
         floor[tree.leaves] = np.maximum(floor[tree.leaves], 0.0)
     _check_feasible(tree, resolved, floor, hi)
+    if (floor[tree.leaves] >= 0.0).all():
+        _check_zeros(tree, mechanism, resolved, values)
     implied = np.zeros(len(tree), dtype=np.bool_)
     trees.mark_implied(
         read_only(tree.parents),
@@ -188,6 +190,26 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray, resolved: ResolvedInvaria
             "noisy measurements as they were made, or an infinite scale where there is none."
         )
     return np.where(needed, real, 0.0).astype(np.int64)
+
+
+def _check_zeros(
+    tree: Tree, mechanism: Additive, resolved: ResolvedInvariant, values: IntArray
+) -> None:
+    """Refuse a count published exactly as 0 whose parts were measured far from 0."""
+    empty = resolved.pinned & (values == 0) & ~tree.is_leaf
+    if not empty.any():
+        return
+    for level in range(1, tree.depth):
+        at = np.flatnonzero(tree.level == level)
+        empty[at] |= empty[tree.parents[at]]
+    seen = empty & np.isfinite(mechanism.scales) & ~resolved.pinned
+    if too_far_from_zero(np.abs(values[seen]) / mechanism.scales[seen]):
+        first = int(np.flatnonzero(empty)[0])
+        raise InvariantError(
+            f"y is 0 at {resolved.name(first)}, which is published exactly, and below it so large "
+            "that noise cannot explain it, so that every count there would be 0; give the exact "
+            "count."
+        )
 
 
 def _check_feasible(

@@ -237,3 +237,12 @@ def per_entry(spread: FloatArray, n: int) -> FloatArray:
     if spread.shape not in ((), (1,), (n,)):
         raise ArgumentError(f"the noise has {spread.size} scales; give one, or {n}.")
     return np.ascontiguousarray(np.broadcast_to(spread, (n,)), dtype=np.float64)
+
+
+def too_far_from_zero(sizes: FloatArray) -> bool:
+    """Whether noisy values, in units of the noise's scale, are too large to be of true counts of 0.
+
+    Their sum passes the limit with a probability below 1e-17, by Chernoff's bound of as many
+    exponential variables.
+    """
+    return bool(sizes.sum() > sizes.size + 9.0 * math.sqrt(sizes.size) + 40.0)
