@@ -129,7 +129,7 @@ def project(
     resolved = resolve_invariant(invariant, array.size, _imposed(invariant), whole=integer is True)
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
-    _check_zeros(resolved, made.weight, array)
+    _check_zeros(resolved, 1.0 if weights is None else weights, array)
     if beta is None and _is_projected(resolved, made.weight, array):
         # y itself is the closest point
         return array.astype(np.int64) if integer else array.astype(np.float64)
@@ -154,7 +154,7 @@ def _is_projected(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArra
     return bool(resolved.satisfied_by(real.astype(np.int64), real))
 
 
-def _check_zeros(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> None:
+def _check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDArray[Any]) -> None:
     """Refuse roots given as 0 and published exactly, under which all entries would come to 0.
 
     Noise of standard deviation 1 / sqrt(weight) around true counts of 0 is let through: the sum of
@@ -163,6 +163,7 @@ def _check_zeros(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray
     tree = resolved.tree
     if tree is None or not resolved.pinned[tree.roots].all() or y[tree.roots].any():
         return
+    weight = np.broadcast_to(np.asarray(weights, dtype=np.float64), y.shape)
     used = (weight > 0) & ~resolved.pinned
     sizes = np.abs(y[used]) * np.sqrt(weight[used])
     if (y[used] > 0).any() and too_far_from_zero(sizes) and (resolved.lo[tree.leaves] >= 0).all():
