@@ -1,7 +1,8 @@
-"""Compiles the kernels before a command's work, if they are not compiled yet."""
+"""Before a command's work: reads its plan, and compiles the kernels that are not compiled yet."""
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from congenial.signals import held
 
 if TYPE_CHECKING:
     from congenial.cli.compiled import Method
+    from congenial.plan.plan import Plan
 
 _ONCE = "Compiling kernels for this machine, once; this takes up to a minute."
 _EVERY_TIME = (
@@ -17,6 +19,16 @@ _EVERY_TIME = (
     "directory nor a home directory is writable. To compile once only, set NUMBA_CACHE_DIR to a "
     "writable directory."
 )
+
+
+def load(plan: Path, *, rows: bool) -> Plan:
+    """Read a plan, and check that its files exist; `rows` says whether its rows are needed."""
+    with held():
+        from congenial.data.public_domain import find_files
+        from congenial.plan.plan import read_plan
+    read = read_plan(plan)
+    find_files(read, plan.parent, rows=rows)
+    return read
 
 
 def compile_once(method: str, *, quiet: bool) -> None:

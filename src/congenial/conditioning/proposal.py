@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from congenial.errors import ArgumentError, InfeasibleError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, named
-from congenial.invariants.sparse_rows import row_matrix, structure_rows
+from congenial.invariants.sparse_rows import row_matrix, structure_rows, sums_of_others
 from congenial.noise.additive import Additive
 from congenial.noise.law import checked_scale
 from congenial.types import FloatArray, IntArray, Values
@@ -460,7 +460,7 @@ def largest_noise(resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray) -
                 np.minimum(row * lo[at], row * hi[at]),
                 np.maximum(row * lo[at], row * hi[at]),
             )
-            most, least = -_others(low) / row, -_others(high) / row
+            most, least = -sums_of_others(low) / row, -sums_of_others(high) / row
             lo[at] = np.maximum(lo[at], np.minimum(most, least))
             hi[at] = np.minimum(hi[at], np.maximum(most, least))
     return np.maximum(-lo, hi)
@@ -472,12 +472,3 @@ def _rows(resolved: ResolvedInvariant) -> Iterator[tuple[IntArray, FloatArray]]:
         yield at, row[at]
     for at, signs in structure_rows(resolved):
         yield at, signs.astype(np.float64)
-
-
-def _others(ends: FloatArray) -> FloatArray:
-    """Sum of all entries except each one in turn; infinite entries all have one sign."""
-    infinite = np.isinf(ends)
-    whole = ends[~infinite].sum()
-    left = infinite.sum() - infinite
-    sign = ends[infinite][0] if infinite.any() else 0.0
-    return np.where(left > 0, sign, whole - np.where(infinite, 0.0, ends))

@@ -50,3 +50,12 @@ def row_matrix(resolved: ResolvedInvariant) -> FloatArray:
 def invariant_rows(resolved: ResolvedInvariant) -> list[tuple[IntArray, IntArray]]:
     """Return every equality of an invariant as a sparse row (indices, signs)."""
     return sparse_rows(resolved.equalities[0]) + structure_rows(resolved)
+
+
+def sums_of_others(ends: FloatArray) -> FloatArray:
+    """Return the sum of all entries except each one in turn; infinite entries all have one sign."""
+    infinite = np.isinf(ends)
+    whole = ends[~infinite].sum()
+    left = infinite.sum() - infinite
+    sign = ends[infinite][0] if infinite.any() else 0.0
+    return np.where(left > 0, sign, whole - np.where(infinite, 0.0, ends))

@@ -71,7 +71,7 @@ def init_ledger(path: str | Path, *, budget: Amount, neighbours: str) -> None:
                 os.link(aside, path)
             finally:
                 aside.unlink()
-            _force(path.parent)
+            force(path.parent)
     except FileExistsError:
         raise taken from None
     except (OSError, ValueError) as error:
@@ -91,7 +91,7 @@ def _fill(aside: Path, path: Path, budget: Amount, neighbours: str) -> None:
             (secure().bits(4).tobytes(), neighbours, budget.epsilon, budget.delta),
         )
         seal(path, database)
-    _force(aside)
+    force(aside)
 
 
 @contextmanager
@@ -220,7 +220,7 @@ def _lock_failure(directory: Path) -> str | None:
     return None
 
 
-def _force(path: Path) -> None:
+def force(path: Path) -> None:
     """Force a file, or the names in a directory, to the disk."""
     handle = os.open(path, os.O_RDONLY)
     try:

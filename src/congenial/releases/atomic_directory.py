@@ -13,6 +13,7 @@ from pathlib import Path
 import duckdb
 
 from congenial.errors import ReleaseError
+from congenial.ledger.ledger_file import force
 from congenial.releases import directory as files
 from congenial.signals import held
 
@@ -32,7 +33,7 @@ def write_aside(out: Path, overwrite: bool) -> Iterator[Path]:
         yield place
         _settle(place)
         _put(place, out)
-        _force(out.absolute().parent)  # the ledger marks the entry as spent after this
+        force(out.absolute().parent)  # the ledger marks the entry as spent after this
     except (OSError, duckdb.IOException) as error:
         reason = getattr(error, "strerror", None) or "input or output failed"
         raise ReleaseError(
@@ -104,15 +105,7 @@ def _make_beside(out: Path) -> Path:
 def _settle(place: Path) -> None:
     """Force a directory and its files to the disk, so that the rename never shows empty files."""
     for path in (*place.iterdir(), place):
-        _force(path)
-
-
-def _force(path: Path) -> None:
-    handle = os.open(path, os.O_RDONLY)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+        force(path)
 
 
 def _put(place: Path, out: Path) -> None:

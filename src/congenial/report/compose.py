@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import noise_margin
-from congenial.preview.comparison.expected import NotSimulated, draws_for, expected_errors
+from congenial.preview.comparison.expected import NotSimulated, draws_for
 from congenial.releases import sentences
 from congenial.releases.contents import Contents
 from congenial.releases.model import Level, Model
@@ -16,15 +16,12 @@ from congenial.report.page import Counts, Fact, LevelRow, Page
 from congenial.types import FloatArray
 from congenial.verification.checks import Check
 
-_SEED = 20_230_301
 
-
-def compose(contents: Contents, checks: Sequence[Check]) -> Page:
-    """Work out everything that a page about a release says."""
+def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> Page:
+    """Return everything that a page about a release says, with the expected error of each node."""
     certificate, tree = contents.certificate, contents.tree
     model = contents.model
     settled = model.determined
-    errors = expected_errors(contents.mechanism, contents.value, seed=_SEED)
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
     return Page(

@@ -12,6 +12,7 @@ import msgspec
 from congenial.errors import ReleaseError
 from congenial.exhibits.files import replace_file
 from congenial.plan.plan import Plan
+from congenial.preview.comparison.expected import expected_errors
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
 from congenial.releases.contents import Contents, read_contents
@@ -20,6 +21,8 @@ from congenial.releases.model import claim, exposed
 from congenial.report.compose import compose
 from congenial.report.render import render
 from congenial.verification.verdict import verify
+
+_SEED = 20_230_301  # of the simulated draws
 
 
 def report(
@@ -68,7 +71,8 @@ def report(
     if certificate.format == FORMAT_1:
         # nothing on the page is left unchecked
         contents = replace(contents, certificate=_in_our_words(contents))
-    page = compose(contents, checks)
+    errors = expected_errors(contents.mechanism, contents.value, seed=_SEED)
+    page = compose(contents, checks, errors)
     say("writing")
     _write(target, render(page).encode())
     return target

@@ -16,7 +16,7 @@ from congenial.cli.answer import (
     plain,
 )
 from congenial.cli.arguments import PLAN
-from congenial.cli.loading import compile_once
+from congenial.cli.loading import compile_once, load
 from congenial.signals import held
 
 if TYPE_CHECKING:
@@ -74,10 +74,7 @@ def command(plan: Path, draws: int | None, confidence: float, seed: int) -> Answ
     """
     with held():
         from congenial.cli.progress import progress
-        from congenial.data.public_domain import find_files
-        from congenial.plan.plan import read_plan
-    read = read_plan(plan)
-    find_files(read, plan.parent, rows=False)
+    read = load(plan, rows=False)
     compile_once(read.method.name, quiet=False)
     with held():
         from congenial.preview.plan_audit import as_text, audit_plan

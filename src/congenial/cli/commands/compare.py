@@ -11,7 +11,7 @@ import click
 
 from congenial.cli.answer import Answer, Command
 from congenial.cli.arguments import COUNTS, PATH, PLAN, TOTAL
-from congenial.cli.loading import compile_once
+from congenial.cli.loading import compile_once, load
 from congenial.errors import ReleaseError
 from congenial.signals import held
 
@@ -78,8 +78,6 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
     _check_compare(options)
     with held():
         from congenial.cli.progress import progress
-        from congenial.data.public_domain import find_files
-        from congenial.plan.plan import read_plan
         from congenial.preview.comparison.comparing import compare
         from congenial.preview.comparison.outcome_tables import as_text
         from congenial.preview.comparison.pages import (
@@ -91,8 +89,7 @@ def command(plan: Path, out: Path | None, **options: Any) -> Answer:
         from congenial.preview.comparison.trial_counts import find_counts
     if out is not None:
         check_can_write(out)
-    read = read_plan(plan)
-    find_files(read, plan.parent, rows=options["public"] or options["with_truth"])
+    read = load(plan, rows=options["public"] or options["with_truth"])
     if options["counts"] is not None:
         find_counts(options["counts"])
     for method in ("conditioning", "imaging"):

@@ -10,7 +10,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, in_decimals, with_options
 from congenial.cli.arguments import COUNTS, PLAN, TOTAL
-from congenial.cli.loading import compile_once
+from congenial.cli.loading import compile_once, load
 from congenial.signals import held
 
 if TYPE_CHECKING:
@@ -58,11 +58,8 @@ def command(plan: Path, total: int | None, counts: Path | None) -> Answer:
     takes the names of its nodes from them.
     """
     with held():
-        from congenial.data.public_domain import find_files
-        from congenial.plan.plan import read_plan
         from congenial.plan.sections import best_method
-    read = read_plan(plan)
-    find_files(read, plan.parent, rows=False)
+    read = load(plan, rows=False)
     for method in dict.fromkeys(
         (read.method.name, best_method(nonnegative=read.invariants.nonnegative).name)
     ):

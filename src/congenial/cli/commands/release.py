@@ -12,7 +12,7 @@ import click
 
 from congenial.cli.answer import Answer, Command, plain
 from congenial.cli.arguments import PATH, PLAN
-from congenial.cli.loading import compile_once
+from congenial.cli.loading import compile_once, load
 from congenial.signals import held
 
 if TYPE_CHECKING:
@@ -59,10 +59,7 @@ def command(
     """
     with held():
         from congenial.cli.progress import progress
-        from congenial.data.public_domain import find_files
-        from congenial.plan.plan import read_plan
-    read = read_plan(plan)
-    find_files(read, plan.parent, rows=True)
+    read = load(plan, rows=True)
     compile_once(read.method.name, quiet=quiet)
     with held():
         from congenial.releases.making import release

@@ -14,6 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.invariants.feasibility.single_invariants import SingleInvariant, SingleInvariants
+from congenial.invariants.sparse_rows import sums_of_others
 from congenial.types import BoolArray, FloatArray, IntArray
 
 SOLVER = "highspy"
@@ -322,19 +323,10 @@ class Propagation:
         )
         if low.sum() > most + slack or high.sum() < least - slack:
             return False
-        others_low, others_high = _others(low), _others(high)
+        others_low, others_high = sums_of_others(low), sums_of_others(high)
         up, down = most - others_low, least - others_high
         fresh = np.where(factor > 0, down, up) / factor, np.where(factor > 0, up, down) / factor
         if self.rows.whole:
             fresh = np.ceil(fresh[0] - _TOLERANCE), np.floor(fresh[1] + _TOLERANCE)
         lo[at], hi[at] = np.maximum(lo[at], fresh[0]), np.minimum(hi[at], fresh[1])
         return bool((lo[at] <= hi[at] + slack).all())
-
-
-def _others(ends: FloatArray) -> FloatArray:
-    """Sum of all bounds except each one in turn; infinite bounds all have one sign."""
-    infinite = np.isinf(ends)
-    finite = np.where(infinite, 0.0, ends)
-    left = infinite.sum() - infinite
-    sign = float(ends[infinite][0]) if infinite.any() else 0.0
-    return np.where(left > 0, sign, finite.sum() - finite)
