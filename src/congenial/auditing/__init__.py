@@ -1,4 +1,4 @@
-"""Claims tried against the mechanisms that make them.
+"""Privacy claims tested against the mechanisms that state them.
 
 Offered: `trial.audit`, `trial.hold`, `finding.Audit`, `space.Space`.
 """

@@ -6,7 +6,7 @@ import math
 
 import numpy as np
 
-# Halvings of an interval of probabilities: beyond what doubles resolve.
+# Number of bisections of an interval of probabilities; more than doubles resolve.
 _HALVINGS = 200
 
 

@@ -1,8 +1,8 @@
 """Losses of pairs at any size, computed from the law that a mechanism states, without enumerating.
 
-Noise of one double geometric law a query, conditioned on one set for both datasets, loses most at
-the dataset itself: ln p(x|x) - ln p(x|x') is the whole loss of the pair, E + ln Z(x')/Z(x)
-(`proofs/inequalities.md`). Under Gaussian noise the Renyi divergence of a whole order a is
+Under discrete Laplace noise, conditioned on one set for both datasets, the loss is largest at the
+dataset itself: ln p(x|x) - ln p(x|x') is the whole loss of the pair, E + ln Z(x')/Z(x)
+(`proofs/inequalities.md`). Under Gaussian noise the Renyi divergence of an integer order a is
 
     D_a = a rho + (u(a x - (a - 1) x') - a u(x) + (a - 1) u(x')) / (a - 1),
 
@@ -31,15 +31,15 @@ from congenial.types import FloatArray
 
 Law = Callable[..., FloatArray]
 
-# Orders at which divergences are compared with rho: these multiples of a record's change must keep
-# the bounds, so that few pairs allow the large ones.
+# Orders at which divergences are compared with rho. A dataset moved by this multiple of a record's
+# change must satisfy the bounds, so few pairs allow large orders.
 ORDERS = (2, 3, 8)
 # Relative rounding error of a log probability, apart from the truncation of tables.
 _ROUNDINGS = 2.0**-46
 
 
 def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> bool:
-    """Whether a law is stated and a formula covers it: one law of noise, and its own claim."""
+    """Whether a law is stated and a formula covers it: one noise law, with its own claim."""
     if space.mechanism.noise.kind == laws.OTHER:
         return False
     pure = space.mechanism.noise.measure == "pure"
@@ -62,7 +62,7 @@ def rounding_of(space: Space, size: float) -> float:
 def computed(
     mechanism: Mechanism, space: Space, guarantee: Guarantee, pairs: Sequence[Pair]
 ) -> tuple[Finding, ...]:
-    """Compare the losses of pairs with a claim; nothing where no formula covers it.
+    """Compare the losses of pairs with a claim, if a formula covers it.
 
     Returns
     -------
@@ -118,7 +118,7 @@ def _loss(log_prob: Law, pair: Pair) -> tuple[float, int, float]:
     """Largest loss of a pair, the points tried, and the size of what was subtracted."""
     both = np.array(pair)
     laws = np.array([log_prob(both, x) for x in pair])
-    possible = np.flatnonzero(laws[[0, 1], [0, 1]] > -np.inf)  # unless the law is of other data
+    possible = np.flatnonzero(laws[[0, 1], [0, 1]] > -np.inf)  # refused for the law of other data
     own, swapped = laws[possible, possible], laws[1 - possible, possible]
     found = (own - swapped).max(initial=-np.inf)
     return float(found), 2, float(np.abs(own).max(initial=0.0))

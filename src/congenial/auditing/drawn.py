@@ -1,7 +1,7 @@
 """Lower confidence bounds on epsilon, and checks of the law, from draws at two neighbours.
 
-An event is learned on one quarter of the draws, its threshold chosen on another, and counted on the
-half that is left, so that its bounds hold whatever was tried before.
+An event is learned on one quarter of the draws, its threshold is chosen on another quarter, and it
+is counted on the other half. So its bounds hold for any way of choosing the event.
 """
 
 from __future__ import annotations
@@ -21,20 +21,20 @@ from congenial.auditing.space import Space
 from congenial.errors import UnsupportedError
 from congenial.types import FloatArray, IntArray, Values
 
-# Says how much more likely each release is at the first dataset than at the second.
+# Returns a score for each release that increases with its likelihood ratio.
 Score = Callable[[Values], FloatArray]
 
-# Changed entries that are tested one by one, and that are tested together.
+# Most changed entries that are tested one by one, and together.
 MOST_ALONE, _TOGETHER = 12, 8
-# Cells of one entry on each side of its value, alone and together with others.
+# Number of cells of an entry on each side of its value: tested alone, and tested with others.
 _ALONE, _WITH_OTHERS = 1000, 20
 _THRESHOLDS = 400
-# Numbers of the draws that count, above which the law is not asked how likely each release is:
-# under additive noise the ratio of the noise at the entries that change orders releases alike.
+# Number of values in the draws above which the ratio of the noise at the changed entries replaces
+# the likelihood ratio; under additive noise both order releases equally.
 _ORDERED_BY_LAW = 1_000_000
-# Error of the bounds by which entries are chosen, which need not hold.
+# Error probability of the bounds that only choose entries.
 _CHOOSING = 1e-4
-# Mass that a marginal law may leave out, and what its rounding adds.
+# Mass that a marginal law may leave out, and its rounding error.
 _MARGINAL_ERROR = 1e-9
 
 
@@ -83,7 +83,7 @@ def epsilon_bound(
 
 
 def entry_bounds(pair: Pair, entries: IntArray, draws: tuple[Shares, Shares]) -> FloatArray:
-    """About the loss that each entry shows by itself, shape (k,); for choosing among them."""
+    """Estimate of the loss at each single entry, shape (k,), to choose among entries."""
     found = np.zeros(entries.size)
     for at, entry in enumerate(entries.tolist()):
         score = _learned(pair[0], np.array([entry]), _ALONE, draws)
@@ -125,7 +125,7 @@ def law_distance(
 
 
 def _tallied(drawn: Values, values: Values) -> IntArray:
-    """How often each of ascending values was drawn, and after them how often none of them."""
+    """Number of draws of each of ascending values, and then of any other value."""
     at = np.minimum(np.searchsorted(values, drawn), values.size - 1)
     at = np.where(values[at] == drawn, at, values.size)
     return np.bincount(at, minlength=values.size + 1)
@@ -140,7 +140,7 @@ def _inside(drawn: Values, values: Values, chosen: npt.NDArray[np.bool_]) -> npt
 def _scores(
     mechanism: Mechanism, space: Space | None, pair: Pair, draws: tuple[Shares, Shares]
 ) -> list[Score]:
-    """Orders of the releases by which events are formed."""
+    """Scores of the releases, whose thresholds form the events."""
     x, other = pair
     changed = np.flatnonzero(x != other)
     alone = [changed[i : i + 1] for i in range(min(changed.size, MOST_ALONE))]
@@ -195,7 +195,7 @@ def _released_whole(x: Values, other: Values) -> Score:
 
 
 def _distance(x: Values, other: Values, at: IntArray, scales: FloatArray, power: int) -> Score:
-    """Log ratio of the noise at the entries that change, constraints apart."""
+    """Log ratio of the noise at the changed entries, without the invariant."""
 
     def score(z: Values) -> FloatArray:
         near, far = (np.abs(z[:, at] - side[at]) / scales[at] for side in (x, other))
@@ -235,7 +235,7 @@ def _learned(x: Values, columns: IntArray, width: int, draws: tuple[Shares, Shar
 def _threshold(
     first: FloatArray, second: FloatArray, delta: float, error: float
 ) -> tuple[float, float]:
-    """Threshold whose event promises the largest bound, and about that bound."""
+    """Threshold of the event with the largest estimated bound, and that bound."""
     first, second = np.sort(first), np.sort(second)
     pooled = np.unique(np.concatenate((first, second)))
     if pooled.size > _THRESHOLDS:

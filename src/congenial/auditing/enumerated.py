@@ -1,8 +1,8 @@
 """The largest privacy loss over all small neighbouring datasets, by enumeration.
 
-Conditional laws come from the mechanism's own `log_prob`, whose normaliser the tables that draw
-releases give. The law of an image is that of noisy values on a box, each moved by the mechanism's
-own projection; mass beyond the box counts in the claim's favour.
+Conditional laws come from the mechanism's own `log_prob`, whose normaliser comes from the tables
+that draw releases. The law of an image is that of noisy values in a box, each moved by the
+mechanism's own projection; mass outside the box counts in the claim's favour.
 """
 
 from __future__ import annotations
@@ -26,15 +26,15 @@ from congenial.noise.additive import Additive
 from congenial.randomness import seeded
 from congenial.types import FloatArray, IntArray, Values
 
-# Entries, datasets, outputs of a group of datasets, and projections of a group, at most.
+# Limits: entries, datasets, outputs of a group of datasets, and projections of a group.
 ENTRIES, DATASETS, OUTPUTS, PROJECTIONS = 10, 400, 20_000, 4_000
 # Losses are compared up to rounding of this size.
 ROUNDING = 1e-9
 # Equal images of different noisy values may differ in their last digits.
 _DIGITS = 9
-# Mass of noisy values that may stay out of an enumeration; it counts in the claim's favour.
+# Mass of noisy values that an enumeration may leave out; it counts in the claim's favour.
 _MOST_OUTSIDE = 0.02
-# Ties of an integer image are broken by words: these many tapes of them, each kept fixed.
+# Number of fixed tapes of random words that break the ties of an integer image.
 _TAPES = 2
 
 
@@ -69,7 +69,7 @@ def enumerated(
     total: int,
     pairs: Sequence[Pair] | None = None,
 ) -> tuple[Finding, ...]:
-    """Compare the laws at every pair of neighbours, and what each adds up to."""
+    """Compare the laws at every pair of neighbours, and check that each adds up to 1."""
     datasets: list[Values]
     if pairs is None:
         datasets = [*space.datasets(total)]
@@ -82,7 +82,7 @@ def enumerated(
             f"total is {total}, and no two neighbouring datasets of so few records satisfy the "
             "invariant; raise it, or give pairs."
         )
-    # a mixture of Gaussian noise states no rho, and its losses have no bound either
+    # a mixture of Gaussian noise states no rho, and its losses are unbounded
     relaxed_claim = guarantee.rho is not None or space.mechanism.noise.measure == "zcdp"
     delta = guarantee.delta if relaxed_claim else None
     pinned = _pinned(space)
@@ -180,7 +180,7 @@ def _laws(
 
 @dataclass(frozen=True, eq=False)
 class _Box:
-    """Releases around datasets: columns of a basis, some of which the others determine."""
+    """Releases around datasets: columns of a basis, some of them determined by the others."""
 
     basis: IntArray
     solved: list[int]
@@ -190,7 +190,7 @@ class _Box:
 
 
 def _box(space: Space, datasets: Values) -> _Box:
-    """Return the releases in reach of datasets that agree on what is published."""
+    """Return the releases near datasets that agree on the exact counts."""
     x = datasets[0]
     alternatives = [other.with_pins(x) for other in space.alternatives]
     resolved = alternatives[0]
@@ -220,7 +220,7 @@ def _box(space: Space, datasets: Values) -> _Box:
 
 
 def _outputs(space: Space, datasets: Values) -> Values:
-    """Releases to compare: all in reach of the datasets, which agree on what is published."""
+    """Releases to compare: all near the datasets, which agree on the exact counts."""
     box, step = _box(space, datasets), space.mechanism.granularity
     finite = space.mechanism.scales[np.isfinite(space.mechanism.scales)]
     most = math.ceil(30.0 * float(finite.max(initial=1.0)) / step) + 1
@@ -317,12 +317,12 @@ def _imaged(
 
 
 def _measured(space: Space) -> IntArray:
-    """Entries whose noisy values an image looks at."""
+    """Entries whose noisy values an image uses."""
     return np.flatnonzero(np.isfinite(space.mechanism.scales) & ~space.alternatives[0].pinned)
 
 
 def _outside(space: Space) -> float:
-    """About the mass of noisy values beyond the box whose images are enumerated."""
+    """Estimate of the mass of noisy values outside the box whose images are enumerated."""
     scales = space.mechanism.scales[_measured(space)]
     half = 0.5 * (PROJECTIONS ** (1.0 / max(1, scales.size)) - 1.0) * space.mechanism.granularity
     return float(np.exp(-half / scales).sum())

@@ -36,7 +36,7 @@ class Finding:
     stated : float
         The largest value that the guarantee allows.
     pairs, outputs : int
-        How many pairs of datasets and how many outputs, points or draws a dataset were compared.
+        Number of pairs of datasets, and number of outputs, points or draws for each dataset.
     worst : tuple of two ndarray, or None
         The pair behind `found`.
     detail : str
@@ -54,7 +54,7 @@ class Finding:
 
     @property
     def slack(self) -> float:
-        """How far `found` stays below `stated`."""
+        """Difference between `stated` and `found`."""
         return self.stated - self.found
 
 
@@ -80,7 +80,7 @@ class Audit:
         return all(finding.passed for finding in self.findings)
 
     def __str__(self) -> str:
-        """Return a line for each finding, and what they can show."""
+        """Return a line for each finding, and the limits of an audit."""
         head = ("", "check", "found", "stated", "pairs", "outputs")
         body = [
             (

@@ -1,7 +1,8 @@
 """Neighbouring datasets at any size: the shapes of worst pairs, and random ones over all cells.
 
-Under bounds the worst pair is seldom the one whose noise alone loses most. It has a cell that goes
-from 1 to 0, the cells around it empty and the rest crowded; how far the empty part reaches differs.
+Under bounds the worst pair is seldom the one with the largest loss of the noise alone. In the worst
+pair one cell goes from 1 to 0, the cells around it are empty and all others are crowded. The extent
+of the empty part differs.
 """
 
 from __future__ import annotations
@@ -19,25 +20,25 @@ from congenial.errors import PrivacyError
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, IntArray
 
-# Pairs of one mechanism; values of their datasets in all, where there are many queries.
+# Most pairs of one mechanism, and most values in all their datasets.
 _LEAST_PAIRS, _MOST_PAIRS, _VALUES = 24, 256, 4_000_000
-# More queries than these have datasets of few different counts, whose laws are found sooner.
+# With more queries than this, datasets have few different counts, whose laws are found sooner.
 _MANY = 20_000
-# Least size of a large count, in noise scales, so that bounds at 0 do not matter there.
+# Least size of a large count, in noise scales; bounds at 0 do not matter there.
 _SCALES = 60.0
-# Sums of crowds stay whole in doubles.
+# Largest crowd, so that sums of crowds are exact in doubles.
 _WHOLE = 2.0**50
 # Records of a small dataset.
 _FEW = 3
 
 
 def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> list[Pair]:
-    """Return some dozens of neighbours: those of the dearest move, of random moves, and random.
+    """Return some dozens of neighbours: by the costliest move, by random moves, and random ones.
 
     Returns
     -------
     list of Pair
-        Empty where no pair is known.
+        Empty if no pair is known.
     """
     try:
         gains = space.dearest(neighbours)
@@ -61,7 +62,7 @@ def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> li
 
 
 def shaped_pairs(space: Space, origin: int, destination: int | None) -> Iterator[Pair]:
-    """Yield pairs in which a record leaves one cell for another, empty or full around either."""
+    """Yield pairs in which a record moves between cells, with empty or full cells around each."""
     low, high = _ends(space)
     shapes = [(low, high)]
     if np.isfinite(
@@ -101,7 +102,7 @@ def random_moves(
 ) -> Iterator[tuple[int, int | None]]:
     """Yield moves of one record that keep what is fixed, until every cell was in one.
 
-    The order is random. Cells whose records no other cell can take are in none.
+    The order is random. Cells whose records cannot move to another cell are left out.
     """
     size = space.entries.size
     order = np.argsort(source.bits(size), kind="stable")
@@ -123,7 +124,7 @@ def random_moves(
 
 
 def everyone_moves(space: Space, neighbours: Neighbours, source: Randomness) -> Pair | None:
-    """Return two datasets that differ by a record in every cell: no neighbours, for screening."""
+    """Return two datasets that differ by a record in every cell; for screening, not neighbours."""
     change = np.zeros(space.entries.size, dtype=np.int64)
     for one, other in random_moves(space, neighbours, source):
         if change[one] == 0 and (other is None or change[other] == 0):
@@ -157,7 +158,7 @@ def pairs_at(
 
 
 def _ends(space: Space) -> tuple[IntArray, IntArray]:
-    """Least and crowded counts of each cell, shape (k,) each."""
+    """Smallest and crowded counts of each cell, shape (k,) each."""
     cells = space.entries
     least = np.minimum.reduce([resolved.lo for resolved in space.alternatives])[cells]
     most = np.maximum.reduce([resolved.hi for resolved in space.alternatives])[cells]
@@ -174,7 +175,7 @@ def _none(space: Space) -> BoolArray:
 
 
 def _regions(space: Space, cell: int) -> list[BoolArray]:
-    """Cells that count together with one, from that cell alone to all of them."""
+    """Growing sets of cells around one cell, from that cell alone to all cells."""
     chain = space.counting.chain
     alone = _none(space)
     alone[cell] = True

@@ -27,9 +27,9 @@ from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 
-# Entries whose laws are tested over the whole tree; fewer of large trees, to bound the time.
+# Most entries whose laws are tested; fewer in large trees, to bound the time.
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
-# Entries that a screen finds hardest, and whose pairs are compared.
+# Number of entries with the largest bounds in a screen, whose pairs are then compared.
 _HARDEST = 3
 
 
@@ -64,10 +64,10 @@ class Screen:
 def screened(
     mechanism: Mechanism, space: Space, neighbours: Neighbours, draws: int, rng: Randomness
 ) -> Screen | None:
-    """Look for the entries that give away most, anywhere; None where nothing can be drawn.
+    """Find the entries with the largest loss in the whole tree; None if nothing can be drawn.
 
-    Each entry is judged by itself, between two datasets that differ in all cells. Pairs for the
-    worst entries are compared by fresh draws later.
+    Each entry is tested alone, between two datasets that differ in all cells. Pairs for the worst
+    entries are compared by fresh draws later.
     """
     pair = everyone_moves(space, neighbours, rng)
     if pair is None:
@@ -96,7 +96,7 @@ def simulated(
     screen: Screen | None = None,
 ) -> list[Finding]:
     """Findings from draws at each pair: loss, law and invariant."""
-    each = error / (3 * len(pairs) + 1)  # the loss once, the law at both datasets, and the screen
+    each = error / (3 * len(pairs) + 1)  # loss, law at both datasets, screen
     lawful = hasattr(mechanism, "marginal") and not guarantee.ideal_only
     seen = _Seen()
     for pair in pairs:
@@ -133,7 +133,7 @@ def simulated(
 def _drawn(
     mechanism: Mechanism, pair: Pair, draws: int, rng: Randomness, seen: _Seen
 ) -> list[Values] | None:
-    """Draw at both datasets; None, noted down, where one of them is refused or both are."""
+    """Draw at both datasets; None, with the reason noted, if one or both are refused."""
     drawn = []
     for x in pair:
         try:
@@ -143,7 +143,7 @@ def _drawn(
     if len(drawn) == 2:
         seen.pairs.append(pair)
         return drawn
-    if drawn:  # whether a release was made distinguishes the two
+    if drawn:  # one refusal distinguishes the two datasets
         seen.pairs.append(pair)
         seen.bounds.append(math.inf)
         seen.broken.append(0.0)

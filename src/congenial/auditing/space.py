@@ -25,15 +25,15 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.types import IntArray, Values
 
-# Records in one leaf of the hard datasets that have a crowded one.
+# Number of records in a crowded leaf.
 CROWD = 10_000
-# Count vectors tried where fixed sums leave few datasets, and those held at a time.
+# Most count vectors tried if fixed sums leave few datasets, and most in memory at a time.
 CANDIDATES, BLOCK = 200_000, 20_000
 
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """Queries and what every dataset and every release must satisfy.
+    """The queries, and the invariant of every dataset and release.
 
     Attributes
     ----------
@@ -56,7 +56,7 @@ class Space:
 
     @property
     def entries(self) -> IntArray:
-        """Entries that single records are in."""
+        """The finest entries, in which single records lie."""
         return self.counting.cells
 
     @cached_property
@@ -66,7 +66,7 @@ class Space:
 
     @cached_property
     def interchangeable(self) -> IntArray:
-        """Number the cells so that those agree whose records count alike in all that is fixed."""
+        """Number the cells; cells whose records add the same to all fixed sums get one number."""
         return self.counting.alike(replace(self.alternatives[0], pinned=self.determined))
 
     @cached_property
@@ -79,7 +79,7 @@ class Space:
         array = np.asarray(counts, dtype=np.int64)
         if array.ndim > 1:
             return np.asarray(array @ self.incidence)
-        out = np.zeros(self.mechanism.n, dtype=np.int64)  # a table of large trees has no room
+        out = np.zeros(self.mechanism.n, dtype=np.int64)  # too large a table for large trees
         for entries in self.counting.chain:
             np.add.at(out, entries[entries >= 0], array[entries >= 0])
         return out
@@ -110,7 +110,7 @@ class Space:
     def pairs(
         self, datasets: Sequence[Values], neighbours: Neighbours, records: int = 1
     ) -> list[tuple[int, int]]:
-        """Positions of all pairs of neighbours, each once, that agree on what is published.
+        """Positions of all pairs of neighbours that agree on the exact counts, each once.
 
         Parameters
         ----------
@@ -138,7 +138,7 @@ class Space:
         return sorted(set(found))
 
     def replaced(self, one: Values, other: Values) -> float:
-        """Return how many records two datasets differ in; inf where one has more of them."""
+        """Return the number of records in which two datasets differ; inf if their totals differ."""
         change = (other - one)[self.entries]
         return float(np.abs(change).sum()) / 2.0 if change.sum() == 0 else math.inf
 
@@ -166,7 +166,7 @@ class Space:
         return out
 
     def dearest(self, neighbours: Neighbours) -> IntArray:
-        """Return what each entry gains between the neighbours that differ most, shape (k,)."""
+        """Return the gain of each entry by the costliest move, shape (k,)."""
         noise, scales = self.mechanism.noise, self.mechanism.scales
         power = 1 if noise.measure == "pure" else 2
         resolved = replace(self.alternatives[0], pinned=self.determined)
@@ -182,21 +182,21 @@ class Space:
         return gains
 
     def count(self, total: int) -> int:
-        """Return the number of count vectors of at most `total` records, bounds apart."""
+        """Return the number of count vectors of at most `total` records, without bounds."""
         return math.comb(total + self.entries.size, total)
 
     def fits(self, total: int, most: int) -> bool:
         """Whether at most `most` datasets of at most `total` records are to be compared."""
         if self.count(total) <= most:
             return True
-        # fixed sums may leave few of many
+        # fixed sums may leave only a few of many
         if self.count(total) > CANDIDATES or not self.alternatives[0].equalities[1].size:
             return False
         return len(list(itertools.islice(self.datasets(total), most + 1))) <= most
 
 
 def moved_at_once(guarantee: Guarantee) -> int:
-    """Return how many records a guarantee lets neighbours differ in, replaced together."""
+    """Return the largest number of records replaced together between neighbours."""
     return guarantee.records if guarantee.at_once else 1
 
 

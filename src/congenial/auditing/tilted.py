@@ -1,4 +1,4 @@
-"""Delta under conditioned Gaussian noise, bounded from below by draws at a third dataset.
+"""Lower bound on delta under conditioned Gaussian noise, by draws at a third dataset.
 
 Neighbours x and x' with the loss L(z) = ln p(z|x) - ln p(z|x') have exactly
 
@@ -34,15 +34,15 @@ from congenial.imaging.update import Imaged
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
-# Pairs whose deltas are compared; draws by which one of them is chosen, and their bounds' error.
+# Number of pairs whose deltas are compared, of draws that choose one pair, and the error of bounds.
 _PAIRS, _PILOT, _CHOOSING = 12, 400, 0.05
-# Numbers of the draws whose probabilities are found at a time.
+# Most values of draws whose probabilities are computed at a time.
 _AT_ONCE = 4_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class _Tilt:
-    """A pair one way round, where draws are made, and a bound on the terms of their mean."""
+    """A pair in one order, the dataset of the draws, and a bound on the terms of their mean."""
 
     log_prob: Law
     pair: Pair
@@ -91,7 +91,7 @@ def tilted(
     tilt = max(candidates)[2]
     z = np.asarray(source.sample(tilt.at, draws, rng))
     terms = _terms(tilt, z, guarantee.epsilon)
-    found = mean_at_least(terms, error) - guarantee.sampler_error  # draws are that far from the law
+    found = mean_at_least(terms, error) - guarantee.sampler_error  # draws have this numerical error
     found = max(0.0, tilt.most * found * math.exp(-2.0 * tilt.rounding))
     detail = (
         f"a lower bound on delta at epsilon {guarantee.epsilon:.6g}, from the exact losses of "
@@ -115,14 +115,14 @@ def tilted(
 
 
 def mean_at_least(terms: FloatArray, error: float) -> float:
-    """Lower confidence bound on the mean of terms between 0 and 1, wrong at most with `error`."""
+    """Lower bound on the mean of terms between 0 and 1, wrong with probability `error` at most."""
     size, log = terms.size, math.log(2.0 / error)
     spread = math.sqrt(2.0 * float(terms.var(ddof=1)) * log / size)
     return float(terms.mean()) - spread - 7.0 * log / (3.0 * (size - 1))
 
 
 def _tilt(mechanism: Mechanism, space: Space, guarantee: Guarantee, pair: Pair) -> _Tilt | None:
-    """Return the order that proves least about a pair, among those whose datasets exist."""
+    """Return the order with the smallest proved delta, among those whose datasets exist."""
     log_prob = law_of(mechanism)
     if log_prob is None:
         return None
@@ -150,7 +150,7 @@ def _tilt(mechanism: Mechanism, space: Space, guarantee: Guarantee, pair: Pair) 
 
 
 def _reach(space: Space, pair: Pair, most: int) -> int:
-    """Return how many steps beyond a pair the invariant allows, up to a number; it is convex."""
+    """Return the steps beyond a pair that the (convex) invariant allows, up to a limit."""
     x, other = pair
     low, high = 0, most
     while low < high:
@@ -161,7 +161,7 @@ def _reach(space: Space, pair: Pair, most: int) -> int:
 
 
 def _terms(tilt: _Tilt, z: Values, epsilon: float) -> FloatArray:
-    """Terms of the mean that delta is, in shares of the most that one can be."""
+    """Terms whose mean is delta, divided by their largest possible value."""
     rows = max(1, _AT_ONCE // z.shape[1])
     out = np.zeros(z.shape[0])
     for start in range(0, z.shape[0], rows):

@@ -1,4 +1,4 @@
-"""`audit(K, ...)`: hold a mechanism to the guarantee that it states."""
+"""`audit(K, ...)`: test a mechanism against the guarantee that it states."""
 
 from __future__ import annotations
 
@@ -35,21 +35,21 @@ Stage = Literal["enumerate", "compute", "draw"]
 STAGES: tuple[Stage, ...] = ("enumerate", "compute", "draw")
 METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
 
-# Draws of each dataset where none are asked for: each image is a projection of its own.
+# Default draws of each dataset, fewer for images, which cost a projection each; the confidence.
 DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
-# Least draws of a dataset; fewer refute no claim.
+# Fewest draws of a dataset that can refute a claim.
 _LEAST_DRAWS = 100
-# Numbers that the draws of one dataset hold: where no draws are asked for, and at most.
+# Number of values in the draws of one dataset: by default, and at most.
 _VALUES, _MOST_VALUES = 10_000_000, 250_000_000
-# Share of the probability of refuting a true claim that the check of delta may spend.
+# Share of the error probability (of refuting a true claim) that the check of delta may use.
 _TILTED = 0.25
-# Random moves that are tried for a pair that the invariant allows.
+# Most random moves tried to find a pair that the invariant allows.
 _TRIES = 8
 
 
 @dataclass(frozen=True)
 class Effort:
-    """Draws of each dataset, the confidence of a refutation by them, and what they are drawn by."""
+    """Number of draws of each dataset, the confidence of a refutation, and the random source."""
 
     draws: int
     confidence: float
@@ -81,23 +81,23 @@ def audit(
     neighbours : {"substitute", "add-remove"}
     method : {"auto", "exact", "statistical"}
         "exact" enumerates the laws at all small datasets and computes losses from the law at pairs
-        of any size, "statistical" draws; "auto" does all, the first two where they are possible.
+        of any size. "statistical" draws. "auto" does all that is possible.
     total : int
-        Most records of an enumerated dataset; "auto" takes fewer where there are many entries.
+        Most records of an enumerated dataset; "auto" takes fewer if there are many entries.
     pairs : sequence of pair of array_like, shape (n,) each, optional
-        Neighbours to compare instead, as values of all queries. Needed where the mechanism's
-        queries are unknown.
+        Neighbours to compare, as values of all queries. Needed if the mechanism's queries are
+        unknown.
     draws : int, optional
-        Draws of each dataset; 50,000 where not given, 6,000 of images, and fewer of more than some
+        Draws of each dataset; by default 50,000, or 6,000 of images, and fewer for more than some
         hundred queries.
     confidence : float
         Draws refute a true claim with probability 1 - confidence at most.
     rng : Randomness, optional
-        A seeded source by default, so that draws are simulations and the same again. With
-        `secure()` they take the way of real releases.
+        A seeded source by default, so that draws are reproducible simulations. With `secure()`
+        draws are made as for real releases.
     claim : Guarantee, optional
         The claim to test instead of the mechanism's own `guarantee(neighbours)`. Under
-        "substitute" it may speak of a record that enters as well, where a rule leaves rows out.
+        "substitute" it may also cover a record that enters, as with a row filter.
 
     Returns
     -------
@@ -114,16 +114,16 @@ def audit(
 
     Notes
     -----
-    Passing proves the claim for the pairs that were enumerated or computed and nothing beyond;
-    draws can only refute. Datasets of computed losses have the shapes of worst pairs under bounds,
-    or are random (`congenial.auditing.pairs`). Under Laplace noise the loss of such a pair is
-    exact; under Gaussian noise divergences of whole orders are, and are compared with rho, and
-    draws bound delta at the claim's epsilon from below (`congenial.auditing.tilted`). Draws also
-    look at every entry first, and then compare neighbours at those that give away most. The
-    likelihood ratio orders the releases where the law is known, which is the most powerful test
-    (Neyman and Pearson 1933), or where they are long the ratio of the noise alone; other events
-    are tried beside it, for a sampler may not follow its law. Draws are also held to the stated
-    marginal laws and to the invariant.
+    An audit that passes proves the claim for the enumerated and computed pairs only; draws can only
+    refute. Losses are computed for datasets with the shapes of worst pairs under bounds, and for
+    random ones (`congenial.auditing.pairs`). Under Laplace noise the loss of such a pair is exact.
+    Under Gaussian noise the divergences of integer orders are exact and are compared with rho, and
+    draws give a lower bound on delta at the claim's epsilon (`congenial.auditing.tilted`). Draws
+    first test every entry, then neighbours that differ at the entries with the largest losses.
+    If the law is known, events are thresholds of the likelihood ratio, the most powerful test
+    (Neyman and Pearson 1933); for long releases the ratio of the noise alone is used. Other events
+    are tested too, because a sampler may not follow its law. Draws are also compared with the
+    stated marginal laws and with the invariant.
 
     References
     ----------
@@ -175,7 +175,7 @@ def hold(
     further: Sequence[Pair] = (),
     effort: Effort,
 ) -> Audit:
-    """Hold a mechanism to a claim by some of the ways; the arguments are those of `audit`."""
+    """Test a mechanism against a claim by some stages; the arguments are those of `audit`."""
     draws, confidence, source = effort.draws, effort.confidence, effort.source
     findings: list[Finding] = []
     if "enumerate" in stages and space is not None:
@@ -227,7 +227,7 @@ def _affordable(
     *,
     exact: bool,
 ) -> int | None:
-    """Most records up to `total` that can be enumerated, None where nothing can."""
+    """Most records up to `total` that can be enumerated, None if none can."""
     if space is None:
         return None
     if pairs is not None:
@@ -246,7 +246,7 @@ def _affordable(
 
 
 def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) -> int:
-    """Return how many draws of each dataset are made, fewer by default where releases are long."""
+    """Return the number of draws of each dataset; the default is smaller for long releases."""
     n = 1 if space is None else space.mechanism.n
     if _LEAST_DRAWS * n > _MOST_VALUES:
         raise ArgumentError(
@@ -280,7 +280,7 @@ def _check(method: str, total: int, confidence: float) -> None:
 
 
 def check_confidence(confidence: float) -> None:
-    """Refuse a confidence that is none."""
+    """Refuse a confidence that is not between 0 and 1."""
     if not isinstance(confidence, float | np.floating) or not 0.0 < confidence < 1.0:
         raise ArgumentError(f"confidence is {confidence!r}; give a number between 0 and 1.")
 
@@ -305,7 +305,7 @@ def _checked_pairs(
 def _check_neighbours(
     pairs: list[Pair], space: Space, neighbours: Neighbours, at_once: int, *, entering: bool
 ) -> None:
-    """Refuse pairs that a guarantee does not speak of."""
+    """Refuse pairs that a guarantee does not cover."""
     pinned = np.logical_and.reduce([resolved.pinned for resolved in space.alternatives])
     some = "one record" if at_once == 1 else f"at most {at_once} records"
     for at, (one, other) in enumerate(pairs):

@@ -50,7 +50,7 @@ def whole_counts(table: str, given: npt.ArrayLike, shape: tuple[int, ...]) -> In
             f"integers of shape {shape}."
         )
     negative = bool((array < 0).any())
-    # in two halves, whose sums are far from 2^64 for any array that fits in memory
+    # in two halves, whose sums stay far below 2^64 for any array that fits in memory
     words = array.astype(np.uint64)
     high, low = int((words >> np.uint64(32)).sum()), int((words & np.uint64(2**32 - 1)).sum())
     if negative or (high << 32) + low >= 2**63:
@@ -71,7 +71,7 @@ def places_of(column: npt.ArrayLike, known: Iterable[str], what: str) -> IntArra
         )
     try:
         text = entries.astype(np.str_)
-    except UnicodeDecodeError:  # its message holds the bytes of a record
+    except UnicodeDecodeError:  # numpy's message would show the bytes of a record
         raise ArgumentError(
             f"the column {what!r} holds bytes that are not ASCII; decode them to text."
         ) from None

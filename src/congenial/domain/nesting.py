@@ -41,19 +41,20 @@ class Sums:
 
 
 def nested_parents(chain: IntArray, n: int) -> IntArray | None:
-    """Find the smallest set that holds each set, where all are nested or disjoint.
+    """Find the smallest set that contains each set, if all are nested or disjoint.
 
     Returns
     -------
     ndarray of int64, shape (n,), or None
-        Parents, -1 for a set in no other; of equal sets the one in an earlier row of `chain` is
-        the parent. None where two sets overlap.
+        Parents, -1 for a set in no other. Of equal sets, the one in an earlier row of `chain` is
+        the parent. None if two sets overlap.
 
     Notes
     -----
-    The sets that hold a cell are put in order of size. If all cells of every set agree on the one
-    before it, a set lies in the one before it, so two sets with a common cell are nested; and if
-    all sets are nested or disjoint, the one before is the smallest that holds a set, for all cells.
+    The sets that contain a cell are sorted by size. If all cells of every set agree on its
+    predecessor, every set lies in its predecessor, so two sets with a common cell are nested.
+    Conversely, if all sets are nested or disjoint, the predecessor is the smallest set that
+    contains a set, for all cells.
     """
     held = chain >= 0
     sizes = np.bincount(chain[held], minlength=n)
@@ -75,8 +76,8 @@ def sums_by_refinement(chain: IntArray, blocks: list[slice]) -> Sums:
     Returns
     -------
     Sums
-        Of each row but the last: its sets as sums of those of the later row with the fewest sets,
-        among the rows that divide them.
+        For each row but the last: its sets as sums of the sets of a later row, the one with the
+        fewest sets among those that refine them.
     """
     n = blocks[-1].stop
     totals, counts, parts = [], [], []

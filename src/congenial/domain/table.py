@@ -1,4 +1,4 @@
-"""A domain of records with several attributes, at every leaf of a geography: no counts in it."""
+"""The domain of records with several attributes, at every leaf of a geography, without counts."""
 
 from __future__ import annotations
 
@@ -43,9 +43,9 @@ class Table:
     levels : sequence of str, optional
         Names of the levels of the geography from the coarsest; "level 0" and so on if not given.
     impossible : array_like of bool, mapping, or sequence of mappings, optional
-        Cells that hold no record whatever the data (structural zeros): a mask of the shape of the
-        counts, or of the axes alone where it is the same everywhere; or conditions, each a mapping
-        from axes or groups to the values with which no record exists.
+        Cells that cannot hold a record (structural zeros). Either a mask with the shape of the
+        counts, or of the axes alone if it is the same at all leaves; or conditions, each a mapping
+        from axes or groups to values that exclude a record.
     name : str
         Distinguishes the tables of one workload.
 
@@ -236,10 +236,10 @@ class Table:
         Parameters
         ----------
         columns : mapping of str to array_like, shape (records,)
-            The value of each axis for every record, as text or as what str() makes the same text.
+            The value of each axis for every record, as text or as a value that str() turns into it.
         areas : array_like of str, shape (records,), optional
-            Where each record lies: a leaf's name, where it occurs once, or its path as a/b/c.
-            Needed where there is a geography.
+            The leaf of each record: its name, if that occurs once, or its path as a/b/c. Needed if
+            there is a geography.
 
         Returns
         -------
@@ -336,7 +336,7 @@ class Table:
         return np.flatnonzero(self.geography.level == level)
 
     def holders(self, level: int) -> IntArray:
-        """Which of the nodes at a depth holds each leaf, shape (areas,), counted from 0."""
+        """The node at a depth above each leaf, counted from 0, shape (areas,)."""
         tree = self.geography
         if tree is None:
             return np.zeros(1, dtype=np.int64)

@@ -151,8 +151,8 @@ class Tree:
     def short_level(self) -> npt.NDArray[np.signedinteger]:
         """`level` in the shortest type that holds it, for trees of many nodes."""
         n = len(self)
-        # a root's parent is node n, which has itself as parent; everything else jumps twice as far
-        # in every round (Wyllie 1979)
+        # pointer jumping (Wyllie 1979): a root's parent is node n, its own parent; all other nodes
+        # jump twice as far in every round
         up = np.append(self.parents, n).astype(np.min_scalar_type(-n - 1))
         up[up < 0] = n
         level = np.ones_like(up)
@@ -180,12 +180,12 @@ class Tree:
     def is_leaf(self) -> npt.NDArray[np.bool_]:
         """Whether each node has no children, shape (n,)."""
         leaf = np.ones(len(self) + 1, dtype=np.bool_)
-        leaf[self.parents] = False  # the one at -1 stands for no node
+        leaf[self.parents] = False  # index -1 stands for no node
         return leaf[:-1]
 
     @property
     def leaves(self) -> IntArray:
-        """Indices of the nodes without children, ascending; found anew at every call."""
+        """Indices of the nodes without children, ascending; not cached."""
         return np.flatnonzero(self.is_leaf)
 
     @property
@@ -285,7 +285,7 @@ class Tree:
 
     @cached_property
     def bottom_up(self) -> IntArray:
-        """Children before parents; empty where that is so from the last node to the first."""
+        """Nodes, children before parents; empty if the reverse order of the nodes is such."""
         if bool((self.parents < np.arange(len(self))).all()):
             return np.zeros(0, dtype=np.int64)
         return np.argsort(self.short_level, kind="stable")[::-1].astype(np.int64)

@@ -1,4 +1,4 @@
-"""Which margins of which tables are queried at which levels: the entries of a release."""
+"""The queries of a release: margins of tables at levels of their geography."""
 
 from __future__ import annotations
 
@@ -26,9 +26,9 @@ Asked = tuple[tuple[int, Margin], ...]
 class Workload:
     """Margins of one or several tables, at levels of their geography; made by `of`, joined by +.
 
-    The entries stand in blocks, table by table, coarse levels first and within a level small
-    margins first. The cells at the finest level are always the last block of their table, measured
-    or not. Cells that are impossible, and margins of nothing else, are no entries.
+    The entries are in blocks, table by table, coarse levels first, and within a level small margins
+    first. The cells at the finest level are always the last block of their table, even if they are
+    not measured. Impossible cells are not entries, nor are margins of impossible cells only.
 
     Attributes
     ----------
@@ -108,7 +108,7 @@ class Workload:
 
     @cached_property
     def _layout(self) -> tuple[tuple[Block, ...], tuple[IntArray, ...]]:
-        """Blocks, and for each table the entries that each of its cells counts in."""
+        """Blocks, and for each table the entries that count each of its cells."""
         blocks: list[Block] = []
         chains = []
         start = 0
@@ -137,7 +137,7 @@ class Workload:
 
     @cached_property
     def chain(self) -> IntArray:
-        """Entries that a record in each cell counts in, shape (d, cells); -1 where fewer than d.
+        """Entries that count a record in each cell, shape (d, cells), padded with -1.
 
         The cells are those of `cells`: the finest of every table, impossible ones left out.
         """
@@ -160,7 +160,7 @@ class Workload:
 
     @cached_property
     def sums(self) -> Sums:
-        """The sums that hold for all data: every entry that is no cell as a sum of others."""
+        """The sums that hold for all data: every entry that is not a cell, as a sum of others."""
         found = []
         at = 0
         for rows in self._layout[1]:

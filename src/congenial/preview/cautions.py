@@ -14,10 +14,10 @@ from congenial.releases.model import Model
 
 
 def unused_levels(model: Model) -> tuple[str, ...]:
-    """Levels that are measured though no neighbouring dataset changes their counts.
+    """Measured levels whose counts are the same in all neighbouring datasets.
 
-    Substituting a record never changes the root's count, for one, so that noise there costs
-    nothing and protects nothing, and its share of epsilon is not spent.
+    For example, substituting a record never changes the root's count. Noise there protects nothing,
+    and its share of epsilon is not used.
     """
     changing = changing_levels(model.tree, model.resolved, model.neighbours)
     return tuple(v.name for v in model.levels if v.scale is not None and v.depth not in changing)
@@ -26,8 +26,8 @@ def unused_levels(model: Model) -> tuple[str, ...]:
 def reversed_levels(model: Model) -> tuple[str, ...]:
     """Levels with more names than the one below, most of whose nodes have one child.
 
-    A finer level above a coarser one looks so: a town that is said to hold one county. Two
-    attributes that cross, as counties and sexes do, do not, since each node has several children.
+    A finer level above a coarser one has this form, such as towns with one county each. Crossing
+    attributes, such as counties and sexes, do not, because each node has several children.
     """
     tree = model.tree
     children = np.bincount(tree.parents[tree.parents >= 0], minlength=len(tree))
@@ -43,7 +43,7 @@ def reversed_levels(model: Model) -> tuple[str, ...]:
 
 
 def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
-    """Sums that name a node and one that it is a part of, and so count it twice."""
+    """Sums that name a node and one of its ancestors, and so count the node twice."""
     parents = np.asarray(model.tree.parents)
 
     def nested(nodes: tuple[int, ...]) -> bool:
@@ -61,5 +61,5 @@ def nested_sums(model: Model, margins: Margins) -> tuple[str, ...]:
 
 
 def source_missing(plan: Plan, base: Path) -> bool:
-    """Whether there is nothing where a plan says that the rows are; no file is opened."""
+    """Whether the plan's source does not exist; no file is opened."""
     return not any(file.exists() for file in matching(base, plan.data.source))

@@ -1,4 +1,4 @@
-"""Compare every method that fits a plan; no confidential row is read unless that is demanded."""
+"""Compare every method that fits a plan; confidential rows are read only on request."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from congenial.releases.certificate import plain_plan
 
 Notify = Callable[[str], None]
 REPLICATES = 200
-# Added to a seed for the noise, whose words must not be those that counts were made up with.
+# Added to the seed for the noise, so that noise and made-up counts have different random words.
 _NOISE = 2**40
 
 
@@ -54,17 +54,17 @@ def compare(
     base : path
         Directory from which the plan's relative paths start.
     total : int, optional
-        Make counts up with this total; 20 a leaf where nothing is given.
+        Total of the made-up counts; by default 20 for each leaf.
     counts : path, optional
         Public counts to compare on instead: a CSV or Parquet file with the levels' columns and
         "count" or "value", such as an earlier release.
     rows : {"public", "confidential"}, optional
-        Compare on the plan's own rows, which you declare public, or which are confidential; then
-        the comparison protects nobody and is stamped so.
+        Compare on the plan's own rows, declared public or confidential. A comparison on
+        confidential rows is not private and is stamped so.
     spread : float
         Standard deviation of the log of siblings' shares, from 0 to 10, of made-up counts.
     delta : float, optional
-        Lets Gaussian noise take part where the plan itself asks for none.
+        Also compare Gaussian noise at this delta, if the plan has no delta.
     replicates : int
         Releases of each method, at least 2.
     seed : int
@@ -155,7 +155,7 @@ def compare(
 
 
 class _Bar:
-    """Says how far the work has come, never less than before."""
+    """Reports progress, which never decreases."""
 
     def __init__(self, say: Notify, contender: Contender, done: int, whole: int) -> None:
         self.say, self.contender, self.done, self.whole = say, contender, done, whole

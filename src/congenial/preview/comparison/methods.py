@@ -23,7 +23,7 @@ from congenial.randomness import Randomness, resolve
 from congenial.releases.model import Model, build_model, choose_method, claim
 from congenial.types import IntArray
 
-# Name in tables, method and norm; the last is there to be compared with and obeys nothing.
+# Name in tables, method and norm; "noise" satisfies no invariant and is only a reference.
 WAYS = (
     ("exact conditioning", "conditioning", "l2"),
     ("imaging L2", "imaging", "l2"),
@@ -65,7 +65,7 @@ def variant(plan: Plan, contender: Contender, *, delta: float | None = None) -> 
 def build(
     plan: Plan, tree: Tree, contender: Contender, *, delta: float | None = None
 ) -> tuple[Model, Guarantee, Mechanism]:
-    """Build what draws a contender's releases, calibrated to the plan's budget."""
+    """Build the mechanism of a contender, calibrated to the plan's budget."""
     model = build_model(variant(plan, contender, delta=delta), tree)
     mechanism = choose_method(model)
     guarantee = claim(model, mechanism.error_bound)
@@ -121,4 +121,4 @@ class Unconstrained:
 
     def explain(self) -> str:
         """Say how a release is drawn."""
-        return "noise alone: neither adds up nor keeps bounds; only to compare with."
+        return "noise alone: neither adds up nor keeps bounds; for comparison only."

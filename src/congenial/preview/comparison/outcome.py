@@ -1,4 +1,4 @@
-"""Methods that compete, and the errors of their releases."""
+"""The methods that are compared, and the errors of their releases."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class LevelError:
     Attributes
     ----------
     scale : float or None
-        Scale of the noise; sigma for Gaussian noise, None where there is none.
+        Scale of the noise; sigma for Gaussian noise, None for a level without noise.
     l1 : float
         Mean absolute error of a count.
     l1_error : float
@@ -85,7 +85,7 @@ class SizeError:
 
 @dataclass(frozen=True)
 class Seconds:
-    """How long releases took on this machine, in seconds.
+    """Elapsed time of releases on this machine, in seconds.
 
     Attributes
     ----------
@@ -127,7 +127,7 @@ class Result:
 
 @dataclass(frozen=True)
 class Refused:
-    """A contender that does not fit the plan, and why not."""
+    """A contender that does not fit the plan, and the reason."""
 
     contender: Contender
     reason: str

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure as Canvas
 
 
-# Columns of a terminal, where its width is not known.
+# Width of a terminal, in characters, if it is not known.
 WIDTH = 132
 
 
@@ -45,7 +45,7 @@ class Comparison:
     options : str
         Options of the command that gives the same.
     stamp : str or None
-        Warning on every table and figure where the counts were confidential.
+        Warning on every table and figure if the counts are confidential.
     """
 
     plan: dict[str, Any]
@@ -94,9 +94,9 @@ def methods_table(found: Comparison) -> Exhibit:
     return Exhibit(
         "methods",
         "Methods",
-        ("method", "noise", "epsilon", "delta", "obeys the mandates", "why it does not fit"),
+        ("method", "noise", "epsilon", "delta", "satisfies invariants", "why it does not fit"),
         tuple(rows),
-        ("The noise of each is calibrated to the same final epsilon, bounds and all.",),
+        ("The noise of each is calibrated to the same final epsilon, with the cost of bounds.",),
     )
 
 
@@ -173,7 +173,7 @@ def bias_table(found: Comparison) -> Exhibit:
 
 
 def times_table(found: Comparison) -> Exhibit:
-    """Return how long releases took; the only numbers that another run changes."""
+    """Return the times of releases; only these numbers differ between runs."""
     rows = tuple(
         (r.contender.name, r.contender.noise, r.seconds.first, r.seconds.further)
         for r in found.results
@@ -219,7 +219,7 @@ def head(found: Comparison) -> Iterator[str]:
 
 def _methods(found: Comparison) -> Grid:
     grid = Grid(
-        "method", "guarantee", "obeys", title="Methods", title_justify="left", box=SIMPLE_HEAD
+        "method", "guarantee", "satisfied", title="Methods", title_justify="left", box=SIMPLE_HEAD
     )
     for name in ("first release", "each further"):
         grid.add_column(name, justify="right")

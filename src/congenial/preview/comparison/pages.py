@@ -66,7 +66,7 @@ def terminal_width() -> int:
 
 
 def as_json(found: Comparison) -> bytes:
-    """Return a comparison as indented JSON, times left out: the same comparison, the same bytes."""
+    """Return a comparison as indented JSON without times, so that equal runs give equal bytes."""
     plain = asdict(found)
     for result in plain["results"]:
         del result["seconds"]
@@ -122,7 +122,7 @@ def _blocks(found: Comparison, command: str) -> Iterator[str]:
     yield "# Methods compared"
     if found.stamp is not None:
         yield f"**{found.stamp}**"
-    yield f"Written by `{command}`; but for the times, the same command gives the same."
+    yield f"Written by `{command}`; the same command gives the same numbers, except the times."
     yield " ".join(head(found))
     for table in _tables(found):
         yield f"## {table.title}"

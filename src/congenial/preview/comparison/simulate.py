@@ -1,4 +1,4 @@
-"""Releases drawn again and again from the same counts, and what their errors are like."""
+"""Simulated releases of the same counts, and the distribution of their errors."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ from congenial.types import IntArray
 
 Drawn = Callable[[int], None]
 
-# Released values held at once, and the least number of steps in which releases are drawn.
+# Most released values in memory at once, and fewest batches of releases.
 VALUES, STEPS = 8_000_000, 10
-# Nodes up to which a separate draw loads the kernels, so that a release's time excludes loading.
+# Most nodes for which a separate draw loads the kernels first, to exclude loading from times.
 WARMED = 20_000
 
 

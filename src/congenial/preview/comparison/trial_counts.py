@@ -1,7 +1,7 @@
-"""The counts that methods are compared on: made up, public, or confidential on express demand.
+"""The counts that methods are compared on: made up, public, or confidential on request.
 
-Made-up counts know the tree, which the plan makes public, and what the user says of their sizes;
-the confidential rows have no part in them.
+Made-up counts depend on the plan's public tree and on the user's options, never on the confidential
+rows.
 """
 
 from __future__ import annotations
@@ -63,11 +63,11 @@ class Basis:
     ----------
     counts : ndarray of int64, shape (n,)
     text : str
-        Where they are from, in a sentence.
+        Their origin, in a sentence.
     options : str
         Options of the command that gives them.
     stamp : str or None
-        Set where they are confidential.
+        Set if the counts are confidential.
     """
 
     counts: IntArray
@@ -87,7 +87,7 @@ def find_basis(
     spread: float = SPREAD,
     seed: int,
 ) -> Basis:
-    """Find the counts to simulate on: those that are given, else made-up ones."""
+    """Return the counts to simulate on: given ones, else made-up ones."""
     given = {"total": total, "counts": counts, "rows": rows}
     there = [name for name, value in given.items() if value is not None]
     if len(there) > 1:
@@ -114,7 +114,7 @@ def made_up(tree: Tree, *, seed: int, total: int | None = None, spread: float = 
     Notes
     -----
     The children of a node share its count in proportion to independent log-normal weights, rounded
-    by largest remainder, so that branches as well as leaves are of very unlike sizes.
+    by largest remainder, so that both branches and leaves have very different sizes.
     """
     whole = RECORDS * tree.leaves.size if total is None else total
     _check(whole, spread)
@@ -167,7 +167,7 @@ def from_file(
     options = f"--counts {file.name}"
     if depth < tree.depth:
         options += f" --spread {spread:g}"
-    return Basis(whole, f"{text}; the plan's rows had no part in them", options)
+    return Basis(whole, f"{text}; the plan's rows were not used", options)
 
 
 def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
@@ -178,7 +178,7 @@ def from_rows(plan: Plan, tree: Tree, base: Path, *, public: bool) -> Basis:
     counts = np.asarray(counted.counts, dtype=np.int64)
     if public:
         return Basis(counts, "the plan's own rows, which the user declares public", "--public")
-    text = "the plan's own confidential rows, on express demand: the numbers protect nobody"
+    text = "the plan's own confidential rows, on request: the numbers are not private"
     return Basis(counts, text, "--with-truth", STAMP)
 
 
@@ -192,7 +192,7 @@ def _check(total: int, spread: float) -> None:
 def _spread_out(
     tree: Tree, counts: IntArray, depth: int, spread: float, source: Randomness
 ) -> IntArray:
-    """Share the counts of one level out over the levels below it."""
+    """Distribute the counts of one level over the levels below it."""
     out = counts.copy()
     starts, children = tree.children
     weights = np.exp(spread * _normals(len(tree), source))
