@@ -13,6 +13,7 @@ from congenial.accounting.calibration.level_units import level_units
 from congenial.accounting.calibration.margin_scales import margin_scales
 from congenial.accounting.calibration.split import best_split
 from congenial.accounting.guarantee import (
+    ZCDP_DELTA,
     conditioned_guarantee,
     conditioned_pairs,
     imaged_guarantee,
@@ -240,35 +241,25 @@ def _settled(
     delta: float | None,
 ) -> FloatArray:
     """Widen scales until the guarantee, with its rounding errors, is at most epsilon."""
-    reached = _reached(tree, resolved, scales, neighbours, method, delta)
+    state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
+    law, limit = (DiscreteLaplace, ZCDP_DELTA) if delta is None else (DiscreteGaussian, delta)
+
+    def reached() -> float:
+        noise = Additive(law(scales), tree)
+        return state(noise, resolved, neighbours, sampler_error=0.0, delta=limit).epsilon
+
+    found = reached()
     # the conversion of rho loses digits if delta is far above epsilon
-    if reached > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
+    if found > epsilon * (1.0 + (TOLERANCE if delta is None else 1e-6)):
         raise PrivacyError(
-            f"the noise calibrated for epsilon {epsilon:g} gives {reached:.12g}; nothing is "
+            f"the noise calibrated for epsilon {epsilon:g} gives {found:.12g}; nothing is "
             "released. Please report this as a bug in congenial."
         )
-    wider, step = reached / epsilon, 2.0**-52
-    while reached > epsilon:  # rounding alone
+    wider, step = found / epsilon, 2.0**-52
+    while found > epsilon:  # rounding alone
         scales, wider, step = scales * wider, 1.0 + step, 2.0 * step
-        reached = _reached(tree, resolved, scales, neighbours, method, delta)
+        found = reached()
     return scales
-
-
-def _reached(
-    tree: Tree | Workload,
-    resolved: ResolvedInvariant,
-    scales: FloatArray,
-    neighbours: Neighbours,
-    method: Method,
-    delta: float | None,
-) -> float:
-    """Epsilon of the guarantee with given scales."""
-    state = conditioned_guarantee if method == "conditioning" else imaged_guarantee
-    if delta is None:
-        laplace = Additive(DiscreteLaplace(scales), tree)
-        return state(laplace, resolved, neighbours, sampler_error=0.0).epsilon
-    gaussian = Additive(DiscreteGaussian(scales), tree)
-    return state(gaussian, resolved, neighbours, sampler_error=0.0, delta=delta).epsilon
 
 
 def _check(epsilon: float, neighbours: Neighbours, method: Method) -> None:
