@@ -20,7 +20,7 @@ from congenial.imaging.noisy import Moved
 from congenial.imaging.solvers.dense import LONGEST
 from congenial.imaging.solvers.problem import checked_weights
 from congenial.imaging.solvers.shares import two_bin_factor
-from congenial.invariants.feasibility.feasible import check_feasible, not_tried
+from congenial.invariants.feasibility.feasible import check_feasible, remarks
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
@@ -189,4 +189,4 @@ class Imaged(Moved):
             f"closest point of the invariant by {how}{whole}. A measurement weighs one over "
             "the variance of its noise. The move uses only the noisy values and the counts "
             "published exactly, so it costs no privacy; where bounds bind it adds bias."
-        ) + (f" {left}" if (left := not_tried(resolved)) else "")
+        ) + (f" {left}" if (left := remarks(resolved, self.mechanism.domain)) else "")

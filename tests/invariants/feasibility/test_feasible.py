@@ -257,3 +257,16 @@ def test_counts_published_exactly_are_refused_before_the_debit(tmp_path, monkeyp
         congenial.releases.making.release(read_plan(plan), tmp_path / "out", base=tmp_path)
     assert all(not account.entries for account in read_ledger(tmp_path / "ledger").accounts)
     assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("by", [cg.condition, cg.image])
+def test_a_mechanism_on_a_tree_says_where_its_counts_need_not_add_up(by):
+    tree = cg.Tree.from_paths(["all/a", "all/b"])
+    on_tree, plain = (cg.Additive(cg.DiscreteLaplace(2.0), over) for over in (tree, 3))
+    said = "Released counts need not add up, because the invariant has no consistent(domain)."
+    bounded, row = cg.nonnegative(), cg.linear([[1, -1, -1]], [0])
+    assert said in by(on_tree, bounded).explain()
+    assert said in by(on_tree, cg.exactly("root")).explain()
+    assert said not in by(on_tree, bounded & cg.consistent(tree)).explain()
+    assert said not in by(on_tree, bounded & row).explain()
+    assert said not in by(plain, bounded).explain()

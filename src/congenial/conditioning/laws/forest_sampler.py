@@ -19,7 +19,7 @@ from congenial.conditioning.laws.questions import (
     find_nodes,
 )
 from congenial.errors import UnsupportedError
-from congenial.invariants.feasibility.feasible import not_tried
+from congenial.invariants.feasibility.feasible import remarks
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.kernels.numerics import trees
 from congenial.kernels.numerics.trees import compact, read_only
@@ -330,7 +330,7 @@ class Conditioned:
 
     @property
     def _untried(self) -> str:
-        left = not_tried(self.resolved)
+        left = remarks(self.resolved, self.mechanism.domain)
         return f" {left}" if left else ""
 
     @cached_property

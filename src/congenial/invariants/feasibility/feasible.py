@@ -129,6 +129,13 @@ def not_tried(resolved: ResolvedInvariant) -> str:
     return ""
 
 
+def remarks(resolved: ResolvedInvariant, domain: Tree | Workload | None) -> str:
+    """Say that an invariant leaves the sums of a domain free, and what of it is not tested."""
+    free = domain is not None and resolved.sums is None and not resolved.equalities[1].size
+    sums = "Released counts need not add up, because the invariant has no consistent(domain)."
+    return " ".join(filter(None, (sums if free else "", not_tried(resolved))))
+
+
 def _open_ended(resolved: ResolvedInvariant, counts: npt.ArrayLike | None) -> bool:
     """Whether sufficiently large or small values satisfy every invariant, without a search."""
     if resolved.equalities[1].size or resolved.inequalities[1].size:
