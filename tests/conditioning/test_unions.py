@@ -208,6 +208,20 @@ def test_an_alternative_far_off_narrow_normal_noise_is_left_out(parents, sigma, 
     assert ((drawn[:, node] <= limit) == (x[node] <= limit)).all()
 
 
+@pytest.mark.parametrize("kind", LAWS)
+def test_an_alternative_far_off_many_narrow_counts_is_left_out(kind):
+    # three thousand counts of 0, none of which may fall: too many sums for dense equations
+    tree = cg.Tree.from_parents([-1, *[0] * 3003])
+    scales = np.array([26.0, 0.25, 0.04, 228.0, *[0.25] * 3000])
+    x = np.array([5300, 5140, 145, 15, *[0] * 3000])
+    base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    lo, hi = np.full(len(tree), -INF), np.full(len(tree), INF)
+    hi[3], lo[3] = 25, 26
+    union = (base & cg.bounds(hi=hi)) | (base & cg.bounds(lo=lo))
+    drawn = cg.condition(cg.Additive(LAWS[kind](scales), tree), union).sample(x, 100, cg.seeded(3))
+    assert (drawn[:, 3] <= 25).all()
+
+
 def test_data_outside_are_refused_as_those_of_one_invariant_are():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)

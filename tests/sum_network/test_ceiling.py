@@ -6,15 +6,17 @@ import itertools
 
 import numpy as np
 import pytest
+from scipy.sparse import csr_array
 
 from congenial.domain.tree import Tree
 from congenial.kernels.numerics import laws
 from congenial.sum_network.ceiling import (
-    dense_rows,
+    _log_narrow,
     forest_rows,
     interior_tilts,
     least_ceiling,
     log_ceiling,
+    sum_rows,
 )
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.weights import SharedUnary, Unary
@@ -76,7 +78,39 @@ def test_interior_tilts_end_where_likeliest_values_satisfy_the_sums():
     assert last == pytest.approx([-0.75], rel=1e-6)
 
 
-def test_rows_are_dense_or_too_many():
-    assert dense_rows([{0: 1, 2: -1}], 3).tolist() == [[1.0, 0.0, -1.0]]
-    assert dense_rows([{0: 1}], 300) is None
+def test_rows_are_dense_sparse_or_too_many():
+    assert sum_rows([{0: 1, 2: -1}], 3).tolist() == [[1.0, 0.0, -1.0]]
+    assert sum_rows([{0: 1, 299: -1}], 300).todense().nonzero()[1].tolist() == [0, 299]
+    assert sum_rows([{0: 1}], 100_000) is None
     assert least_ceiling(None, case(0)[3]) == np.inf
+
+
+@for_each_seed(60)
+def test_sparse_rows_have_the_tilts_of_dense_ones(seed):
+    _, _, rows, each, whole = case(seed)
+    if np.isneginf(whole):  # no values satisfy the sums, and the tilts grow without an end
+        return
+    dense, sparse = (list(interior_tilts(r, each)) for r in (rows, csr_array(rows)))
+    assert len(dense) == len(sparse)
+    for one, other in zip(dense, sparse, strict=True):
+        assert other == pytest.approx(one, rel=1e-6, abs=1e-6)
+    assert least_ceiling(csr_array(rows), each) == pytest.approx(least_ceiling(rows, each))
+
+
+@for_each_seed(60)
+def test_narrow_normal_weights_are_bounded_closely(seed):
+    rng = np.random.default_rng(seed)
+    n = 20
+    sigma, tilt = 10.0 ** rng.uniform(-2, 1, n), rng.normal(0, 30, n)
+    lo = np.where(rng.random(n) < 0.5, -np.inf, rng.integers(-5, 1, n))
+    hi = np.where(rng.random(n) < 0.5, np.inf, rng.integers(0, 6, n))
+    found = _log_narrow(tilt, sigma, lo, hi)
+    for v in range(n):
+        middle = np.rint(tilt[v] * sigma[v] ** 2)
+        u = np.arange(middle - 200, middle + 201)
+        u = np.unique(np.clip(u, lo[v], hi[v]))
+        whole = np.logaddexp.reduce(tilt[v] * u - 0.5 * (u / sigma[v]) ** 2)
+        # sums of hundreds of terms are rounded by some units of their size
+        assert found[v] >= whole - 1e-12 * (1 + abs(whole))
+        if sigma[v] < 0.3:  # two neighbours are alike at most
+            assert found[v] <= whole + 1e-3

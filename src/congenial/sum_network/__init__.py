@@ -13,10 +13,10 @@ from typing import TYPE_CHECKING
 from congenial.namespaces import offer
 
 if TYPE_CHECKING:
-    from congenial.sum_network.ceiling import dense_rows as dense_rows
     from congenial.sum_network.ceiling import forest_rows as forest_rows
     from congenial.sum_network.ceiling import least_ceiling as least_ceiling
     from congenial.sum_network.ceiling import log_ceiling as log_ceiling
+    from congenial.sum_network.ceiling import sum_rows as sum_rows
     from congenial.sum_network.cost import bytes_text as bytes_text
     from congenial.sum_network.cost import forest_cost as forest_cost
     from congenial.sum_network.cost import time_text as time_text
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
     from congenial.sum_network.windows import is_proper as is_proper
 
 _HOME = {
-    "sum_network.ceiling": "dense_rows forest_rows least_ceiling log_ceiling",
+    "sum_network.ceiling": "forest_rows least_ceiling log_ceiling sum_rows",
     "sum_network.cost": "bytes_text forest_cost time_text",
     "sum_network.count_tables": "PriorWeights share_priors",
     "sum_network.draws": "sample",

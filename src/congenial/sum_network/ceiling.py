@@ -8,18 +8,27 @@ measured nor bounded follow from the others if the law is proper, and are not su
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.weights import SharedUnary, Unary
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 
-# Limits of the interior-point method: steps, values and sums of its dense equations, and the share
-# of the distance to a bound that one step may take.
-_STEPS, _DENSE, _NEARER = 80, 600, 0.995
+Rows = FloatArray | Any  # dense, or a sparse array, for which scipy has no types
+
+# Limits of the interior-point method: steps, values and sums of its dense and of its sparse
+# equations, and the share of the distance to a bound that one step may take.
+_STEPS, _DENSE, _SPARSE, _NEARER = 80, 600, 200_000, 0.995
+# Relative error of a term of the bound, with some room.
+_ROUNDING = 2.0**-46
+# Times that multipliers are doubled while the bound falls.
+_DOUBLINGS = 10
 # A tilt below this, relative to the terms of its sum, is zero up to rounding.
 _ROUNDED = 1e-13
 
@@ -32,28 +41,39 @@ def log_ceiling(forest: SumForest, weights: SharedUnary, theta: FloatArray) -> f
     return _tilted(weights.each, tilt)
 
 
-def forest_rows(forest: SumForest) -> FloatArray | None:
+def forest_rows(forest: SumForest) -> Rows | None:
     """Return the sums of a forest as rows, shape (m, n); None if they are too many."""
-    if 2 * forest.n + forest.m > _DENSE:
-        return None
-    rows = np.zeros((forest.m + 1, forest.n))
-    rows[forest.above, np.arange(forest.n)] = 1.0  # -1, no sum, is the row left out
+    summands = np.flatnonzero(forest.above >= 0)
     owned = np.flatnonzero(forest.owner >= 0)
-    rows[owned, forest.owner[owned]] -= forest.sign[owned]
-    return rows[:-1]
+    row = np.append(forest.above[summands], owned).astype(np.int64)
+    entry = np.append(summands, forest.owner[owned]).astype(np.int64)
+    value = np.append(np.ones(summands.size), -1.0 * forest.sign[owned])
+    return _rows(row, entry, value, (forest.m, forest.n))
 
 
-def dense_rows(sums: Sequence[Mapping[int, int]], n: int) -> FloatArray | None:
+def sum_rows(sums: Sequence[Mapping[int, int]], n: int) -> Rows | None:
     """Return sums, each entry -> -1 or 1, as rows, shape (m, n); None if they are too many."""
-    if 2 * n + len(sums) > _DENSE:
+    row = np.repeat(np.arange(len(sums), dtype=np.int64), [len(given) for given in sums])
+    entry = np.array([v for given in sums for v in given], dtype=np.int64)
+    value = np.array([a for given in sums for a in given.values()], dtype=np.float64)
+    return _rows(row, entry, value, (len(sums), n))
+
+
+def _rows(row: IntArray, entry: IntArray, value: FloatArray, shape: tuple[int, int]) -> Rows | None:
+    """Return a matrix by its entries, a sparse one where it is large."""
+    size = 2 * shape[1] + shape[0]
+    if size <= _DENSE:
+        rows = np.zeros(shape)
+        rows[row, entry] = value
+        return rows
+    if size > _SPARSE:
         return None
-    rows = np.zeros((len(sums), n))
-    for row, given in zip(rows, sums, strict=True):
-        row[list(given)] = list(given.values())
-    return rows
+    from scipy.sparse import csr_array
+
+    return csr_array((value, (row, entry)), shape)
 
 
-def least_ceiling(rows: FloatArray | None, each: Unary) -> float:
+def least_ceiling(rows: Rows | None, each: Unary) -> float:
     """Return the least bound at the multipliers of `interior_tilts`; inf where there are no rows.
 
     Every multiplier gives an upper bound. The multipliers of `tilts` do not move if noise is far
@@ -62,15 +82,24 @@ def least_ceiling(rows: FloatArray | None, each: Unary) -> float:
     """
     if rows is None:
         return np.inf
-    best = np.inf
-    for theta in interior_tilts(rows, each):
+
+    def bound(theta: FloatArray) -> float:
         tilt = theta @ rows
-        tilt[np.abs(tilt) <= _ROUNDED * (np.abs(theta) @ np.abs(rows))] = 0.0
-        best = min(best, _tilted(each, tilt))
+        tilt[np.abs(tilt) <= _ROUNDED * (np.abs(theta) @ abs(rows))] = 0.0
+        return _tilted(each, tilt)
+
+    best, theta = min(((bound(t), t) for t in interior_tilts(rows, each)), key=itemgetter(0))
+    # many values, each less than half a count beyond its bound, hold the multipliers back
+    for _ in range(_DOUBLINGS):
+        theta = 2.0 * theta
+        farther = bound(theta)
+        if not farther < best:
+            break
+        best = farther
     return best
 
 
-def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
+def interior_tilts(rows: Rows, each: Unary) -> Iterator[FloatArray]:
     """Yield multipliers of the sums, on the way to those of the likeliest real values.
 
     A primal-dual interior-point method (Wright 1997, chapter 5). Bounds are moved out by half a
@@ -79,7 +108,7 @@ def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
 
     Parameters
     ----------
-    rows : ndarray of float64, shape (m, n)
+    rows : ndarray or sparse array of float64, shape (m, n)
         The values add up to zero along each row.
     each : Unary
         Weight of each value.
@@ -99,16 +128,14 @@ def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
     bend = np.append(
         np.where(each.kind == laws.GAUSSIAN, each.scale, np.inf) ** -2.0, np.zeros(laplace.size)
     )
-    sums = np.hstack((rows, -rows[:, laplace]))
-    m, n = sums.shape
+    m, n = rows.shape[0], each.kind.size + laplace.size
     value = np.clip(np.zeros(n), low + 0.5, high - 0.5)
     below, above = 1.0 / (value - low), 1.0 / (high - value)  # forces that the bounds exert
     theta = np.zeros(m)
     yield theta
     if not m:
         return
-    matrix = np.zeros((n + m, n + m))
-    matrix[:n, n:], matrix[n:, :n] = -sums.T, sums
+    sums, solve = _equations(rows, laplace)
     for _ in range(_STEPS):
         room, left = value - low, high - value
         ends = np.isfinite(room), np.isfinite(left)
@@ -116,11 +143,11 @@ def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
         # where nothing satisfies the sums, steps grow without an end
         with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
             aim = max(1.0, 0.1 * float(gap.mean())) if gap.size else 1.0
-            matrix[np.arange(n), np.arange(n)] = bend + below / room + above / left
+            diagonal = bend + below / room + above / left
             force = theta @ sums - price - bend * value + aim / room - aim / left
             off = -(sums @ value + rows @ each.center)
             try:
-                step = np.linalg.solve(matrix, np.append(force, off))
+                step = solve(diagonal, np.append(force, off))
             except np.linalg.LinAlgError:
                 return
             move = step[:n]
@@ -139,6 +166,42 @@ def interior_tilts(rows: FloatArray, each: Unary) -> Iterator[FloatArray]:
             return
 
 
+def _equations(
+    rows: Rows, laplace: npt.NDArray[np.intp]
+) -> tuple[Rows, Callable[[FloatArray, FloatArray], FloatArray]]:
+    """Return the rows, those of Laplace noise twice, and what solves the equations of a step.
+
+    The matrix of a step has the bends of the values on its diagonal, and the rows beside it.
+    """
+    if isinstance(rows, np.ndarray):
+        sums = np.hstack((rows, -rows[:, laplace]))
+        m, n = sums.shape
+        matrix = np.zeros((n + m, n + m))
+        matrix[:n, n:], matrix[n:, :n] = -sums.T, sums
+
+        def solve(diagonal: FloatArray, right: FloatArray) -> FloatArray:
+            matrix[np.arange(n), np.arange(n)] = diagonal
+            return np.asarray(np.linalg.solve(matrix, right))
+
+        return sums, solve
+    from scipy import sparse
+    from scipy.sparse.linalg import splu
+
+    columns = sparse.csr_array(sparse.hstack((rows, -rows[:, laplace])))
+    beside = sparse.block_array([[None, -columns.T], [columns, None]], format="csc")
+
+    def solve_sparse(diagonal: FloatArray, right: FloatArray) -> FloatArray:
+        if not np.isfinite(diagonal).all():
+            raise np.linalg.LinAlgError("a value is at its bound")
+        bends = np.append(diagonal, np.zeros(columns.shape[0]))
+        try:
+            return np.asarray(splu((beside + sparse.diags_array(bends)).tocsc()).solve(right))
+        except RuntimeError as error:  # no pivot is left
+            raise np.linalg.LinAlgError(str(error)) from error
+
+    return columns, solve_sparse
+
+
 def _tilted(each: Unary, tilt: FloatArray) -> float:
     """Bound the log of the product of the sums of all weights, each tilted."""
     lo, hi = each.lo - each.center, each.hi - each.center
@@ -154,7 +217,25 @@ def _tilted(each: Unary, tilt: FloatArray) -> float:
     # a sum of one mode is at most its largest term and its integral
     most = np.minimum(1.0 + sigma * np.sqrt(2.0 * np.pi), hi - lo + 1.0)
     bell = peak * (tilt - 0.5 * peak / sigma**2) + np.log(most)
-    return float((np.where(gaussian, bell, total) + tilt * each.center).sum())
+    bell = np.minimum(bell, _log_narrow(tilt, sigma, lo, hi))
+    own, moved = np.where(gaussian, bell, total), tilt * each.center
+    return float((own + moved).sum() + _ROUNDING * (np.abs(own) + np.abs(moved)).sum())
+
+
+def _log_narrow(tilt: FloatArray, sigma: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:
+    """Bound the log of sum exp(tilt * u - u^2 / (2 sigma^2)) over u = lo..hi from above.
+
+    Tight where sigma is far below 1: on either side of the largest term each is at most the
+    ratio of the first two times the one before, and that ratio falls by exp(-1 / sigma^2) a step.
+    """
+    mode = np.clip(np.rint(tilt * sigma**2), lo, hi)
+    steeper = np.exp(-(sigma**-2.0))
+    beside = np.zeros(mode.size)
+    for way, end in ((1.0, hi), (-1.0, lo)):
+        first = np.exp(np.minimum(way * tilt - (way * mode + 0.5) / sigma**2, 0.0))
+        with np.errstate(divide="ignore"):  # where sigma is large, this bounds nothing
+            beside += np.where(mode == end, 0.0, first / (1.0 - first * steeper))
+    return np.asarray(mode * (tilt - 0.5 * mode / sigma**2) + np.log1p(beside))
 
 
 def _log_geometric(rate: FloatArray, lo: FloatArray, hi: FloatArray) -> FloatArray:

@@ -17,7 +17,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_we
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, named
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import ERROR_LIMIT, dense_rows, least_ceiling
+from congenial.sum_network import ERROR_LIMIT, least_ceiling, sum_rows
 from congenial.sum_network.cutset import (
     Assignments,
     CutCost,
@@ -65,9 +65,7 @@ class CutConditioned(Conditioned):
         counts, sums = self._checked(x), self.sums
         if not thorough:
             return np.inf
-        return (
-            least_ceiling(dense_rows(sums.rows, sums.size), self._weights(counts)) + self.log_mode
-        )
+        return least_ceiling(sum_rows(sums.rows, sums.size), self._weights(counts)) + self.log_mode
 
     def marginal(self, node: int | str, x: npt.ArrayLike) -> tuple[IntArray, FloatArray]:
         """Law of one released value; see `Conditioned.marginal`."""

@@ -54,13 +54,15 @@ def _tail(table, at, lost, place, n, step):
             break
         rate = max(rate, slope)
         back *= 2
+    # a peak of some entries far within a wide window may lie between the points looked at, all of
+    # them below what the last entry lost
     mode = end
-    if rate == -np.inf:
+    if rate <= 0.0:
         mode = 0
         for k in range(1, n):
             mode = k if table[at + k] > table[at + mode] else mode
     if mode != end and table[at + mode] > 0.0:
-        rate = math.log(table[at + mode] / edge) / abs(end - mode)
+        rate = max(rate, math.log(table[at + mode] / edge) / abs(end - mode))
     return edge, math.exp(-rate) * (1.0 + 1e-12)
 
 
