@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.conditioning.chains import Info
-from congenial.errors import UnsupportedError
+from congenial.conditioning.chains import Info, check_lengths, in_turn
+from congenial.errors import ArgumentError, UnsupportedError
 from support.sum_networks import table_case
 
 SQUARE = [1, 2, 0, 0, 3, 1, 2, 2, 1]
@@ -48,3 +48,22 @@ def test_diagnostics_say_that_they_need_arviz(monkeypatch):
     _, info = chained(CASES["laplace"]).run(CASES["laplace"].x, 3, 2, cg.seeded(1))
     with pytest.raises(UnsupportedError, match=r"run pip install 'congenial\[inference\]'"):
         _ = info.worst
+
+
+def test_draws_come_from_all_chains_in_turn():
+    values = np.arange(24).reshape(2, 6, 2)  # chains, draws, entries
+    assert in_turn(values, 3).tolist() == [[0, 1], [12, 13], [2, 3]]
+
+
+def test_a_chain_that_accepts_nothing_says_nothing():
+    noise = np.random.default_rng(0).normal(size=(3, 50, 2))
+    assert Info(10, 1, noise, acceptance=np.array([0.2, 0.0, 0.3])).worst == (np.inf, 0.0)
+    still = Info(10, 1, np.zeros((3, 50, 2)), acceptance=np.ones(3))
+    assert np.isnan(still.worst).all()
+
+
+def test_numbers_of_steps_are_counts():
+    check_lengths({"draws": 3, "warmup": 0}, least=0)
+    for wrong in ({"draws": 0}, {"draws": None}, {"draws": 4, "chains": 0}):
+        with pytest.raises(ArgumentError, match="give at least 1 each"):
+            check_lengths(wrong)

@@ -7,7 +7,7 @@ import pytest
 
 from congenial.accounting.guarantee import imaged_guarantee
 from congenial.domain.tree import Tree
-from congenial.errors import EmptyNeighbourhoodError
+from congenial.errors import ArgumentError, EmptyNeighbourhoodError
 from congenial.imaging.update import image
 from congenial.invariants.written import (
     bounds,
@@ -19,6 +19,7 @@ from congenial.invariants.written import (
 )
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_laplace import DiscreteLaplace
+from congenial.noise.laplace import Laplace
 from congenial.randomness import seeded
 
 
@@ -73,3 +74,11 @@ def test_a_vector_with_one_public_total():
     )
     draws = imaged.sample([4, 5, 0], 50, seeded(1))
     assert (draws.sum(axis=1) == 9).all() and draws.min() >= 0 and draws.max() <= 7
+
+
+def test_real_data_add_up_but_for_rounding():
+    tree = Tree.from_parents([-1, 0, 0])
+    imaged = image(Additive(Laplace(1.0), tree), consistent(tree), "l2")
+    imaged.measure([3.0 + 1e-12, 1.25, 1.75], rng=seeded(1))
+    with pytest.raises(ArgumentError, match="does not add up"):
+        imaged.measure([3.0 + 1e-6, 1.25, 1.75], rng=seeded(1))

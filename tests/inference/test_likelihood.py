@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from scipy import stats
 
 import congenial as cg
 from congenial.errors import ArgumentError, UnsupportedError
@@ -65,3 +66,21 @@ def test_mistakes_are_told():
     bounded = cg.condition(noisy, known & cg.nonnegative())
     with pytest.raises(UnsupportedError, match="normaliser depends on the counts"):
         cg.inference.log_likelihood_gradient([5, 2, 3], bounded, cg.inference.Prior(2.0))
+
+
+@pytest.mark.parametrize("pins", [[], [0], [2]])
+def test_a_likelihood_is_the_sum_over_all_counts(pins):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    imposed = cg.consistent(tree) & cg.exactly(pins) if pins else cg.consistent(tree)
+    law = cg.condition(cg.Additive(cg.DiscreteLaplace([2.0, 1.0, 1.5]), tree), imposed)
+    prior, z = cg.inference.Prior([3.0, 2.0], [0.8, INF]), np.array([7, 4, 3])
+    k = np.arange(60)
+    first = stats.nbinom.pmf(k, 0.8, 0.8 / 3.8)
+    second = stats.poisson.pmf(k, 2.0)
+    total = 0.0
+    for i, j in np.ndindex(60, 60):
+        x = np.array([i + j, i, j])
+        if (x[pins] == z[pins]).all():
+            total += first[i] * second[j] * np.exp(float(law.log_prob(z, x)))
+    found = cg.inference.log_likelihood(z, law, prior)
+    assert found == pytest.approx(np.log(total), rel=1e-7)

@@ -7,6 +7,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import ArgumentError, InfeasibleError, InvariantError, UnsupportedError
+from congenial.inference.measured import pose
 
 INF = np.inf
 
@@ -66,3 +67,40 @@ def test_noise_around_a_true_zero_is_no_mistake(law, scale):
     y[0] = 0
     with pytest.raises(InvariantError, match="give the exact"):
         cg.posterior(y, mechanism, mandates)
+
+
+def posed(y, noise=1.0, invariant=None, **options):
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    known = cg.consistent(tree) if invariant is None else cg.consistent(tree) & invariant
+    mechanism = cg.Additive(cg.DiscreteLaplace(noise), tree)
+    return pose(y, mechanism, known, **{"nonnegative_leaves": True, **options})
+
+
+def test_integers_that_doubles_hold_are_measurements():
+    most = 2**52
+    assert posed([most, most, 0]).y.tolist() == [most, most, 0]
+    for wrong in (most + 1, 0.5, np.inf):
+        with pytest.raises(
+            ArgumentError, match=r"no integer of at most 2\^52 in size at node '0/1'"
+        ):
+            posed([0, wrong, 0])
+    # where nothing is measured anything may stand
+    found = posed([np.nan, 3, 4], noise=[INF, 1.0, 2.0])
+    assert found.measured.tolist() == [False, True, True]
+    assert np.isnan(found.groups["observed_data"]["measurement"]).tolist() == [True, False, False]
+
+
+def test_bounds_that_no_tree_of_counts_meets_are_refused():
+    for bounds in (
+        cg.bounds([-INF, 3, 3], [5, INF, INF]),
+        cg.bounds([5, -INF, -INF], [INF, 2, 2]),
+        cg.bounds(hi=[-1, INF, INF]),
+    ):
+        with pytest.raises(InfeasibleError, match="no counts below node '0' satisfy"):
+            posed([5, 2, 2], invariant=bounds)
+    posed([5, 2, 2], invariant=cg.bounds(hi=[-1, INF, INF]), nonnegative_leaves=False)
+
+
+def test_counts_around_the_measurements_add_up_within_bounds():
+    found = posed([9, -4, 6], noise=[1.0, 1.0, INF], invariant=cg.bounds([-INF, 1, -INF]))
+    assert found.around(np.array([7.0, 2.6])).tolist() == [4, 1, 3]

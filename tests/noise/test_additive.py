@@ -105,3 +105,29 @@ def test_shapes_of_draws():
 
 def test_a_value_between_integers_has_no_probability():
     assert cg.Additive(cg.DiscreteLaplace(1.0), 1).log_prob([0.5], [0]) == -np.inf
+
+
+def test_counts_are_as_large_as_doubles_resolve():
+    most = 2**53
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 2)
+    assert mechanism.counts([most, -most]).tolist() == [most, -most]
+    for wrong in (most + 1, -most - 1):
+        with pytest.raises(ArgumentError, match=r"beyond 2\^53 steps"):
+            mechanism.counts([0, wrong])
+
+
+def test_off_the_grid_there_is_no_data_and_no_probability():
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0, granularity=0.25), 2)
+    assert mechanism.counts([0.5, -0.75]).tolist() == [0.5, -0.75]
+    with pytest.raises(ArgumentError, match=r"no multiple of the granularity 0\.25"):
+        mechanism.counts([0.5, 0.3])
+    z = np.array([[0.75, 0.25], [0.8, 0.25]])
+    assert np.isfinite(mechanism.log_prob(z, [0.5, 0.5])).tolist() == [True, False]
+    # in steps of the grid it is the same law
+    steps = mechanism.in_units()
+    assert (steps.granularity, steps.per_record) == (1.0, 4.0)
+    assert steps.log_prob(4 * z[0], [2, 2]) == pytest.approx(
+        float(mechanism.log_prob(z[0], [0.5, 0.5])), rel=1e-12
+    )
+    with pytest.raises(ArgumentError, match="positive multiple"):
+        cg.Additive(cg.DiscreteLaplace(1.0), 2, per_record=1.5)

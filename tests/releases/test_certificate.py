@@ -6,7 +6,23 @@ import json
 import re
 from pathlib import Path
 
-from congenial.releases.certificate import json_schema
+import msgspec
+import pytest
+
+from congenial.accounting.amounts import Amount, amount_of
+from congenial.errors import ReleaseError
+from congenial.plan.plan import read_plan
+from congenial.releases.certificate import (
+    check_debit,
+    json_schema,
+    plain_plan,
+    read_certificate,
+    write_certificate,
+)
+from congenial.releases.directory import CERTIFICATE
+from congenial.releases.making import release
+from congenial.releases.specification import Debited
+from support.city import make_city
 
 SCHEMA = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
 
@@ -25,3 +41,60 @@ def test_every_property_of_the_schema_is_described_on_one_line():
 def test_the_schema_in_the_repository_is_that_of_the_code():
     told = "write it anew as congenial.releases.certificate.json_schema says"
     assert SCHEMA.read_text(encoding="utf-8") == json_schema(), told
+
+
+@pytest.fixture(scope="module")
+def stated(tmp_path_factory):
+    """The certificate of a small release, and its path."""
+    place = tmp_path_factory.mktemp("city")
+    plan = make_city(place, method='name = "imaging"')
+    release(read_plan(plan), place / "out", base=place)
+    path = place / "out" / CERTIFICATE
+    return read_certificate(path), path
+
+
+def test_what_is_no_certificate_is_told(stated, tmp_path):
+    found, path = stated
+    text = path.read_text(encoding="utf-8")
+    for changed, told in (
+        (text.replace('"format":', '"format": 2, "format":', 1), "the key 'format' stands"),
+        (text.replace(found.made, found.made[:-6]), "which is no time such as"),
+        (text.replace(found.made, "yesterday"), "made is 'yesterday'"),
+        ("[" * 100_000, "nested too deep"),
+    ):
+        assert changed != text
+        (tmp_path / "c.json").write_text(changed, encoding="utf-8")
+        with pytest.raises(ReleaseError, match=told):
+            read_certificate(tmp_path / "c.json")
+    write_certificate(tmp_path / "c.json", found)
+    assert read_certificate(tmp_path / "c.json") == found
+
+
+def test_a_debit_covers_the_claim_and_is_stated_where_one_is_owed(stated):
+    found, _ = stated
+    owed = amount_of(found.guarantee.epsilon, found.guarantee.delta)
+    plan = found.plan | {"privacy": found.plan["privacy"] | {"ledger": "l.sqlite"}}
+
+    def checked(debit, plan=plan):
+        made = None if debit is None else Debited("0" * 32, *debit)
+        return check_debit(msgspec.structs.replace(found, plan=plan, ledger=made))[0]
+
+    assert checked((owed.epsilon_text, owed.delta_text))
+    for epsilon, delta, covers in ((0, 1, True), (0, 2, False), (1, 0, False), (-1, 0, False)):
+        other = Amount(owed.epsilon + epsilon, owed.delta + delta)
+        assert checked((other.epsilon_text, other.delta_text)) == covers
+    assert not checked(None)
+    assert checked(None, found.plan)
+    assert not checked((owed.epsilon_text, owed.delta_text), found.plan)
+
+
+def test_directories_of_this_machine_are_left_out(tmp_path):
+    plan = read_plan(make_city(tmp_path))
+    for source, kept in (
+        ("/home/me/rows.csv", "rows.csv"),
+        ("~/rows.csv", "rows.csv"),
+        ("C:\\data\\rows.csv", "rows.csv"),
+        ("data/rows.csv", "data/rows.csv"),
+    ):
+        data = msgspec.structs.replace(plan.data, source=source)
+        assert plain_plan(msgspec.structs.replace(plan, data=data))["data"]["source"] == kept

@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import pytest
 
+import congenial as cg
 from congenial.ledger.debits import read_ledger, settle
 from congenial.ledger.records import Dataset, as_text
+from congenial.plan.plan import parse_plan
+from congenial.releases.fixed import fixed
+from congenial.releases.model import build_model
+from support.city import ZONES, plan_text
 from support.ledgers import debit, make_ledger
 
 OTHER = Dataset(None, "path:/adults.csv", "adults.csv")
@@ -40,3 +45,36 @@ def test_sums_hold_where_one_release_fixes_all_that_the_others_do(tmp_path, fixe
     ledger = read_ledger(path)
     assert ledger.accounts[0].adds_up == adds_up
     assert ("may promise nothing" in as_text(ledger)) != adds_up
+
+
+TREE = cg.Tree.from_paths([("City", borough, str(zone)) for zone, borough in ZONES.items()])
+ROOT = 'publish_exactly = ["root"]'
+BOROUGHS = 'publish_exactly = ["root", "borough"]'
+DATA = 'source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", on = "zone" }\n'
+
+
+def hashed(**sections):
+    return fixed(build_model(parse_plan(plan_text(**sections)), TREE))
+
+
+def test_nothing_but_the_number_of_records_is_no_hash():
+    assert hashed(invariants=ROOT) == ""
+    # of some of the rows the number is not that of the dataset
+    where = DATA + 'where = "hour < 12"\n'
+    assert hashed(invariants=ROOT, data=where) != ""
+    entering = 'neighbours = "add-remove"\nepsilon = 1.0\n'
+    assert hashed(invariants="publish_exactly = []", privacy=entering) == ""
+
+
+def test_other_counts_of_other_rows_have_another_hash():
+    privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
+    made = {"invariants": BOROUGHS, "privacy": privacy}
+    zone = made | {"invariants": 'publish_exactly = ["root", "City/Arden/1"]'}
+    where = made | {"data": DATA + 'where = "hour < 12"\n'}
+    later = made | {"data": DATA + 'where = "hour < 13"\n'}
+    types = made | {"data": DATA + 'types = { zone = "INTEGER" }\n'}
+    assert len({hashed(**one) for one in (made, zone, where, later, types)}) == 5
+    # noise, method and bounds publish no count
+    other = {"privacy": privacy.replace("1.0", "2.0"), "method": 'name = "imaging"'}
+    assert hashed(**made) == hashed(**made | other)
+    assert hashed(**made) == hashed(**made | {"invariants": BOROUGHS + "\nnonnegative = true"})

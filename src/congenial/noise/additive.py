@@ -132,8 +132,10 @@ class Additive:
         whole = self.granularity == 1.0
         if real or not whole:
             self._check_grid(array)
-        largest = 2.0**53 if whole else 2.0**52 * self.granularity  # half is left to the noise
-        if array.max() > largest or array.min() < -largest:
+        largest = 2**53 if whole else 2.0**52 * self.granularity  # half is left to the noise
+        # as a double the least integer beyond would be the largest
+        exact = int if whole else float
+        if max(exact(array.max()), -exact(array.min())) > largest:
             raise ArgumentError(
                 f"x has an entry beyond 2^{53 if whole else 52} steps of the grid in size; "
                 "give smaller counts."

@@ -80,3 +80,14 @@ def test_data_that_violate_a_sum_are_refused():
     with pytest.raises(InvariantError):
         case.condition().sample(case.x + 1, rng=cg.seeded(1))
     assert isinstance(case.condition(), Conditioned)
+
+
+@pytest.mark.parametrize("name", TABLES)
+def test_probabilities_of_releases_are_those_of_enumeration(name):
+    case = TABLES[name]
+    law, made = case.law(), case.condition()
+    likely = law.probabilities > 1e-6
+    found = np.exp(made.log_prob(law.states[likely], case.x))
+    # the enumeration ends where little of the law is left
+    np.testing.assert_allclose(found, law.probabilities[likely], rtol=1e-6)
+    assert made.log_ceiling(case.x, thorough=True) >= made.log_normalizer(case.x)

@@ -13,6 +13,7 @@ from congenial.errors import (
     UnsupportedError,
 )
 from congenial.imaging.closest import project
+from congenial.imaging.solvers.problem import checked_weights, link, prepare
 from congenial.imaging.top_down import topdown
 from congenial.invariants.written import (
     at_least,
@@ -21,6 +22,7 @@ from congenial.invariants.written import (
     exactly,
     linear,
     nonnegative,
+    resolve_invariant,
 )
 from support.projection_cases import feasible
 
@@ -93,3 +95,38 @@ def test_what_cannot_be_done_is_said_without_a_count(call, error, words):
     text = str(caught.value)
     assert "771" not in text
     assert text.count(". ") == 0 and text.endswith(".")
+
+
+def test_weights_are_relative_and_no_further_apart_than_doubles_resolve():
+    assert checked_weights(None, 2).tolist() == [1.0, 1.0]
+    assert checked_weights(3.0, 2).tolist() == [1.0, 1.0]
+    assert checked_weights([0.0, 5e-324, 2.0, 1.0], 4).tolist() == [0.0, 1e-12, 1.0, 0.5]
+    assert checked_weights([0.0, 0.0], 2).tolist() == [0.0, 0.0]
+    for wrong in ([1.0, -1.0], [1.0, np.nan], [1.0, np.inf]):
+        with pytest.raises(ArgumentError, match="negative or not finite"):
+            checked_weights(wrong, 2)
+
+
+def test_a_task_does_not_depend_on_where_the_counts_lie():
+    """Of 2^50 records and of none: the same noise, bounds and preferred values around them."""
+    tree = Tree.from_parents([-1, 0, 0, 1, 1])
+    links = link(tree, 5)
+    x = tree.roll_up(np.array([2.0**49, 2.0**48, 2.0**48]))
+    y = np.array([3.0, -2.0, 0.0, 1.0, 4.0])
+    weight = np.array([1.0, 1.0, 0.0, 1.0, 1.0])
+    made = []
+    for at in (np.zeros(5), x):
+        known = consistent(tree) & bounds(at - 7.0) & exactly([3])
+        resolved = resolve_invariant(known, 5, tree)
+        given = np.where(weight > 0, at + y, 0.0)
+        made.append(prepare(links, resolved, np.zeros(0), given, weight, integer=True))
+    few, many = made
+    assert tree.is_consistent(many.center)
+    for name in ("y", "lo", "hi", "prefer"):
+        one, two = (getattr(task, name) + task.center for task in made)
+        moved = np.isfinite(one)
+        if name in ("y", "prefer"):  # a leaf without a measurement prefers 0
+            moved &= weight > 0
+        np.testing.assert_array_equal(two[moved] - one[moved], x[moved])
+    assert few.weight.tolist() == many.weight.tolist() == [1.0, 1.0, 0.0, 0.0, 1.0]
+    assert many.size < 100.0
