@@ -196,7 +196,7 @@ class Chain:
         return study_source(rng, f"the {self.called} is {_NOT_CERTIFIED}", self.remedy)
 
     @property
-    def _told_limits(self) -> str:
+    def _limits_text(self) -> str:
         return (
             "Not certified: convergence is diagnosed (R-hat and effective sample size, see run()), "
             f"not proved, so no release can be made and no guarantee given; {self.remedy}."

@@ -385,7 +385,7 @@ class Proposing(Delegate):
             )
         return text
 
-    def _told_release(self) -> str:
+    def _release_text(self) -> str:
         reason = self._not_released
         better = (
             "The exact sampler (sampler='exact') draws the same law at a lower cost."

@@ -18,7 +18,7 @@ from congenial.errors import DataError
 from congenial.plan.sections import DATABASES, TABLES
 from congenial.wording import nearest, one_of, show
 
-# The type of an ENUM lists values, which may be those of rows.
+# The type of an ENUM lists its values, which may come from rows.
 _LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
 # Types of values that occur in rows and seldom in a header.
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
@@ -71,7 +71,7 @@ def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None)
 
 
 def find(source: str, key: str) -> list[Path]:
-    """Find a file, or those of a glob, and see that a plan may name it."""
+    """Find a file, or the files of a glob, and check that a plan can name it."""
     given = f"{key} is {show(source)}"
     ends = (*TABLES, *DATABASES) if key == "DATA" else TABLES
     whole = Path(source)
@@ -130,7 +130,7 @@ def _header(file: Path, source: str, key: str) -> list[str]:
         )
     names = [name.strip() for name in names]
     if any(_NUMBER.fullmatch(name) for name in names):
-        # nothing of it is shown: it may be a person's row
+        # the line is not shown, because it may be a person's row
         raise DataError(
             f"{given} holds a number, as a row does and a header seldom; give the file a header, "
             "or write the plan by hand."

@@ -1,7 +1,7 @@
-"""Rows to counts: every count is made inside DuckDB, and no row is kept in Python.
+"""Rows to counts: DuckDB counts, and no row is kept in Python.
 
-The lookup and the domain are public; the rows are not. So a message may show what the lookup
-holds, and of the rows only the names of their columns.
+The lookup and the domain are public; the rows are not. So a message may show values of the lookup,
+but only the names of the rows' columns.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ from congenial.plan.plan import Plan
 from congenial.types import IntArray
 from congenial.wording import show
 
-# Partial counts kept before they are added up.
+# Most partial counts in memory before they are added up.
 _COMPACT = 1_000_000
 _WEIGHT = "records of one row"
 
@@ -68,7 +68,7 @@ class CountedTree:
     counts : ndarray of int64, shape (n,)
         Rows counted under each node.
     excluded : int
-        Rows that `where` left out, a confidential count like any other.
+        Number of rows that `where` left out; it is confidential too.
     """
 
     tree: Tree
@@ -77,7 +77,7 @@ class CountedTree:
 
 
 def build_tree(plan: Plan, *, base: Path) -> Tree:
-    """Build the tree of a plan's domain; rows are read only where the domain is "data"."""
+    """Build the tree of a plan's domain; rows are read only if the domain is "data"."""
     if plan.hierarchy.domain == "data":
         return count(plan, base=base).tree
     with connect() as connection:
@@ -110,19 +110,19 @@ class RowSource:
 
     @cached_property
     def needed(self) -> list[str]:
-        """Columns that counting reads; a mistake in the plan's names is refused here."""
+        """Columns that counting reads; a wrong name in the plan is refused here."""
         return _needed(self.plan, self.public, self.known, self.shown)
 
     @cached_property
     def domain(self) -> Tree | None:
-        """The tree of a public domain, read once; None where the rows are the domain."""
+        """The tree of a public domain, read once; None if the nodes come from the rows."""
         if self.plan.hierarchy.domain == "data":
             return None
         return tree_of(self.plan, domain_paths(self.connection, self.plan, self.public))
 
     @property
     def tree(self) -> Tree:
-        """The tree of the domain, which takes counting where the rows are the domain."""
+        """The tree of the domain; if the nodes come from the rows, this counts them."""
         return self.counted.tree if self.domain is None else self.domain
 
     @cached_property
@@ -216,7 +216,7 @@ def _register(
     failed = False
     try:
         if isinstance(frame, nw.LazyFrame):
-            # the backend adds up what it can, so that a long frame is never collected whole
+            # the backend counts first, so that a long frame is never collected whole
             frame = frame.group_by(names).agg(nw.len().alias(_WEIGHT)).collect()
         connection.register("frame", _with_text(frame, names))
     except (
@@ -257,13 +257,13 @@ def _text(value: object) -> str:
 
 
 def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
-    """Columns of the rows that counting reads, once all that is named is found somewhere."""
+    """Columns of the rows that counting reads; refuse a name that is in no table."""
     lookup = plan.data.lookup
     both = Relation("", dict.fromkeys(known, ""), shown)
     used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
     named = used | ({lookup.on.casefold()} if lookup is not None else set())
     if not named & {c.casefold() for c in known}:
-        # the first line may be a person's row, so nothing of it is shown
+        # the first line is not shown, because it may be a person's row
         raise DataError(
             f"{shown} has none of the columns that the plan names; see that it begins with a "
             "header, and that the plan names its columns as the header does."
@@ -332,8 +332,8 @@ def _count(source: RowSource) -> CountedTree:
 def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
     """Add the counts of one batch to the table `tally`; rows left out are counted together.
 
-    TRY makes the rule unknown on a row that it fails on, and so the row is left out: no record
-    decides whether the others are counted.
+    With TRY, a row on which the row filter fails is left out. So no record decides whether the
+    others are counted.
     """
     whole, condition = joined(plan, public, rows), public.condition
     check_condition(connection, condition, whole, condition.sql)
@@ -356,7 +356,7 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
 
 
 def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
-    """Refuse rows that are none, have no key, or lack a level; nothing of a row is shown."""
+    """Refuse an empty table, and rows without a key or a level; no value of a row is shown."""
     if not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
         raise DataError(f"{shown} holds no rows; give it at least one.")
     fates = {r[0] for r in ask(connection, "SELECT DISTINCT fate FROM tally WHERE kept", BROKEN)}

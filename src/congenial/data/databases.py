@@ -1,4 +1,4 @@
-"""Tables of DuckDB files, and which files are databases."""
+"""Tables of DuckDB files; and the test whether a file is a database."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def attach(connection: Connection, file: Path, source: str, table: str) -> Relat
 
 
 def no_table(source: str, table: str, known: Sequence[str]) -> DataError:
-    """Say that a database lacks a table, and what it has."""
+    """Return the error for a missing table, with the tables of the database."""
     return DataError(
         f"data.table is {show(table)}, and {show(source)} holds no such table; it holds "
         f"{', '.join(known) or 'none'}{nearest(table, known)}."

@@ -1,4 +1,4 @@
-"""CSV files before DuckDB reads them: their first line, and whether a compressed one is whole."""
+"""CSV files before DuckDB reads them: their first line, and the check sums of compressed files."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from pathlib import Path
 
 # Separators of the fields of a CSV file, the usual one first.
 DELIMITERS = ",;\t|"
-# Bytes of a header.
+# Most bytes of a header.
 _LONGEST = 1_000_000
 
 
 def first_line(file: Path) -> str:
-    """Read the first line of a CSV file and decode nothing after it; empty where there is none."""
+    """Read the first line of a CSV file and decode nothing after it; empty if there is none."""
     opened = gzip.open if file.suffix.casefold() == ".gz" else open
     try:
         with opened(file, "rb") as handle:
@@ -35,7 +35,7 @@ def delimiter_of(header: str) -> str | None:
 
 
 def header_of(file: Path, delimiter: str) -> list[str]:
-    """Names in the first line, folded; none where it cannot be read."""
+    """Names in the first line, folded; empty if it cannot be read."""
     try:
         names = next(csv.reader([first_line(file)], delimiter=delimiter), [])
     except csv.Error:
@@ -44,7 +44,7 @@ def header_of(file: Path, delimiter: str) -> list[str]:
 
 
 def is_whole(file: Path) -> bool:
-    """Whether a gzip file's check sums hold, at which DuckDB does not look; any other file is."""
+    """Whether a gzip file's check sums hold, which DuckDB does not check; True for other files."""
     if file.suffix.casefold() != ".gz":
         return True
     with suppress(OSError, EOFError, zlib.error), gzip.open(file, "rb") as handle:

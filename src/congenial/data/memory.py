@@ -1,4 +1,4 @@
-"""How much memory a query may take before it is stopped."""
+"""The memory limit of a query."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ _GROUPS = (
 
 
 def allowance() -> int | None:
-    """Half of the memory that is free, in bytes; None where the system does not say.
+    """Half of the free memory, in bytes; None if the system does not state it.
 
-    The other half is left to Python and to the machine: a small file may hold more rows than any
-    memory does, and must end in a sentence before the system has to stop a program.
+    The other half is for Python and other programs. A small file may declare more rows than fit in
+    memory; the limit makes that an error message before the system kills a program.
     """
     found = [int(text) for group in _GROUPS if (text := _read(group).strip()).isdigit()]
     for line in _read(_FREE).splitlines():

@@ -1,7 +1,7 @@
 """The public side of a plan: its lookup, its condition, and the nodes of its domain.
 
-None of this is confidential, unless the domain is "data": its nodes are then those of the counted
-rows, and no message shows a name.
+These are public, unless the domain is "data". Then the nodes come from the counted rows, and no
+message shows a name.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ from congenial.wording import show
 Paths = list[tuple[str, ...]]
 # Result of looking up a row's key: the lookup has it, the lookup lacks it, or the row has none.
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
-# Nodes of the deepest level, and characters of a name.
+# Most nodes of the deepest level, and most characters of a name.
 _MOST, _LONGEST = 5_000_000, 1_000
-# Said of queries over tables of our own, which cannot fail on what a row holds.
+# Message for queries over our own tables, which no value of a row can make fail.
 BROKEN = "the counts could not be added up; please report this as a bug in congenial"
 
 
@@ -65,7 +65,7 @@ def find_files(plan: Plan, base: Path, *, rows: bool) -> None:
 
 
 def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
-    """Return what the lookup and the domain's file are called, and the files, by their keys."""
+    """Return the names and the files of the lookup and the domain, by their keys."""
     lookup, domain = plan.data.lookup, plan.hierarchy.domain
     named = {}
     if lookup is not None:
@@ -78,7 +78,7 @@ def _public_files(plan: Plan, base: Path) -> dict[str, tuple[str, list[Path]]]:
 def open_public(
     connection: Connection, plan: Plan, base: Path, *, others: Sequence[Path] = ()
 ) -> Public:
-    """Open the lookup and the domain's file, and shut out every file but these and `others`."""
+    """Open the lookup and the domain's file; then only these and `others` can be read."""
     lookup = plan.data.lookup
     named = _public_files(plan, base)
     condition = parse_where(connection, plan.data.where)
@@ -102,14 +102,14 @@ def open_public(
 
 
 def unreadable(table: Relation) -> str:
-    """Say that a table broke off."""
+    """Return the error for a table that cannot be read to its end."""
     return (
         f"{table.shown} could not be read to its end, since a row does not have the header's "
         "columns or the file is damaged; mend it"
     )
 
 
-# No user's column is called so.
+# A name that no column of a user has.
 _KEY = '"congenial: key"'
 
 
@@ -145,7 +145,7 @@ def _check_keys(connection: Connection, plan: Plan, table: Relation, column: str
 
 
 def joined(plan: Plan, public: Public, rows: Relation) -> Relation:
-    """Rows with the columns that the lookup adds, and in `fate` what became of their key."""
+    """Rows with the lookup's columns, and in `fate` the result of looking up their key."""
     lookup, table = plan.data.lookup, public.lookup
     if lookup is None or table is None or lookup.on not in rows.columns:
         return replace(rows, sql=f"(SELECT *, '{FOUND}' AS fate FROM {rows.sql})")
@@ -194,7 +194,7 @@ def level_names(plan: Plan, table: Relation) -> str:
 
 
 def _domain_table(plan: Plan, public: Public) -> Relation:
-    """The domain's rows; those of the lookup have its key under the rows' name for it too."""
+    """The domain's rows; for a lookup also with its key under the name of the rows' column."""
     lookup = plan.data.lookup
     if public.domain is not None:
         return joined(plan, public, public.domain)
@@ -217,7 +217,7 @@ def _domain_table(plan: Plan, public: Public) -> Relation:
 def domain_paths(connection: Connection, plan: Plan, public: Public) -> Paths:
     """List the domain's nodes from the lookup or a file; `order_nodes` explains.
 
-    The part of `where` that names none but the domain's columns is applied.
+    The conjuncts of `where` that name only the domain's columns are applied.
     """
     table, condition = _domain_table(plan, public), public.condition
     for level in plan.hierarchy.levels:
@@ -290,7 +290,7 @@ def order_nodes(connection: Connection, plan: Plan, shown: str, *, public: bool)
 
 
 def _check_size(connection: Connection, columns: Sequence[str], shown: str) -> None:
-    """Refuse more nodes, or longer names, than the rest of the way has room for."""
+    """Refuse too many nodes and too long names."""
     if ask(connection, f"SELECT 1 FROM domain LIMIT 1 OFFSET {_MOST}", BROKEN):
         raise DataError(
             f"{shown} names more than {_MOST:,} nodes of the deepest level, for which neither "
@@ -311,8 +311,8 @@ def _path(names: object) -> str:
 def tree_of(plan: Plan, paths: Paths) -> Tree:
     """Hang the paths of `order_nodes` under the plan's root.
 
-    They are distinct, no name is empty, and those through one node stand one after the other; so
-    this is `Tree.from_paths` at a third of the time.
+    The paths are distinct, without empty names, and sorted by node. So this takes a third of the
+    time of `Tree.from_paths`.
     """
     names, parents = [plan.hierarchy.root], [-1]
     depth = len(plan.hierarchy.levels)

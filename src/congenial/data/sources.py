@@ -1,7 +1,7 @@
 """Files and frames as tables of an embedded DuckDB that can read nothing else.
 
-DuckDB's own error texts may quote a cell, so none is ever passed on: each failure has a sentence
-of ours, raised outside the handler so that the original is not attached to it.
+DuckDB's own error messages may quote a cell, so they are never shown. Each failure has a message of
+ours, raised outside the handler so that the original is not attached to it.
 """
 
 from __future__ import annotations
@@ -29,9 +29,9 @@ from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
-# Nothing about a CSV file is guessed from its cells: its quotes and first lines, or rows are lost
-# without a word; its columns' types, or one record decides how the rule reads all others.
-# Buffers of 4 MiB, where DuckDB takes 32, each thread several.
+# Nothing about a CSV file is guessed from its cells. Guessed quotes or first lines could silently
+# lose rows, and with guessed types one record could decide how the row filter reads all others.
+# Buffers have 4 MiB instead of DuckDB's 32, because each thread has several.
 _DIALECT = (
     "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
     "strict_mode = true, hive_types_autocast = false, buffer_size = 4194304"
@@ -54,7 +54,7 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Relation:
-    """Something that can stand after FROM.
+    """A table for SQL's FROM.
 
     Attributes
     ----------
@@ -113,7 +113,7 @@ def name_of(column: str, kind: str, table: str = "") -> str:
 
 @contextmanager
 def connect() -> Iterator[Connection]:
-    """Open an embedded DuckDB that keeps everything in memory and writes nothing."""
+    """Open an embedded DuckDB that works in memory and writes no file."""
     with held():
         connection = duckdb.connect(":memory:")
         for setting in _SETTINGS:
@@ -125,7 +125,7 @@ def connect() -> Iterator[Connection]:
 
 
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
-    """Let a connection read these files and nothing else, for good."""
+    """Restrict a connection permanently to these files."""
     # a name with pattern characters is asked for in the other spelling, and judged in both
     spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
@@ -136,7 +136,7 @@ def restrict(connection: Connection, files: Sequence[Path]) -> None:
 
 
 def attempt(connection: Connection, sql: str) -> Rows | None:
-    """Run a query and fetch its rows; None where DuckDB refuses it or fails in it."""
+    """Run a query and fetch its rows; None if it fails."""
     failure: CongenialError | KeyboardInterrupt | None = None
     try:
         with held(connection.interrupt):
@@ -191,7 +191,7 @@ def locate(base: Path, source: str, key: str) -> list[Path]:
 
 
 def readable(files: Sequence[Path], given: str) -> list[Path]:
-    """Return the whole paths of files with something in them; `given` says what names them."""
+    """Return the absolute paths of non-empty files; `given` begins the messages."""
     for file in files:
         if not file.is_file():
             raise DataError(f"{given}, which is not a file; name a file.")
@@ -235,9 +235,9 @@ def open_files(
 
 
 def _with_whole_numbers(connection: Connection, table: Relation, otherwise: str) -> Relation:
-    """Make columns of a public table BIGINT whose texts are all whole numbers and stay as they are.
+    """Cast columns of a public table to BIGINT if all their texts are canonical integers.
 
-    Their names are the same either way; a rule may compare them with numbers.
+    The nodes' names are the same in both types; a row filter may compare integers with numbers.
     """
     quoted = list(map(identifier, table.columns))
     tests = ", ".join(
@@ -270,7 +270,7 @@ def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
 def _same_columns(
     connection: Connection, files: Sequence[Path], given: str, otherwise: str
 ) -> None:
-    """Refuse Parquet files with unlike columns: one would decide how the others are read."""
+    """Refuse Parquet files with different columns: one would decide how the others are read."""
     first = None
     for file in files:
         name = literal(_literal_glob(str(file)))
@@ -285,7 +285,7 @@ def _same_columns(
 
 
 def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
-    """Refuse files with unlike headers, which would be counted short, and repeated names."""
+    """Refuse repeated names, and files with different headers, of which rows would be lost."""
     first = header_of(files[0], delimiter)
     for file in files[1:]:
         if header_of(file, delimiter) != first:
@@ -304,7 +304,7 @@ def _refuse_twice(names: Sequence[str], given: str) -> None:
 
 
 def _parquet_names(connection: Connection, file: str, otherwise: str) -> list[str]:
-    """Names of a Parquet file's columns; those within others are left out."""
+    """Names of a Parquet file's top-level columns."""
     listed = ask(connection, f"SELECT name, num_children FROM parquet_schema({file})", otherwise)
     names, inside = [], [1]  # how many columns are still to come, on each level
     for name, children in listed:
@@ -329,11 +329,11 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Re
 
 
 def _literal_glob(path: str) -> str:
-    """Keep DuckDB from reading a file's own name as a pattern."""
+    """Escape a file's name, so that DuckDB does not read it as a pattern."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 
 
 def weighted(table: Relation, column: str) -> Relation:
-    """Take `column` as the number of records that a row stands for."""
+    """Return the table with `column` as the number of records in a row."""
     rest = {name: kind for name, kind in table.columns.items() if name != column}
     return replace(table, columns=rest, weight=identifier(column))

@@ -12,12 +12,12 @@ _SIMILAR = frozenset(("ARMENIAN", "CHEROKEE", "COPTIC", "CYRILLIC", "GREEK", "LA
 
 
 def odd_names(tree: Tree) -> tuple[str, ...]:
-    """Say which names of a tree readers could take for others; each such kind is one sentence.
+    """Warn of names of a tree that look alike; one sentence for each kind.
 
     Notes
     -----
-    Siblings are compared, since a name may rightly repeat below another parent. Names look alike
-    that differ in case, in spaces, in signs without a width, or in how Unicode composes them
+    Only siblings are compared, because a name may repeat below another parent. Names look alike if
+    they differ only in case, in spaces, in characters without a width, or in their Unicode form
     (NFKC).
     """
     first: dict[tuple[int, str], int] = {}

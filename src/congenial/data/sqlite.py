@@ -29,9 +29,9 @@ from congenial.errors import DataError
 from congenial.wording import show
 
 T = TypeVar("T")
-# Rows that pass through Python at a time.
+# Number of rows that pass through Python in one batch.
 BATCH = 100_000
-# Below it a real number may be a whole one.
+# Below this, a whole number in a REAL column is exact, and is written as an integer.
 _WHOLE = 2**53
 
 
@@ -57,7 +57,7 @@ class SqliteTable:
             yield database
 
     def _attempt(self, step: Callable[[], T]) -> T:
-        """Take a step whose error text may quote a cell."""
+        """Run a step whose error message may quote a cell; show a message of ours instead."""
         with suppress(sqlite3.Error):
             return step()
         raise DataError(

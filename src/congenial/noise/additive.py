@@ -27,8 +27,8 @@ class Additive:
         The tree whose nodes are the queries, the margins of tables, or the number of queries of a
         plain vector.
     per_record : float
-        Contribution of one record to each query that counts it: 1, except after `in_units`, which
-        counts in steps of the noise's grid.
+        Contribution of one record to each query that counts it: 1, except after `in_units`, whose
+        unit is a step of the noise's grid.
     """
 
     noise: NoiseLaw
@@ -112,7 +112,8 @@ class Additive:
 
         Notes
         -----
-        Data off the grid are refused, not rounded: rounding changes what one record can change.
+        Data off the grid are refused, not rounded, because rounding could change the effect of one
+        record.
         """
         try:
             array = np.asarray(x)
@@ -206,7 +207,7 @@ class Additive:
 
 
 def rolled_up(workload: Workload | None) -> str:
-    """Say how counts are brought to all queries of a workload, or of a tree."""
+    """Return the remedy that makes counts add up, for a workload or a tree."""
     return (
         "roll leaf counts up with tree.roll_up"
         if workload is None

@@ -21,9 +21,9 @@ from congenial.noise.law import (
 )
 from congenial.types import FloatArray, Words
 
-# Beyond this many sigmas (plus a few integers) the mass is below 2^-100.
+# Number of sigmas (plus a few integers) beyond which the mass is below 2^-100.
 _REACH = 12.0
-# Above this many steps, sums over the grid equal integrals: they differ by exp(-2 pi^2 sigma^2).
+# Sigma, in steps, above which sums over the grid equal integrals up to exp(-2 pi^2 sigma^2).
 _SMOOTH = 4.0
 # A table of draws has 24 entries a step of sigma, exact up to the first of these.
 _MOST_EXACT, _BITS = 2.0**12, 256

@@ -107,8 +107,8 @@ class DiscreteLaplace:
     def quantile(self, probability: npt.ArrayLike) -> npt.NDArray[np.int64 | np.float64]:
         """Least noise whose `cdf` reaches a probability; broadcast against the scale.
 
-        For studies and checks. Of a uniform number it is a draw of the papers' sampler, which
-        floating-point numbers make coarse in the tails; releases draw with `draw` instead.
+        For studies and checks. The quantile of a uniform number is a draw of the papers' sampler,
+        whose tails are coarse in floating point; releases use `draw` instead.
 
         Parameters
         ----------

@@ -16,14 +16,14 @@ from congenial.types import FloatArray, Words
 
 Measure = Literal["pure", "zcdp"]
 
-# Grids of spacing 2^-40 to 2^40, and noise of at most this many steps, keep every product exact.
+# Limits within which every product is exact: grid spacings of 2^-40 to 2^40, and steps of noise.
 _WIDEST = 40
 _MOST_STEPS = 2.0**46
 # Squares of scales, and their inverses, stay within floating-point range.
 _NARROWEST_SCALE, _WIDEST_SCALE = 1e-100, 1e100
 _FOLDER = "congenial.noise"
 _NO_LAWS = {"additive", "law"}
-# Values of a tabulated half law, and nats of its tail: 60 bits.
+# Most values of a tabulated half law, and the depth of its tail in nats (60 bits).
 _MOST_TABULATED, _TAIL = 1 << 24, 60 * math.log(2.0)
 
 

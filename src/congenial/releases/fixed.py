@@ -39,7 +39,7 @@ def fixed(model: Model) -> str:
     above = np.where(tree.parents[nodes] < 0, -1, place[tree.parents[nodes]])
     deepest = int(tree.level[nodes].max(initial=0))
     lookup = plan.data.lookup
-    told = {
+    facts = {
         "occurring": plan.hierarchy.levels if by_rows else None,
         "columns": plan.hierarchy.levels[:deepest],
         "table": plan.data.table,
@@ -50,5 +50,5 @@ def fixed(model: Model) -> str:
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),
     }
-    text = json.dumps(told, sort_keys=True).encode("ascii")
+    text = json.dumps(facts, sort_keys=True).encode("ascii")
     return hashlib.blake2b(text, digest_size=16, person=b"fixed").hexdigest()

@@ -136,12 +136,12 @@ def _pair(old: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _accuracy(old: Mapping[str, Any]) -> dict[str, Any]:
-    told, basis = old["told"], {"kind": old["source"]}
-    why = [obstacle for phrase, obstacle in _OBSTACLES.items() if phrase in told]
+    text, basis = old["told"], {"kind": old["source"]}
+    why = [obstacle for phrase, obstacle in _OBSTACLES.items() if phrase in text]
     if old["source"] == "simulation":
         # "whose quantiles 9,999 simulated releases tell", "with a probability of 3e-05 at most"
-        number = told.partition("whose quantiles ")[2].partition(" simulated")[0]
-        risk = told.rpartition("with a probability of ")[2].partition(" at most")[0]
+        number = text.partition("whose quantiles ")[2].partition(" simulated")[0]
+        risk = text.rpartition("with a probability of ")[2].partition(" at most")[0]
         basis |= {"releases": int(number.replace(",", "")), "risk": float(risk)}
     elif old["source"] == "posterior":
         basis["not_by_inversion"] = why[0]

@@ -171,7 +171,7 @@ class Release:
             "published_exactly": pinned,
         }
         claim = self.certificate.guarantee
-        told: dict[str, str | float] = {
+        attributes: dict[str, str | float] = {
             "guarantee": self.certificate.sentence,
             "neighbours": claim.neighbours.relation,
             "epsilon": claim.epsilon,
@@ -181,7 +181,9 @@ class Release:
             "method": self.model.plan.method.name,
             "made": self.certificate.made,
         }
-        return exports.inference_data(self.tree, groups, level_names=self.levels, attributes=told)
+        return exports.inference_data(
+            self.tree, groups, level_names=self.levels, attributes=attributes
+        )
 
 
 def read_release(directory: str | Path) -> Release:

@@ -31,7 +31,7 @@ def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | No
         protected=sentences.protected(certificate),
         unprotected=sentences.unprotected(certificate),
         sentence=certificate.sentence,
-        details=tuple(Fact(*told) for told in sentences.details(certificate)),
+        details=tuple(Fact(*one) for one in sentences.details(certificate)),
         accuracy=sentences.accuracy(certificate, _expected(errors, len(tree))),
         levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
         margin_label=sentences.margin_label(certificate),

@@ -116,7 +116,7 @@ def _summary(made: ReleaseResult) -> list[str]:
         f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
-    remarks = (told(certificate) for told in (rows_left_out, missing_intervals, cost_of_bounds))
+    remarks = (text(certificate) for text in (rows_left_out, missing_intervals, cost_of_bounds))
     lines += [*filter(None, remarks), *_debited(made)]
     return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
 

@@ -101,7 +101,7 @@ class CutConditioned(Conditioned):
         opened = " and ".join(filter(None, (held, carried)))
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
-            f"{cost}{estimate} {self._told_law} Each draw is independent; "
+            f"{cost}{estimate} {self._law_text} Each draw is independent; "
             f"its numerical error is at most {ERROR_LIMIT:.0e} in total variation."
             f"{self._untried}"
         )

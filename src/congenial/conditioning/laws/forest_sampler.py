@@ -317,13 +317,13 @@ class Conditioned:
             shape += f"; {inequalities} of the sums may be exceeded, by a slack that has no noise"
         cost = _cost_text(self.mechanism, self.resolved, self.forest, self.fixed)
         return (
-            f"exact sampler: {shape}. {self._told_law} {cost} Each draw is independent; its "
+            f"exact sampler: {shape}. {self._law_text} {cost} Each draw is independent; its "
             f"numerical error is at most {error_limit(self.forest.n):.0e} in total variation."
             f"{self._untried}"
         )
 
     @property
-    def _told_law(self) -> str:
+    def _law_text(self) -> str:
         if self.data_free:
             return "Equalities only: the noise has one law for every dataset."
         return "Bounds apply: the law depends on the confidential counts, which is charged for."

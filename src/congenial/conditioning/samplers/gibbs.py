@@ -129,12 +129,12 @@ class GibbsConditioned(ChainAlone, Conditioned):
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
             f"over {free} entries make an exact draw too costly, or where asked for. "
-            f"{self._told_blocks} {self._told_moves} {WARMUP} sweeps are left out. "
-            f"{self._told_limits}"
+            f"{self._blocks_text} {self._moves_text} {WARMUP} sweeps are left out. "
+            f"{self._limits_text}"
         )
 
     @property
-    def _told_blocks(self) -> str:
+    def _blocks_text(self) -> str:
         if not self.blocks:
             return "Blocks of entries drawn together would take too much, so there are none."
         held = max(len(cut) for cut in self.blocks)
@@ -147,7 +147,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
         )
 
     @property
-    def _told_moves(self) -> str:
+    def _moves_text(self) -> str:
         if self.lattice is not None:
             return (
                 f"A sweep moves along some {self.lattice.moves} random sums of vectors from a "

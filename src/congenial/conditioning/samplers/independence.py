@@ -192,7 +192,7 @@ class Independence(Proposing):
         if not self.widened:
             bound = "No bound on the distance from the law is known without bounds on all entries."
         elif self.exact is None:
-            bound = "R = sup p*/q is finite and not known, so no bound on the distance is told."
+            bound = "R = sup p*/q is finite and not known, so the distance has no known bound."
         else:
             bound = (
                 "After t steps from any start the total variation from the law is at most "
@@ -200,7 +200,7 @@ class Independence(Proposing):
             )
         return (
             f"independence sampler: {self._text()} A chain moves to a candidate with the ratio of "
-            f"the weights p/q as its chance, and stays otherwise. {bound} {self._told_release()}"
+            f"the weights p/q as its chance, and stays otherwise. {bound} {self._release_text()}"
         )
 
     def _bound(self, counts: Values, steps: int) -> tuple[float | None, str]:

@@ -86,7 +86,7 @@ class ConditionedLaplace(ChainAlone):
         return (
             "scale-mixture Gibbs sampler, for studies: chains draw variances and normal noise in "
             f"turn, the latter by {self.space.described}; {self.warmup} sweeps are left out and "
-            f"every draw takes {self.thin}. {self._told_limits}"
+            f"every draw takes {self.thin}. {self._limits_text}"
         )
 
     def _run(self, length: int, spread: float, rng: Randomness) -> FloatArray:

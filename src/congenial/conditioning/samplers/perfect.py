@@ -42,7 +42,7 @@ class Perfect(Proposing):
             f"perfect sampler: {self._text()} Chains of these proposals are coupled from the past "
             "until the one without noise moves, where p/q is largest, and so all others; draws are "
             "exact and independent. The proposals a draw takes have the law of those that "
-            f"rejection takes, so nothing is saved by it. {self._told_release()}"
+            f"rejection takes, so nothing is saved by it. {self._release_text()}"
         )
 
     def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:

@@ -52,7 +52,7 @@ class Rejection(Proposing):
         return (
             f"rejection sampler: {self._text()} A candidate is accepted with probability p/(R q), "
             "R the largest p/q, which is that of no noise; draws are exact and independent, after "
-            f"a random number of proposals. {self._told_release()}"
+            f"a random number of proposals. {self._release_text()}"
         )
 
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:

@@ -140,7 +140,7 @@ class TreeMH(Chain, Delegate):
             f"tree Metropolis-Hastings sampler, for studies: all {self._tree.leaves.size} leaves "
             "take a normal step at once, rounded for integer noise, the levels above add up, and "
             "the whole is accepted with the ratio of the noise's probabilities, never outside the "
-            f"inequalities; the step's size {step}. {self._told_limits} {better}"
+            f"inequalities; the step's size {step}. {self._limits_text} {better}"
         )
 
     @property

@@ -161,8 +161,8 @@ def _polished(task: _Task, at_lo: Flags, at_hi: Flags, binding: Flags) -> FloatA
         move = least_move(rows, np.concatenate((task.gap, task.short[binding], ends)), task.weight)
     except InfeasibleError:
         raise NumericalError(
-            "of the conditions that bind some lie so close together that they cannot be told "
-            "apart; give one of them, or bring them further apart."
+            "some binding conditions are too close together to be distinguished; give one of them, "
+            "or move them further apart."
         ) from None
     size = max(1.0, float(np.abs(np.concatenate((task.gap, task.short, move))).max(initial=0.0)))
     slack = TOLERANCE * size
