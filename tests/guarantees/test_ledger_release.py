@@ -225,7 +225,10 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
     monkeypatch.setattr(congenial.releases.making, "settle", broken)
     assert cli.run(["release", str(plan), "--out", str(tmp_path / "out")]) == 0
     [entry] = entries(tmp_path)
-    assert f"{entry.entry} stays unfinished, which counts as spent" in capsys.readouterr().err
+    assert (
+        f"{entry.entry} as spent; the entry stays unfinished, which counts as spent"
+        in capsys.readouterr().err
+    )
     assert entry.state == RESERVED
     assert all(check.passed for check in verify(tmp_path / "out"))
 
@@ -308,7 +311,7 @@ def test_the_certificate_names_no_directory(tmp_path):
         ({"epsilon": "0.5"}, "another debit"),
         ({"delta": "0"}, "another debit"),
         ({"delta": "many"}, "another debit"),
-        ({"entry": "1"}, "not named as"),
+        ({"entry": "1"}, "not 32 hexadecimal digits"),
     ],
 )
 def test_a_debit_that_does_not_fit_the_claim_is_found(tmp_path, change, told):

@@ -39,9 +39,9 @@ def debits(place):
 @pytest.mark.parametrize("method", ["imaging", "topdown"])
 def test_nothing_is_debited_or_drawn_that_verify_would_refuse(tmp_path, method, monkeypatch):
     plan = plan_for(tmp_path, 1e-6, method)
-    with pytest.raises(PrivacyError, match="at most 1e-06 is released") as told:
+    with pytest.raises(PrivacyError, match="the limit is 1e-06") as told:
         explain(plan, tmp_path)
-    with pytest.raises(PrivacyError, match="at most 1e-06 is released"):
+    with pytest.raises(PrivacyError, match="the limit is 1e-06"):
         release(plan, tmp_path / "out", base=tmp_path)
     assert not (tmp_path / "out").exists() and debits(tmp_path) == []
 
@@ -59,4 +59,4 @@ def test_nothing_is_debited_or_drawn_that_verify_would_refuse(tmp_path, method, 
         release(plan, tmp_path / "beyond", base=tmp_path)
         assert all(check.passed for check in verify(tmp_path / "beyond"))
     (failed,) = [check for check in verify(tmp_path / "beyond") if check.name == "guarantee"]
-    assert not failed.passed and "at most 1e-06 is released" in failed.detail
+    assert not failed.passed and "the limit is 1e-06" in failed.detail
