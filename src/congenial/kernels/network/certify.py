@@ -1,11 +1,11 @@
-"""A proven bound on what the windows of a sum network cut off.
+"""A proved bound on the truncation error of the windows of a sum network.
 
 Beside the computed message m of each class runs an upper bound U = m + L of the true one: `lost`
 holds L inside the window, and a geometric tail ``edge * ratio^k`` bounds the true message k steps
 beyond each end. True messages are log-concave (sums and products of log-concave weights), so a
-ratio between two points of U and m bounds every later one. A merge adds to L what its parts lost
-and all that their tails bring in; the tails are summed by one recursion a step. At the top, L / U
-is the probability that a draw leaves some window: the total variation that cutting costs.
+ratio between two points of U and m bounds every later one. A merge adds to L the losses of its
+parts and the contributions of their tails, which are summed by one recursion. At the top, L / U is
+the probability that a draw leaves some window: the total variation of the truncation.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ import numpy as np
 from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.kernels.numerics.compiling import njit
 
-# Stands for all that underflows, relative to the largest entry of a table.
+# Bound on entries that underflow, relative to the largest entry of a table.
 TINY = 1e-290
-# Unsigned indices are never counted from the end, so that the compiler uses vectors; counted with
-# them, -1 is the largest one.
+# With unsigned indices numba does not check for negative ones, so loops vectorise. As an unsigned
+# index, -1 is the largest one.
 _U0, _U1, _U2, _U3 = np.uint64(0), np.uint64(1), np.uint64(2), np.uint64(3)
 _U4, _U5, _U6, _U7 = np.uint64(4), np.uint64(5), np.uint64(6), np.uint64(7)
 # Below 4 times the negligible loss, one number bounds the loss of all entries of a class.
@@ -29,7 +29,7 @@ _EVEN = 4.0
 _SHARED = 16.0
 # Part of the negligible loss below which a tail is neglected: a merge has four tails.
 _FAINT = 0.125
-# Zeros at either side of what is convolved, so that every run of eight terms is whole.
+# Zeros at both ends of the arrays that are convolved, so that every group of eight is complete.
 _PAD = np.uint64(8)
 
 
@@ -37,7 +37,7 @@ _PAD = np.uint64(8)
 def _tail(table, at, lost, place, n, step):
     """Return (edge, ratio) of the geometric bound beyond the last of n entries, going by `step`.
 
-    Entries begin at `at` in `table`, what they lost at `place` in `lost`.
+    Entries begin at `at` in `table`, their losses at `place` in `lost`.
     """
     end = n - 1 if step > 0 else 0
     edge = max(table[at + end] + lost[place + end], TINY)

@@ -3,14 +3,14 @@
 Benchmark rows: `flat`, `taxi`.
 
 A composition of `total` into n parts is a choice of n - 1 bars among total + n - 1 places
-(stars and bars). Few bars are drawn by Floyd's method in integers alone. Many are drawn in buckets
-of 2^k places, in order and nearly without sorting: numbers of bars are binomial a bucket, from
-tables in doubled precision; bars are added at random until there are as many as it takes, and
-given its number the bars of a bucket are any. Each step treats all places alike, so that all
-choices are equally likely, but for 2^-60 a bar in total variation, by which the tables are off.
+(stars and bars). Few bars are drawn by Floyd's method in integers. Many bars are drawn in buckets
+of 2^k places, in order and almost without sorting. The number of bars in a bucket is binomial, from
+tables in doubled precision. Bars are added or removed at random until their number is right. Given
+its number, the bars of a bucket are uniform. Each step treats all places alike, so all choices are
+equally likely up to a total variation of 2^-60 for each bar, the error of the tables.
 
-Words are read from a tape. One that ends too soon gives an outcome to be thrown away: the caller
-makes the same tape longer and begins anew, so that the law does not depend on its length.
+Words are read from a tape. If a tape is too short, its outcome is discarded: the caller extends the
+same tape and begins again, so the law does not depend on the tape's length.
 """
 
 from __future__ import annotations
@@ -24,22 +24,22 @@ from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.ordering import in_order, insert, read_marks
 from congenial.kernels.numerics.tape import below_bits, below_word, word_at
 
-# Bars that are not worth the tables.
+# Number of bars below which tables are not worth their cost.
 FEW = 128
-# Places that Floyd's method keeps as bits, at most, and for every bar.
+# Most places that Floyd's method marks as bits, in all and for each bar.
 _MARKS = 2048
 _MARKS_A_BAR = 48
-# Numbers below this are drawn from half a word.
+# Bound below which a uniform integer is drawn from half a word.
 _HALF_WORD = 1 << 28
-# Bars that are placed before they are added.
+# Number of bars that are placed in one batch.
 _CHUNK = 1024
-# Places per bar up to which buckets are words of marks.
+# Most places per bar for buckets of 64 places, marked as bits of a word.
 _DENSE = 16
 
 
 @njit(inner=True)
 def _composition_words(total, n):
-    """Return how many words a composition takes, hardly ever more."""
+    """Return the number of words that a composition takes; it seldom takes more."""
     size = min(n - 1, total)
     places = total + n - 1
     if size <= 0:
@@ -63,7 +63,7 @@ def _composition_words(total, n):
 
 @njit()
 def count_words(first, second, cls, values, begin, end):
-    """Return how many words `compose` reads, hardly ever more; arguments are as there."""
+    """Return the number of words that `compose` reads, seldom more, for the same arguments."""
     out = 0.0
     for i in range(first.size):
         for column in range(begin, end):
@@ -80,7 +80,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
 
     The parts of total ``values[first[i]]`` less those of ``-values[second[i]]``, either of them
     zero where its slot is -1, are added to the `cls[i]` slots members[third[i]], ..., which come in
-    as zeros. Where more than ``words.size`` words were read, they are to be thrown away.
+    as zeros. If more than ``words.size`` words were read, the result must be discarded.
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.empty(_MARKS // 64, dtype=np.uint64)
@@ -137,7 +137,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
 
 @njit(inner=True)
 def _add(chosen, count, stars, rank, last, sign, values, column, members, start):
-    """Add what `count` places in order, the first of them the `rank`-th, say of the parts."""
+    """Add the parts given by `count` sorted places, of which the first is the `rank`-th place."""
     if stars:
         # as many bars precede a star as places that are not stars
         for r in range(count):

@@ -20,23 +20,23 @@ from congenial.kernels.network.families import common, sort
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics.compiling import njit
 
-# Keys of their own until the classes are read: a sum of geometric variables, a fixed number.
+# Temporary kinds of keys: a sum of geometric variables, a fixed number.
 GEOMETRIC = 3
 POINT = 4
-# How runs of like siblings are composed: not, as differences, upwards or downwards from bounds
-# where nothing is measured, upwards or downwards from zero where it is.
+# Kinds of composition of like siblings: none, as differences, upwards or downwards from bounds
+# (unmeasured siblings), upwards or downwards from zero (measured siblings).
 NOT, BOTH_WAYS, UPWARDS, DOWNWARDS, FROM_ZERO, TO_ZERO = range(6)
 # Entries of the smallest hash table.
 FEWEST = 256
 LOW = (1 << 32) - 1
-# Numbers of one type, so that a kernel is compiled once.
+# Integers of one type, so that a kernel is compiled once.
 _int = np.int64
 # Places in `state`.
 CLASSES, MASK, SLOTS, BEGIN, STOP, COMPOSED, ROOTS, AGAIN, MOST = range(9)
-# The last run that was composed: its class, length and the three classes made of it.
+# The last composed run: its class, its length and the three classes made from it.
 RUN = 9
 STATE = 14
-# Like members in a row that are worth drawing as compositions.
+# Fewest like members in a row that are drawn as compositions.
 LEAST_RUN = 4
 
 
@@ -104,7 +104,7 @@ def _split(left, right, made, slot_class, keys, op, program, state):
 
 @njit(inner=True)
 def _lasting(state):
-    """Go on to slots that none shares, for what compositions, which come last, are to read."""
+    """Stop reusing slots: compositions run last and still read them."""
     over = max(state[MOST] - state[SLOTS], _int(0))
     state[SLOTS] += over
     state[AGAIN] -= over
@@ -143,10 +143,10 @@ def _run(c, length, kind, slot_class, keys, held, op, program, state):
 
 @njit(inner=True)
 def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program, state):
-    """Write the composition of the next members, which have no weight but a bound each.
+    """Write the composition of the next members, which have a bound each but no weight.
 
-    Counted from their bounds, whose sum is `bounds`, they are any composition of their sum: as if
-    each were geometric, upwards or downwards. Returns the class and the slot of the sum.
+    Minus their bounds, whose sum is `bounds`, they are a uniform composition of their sum, as
+    geometric variables are. Returns the class and the slot of the sum.
     """
     low, high = _int(np.int32(bounds & LOW)), _int(np.int32(bounds >> 32))
     point = _found(keys, held, state, _int(POINT), c, low, high)
@@ -169,9 +169,9 @@ def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program
 
 @njit(inner=True)
 def _compose(family, size, weights, slot_class, members, keys, held, op, program, state):
-    """Replace runs of like members by one each, and note the classes of all other members.
+    """Replace each run of like members by one, and note the classes of all other members.
 
-    The members of the family are sorted. Returns how many there are then.
+    The members of the family are sorted. Returns the number of members that remain.
     """
     code, row, way, bound = weights
     i = kept = 0
@@ -260,7 +260,7 @@ def compile_program(forest, first, weights, theta, shift, made_of, reused):
     tilted = theta.size > 0
     known, known_tilt = np.empty(row.size, dtype=np.int32), np.empty(row.size)
     tilt = 0.0
-    # variables that are composed from a bound are alike, whatever their bounds
+    # variables composed from a bound share one class for all bounds
     alike = np.empty(row.size, dtype=np.int32)
     up, down = np.int32(-1), np.int32(-1)
     for i in range(row.size):

@@ -1,24 +1,24 @@
-"""Sums of weights over the forests that are left when the values of a cut set are held.
+"""Sums of weights over the forests that remain given the values of a cut set.
 
 Benchmark row: `crossing`.
 
 A *branch* program is a list of tables, each a function on a window of integers, parts before
 wholes:
 
-* ``UNARY``: the weight of one variable, filled beforehand;
-* ``POINT``: 1 at zero, the sum of nothing;
+* ``UNARY``: the weight of one variable, filled in advance;
+* ``POINT``: 1 at zero, the empty sum;
 * ``MERGE``: the convolution of two tables;
 * ``READ``: a variable's table (left) times the law of the sum below it (right), read at
-  ``sign * u - shift``, where the shift is what the held variables add to that sum.
+  ``sign * u - shift``, where the shift is the contribution of the cut variables to that sum.
 
-One sum that crosses the forest may be a *tally*: tables of what lies below its entries are over
-pairs of a value and of what these entries add to it (`congenial.kernels.network.tallies`):
+One sum that crosses the forest may be a *tally*: tables below its entries are over pairs of a value
+and the entries' contribution to the tally (`congenial.kernels.network.tallies`):
 
 * ``ENTER``: a variable's value times `sign` is added to the tally;
 * ``SUM``: the tally alone, summed over the values;
 * ``CLOSE``: the value alone, where the tally and that of the right table make minus the shift.
 
-Only tables that a changed shift can reach are computed anew from one assignment to the next. All
+From one assignment to the next, only tables that depend on a changed shift are recomputed. All
 terms are nonnegative, so errors stay relative; tables are divided by powers of two.
 """
 
@@ -232,8 +232,8 @@ def pick(weights, sums, words, out):
 def draw(assignments, coefficients, branches, roots, words, values, whole):
     """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
 
-    The value of a table is where it is read: a variable's for UNARY and READ, a sum for MERGE.
-    `whole` (r,) says where there was anything to draw; other rows stay as they are.
+    The value of a table is that of a variable (UNARY and READ) or of a sum (MERGE). `whole` (r,)
+    marks the rows in which a draw was possible; other rows are unchanged.
     """
     row, op, left, right, sign = branches.links
     lo, hi, tally_lo, tally_hi, offset = branches.windows

@@ -1,13 +1,13 @@
-"""Draws from a sum network: choices from the roots down, integer arithmetic in every one.
+"""Draws from a sum network: choices from the roots down, each in integer arithmetic.
 
-A choice of the left part l of a sum s has weights a[l] * b[s - l]. They become integers, by a
-power of two, and are compared with a uniform integer exactly. Weights of the outcomes near the
-mean, cumulated at every eighth, are a *row*. It leads to the eight outcomes among which the choice
-lies, whose weights are then computed again. Outcomes far from the mean are visited only where the
-row is passed. A row that is likely to be used again is kept.
+A choice of the left part l of a sum s has weights a[l] * b[s - l]. A power of two turns them into
+integers, which are compared with a uniform integer exactly. A *row* has the cumulative weights of
+the outcomes near the mean, at every eighth outcome. The row gives the eight outcomes among which
+the choice lies; their weights are computed again. Outcomes far from the mean are visited only if
+the uniform integer exceeds the row. A row that is likely to be needed again is cached.
 
-So the time of a choice does not depend on its outcome, but for outcomes too far to happen often,
-and but for sums of like families, or of many draws, that come again: their row is known.
+So the time of a choice does not depend on its outcome, except for rare outcomes far from the mean
+and for sums that repeat (in like families, or many draws), whose row is cached.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _U5, _U6, _U7, _U8 = np.uint64(5), np.uint64(6), np.uint64(7), np.uint64(8)
 def _unit(total):
     """Return the power of two that brings `total` between 2^61 and 2^62."""
     exponent = int((np.float64(total).view(np.int64) >> 52) & 0x7FF) - 1022
-    # totals below 2^-900 have no probability to be met
+    # totals below 2^-900 have a negligible probability
     return np.int64((1085 - max(exponent, -900)) << 52).view(np.float64)
 
 
@@ -60,7 +60,7 @@ def _cumulate(a, at_a, b, at_b, size, unit, weights, rows, at):
 
 @njit(inner=True)
 def _passed(rows, at, size, target):
-    """Return how many of the ascending entries rows[at : at + size] are at most `target`."""
+    """Return the number of ascending entries rows[at : at + size] that are at most `target`."""
     base, left = np.uint64(at), np.uint64(size)
     while left > _U1:
         half = left >> _U1
@@ -94,7 +94,7 @@ def _chosen(a, at_a, b, at_b, size, unit, rows, at, target):
 def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
     """Return the k outside first..stop-1 at which the weights, with `below` for those, exceed.
 
-    Where the sum of all weights falls short of the total, the rest goes to the largest.
+    If the sum of all weights is below the total, the rest goes to the largest weight.
     """
     best = 0
     for k in range(size):
@@ -110,7 +110,7 @@ def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
 
 @njit()
 def choose(a, lo_a, b, lo_b, s, total, word):
-    """Return l with probability a[l] * b[s - l] / total, but for width * 2^-61 in all."""
+    """Return l with probability a[l] * b[s - l] / total, up to width * 2^-61 in total variation."""
     first = max(lo_a, s - lo_b - b.size + 1)
     size = min(lo_a + a.size - 1, s - lo_b) - first + 1
     at_a, at_b = first - lo_a, s - first - lo_b
@@ -133,12 +133,12 @@ def draw(
 
     The program's operations are ROOT (slot `first` from class `cls`), LINK (slot `first` is
     `third` times slot `second`), SPLIT (slot `first` into slots `second` and `third`, a merge of
-    class `cls`), and then DIFFERENCE and COMPOSE, which are left out (`differences`,
-    `compositions`). `words` is uint64, a line for each ROOT or SPLIT, a column a draw.
+    class `cls`), and then DIFFERENCE and COMPOSE, which other kernels do (`differences`,
+    `compositions`). `words` is uint64, a row for each ROOT or SPLIT, a column for each draw.
 
-    The row of sum s of class c is kept if ``kept[c] >= 0``. `rows`, a power of two long, is
-    filled in turns, each over the one before. ``given[0]`` counts all entries ever given out, one
-    turn at first; ``place[kept[c] + s - lo[c]]`` is that count where the row begins, or 0.
+    The row of sum s of class c is cached if ``kept[c] >= 0``. `rows` is a ring buffer whose length
+    is a power of two. ``given[0]`` counts all entries ever assigned, starting at that length;
+    ``place[kept[c] + s - lo[c]]`` is the count at which the row begins, or 0.
     """
     op, first, second, third, cls = program
     lo, hi, offset = windows

@@ -6,8 +6,8 @@ Given A - B = s, the smaller of A and B is j with weights f(j) = C(j + n - 1, j)
 C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. To either side of
 their mode m lie blocks of d places each, where f(m + d) < f(m) / 2. So f <= f(m) 2^-i on the i-th
 block. A fair coin for every block and a uniform place in it propose j, which is accepted with
-probability f(j) / (f(m) 2^-i), about one half all in all (after Devroye 1987). How many places are
-proposed tells nothing of the one that is accepted. Weights are compared by Stirling's series in
+probability f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of
+proposals is independent of the accepted place. Weights are compared by Stirling's series in
 doubled precision: arguments of gamma functions up to z make the draw off by less than
 z 2^-88 + 2^-58 in total variation.
 """
@@ -167,8 +167,8 @@ def split(first, second, third, n, inverse, words, values, begin, end):
     """Split differences in columns begin..end-1 of `values` (slots, draws); return the words read.
 
     Operation i splits slot first[i], the sum of n[i] differences of geometric variables of scale
-    1 / inverse[i], into slots second[i] >= 0 and third[i] <= 0. Where more than ``words.size``
-    words were read, they are to be thrown away.
+    1 / inverse[i], into slots second[i] >= 0 and third[i] <= 0. If more than ``words.size`` words
+    were read, the result must be discarded.
     """
     at = np.int64(0)
     for i in range(first.size):

@@ -1,4 +1,4 @@
-"""How likely the measurements of families of leaves are under priors that siblings share."""
+"""The likelihood of measurements of families of leaves under priors that siblings share."""
 
 from __future__ import annotations
 
@@ -41,8 +41,8 @@ def _log_pmf(k, mean, r):
 def _fill(p, first, mean, r):
     """Fill `p` with negative binomial probabilities at first, first + 1, ...
 
-    They go from the likeliest outwards, each the last one times a ratio, so that those which are
-    too small for a number are those of least weight.
+    They are filled from the most likely value outwards, each as the last one times a ratio, so that
+    only the smallest probabilities underflow.
     """
     b = mean / (mean + r)
     a = b * r

@@ -6,7 +6,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# More than what a number that is too small for its digits lacks, and one that has all of them.
+# Bound on the rounding error of a subnormal number, and the least number with full precision.
 FAINT, CLEAR = 2.0**-1000, 2.0**-960
 _ONE, _BEYOND = np.uint64(1), np.uint64(2**64 - 1)
 
@@ -27,10 +27,10 @@ def extent(p):
 
 @njit(inner=True)
 def lacking(sum_p, least_p, of_p, sum_q, least_q, of_q, terms):
-    """Return what sums of `terms` products lack at most, whose factors lack `of_p` and `of_q`.
+    """Bound the error of sums of `terms` products whose factors have errors `of_p` and `of_q`.
 
-    Sums and least entries of the factors are those of `extent`. Products lack nothing themselves
-    where none is too small for its digits.
+    Sums and least entries of the factors are those of `extent`. Products that are not subnormal add
+    no error of this kind.
     """
     faint = least_p * least_q < CLEAR or of_p > 0.0 or of_q > 0.0
     each = of_p * of_q + (FAINT if faint else 0.0)

@@ -15,14 +15,14 @@ from congenial.kernels.numerics.convolution import correlate
 # Columns of the summaries.
 MEAN, VARIANCE, MEDIAN, LOW, HIGH, REACH, RISE, EMPTY, EDGE, LOST = range(10)
 SUMMARIES = 10
-# Rooms of 2^0, 2^1, ... entries.
+# Number of sizes of slices: 2^0, 2^1, ... entries.
 SIZES = 40
-# Share of a sum's law that may be passed over at either end when its parts are summarised.
+# Share of a sum's law that may be ignored at either end when its parts are summarised.
 CUT = 1e-12
 # Share of a law that rounding may move.
 _SLACK = 1e-12
-# Probabilities that differ by less are equal: what is as likely is found alike whatever rounding,
-# and the order in which terms are added, do to the last digits.
+# Difference below which two probabilities count as equal, so that rounding and the order of sums do
+# not change which of two equally likely intervals is found.
 TIE = 1e-9
 
 
@@ -53,9 +53,10 @@ def _squares(p, mean):
 
 @njit(inner=True)
 def _held(outside, own, cut):
-    """Return the ends, as of slices, of what holds all but a share of 2 `cut` of the law.
+    """Return the ends, as of a slice, of a range with all but a share of 2 `cut` of the law.
 
-    That is all for a share of 0: where this law is 0, another of the same `outside` need not be.
+    For a `cut` of 0 that is everything: another law with the same `outside` may be positive where
+    this law is 0.
     """
     if cut == 0.0:
         return 0, own.size
@@ -102,10 +103,10 @@ def rise(p, lo, dispersion):
 def summarise(p, lo, alpha, out):
     """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
 
-    The interval has probability 1 - alpha at least, up to `TIE`; of several that are as short the
-    one with most, and the lowest of those that have as much up to `TIE`. -reach .. reach has
-    1 - alpha at least, and more than that by `TIE`; the median has half of it below, up to `TIE`.
-    Returns the sum of the weights.
+    The interval has probability at least 1 - alpha, up to `TIE`. Of several shortest ones it is the
+    most likely, and the lowest of those equally likely up to `TIE`. -reach .. reach has at least
+    1 - alpha + `TIE`. The median has half of the law below it, up to `TIE`. Returns the sum of the
+    weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -171,7 +172,7 @@ def one_sided(p, total, lo, tails, below, above):
 
 @njit()
 def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
-    """Fill `needed` (SIZES,) with how many rooms of each size `marginals` holds at once at most."""
+    """Fill `needed` (SIZES,) with the largest number of slices of each size in use at once."""
     live = np.zeros(needed.size, dtype=np.int64)
     for i in range(op.size):
         count = 1 if op[i] == ROOT or op[i] == LINK else 2
@@ -194,9 +195,9 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
     ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
     `one_sided`.
 
-    That is the message from above times the table of `shown`, which lies as `table` does and is the
-    same where nothing else is asked for. A share `cut` of a sum's law, that of `table`, may be
-    passed over; it is to be 0 where `shown` is another.
+    A marginal law is the message from above times the table of `shown`, which has the layout of
+    `table` and is `table` itself in most calls. A share `cut` of a sum's law, that of `table`, may
+    be ignored; it must be 0 if `shown` is another table.
 
     Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
     all have the probability of such a count of 0.
@@ -222,7 +223,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
     given = np.zeros(SIZES, dtype=np.int64)
     entries = room_at[SIZES]
     buffer = np.empty(entries)
-    # freed rooms of each size, last out first
+    # free slices of each size, as stacks
     stack = np.empty(entries + 1, dtype=np.int64)
     freed = np.zeros(SIZES, dtype=np.int64)
     missed, tracked = np.zeros(slots), cut == 0.0

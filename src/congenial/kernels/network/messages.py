@@ -27,9 +27,9 @@ MERGE = 1
 PRODUCT = 2
 
 
-# Entries kept at either end of a window beside those that are used: they tell how tails fall.
+# Entries kept at both ends of a window beyond those that are read: they show how tails decay.
 _SPARE = 32.0
-# Unsigned indices are never counted from the end, so that the compiler uses vectors.
+# With unsigned indices numba does not check for negative ones, so loops vectorise.
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
 _U3, _U4 = np.uint64(3), np.uint64(4)
 
@@ -176,7 +176,7 @@ def propagate(ctype, left, right, sign, mean, var, support_lo, support_hi, rate_
 
 @njit()
 def surround(classes, moments, nats, mid_lo, mid_hi, out_var, out_lo, out_hi):
-    """Spread, from the top down, how the rest of the network holds each class.
+    """Compute from the top down, for each class, the message from the rest of the network.
 
     `out_var`, `out_lo` and `out_hi` are the variance and the decay rates of the message from
     outside, `mid_lo` and `mid_hi` the least and the largest conditional mean where a class is used
@@ -217,12 +217,12 @@ def surround(classes, moments, nats, mid_lo, mid_hi, out_var, out_lo, out_hi):
 
 @njit()
 def cover(ctype, left, right, sign, support_lo, support_hi, needed, lo, hi):
-    """Make every window reachable, and hardly larger than what is made of it can use.
+    """Make every window reachable, and little larger than its readers use.
 
-    Parts of a product cover it, merges fit within their parts. Beyond a product's window nothing is
-    read of its parts, nor of a part of a merge where the other one's support leaves no sum in the
-    window. `needed` (c, 2) holds the ends of what is read of each class: all of it, -inf and inf,
-    where a class is a top one, and inf and -inf elsewhere.
+    Parts of a product cover its window, and merges fit within their parts. Nothing is read of a
+    product's parts beyond its window, nor of a merge's part where the other part's support leaves
+    no sum in the window. `needed` (c, 2) has the ends of the range that is read of each class: on
+    entry -inf and inf for top classes, and inf and -inf for the others.
     """
     for c in range(ctype.size - 1, -1, -1):
         if needed[c, 0] <= needed[c, 1]:

@@ -95,8 +95,8 @@ def unary_moments(
     """Return mean and variance of weight * exp(tilt * u) on [lo, hi].
 
     A sum of geometric variables has their number as its `center`. A flat law without ends has an
-    infinite variance; one with an end counts as Laplace, with a scale that stands for "very wide".
-    A tilt at which the sum diverges is taken back to where it does not.
+    infinite variance; one with an end counts as a very wide Laplace law. A tilt at which the sum
+    diverges is reduced until it converges.
     """
     if lo == hi:
         return lo, 0.0

@@ -9,10 +9,10 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit()
 def add_up_least(parents, bottom_up, is_leaf, lo, below):
-    """Add up in `below` (n,), which comes in as zeros, what the children of every node reach.
+    """Fill `below` (n,), zeros on entry, with the least sum of the children of every node.
 
-    A node reaches its own bound or, where that is more, what its children reach together. Nodes
-    are visited in the order of `bottom_up`, or the last first where it is empty.
+    The least value of a node is its own bound or, if that is larger, the least sum of its children.
+    Nodes are visited in the order of `bottom_up`, or from the last to the first if it is empty.
     """
     n = parents.size
     for j in range(n):
@@ -28,7 +28,7 @@ def add_up_least(parents, bottom_up, is_leaf, lo, below):
 def feasible(above, owner, sign, path, code, lo, hi):
     """Whether integers within bounds satisfy every sum of a forest.
 
-    Exact: the values that a sum reaches, the others of the forest aside, are consecutive.
+    This is exact, because the possible values of each sum are consecutive integers.
     """
     n, m = above.size, owner.size
     least, most = np.zeros(m), np.zeros(m)  # of every sum

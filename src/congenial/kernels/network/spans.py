@@ -1,4 +1,4 @@
-"""How far windows must reach: tails of sums, and of what surrounds them, taken together."""
+"""Half-widths of windows, from the tails of sums and of their messages from outside together."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def _rate_function(x, var, rate):
 
 @njit(inner=True)
 def joint_rate(var, rate, other_var, other_rate, nats):
-    """Return the decay of a product of two laws around the point where it has lost `nats`.
+    """Return the decay of a product of two laws at the depth `nats` below its mode.
 
     It is that of the law of `_rate_function` with the product's variance and, at that point, its
     slope.
@@ -51,7 +51,7 @@ def joint_rate(var, rate, other_var, other_rate, nats):
 
 @njit()
 def spans(var, rate, out_var, out_rate, ahead, nats, out):
-    """Fill `out` with how far above its mean a value becomes too unlikely by its `nats`.
+    """Fill `out` with the distance above the mean at which a value is `nats` below the mode.
 
     `var` and `rate` are of each class's own message, `out_var` and `out_rate` of the message from
     the rest of the network, whose product has its mean `ahead` of the first one's; all float64

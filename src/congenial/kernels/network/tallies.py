@@ -1,4 +1,4 @@
-"""Tables over pairs of a value and a tally, a second sum that is carried along a forest.
+"""Tables over pairs of a value and a tally, a second sum along a forest.
 
 Benchmark row: `crossing`.
 
@@ -90,7 +90,7 @@ def close(own, rest, total, lo_tally, lo_rest, out):
 def pick(weights, word):
     """Return an index with probability in proportion to `weights`, but for size * 2^-61 in all.
 
-    What rounding leaves goes to the largest weight. Every index is visited whatever the outcome.
+    The rounding remainder goes to the largest weight. Every index is visited for any outcome.
     """
     total = 0.0
     for k in range(weights.size):

@@ -1,4 +1,4 @@
-"""Values of a drawing program that have one law, because all that they are made of is alike.
+"""Values of a drawing program with equal laws, because their parts and ancestors are alike.
 
 Benchmark row: `summaries`.
 """

@@ -1,4 +1,4 @@
-"""Binomial variables from one byte nearly always: tables in doubled precision.
+"""Binomial variables, almost always from one random byte: tables in doubled precision.
 
 Benchmark row: `flat`.
 """
@@ -16,7 +16,7 @@ from congenial.kernels.numerics.doubled import (
 )
 
 BYTES = 256
-# Entry of the table that asks for one more random word.
+# Entry of the table for which one more random word is needed.
 MORE = 255
 
 
@@ -24,10 +24,10 @@ MORE = 255
 def fill_tables(n, odds, table, edges):
     """Fill the tables of a binomial law by which a byte, or a byte and a word, become its value.
 
-    Values up to 64 have weights C(n, k) odds^k; those above together weigh less than 2^-100. As
-    many bytes give k as it fills of 256 wholly; the others give `MORE`, and then the value is the
-    first k with word < edges[k], or 64. Parts of words are cut off: all in all less than
-    2^-62 in total variation.
+    Values up to 64 have weights C(n, k) odds^k; larger values have less than 2^-100 together. The
+    number of bytes that give k is its probability times 256, rounded down. The other bytes give
+    `MORE`, and then the value is the first k with word < edges[k], or 64. Rounding to words costs
+    less than 2^-62 in total variation.
     """
     top = min(n, 64)
     weight = np.empty((65, 2))

@@ -1,4 +1,4 @@
-"""How kernels are compiled: with nothing that takes compile time and that none of them needs."""
+"""Compilation of kernels, without the compiler passes that take time and that no kernel needs."""
 
 from __future__ import annotations
 
@@ -20,17 +20,16 @@ def njit(
 ) -> Callable[..., Any]:
     """Return the decorator of a kernel; `inner` where only kernels call it.
 
-    Compiled kernels are kept on disk, but for inner ones, which are within those that call them;
-    none is where numba finds no directory that it may write to.
+    Compiled kernels are cached on disk, if numba finds a directory that it may write to. Inner
+    kernels are not cached: they are compiled into their callers.
 
-    Every kernel is optimised with all that it calls, and once more within each that calls it. So
-    one that is called at a single place and itself calls large ones has ``inline="always"``.
+    Every kernel is optimised together with all that it calls, and again within each caller. So a
+    kernel that has one caller and calls large kernels itself has ``inline="always"``.
 
-    Arrays are read and written entry by entry, so that there are no array expressions to rewrite;
-    a division by zero gives what numpy gives. Where `fused`, a product that is added is rounded
-    once with the sum if the machine can do so; where `reordered`, sums are made in whatever order
-    is fastest, several entries at a time. What numba adds of its own is compiled anew for
-    kernels of other options, of which there are few therefore.
+    Arrays are read and written entry by entry, so there are no array expressions to rewrite.
+    Division by zero gives the same as in numpy. With `fused`, a product and a sum may be rounded
+    once together. With `reordered`, sums may be added in any order, several entries at a time.
+    numba compiles its own helpers again for each set of options, so there are few sets.
     """
     options = {
         "nogil": True,

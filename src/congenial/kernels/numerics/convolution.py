@@ -2,10 +2,10 @@
 
 Benchmark rows: `everywhere`, `bounded`.
 
-Either writes (a * b)[first + i] to out[place + i] for i below n, where indices start at zero in
-both factors. These begin at places in arrays and have sizes: a view of an array takes longer to
-make than a short sum, as references are counted. All terms are nonnegative: nothing cancels. `work`
-has four lines, each 16 longer than twice the longest of the tables.
+Both write (a * b)[first + i] to out[place + i] for i below n, where indices start at zero in both
+factors. A factor is given by its start in an array and its size, because making a view takes longer
+than a short sum. All terms are nonnegative, so nothing cancels. `work` has four rows, each 16
+longer than twice the longest of the tables.
 """
 
 from __future__ import annotations
@@ -14,10 +14,10 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Unsigned indices are never counted from the end, so that the compiler uses vectors.
+# With unsigned indices numba does not check for negative ones, so loops vectorise.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
-# How far the first guess of a sum lies above the few terms that it is made of.
+# Factor by which the first guess of a sum exceeds the few terms that it is estimated from.
 _ABOVE = 2.0**12
 
 
@@ -50,7 +50,7 @@ def _eight_terms(out, place, work, begin, stop, at, row):
 
 @njit(inner=True, fused=True)
 def _eight_plainly(out, place, work, begin, stop, at, row):
-    """Add the same terms as `_eight_terms`, with no regard to what rounds off."""
+    """Add the same terms as `_eight_terms`, without their rounding errors."""
     r = np.uint64(row)
     a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
     a4, a5, a6, a7 = work[2, r + _U4], work[2, r + _U5], work[2, r + _U6], work[2, r + _U7]

@@ -6,12 +6,12 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# A law without weights here, whose conditional laws are unknown.
+# Code of a law without weights here; its conditional laws are unknown.
 OTHER = -1
 FLAT = 0
 LAPLACE = 1
 GAUSSIAN = 2
-# The sum of several one-sided geometric variables, counted upwards or downwards from zero.
+# Codes of sums of several one-sided geometric variables, upwards or downwards from zero.
 GEOMETRIC_SUM = 3
 
 

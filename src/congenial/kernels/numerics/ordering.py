@@ -1,4 +1,4 @@
-"""Few numbers put in order: those of bits that are set, one more among others, five at once.
+"""Sorting of few numbers: positions of set bits, insertion of one number, five at once.
 
 Benchmark row: `flat`.
 """

@@ -1,7 +1,7 @@
 """Uniform integers from a tape of random words, read from one index on.
 
-A tape that ends too soon goes on with anything: the caller sees how far it was read, makes the same
-tape longer and begins anew, so that the law does not depend on its length.
+Beyond its end a tape gives arbitrary values: the caller sees how far it was read, extends the same
+tape and begins again, so that the law does not depend on its length.
 """
 
 from __future__ import annotations

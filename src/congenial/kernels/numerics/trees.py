@@ -20,7 +20,7 @@ def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 
 
 def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return a vector for kernels, of one entry where all are the same by construction."""
+    """Return a vector for kernels, with a single entry if all are equal by construction."""
     array = np.atleast_1d(values)
     return read_only(array[:1].copy() if array.strides == (0,) else array)
 
@@ -81,8 +81,8 @@ def numbers_above(parents, number, above):
 def mark_implied(parents, is_leaf, fixed, lo, below, implied):
     """Mark in `implied` the nodes whose lower bounds follow from those of their children.
 
-    `lo` has one entry, or one a node; bounds of fixed nodes say nothing. `below` and `implied`,
-    both (n,), come in as zeros.
+    `lo` has one entry, or one for each node; bounds of fixed nodes imply nothing. `below` and
+    `implied`, both (n,), are zeros on entry.
     """
     step = 1 if lo.size > 1 else 0
     for i in range(parents.size):

@@ -47,7 +47,7 @@ def settle(
 ) -> None:
     """Fill `center` with integers near `y` that add up.
 
-    What a parent has beyond its children goes to those in whose subtree some leaf is not `known`.
+    The excess of a parent over its children goes to those with a leaf that is not `known`.
     """
     starts, children, downward, is_root = forest
     n = downward.size
@@ -90,7 +90,7 @@ def add_determined(
     known: np.ndarray,
     values: np.ndarray,
 ) -> None:
-    """Set `values` of nodes that are not `known` to the sum of their children, where determined.
+    """Set `values` of nodes that are not `known` to the sum of their children, if determined.
 
     A leaf is determined where it is `known`, an inner node also where all its children are.
     """

@@ -24,11 +24,11 @@ def to_grid(
 ) -> int:
     """Split values (n,), by place, into `whole` and `part` of `STEPS`, which then add up exactly.
 
-    From the roots down: a family takes just what its parent got, each child no more than a step
-    from its value and its share of what the family misses. Whole values stay, and those within
-    `snap` steps of one become it where that shifts no other by more than `snap` steps. Returns the
-    first place whose value is more than `slack` from the sum of its children, or has no integers
-    next to it that its children reach with those next to theirs; -1 where there is none.
+    From the roots down, a family gets exactly its parent's value; each child is at most one step
+    from its value plus its share of the family's gap. Integers are unchanged. Values within `snap`
+    steps of an integer become it, if that shifts no other value by more than `snap` steps. Returns
+    the first place whose value differs by more than `slack` from the sum of its children, or whose
+    neighbouring integers cannot be the sum of integers next to its children's values; -1 if none.
     """
     first, at = rows[0], rows[3]
     for c in range(z.size):
@@ -164,12 +164,12 @@ def round_down(
 ) -> int:
     """Fill `out` (n,), by place, from the roots down; each is `whole` or one more.
 
-    A family in random order lies end to end on a line, each part as long as its fraction; those
-    get a unit in which a point falls of a grid of step 1 that starts at a uniform place. Its
-    number of points is the family's sum rounded down or up. Given which of the two the parent
-    got, the place is uniform among those that lead to it, so over both it is uniform.
+    The fractions of a family, in random order, lie end to end on a line. A child gets a unit if a
+    point of a grid of step 1 falls in its fraction. The grid's start is uniform, so the number of
+    points is the family's sum rounded down or up. Given the parent's value, the start is uniform
+    among the starts that lead to it.
 
-    `words` (n,) are random, and `order` (n,) is scratch. Returns UNEVEN where parts do not add up.
+    `words` (n,) are random, and `order` (n,) is scratch. Returns UNEVEN if parts do not add up.
     """
     first, at = rows[0], rows[3]
     for c in range(first[0]):
@@ -182,7 +182,7 @@ def round_down(
         for c in range(a, b):
             out[c] = whole[c]
             if part[c] > 0:
-                # Fisher and Yates: the newcomer changes places with anyone, or with none
+                # Fisher and Yates: each entry changes places with a random one up to itself
                 j = a + _below(words[c], count + 1)
                 order[a + count] = order[j]
                 order[j] = c

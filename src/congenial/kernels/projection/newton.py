@@ -3,10 +3,10 @@
 Benchmark row: `imaging`.
 
 Places and families are those of `project_levels`. A leaf whose family has price `p` takes the value
-``clip(y + give * p, lo, hi)``, with `give` one over its weight. Once it is said which values are at
-a bound, all prices follow from one pass up and one pass down over the parents alone; the leaves are
-read once an iteration. Values are relative to whole numbers near `y`, so that rounding errors are
-of the size of the noise.
+``clip(y + give * p, lo, hi)``, with `give` one over its weight. Given the values that are at a
+bound, all prices follow from one pass up and one pass down over the parents; the leaves are read
+once in each iteration. Values are relative to integers near `y`, so that rounding errors have the
+size of the noise.
 """
 
 from __future__ import annotations
@@ -15,10 +15,10 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Where a parent's own value is: free, equal to its measurement, or held at a bound.
+# Kinds of a parent's own value: free, equal to its measurement, or at a bound.
 FREE, FIXED, AT_LO, AT_HI = 0, 1, 2, 3
-# Rows of the arrays below. They are read in place: a row taken out is counted as a reference, which
-# takes longer than what a short family needs.
+# Rows of the arrays below. They are read in place, because making a view of a row takes longer than
+# the work of a short family.
 FIRST, SPLIT, BELOW, AT = 0, 1, 2, 3
 GIVE, LO, HI = 0, 1, 2
 WEIGHT, LOW, HIGH, KIND = 0, 1, 2, 3
@@ -30,7 +30,7 @@ STIFF, START, GROW, SEEN, UNMOVED, STATE = 8, 9, 10, 11, 12, 13
 def _moves(
     price: float, begin: int, end: int, y: np.ndarray, leaf: np.ndarray
 ) -> tuple[float, float]:
-    """Sum of how far leaves move at a price, and how fast it grows with the price."""
+    """Total move of the leaves at a price, and its derivative."""
     total, slope = 0.0, 0.0
     # unsigned, so that no index is tried for being negative
     for c in range(np.uint64(begin), np.uint64(end)):
@@ -155,10 +155,10 @@ def _prices(
 
 @njit(inner=True)
 def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarray) -> float:
-    """Most that the leaves of a family move, all together.
+    """Largest total move of the leaves of a family.
 
-    Their sum is rounded once for each of them at most, in whatever order, and they can move far
-    without their parent.
+    Their sum is rounded at most once for each leaf, in any order. Leaves can move far while their
+    parent does not.
     """
     most = 0.0
     for k in range(rows.shape[1] - 1):
@@ -172,7 +172,7 @@ def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarr
 
 @njit(inner=True)
 def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
-    """Hold parents that have crossed a bound, free those that pull away; whether any changed."""
+    """Fix parents that have crossed a bound, free those that pull away; return whether any did."""
     changed = False
     for k in range(held.size):
         now = held[k]
@@ -195,7 +195,7 @@ def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
 
 @njit(inner=True)
 def _residual(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
-    """Worst violation of the conditions of optimality at the parents, but for the sums."""
+    """Worst violation of the optimality conditions at the parents, except for the sums."""
     worst = 0.0
     for k in range(held.size):
         if held[k] == FIXED:

@@ -1,11 +1,10 @@
-"""From the top of a forest down: each family onto what its parent got (Abowd et al. 2022).
+"""From the top of a forest down: project each family onto its parent's value (Abowd et al. 2022).
 
 Benchmark row: `topdown`.
 
-Places and families are those of `project_levels`. A family is moved to the closest point whose
-values add up and keep their ranges: all by one amount, but for those that an end of their range
-stops. Values are relative to whole numbers near them, so that rounding errors are of the size of
-the noise.
+Places and families are those of `levels`. A family is moved to the closest point whose values add
+up and keep their ranges: all move by one amount, except those stopped by an end of their range.
+Values are relative to integers near them, so that rounding errors have the size of the noise.
 """
 
 from __future__ import annotations
@@ -17,7 +16,7 @@ from congenial.kernels.projection.select import key_of, position_bits, select
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
-# Places read and written at once, some of them beyond the end of a family.
+# Places processed at once; some may lie beyond the end of a family.
 _LANES = 8
 
 
@@ -183,7 +182,7 @@ def _families(
     kept between the last amounts that were too small and too large. It starts from the amount
     without ranges, and what the family before took more than that.
 
-    A call that has arrays and many ways through it would count references to them, so all is here.
+    All is in one kernel, because passing arrays to another one would count references.
     """
     widest = 1
     for k in range(at.size - 1):

@@ -61,7 +61,7 @@ def _own_linear(
     lo: float,
     hi: float,
 ) -> tuple[int, float, float]:
-    """Curve of a cost with slope -weight before b0, `mid` up to b1, weight after, on [lo, hi]."""
+    """Curve of a cost with slope -weight below b0, `mid` up to b1, weight above, on [lo, hi]."""
     k = 0
     if lo > -np.inf:
         out[VALUE, k] = lo

@@ -1,12 +1,12 @@
-"""The integers of least summed change that add up, by slopes that are near the balance alone.
+"""The integers of least summed change that add up, from the units with the smallest prices.
 
 Benchmark row: `rounding`.
 
-Places and families are those of `project_levels`. Every unit that a value can go up by has a price:
-what the sum of changes grows by. A leaf has one between its two neighbouring integers, of price
-1 - 2f at a remainder f; all others cost 1 up and -1 down. The units of a family in order of price
-are those of its parent, whose own change adds -1, 1 - 2f or 1 to each in turn; only those whose
-price stays between -1 and 1 can matter further up. Prices are whole numbers of half grids.
+Places and families are those of `levels`. Every unit by which a value can increase has a price: the
+increase of the summed change. A leaf with remainder f has one unit of price 1 - 2f between its two
+neighbouring integers; its other units cost 1 up and -1 down. A parent's units are its family's
+units in order of price, plus -1, 1 - 2f or 1 for the parent's own change. Only units whose price
+stays between -1 and 1 can matter further up. Prices are multiples of half a grid step.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from congenial.kernels.projection.select import (
 )
 
 ROUNDED, UNDECIDED = 0, 1
-# Prices kept at most, and what is added to them for a rank.
+# Most prices kept, and the offset that turns a price into a rank.
 _WIDEST = 7
 _MIDDLE = 1 << (RANK_BITS - 1)
 
