@@ -129,7 +129,7 @@ def test_the_table_of_the_page_on_choosing_is_that_of_the_comparison():
     assert f"{counts[0]:,} taxi trips" in page
     _, table = page.split("| method | noise | error of a borough |", 1)
     lines = table.split("\n\n", 1)[0].splitlines()[2:]
-    assert len(lines) == 8
+    assert len(lines) == 10
     for line in lines:
         method, noise, borough, zone, bias = (cell.strip() for cell in line.strip("|").split("|"))
         own = method, f"discrete-{noise.lower()}"

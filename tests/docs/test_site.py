@@ -86,7 +86,7 @@ def test_numbers_about_methods_are_those_of_the_comparison():
         (r["contender"]["name"], r["contender"]["noise"]): r for r in json.loads(text)["results"]
     }
     table = rows("choosing.md", "What it comes to: bounds")
-    assert len(table) == 8
+    assert len(table) == 10
     for name, noise, borough, zone, bias in table:
         result = found[name, f"discrete-{noise.lower()}"]
         assert [f"{level['l1']:.2f}" for level in result["levels"][1:]] == [borough, zone]

@@ -13,6 +13,7 @@ import pytest
 import congenial
 import congenial as cg
 from congenial.errors import NumericalError
+from congenial.inference.best_table import best_table
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.invariants.written import resolve_invariant
 
@@ -56,6 +57,7 @@ MADE = {
     "image of integers": lambda: cg.image(M, BOUNDED, integer=True),
     "image in L1": lambda: cg.image(M, BOUNDED, "l1", integer=True),
     "topdown": lambda: cg.imaging.topdown_image(M, BOUNDED),
+    "posterior": lambda: best_table(M, resolve_invariant(BOUNDED, len(TREE), TREE), "l1"),
 }
 
 
@@ -110,6 +112,9 @@ def test_every_class_that_samples_is_among_them():
     covered = {kind.__name__ for mro in named for kind in mro}
     without = {
         "Additive",  # no invariant
+        "NetworkLaw",  # inside a posterior, which checks its draws
+        "SplitLaw",
+        "SplitTreeLaw",
         "Unconstrained",  # noise alone, to compare with
         "Posterior",  # above
     }

@@ -17,7 +17,8 @@ from support.plan_texts import GOOD, changed, refusal
 
 def test_the_words_known_here_are_those_known_below() -> None:
     assert plans.NEIGHBOURS == RELATIONS
-    assert (*METHODS, "topdown") == plans.METHODS  # whose guarantee is that of an image
+    # the guarantees of the last two are those of images
+    assert (*METHODS, "topdown", "posterior") == plans.METHODS
     assert get_args(Norm) == NORMS
     # a chain is for studies: a plan makes releases, and no release comes from one
     assert sampler_names()[:2] == plans.SAMPLERS

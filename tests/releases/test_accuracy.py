@@ -205,7 +205,11 @@ def test_a_sum_of_a_node_that_is_not_there_is_refused():
 @pytest.mark.parametrize(
     ("method", "publish", "told"),
     [
-        ("conditioning", BOTH, "never has any, .* a second spending; give method.name = 'imaging'"),
+        (
+            "conditioning",
+            BOTH,
+            "without measurements, .* again; give another method.name",
+        ),
         ("imaging", ("measurements",), "does not hold 'table'"),
         ("imaging", ("table", "table"), "holds 'table' twice"),
         ("imaging", ("table", "measurement"), "did you mean 'measurements'"),

@@ -23,6 +23,7 @@ class Case:
     invariant: cg.Invariant
     y: np.ndarray
     alpha: np.ndarray
+    odds: np.ndarray
     counts: np.ndarray
     log_weight: np.ndarray
 
@@ -56,6 +57,9 @@ def random_case(seed):
     scale = np.where(rng.random(n) < 0.2, np.inf, 10.0 ** rng.uniform(-0.6, 0.1, n))
     scale[tree.parents < 0] = np.where(np.isfinite(scale), scale, 1.0)[tree.parents < 0]
     alpha = 10.0 ** rng.uniform(-1.5, 2.0, n)
+    odds = np.where(tree.is_leaf | (rng.random(n) < 0.5), 0.0, 10.0 ** rng.uniform(-2.0, 2.0, n))
+    for v in np.flatnonzero(odds):
+        alpha[tree.parents == v] = 10.0 ** rng.uniform(-1.5, 2.0)
     x = tree.roll_up(rng.integers(0, 4, leaf.size) * (rng.random(leaf.size) < 0.6))
     gaussian = rng.random() < 0.4
     known = np.isfinite(scale)
@@ -87,7 +91,20 @@ def random_case(seed):
             log -= off**2 / (2.0 * scale[v] ** 2) if gaussian else off / scale[v]
         log[z > hi[v]] = -np.inf
         if tree.parents[v] >= 0:
-            log += rising(alpha[v], z)
+            log += rising(alpha[v], z) + np.log1p(np.where(z == 0, odds[tree.parents[v]], 0.0))
         if not tree.is_leaf[v]:
-            log -= rising(total[v], z)
-    return Case(tree, cg.Additive(law(scale), tree), invariant, y, alpha, counts, log)
+            log -= log_sum_weight(total[v], (tree.parents == v).sum(), odds[v], z)
+    measured = cg.Additive(law(scale), tree)
+    return Case(tree, measured, invariant, y, alpha, odds, counts, log)
+
+
+def log_sum_weight(total, children, odds, z):
+    """Log weight of the sum of a family of alike children, some of them empty besides."""
+    if odds == 0.0:
+        return rising(total, z)
+    every = np.arange(int(z.max()) + 1)
+    terms = [np.where(every == 0, children * np.log(odds), -np.inf)]
+    for j in range(1, children + 1):
+        ways = gammaln(children + 1) - gammaln(j + 1) - gammaln(children - j + 1)
+        terms.append(ways + (children - j) * np.log(odds) + rising(j * total / children, every))
+    return logsumexp(terms, axis=0)[z]

@@ -23,8 +23,7 @@ from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.space import Space
 from congenial.conditioning.mixtures import Mixture
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.imaging.top_down import TopDown
-from congenial.imaging.update import Imaged
+from congenial.imaging.noisy import Moved
 from congenial.kernels.numerics import laws
 from congenial.sum_network import error_limit
 from congenial.types import FloatArray
@@ -49,7 +48,7 @@ def may_compute(mechanism: Mechanism, space: Space, guarantee: Guarantee) -> boo
 
 def law_of(mechanism: Mechanism) -> Law | None:
     """Return the law that a mechanism states, or that of the measurements which an image is of."""
-    if isinstance(mechanism, Imaged | TopDown):
+    if isinstance(mechanism, Moved):
         return mechanism.mechanism.log_prob
     return getattr(mechanism, "log_prob", None)
 
@@ -96,7 +95,7 @@ def computed(
         else f"the largest divergence of orders {', '.join(map(str, ORDERS))} over its order, from "
         "the law that the mechanism states; draws compare delta"
     )
-    if isinstance(mechanism, Imaged | TopDown):
+    if isinstance(mechanism, Moved):
         detail = f"of the measurements, from which the rest of a release is made: {detail}"
     if refused:
         detail += f"; the law was not computed at {refused} further pairs"

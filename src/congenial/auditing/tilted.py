@@ -29,8 +29,7 @@ from congenial.auditing.computed import Law, law_of, may_compute, rounding_of
 from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.space import Space
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.imaging.top_down import TopDown
-from congenial.imaging.update import Imaged
+from congenial.imaging.noisy import Moved
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Values
 
@@ -73,7 +72,7 @@ def tilted(
     tuple of Finding
         One, or none where the bounds leave no dataset to draw at.
     """
-    source = mechanism.mechanism if isinstance(mechanism, Imaged | TopDown) else mechanism
+    source = mechanism.mechanism if isinstance(mechanism, Moved) else mechanism
     candidates: list[tuple[float, int, _Tilt]] = []
     for one, other in pairs[:_PAIRS]:
         for pair in ((one, other), (other, one)):

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from congenial.plan.plan import Plan
 
 NEIGHBOURS = ("substitute", "add-remove")
-METHODS = ("conditioning", "imaging", "topdown")
+METHODS = ("conditioning", "imaging", "topdown", "posterior")
 DOMAIN_IS_DATA = (
     "Unprotected: with the domain 'data' a release shows which names occur in the rows; a public "
     "list of all names does not."

@@ -15,21 +15,23 @@ from congenial.types import FloatArray, IntArray
 
 
 class Gradient(NamedTuple):
-    """Derivatives by the numbers of a prior; those of the other kind of prior are empty.
+    """Derivatives by the mean and the dispersion of every leaf, each of shape (leaves,).
 
-    Shares of empty leaves, `Prior.zeros`, are held as they are. For one number that all nodes
-    share, sum them; for parameters of a model, the chain rule does it.
+    Shares of empty leaves, `Prior.zeros`, are held as they are.
 
-    Attributes
-    ----------
-    mean, dispersion : ndarray of float64, shape (leaves,)
-        By those of a `Prior`.
-    alpha : ndarray of float64, shape (n,)
-        By that of every node of a `DirichletTree`; 0 of roots.
+    For one mean that all leaves share, sum them; for parameters of a model, the chain rule does it.
     """
 
     mean: FloatArray
     dispersion: FloatArray
+
+
+class SplitGradient(NamedTuple):
+    """Derivatives by the alpha of every node of a `DirichletTree`, shape (n,); 0 of roots.
+
+    Odds, `DirichletTree.odds`, are held as they are.
+    """
+
     alpha: FloatArray
 
 
@@ -63,4 +65,4 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
         at_none = np.log(over) + m / (m + r)
         by_dispersion = found.rise[leaf] + at_none - k / (m + r) - besides * at_none
     by_mean = (k / m - 1.0 + besides) * over
-    return Gradient(by_mean, np.where(poisson, 0.0, by_dispersion), np.empty(0))
+    return Gradient(by_mean, np.where(poisson, 0.0, by_dispersion))

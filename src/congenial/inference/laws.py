@@ -10,7 +10,7 @@ import numpy as np
 from congenial import sum_network
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.inference import evidence
-from congenial.inference.evidence import Gradient
+from congenial.inference.evidence import Gradient, SplitGradient
 from congenial.inference.measured import Problem
 from congenial.inference.point_tables import Chances, chances_of_laws
 from congenial.inference.priors import Prior
@@ -134,11 +134,18 @@ class SplitTreeLaw:
         found = self.law.laws(np.ones(self.law.parents.size, dtype=np.bool_))
         return chances_of_laws(found.first, found.offset, found.flat)
 
-    def gradient(self, _prior: Prior | DirichletTree) -> Gradient:
+    def expected_error(self, table: IntArray) -> float:
+        """Return the expected absolute error of a table, summed over its nodes."""
+        found = self.law.laws(np.ones(table.size, dtype=np.bool_))
+        size = np.diff(found.offset)
+        value = np.arange(found.flat.size) - np.repeat(found.offset[:-1] - found.first, size)
+        return float(found.flat @ np.abs(value - np.repeat(table, size)))
+
+    def gradient(self, _prior: Prior | DirichletTree) -> SplitGradient:
         """Return the derivatives of the log evidence by each node's alpha (Fisher's identity)."""
         rises, parents = self.law.laws().rises, self.law.parents
         alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
-        return Gradient(np.empty(0), np.empty(0), alpha)
+        return SplitGradient(alpha)
 
 
 def evidence_of(problem: Problem) -> Evidence:

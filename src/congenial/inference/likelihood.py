@@ -119,7 +119,10 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
             "no counts give z, as it does not add up or holds an exact count that cannot be; give "
             "a release."
         )
-    return law.log_evidence_gradient()
+    found = law.log_evidence_gradient()
+    if not isinstance(found, Gradient):
+        raise ArgumentError("the prior is one of a tree; give a congenial.inference.Prior.")
+    return found
 
 
 def _checked(z: npt.ArrayLike, conditioned: Conditioned) -> npt.NDArray[np.int64]:

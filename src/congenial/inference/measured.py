@@ -144,6 +144,13 @@ def pose(
             "& with exactly(), nonnegative() and bounds()."
         )
     resolved = inequalities_in_units(resolve_invariant(invariant, mechanism.n, mechanism.domain))
+    return pose_resolved(y, mechanism, resolved, nonnegative_leaves=nonnegative_leaves)
+
+
+def pose_resolved(
+    y: npt.ArrayLike, mechanism: Additive, resolved: ResolvedInvariant, *, nonnegative_leaves: bool
+) -> Problem:
+    """Check measurements against an invariant that is resolved, inequalities in units."""
     tree = resolved.tree
     if tree is None or resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(

@@ -15,14 +15,14 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
 from congenial.inference.batches import in_batches, truths
-from congenial.inference.evidence import Gradient
+from congenial.inference.evidence import Gradient, SplitGradient
 from congenial.inference.fitting import fit
 from congenial.inference.laws import NetworkLaw, SplitTreeLaw, evidence_of
 from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
 from congenial.inference.splits.dirichlet_tree import DirichletTree
-from congenial.inference.splits.empirical_bayes import fit_splits
+from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
 from congenial.inference.splits.messages import verified_law
 from congenial.invariants.written import Invariant, bounds, consistent
 from congenial.noise.additive import Additive, checked_alpha, checked_size
@@ -134,7 +134,8 @@ def posterior(
         prior.totals(problem.tree)
         return Posterior(problem, prior)
     if prior == "dirichlet-tree":
-        return Posterior(problem, fit_splits(evidence_of(problem)))
+        known = evidence_of(problem)
+        return Posterior(problem, splits_at(known, fit_splits(known)))
     return Posterior(problem, None if flat else fit(problem, prior))
 
 
@@ -264,6 +265,26 @@ class Posterior:
             found = least_absolute(tree, law.chances(), found, self._limits, source)
         return self.problem.checked(found, self.prior)
 
+    def expected_error(self, table: npt.ArrayLike) -> float:
+        """Expected absolute error of a table, summed over its nodes; exact under a `DirichletTree`.
+
+        Parameters
+        ----------
+        table : array_like of int, shape (n,)
+
+        Raises
+        ------
+        UnsupportedError
+            Under other priors, whose laws are not all held at once.
+        """
+        law = self._law
+        if not isinstance(law, SplitTreeLaw):
+            raise UnsupportedError(
+                "the expected error of a table is worked out under a DirichletTree alone; give "
+                "prior='dirichlet-tree'."
+            )
+        return law.expected_error(np.asarray(table, dtype=np.int64))
+
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Shortest interval that holds the count at a node with probability 1 - alpha at least.
 
@@ -351,13 +372,15 @@ class Posterior:
         """
         return evidence.log_evidence(self.problem, self._given_prior, self._law.log_total)
 
-    def log_evidence_gradient(self) -> Gradient:
+    def log_evidence_gradient(self) -> Gradient | SplitGradient:
         """Derivatives of `log_evidence` by the numbers of the prior, exact.
 
         Returns
         -------
         Gradient
-            ``mean`` and ``dispersion``, 0 by an infinite one; of a `DirichletTree`, ``alpha``.
+            ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+        SplitGradient
+            ``alpha``, shape (n,), under a `DirichletTree`.
 
         Raises
         ------

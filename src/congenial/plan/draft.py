@@ -273,6 +273,7 @@ def _rest(draft: Draft) -> list[str]:
         "conditioning": "counts are drawn from the law of the noise given them",
         "imaging": "noisy counts move to the closest ones, all levels together",
         "topdown": "noisy counts move to the closest ones, level by level",
+        "posterior": "noisy counts give those of the least expected error",
     }
     return [
         "[invariants]",
@@ -283,11 +284,11 @@ def _rest(draft: Draft) -> list[str]:
         "",
         "[method]",
         f"# How sums and bounds are satisfied: {texts[draft.method]}.",
-        '# Others: "conditioning", "imaging", "topdown"; congenial compare tries them all.',
+        '# Others: "conditioning", "imaging", "topdown", "posterior"; congenial compare tries all.',
         f"name = {text(draft.method)}",
         "",
         "[release]",
-        '# "measurements" are the noisy counts that imaging and topdown start from. If no count',
+        '# "measurements" are the noisy counts that all but conditioning start from. If no count',
         "# may be below zero, the intervals of these methods need them.",
         f"publish = {_list(draft.publish)}",
         "",

@@ -363,7 +363,7 @@ def _check_outputs(plan: Plan) -> None:
             "release.publish",
             f"holds {MEASUREMENTS!r} while method.name is 'conditioning', which draws without "
             "measurements, so they would cost epsilon again",
-            "give method.name = 'imaging' or 'topdown', which start from measurements, or leave "
+            "give another method.name, all of which start from measurements, or leave "
             f"{MEASUREMENTS!r} out",
         )
     levels = plan.level_names

@@ -13,8 +13,9 @@ from congenial.plan.fields import Section, check_once, refuse
 from congenial.wording import nearest, one_of, show
 
 Neighbours = Literal["substitute", "add-remove"]
-MethodName = Literal["conditioning", "imaging", "topdown"]
+MethodName = Literal["conditioning", "imaging", "topdown", "posterior"]
 Norm = Literal["l2", "l1"]
+Loss = Literal["l1", "l2"]
 SamplerName = Literal["auto", "exact"]
 ColumnType = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
 
@@ -282,16 +283,19 @@ class Method(Section, frozen=True):
 
     Attributes
     ----------
-    name : {"conditioning", "imaging", "topdown"}
+    name : {"conditioning", "imaging", "topdown", "posterior"}
     sampler : {"auto", "exact"}
         For conditioning.
     norm : {"l2", "l1"}
         For imaging.
+    loss : {"l1", "l2"}
+        For the posterior: the error whose expectation is the least.
     """
 
     name: MethodName = "conditioning"
     sampler: SamplerName = "auto"
     norm: Norm = "l2"
+    loss: Loss = "l1"
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
@@ -308,6 +312,13 @@ class Method(Section, frozen=True):
                 f"is {show(self.norm)} while method.name is {show(self.name)}, which has no "
                 "choice of norm",
                 "leave it out, or give name = 'imaging'",
+            )
+        if self.name != "posterior" and self.loss != "l1":
+            refuse(
+                "method.loss",
+                f"is {show(self.loss)} while method.name is {show(self.name)}, which has no "
+                "choice of loss",
+                "leave it out, or give name = 'posterior'",
             )
 
 

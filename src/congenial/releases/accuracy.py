@@ -189,7 +189,8 @@ def margins(model: Model, mechanism: Certified) -> Margins:
         name: named_nodes(plan, model.tree, f"accuracy.sums.{on_a_line(name)}", nodes)
         for name, nodes in (plan.accuracy.sums or {}).items()
     }
-    if model.resolved.has_inequalities:
+    # errors of a best table depend on the counts, bounds or not
+    if model.resolved.has_inequalities or plan.method.name == "posterior":
         if plan.release.measurements:
             return _of_measurements(model, named)
         if not isinstance(mechanism, Conditioned):

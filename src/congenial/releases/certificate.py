@@ -31,7 +31,7 @@ from congenial.releases.directory import CERTIFICATE, STAMP, release_directory
 from congenial.releases.format_1 import FORMAT_1, upgraded
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model
-from congenial.releases.specification import Debited, Simulation, Statement, specify
+from congenial.releases.specification import Debited, LevelAlpha, Simulation, Statement, specify
 from congenial.wording import show
 
 FORMAT = 2
@@ -70,6 +70,7 @@ def certify(
     *,
     simulation: Simulation | None = None,
     debit: Debit | None = None,
+    prior: tuple[LevelAlpha, ...] | None = None,
 ) -> Certificate:
     """State what a release of `model` claims; `files` are digests by name."""
     plan = plain_plan(model.plan)
@@ -86,6 +87,7 @@ def certify(
         ledger=None
         if debit is None
         else Debited(debit.entry, debit.cost.epsilon_text, debit.cost.delta_text),
+        prior=prior,
     )
 
 

@@ -34,7 +34,7 @@ from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
-from congenial.releases.specification import Simulation
+from congenial.releases.specification import LevelAlpha, Simulation, with_prior
 from congenial.types import IntArray
 from congenial.wording import show
 
@@ -157,7 +157,15 @@ def release(
         truth = counts if with_truth else None
         digests = _write_tables(place, model, drawn, found, truth, stamped=simulate is not None)
         stated = state(model, reach, found)
-        certificate = certify(model, guarantee, digests, stated, simulation=simulation, debit=debit)
+        certificate = certify(
+            model,
+            guarantee,
+            digests,
+            stated,
+            simulation=simulation,
+            debit=debit,
+            prior=drawn.prior,
+        )
         write_certificate(place / files.CERTIFICATE, certificate)
     log.info("released %d counts", len(model.tree))
     settled, odd = _settled(ledger, debit), odd_names(model.tree)
@@ -175,10 +183,13 @@ class DrawnCounts:
     counts : ndarray of int64, shape (n,)
     measurements : ndarray of int64, shape (n,), or None
         None if the plan does not publish them.
+    prior : tuple of LevelAlpha, or None
+        The prior that was fitted to the measurements, for methods that have one.
     """
 
     counts: IntArray
     measurements: IntArray | None
+    prior: tuple[LevelAlpha, ...] | None = None
 
 
 def _ledger(plan: Plan, base: Path) -> Path | None:
@@ -264,7 +275,8 @@ def _draw(
         image = cast(Measuring, mechanism)
         measured = image.measure(counts, rng=randomness)
         shown = measured if model.plan.release.measurements else None
-        drawn = DrawnCounts(image.apply(measured, randomness), shown)
+        image, prior = with_prior(model, image, measured)
+        drawn = DrawnCounts(image.apply(measured, randomness), shown, prior)
     checked_draws(model.resolved, drawn.counts, counts)
     return drawn
 

@@ -162,6 +162,10 @@ def choose_method(model: Model) -> Certified:
         from congenial.imaging.top_down import descending
 
         return descending(model.mechanism, model.tree, model.resolved)
+    if method.name == "posterior":
+        from congenial.inference.best_table import best_table
+
+        return cast(Certified, best_table(model.mechanism, model.resolved, method.loss))
     from congenial.conditioning.sampler import find_sampler
 
     return find_sampler(method.sampler).condition(model.mechanism, model.resolved)

@@ -25,6 +25,7 @@ from congenial.releases.directory import STAMP
 from congenial.releases.intervals import SumInterval
 from congenial.releases.specification import (
     SOURCES,
+    ByBestTable,
     ByConditioning,
     ByImaging,
     ByTopDown,
@@ -63,6 +64,8 @@ _ASIDE = {
     "the rules below.",
     ByTopDown: "Noise was added first. Then, level by level from the top, the counts were moved to "
     "the closest ones that satisfy the rules below.",
+    ByBestTable: "Noise was added first. Each count here is an estimate: of all tables that "
+    "satisfy the rules below, this one is expected to be the least off.",
 }
 
 
@@ -281,6 +284,15 @@ def method(used: Method) -> str:
                 "topdown: noisy counts were moved from the root down. The children of each node "
                 "were moved to the closest counts (in L2) that add up to it, and rounded by "
                 f"largest remainder with ties at random. {post}"
+            )
+        case ByBestTable(loss):
+            error = "absolute" if loss == "l1" else "squared"
+            return (
+                "posterior: of all integers that satisfy the invariants, those of the least "
+                f"expected {error} error given the noisy counts, under a prior that was fitted to "
+                "them: every count is split among those below it. This looks at nothing but the "
+                "noisy values and what is published exactly, so it costs no privacy; small counts "
+                "are drawn towards what is usual around them."
             )
 
 

@@ -6,8 +6,9 @@ them in words.
 
 from __future__ import annotations
 
+import dataclasses
 from types import MappingProxyType
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, cast
 
 import msgspec
 import numpy as np
@@ -15,11 +16,14 @@ import numpy as np
 from congenial.accounting.guarantee import IMAGED, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
+from congenial.accounting.mechanism import Certified, Measuring
 from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
+from congenial.errors import ReleaseError
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
+from congenial.types import IntArray
 
 Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
@@ -210,7 +214,38 @@ class ByTopDown(Kind, frozen=True, tag="topdown"):
     """Noisy counts moved level by level, from the top, to integers that satisfy the invariants."""
 
 
-Method = ByConditioning | ByImaging | ByTopDown
+class ByBestTable(Kind, frozen=True, tag="posterior"):
+    """The one table of integers of least expected error, given the noisy counts and a prior.
+
+    Attributes
+    ----------
+    loss : str
+        The error: absolute, l1, or squared, l2.
+    """
+
+    loss: Literal["l1", "l2"]
+
+
+Method = ByConditioning | ByImaging | ByTopDown | ByBestTable
+
+
+class LevelAlpha(Part, frozen=True):
+    """The prior of a level, fitted to the noisy counts: how a count is split among those below it.
+
+    Attributes
+    ----------
+    level : str
+        The level of the parts.
+    alpha : float
+        The parameter of each part in a Dirichlet-multinomial law, on average over a typical family.
+    spread : float
+        The standard deviation of its logarithm from family to family; each family's own is worked
+        out from the noisy counts.
+    """
+
+    level: str
+    alpha: Nonnegative
+    spread: Nonnegative
 
 
 class Neighbouring(Part, frozen=True):
@@ -409,7 +444,7 @@ class Statement(Part, frozen=True):
         The conditions that every release satisfies.
     noise : LevelNoises
         The noise of every level.
-    method : ByConditioning, ByImaging or ByTopDown
+    method : ByConditioning, ByImaging, ByTopDown or ByBestTable
         The way in which the release was made to satisfy its invariants.
     published : tuple of str
         The tables that are published: the released counts, and maybe the noisy measurements.
@@ -429,6 +464,8 @@ class Statement(Part, frozen=True):
         Versions of congenial, Python and the libraries that computed the release.
     ledger : Debited or None
         The entry in the ledger; null if the plan names no ledger, and for a simulation.
+    prior : tuple of LevelAlpha or None
+        The prior that the table was made under; null for methods without one.
     """
 
     format: Annotated[int, msgspec.Meta(ge=1, le=2)]
@@ -446,6 +483,7 @@ class Statement(Part, frozen=True):
     files: dict[str, str]
     versions: dict[str, str]
     ledger: Debited | None
+    prior: tuple[LevelAlpha, ...] | None = None
 
 
 class Specification(Part, frozen=True):
@@ -546,9 +584,44 @@ def _method(model: Model) -> Method:
     method = model.plan.method
     if method.name == "imaging":
         return ByImaging("l1" if method.norm == "l1" else "l2")
+    if method.name == "posterior":
+        return ByBestTable(method.loss)
     return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
 
 
 def _published(products: tuple[str, ...]) -> tuple[Product, ...]:
     known: tuple[Product, ...] = ("table", "measurements")
     return tuple(product for product in known if product in products)
+
+
+def with_prior(
+    model: Model, image: Measuring, measured: IntArray
+) -> tuple[Measuring, tuple[LevelAlpha, ...] | None]:
+    """Fit the prior of a method that has one to the measurements of a release, and state it."""
+    if model.plan.method.name != "posterior":
+        return image, None
+    from congenial.inference.best_table import BestTable
+
+    fitted = cast(BestTable, image).fitted(measured)
+    levels = model.plan.level_names[1:]
+    if fitted.splits is None:
+        return image, None
+    numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
+    stated = tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
+    return cast(Measuring, fitted), stated
+
+
+def under_prior(mechanism: Certified, prior: tuple[LevelAlpha, ...] | None) -> Certified:
+    """Return the mechanism under a prior that a certificate states."""
+    if prior is None:
+        return mechanism
+    from congenial.inference.best_table import BestTable
+    from congenial.inference.splits.empirical_bayes import LevelSplits
+
+    if not isinstance(mechanism, BestTable):
+        raise ReleaseError("the certificate states a prior, and the plan's method has none.")
+    alpha = np.array([1.0, *(level.alpha for level in prior)])
+    spread = np.array([0.0, *(level.spread for level in prior)])
+    if alpha.size != mechanism.tree.depth or not (alpha > 0.0).all():
+        raise ReleaseError("the prior has no positive alpha for each level below the root.")
+    return cast(Certified, dataclasses.replace(mechanism, splits=LevelSplits(alpha, spread)))

@@ -9,11 +9,11 @@ from typing import cast
 import numpy as np
 
 from congenial import __version__
-from congenial.accounting.mechanism import Certified
 from congenial.errors import CongenialError, ReleaseError
 from congenial.imaging.following import follows
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
+from congenial.inference.best_table import BestTable
 from congenial.randomness import seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
@@ -21,6 +21,7 @@ from congenial.releases.contents import Contents
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model
+from congenial.releases.specification import under_prior
 from congenial.releases.table_posterior import as_likely
 from congenial.types import IntArray
 from congenial.verification.checks import Check, close, compare, judged
@@ -65,13 +66,17 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
         yield Check(name, False, "a count published exactly differs from the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
-    yield _follows(contents.mechanism, y, contents.value)
+    yield _follows(contents, y)
 
 
-def _follows(mechanism: Certified, y: IntArray, value: IntArray) -> Check:
-    name = "table from measurements"
+def _follows(contents: Contents, y: IntArray) -> Check:
+    name, value = "table from measurements", contents.value
     try:
-        follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
+        mechanism = under_prior(contents.mechanism, contents.certificate.prior)
+        if isinstance(mechanism, BestTable):
+            follow = mechanism.follows(y, value, seeded(_SEED))
+        else:
+            follow = follows(cast("Imaged | TopDown", mechanism), y, value, seeded(_SEED))
     except CongenialError as error:
         return Check(name, False, f"no table follows from the measurements: {error}")
     text = "the method makes this table from them, apart from ties broken at random"

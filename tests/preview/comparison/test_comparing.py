@@ -111,8 +111,8 @@ def test_without_bounds_no_method_is_biased(tmp_path):
     found = compare(plan, tmp_path, counts=file, replicates=600)
     for name, result in by_name(found).items():
         for size in result.sizes:
-            # L1 images are not unbiased where several are as close
-            if name != "imaging L1":
+            # several L1 images may be as close; estimates are drawn towards others
+            if name not in ("imaging L1", "posterior"):
                 assert abs(size.bias) < 5.0 * size.standard_error, (name, size)
 
 

@@ -25,6 +25,10 @@ class DirichletTree:
     ----------
     alpha : array_like, shape (n,)
         Positive, of every node within its parent's split; entries of roots are not read.
+    odds : float or array_like, shape (n,)
+        Of every node, the odds that one of its children is empty for another reason than its share:
+        a count of 0 below it has ``1 + odds`` times its weight, and the split's law is normalised.
+        0 by default; where positive, all children of the node have the same alpha.
 
     Raises
     ------
@@ -37,8 +41,9 @@ class DirichletTree:
     """
 
     alpha: FloatArray
+    odds: FloatArray
 
-    def __init__(self, alpha: npt.ArrayLike) -> None:
+    def __init__(self, alpha: npt.ArrayLike, odds: npt.ArrayLike = 0.0) -> None:
         """Check the numbers."""
         array = np.asarray(alpha)
         if array.dtype.kind not in "iuf" or array.ndim != 1:
@@ -49,6 +54,33 @@ class DirichletTree:
                 "alpha has an entry that is not positive, or larger than 2^40; give positive ones."
             )
         object.__setattr__(self, "alpha", real)
+        more = np.asarray(odds)
+        if more.dtype.kind not in "iuf" or more.shape not in ((), real.shape):
+            raise ArgumentError("odds is neither a number nor one for each node; give such.")
+        if not ((more >= 0.0) & (more <= 2.0**40)).all():
+            raise ArgumentError("odds has an entry outside 0 to 2^40; give one from 0 on.")
+        object.__setattr__(self, "odds", np.broadcast_to(more.astype(np.float64), real.shape))
+
+    def odds_of(self, tree: Tree) -> FloatArray:
+        """Return the odds of each inner node, shape (n,), after a check that children are alike.
+
+        Raises
+        ------
+        ArgumentError
+            If children have different alpha below a node with positive odds.
+        """
+        child = np.flatnonzero(tree.parents >= 0)
+        odds = np.where(tree.is_leaf, 0.0, self.odds)
+        starts, children = tree.children
+        parent = tree.parents[child]
+        first = self.alpha[children[np.minimum(starts[parent], max(children.size - 1, 0))]]
+        unlike = np.abs(self.alpha[child] - first) > 1e-9 * first
+        if (unlike & (odds[parent] > 0.0)).any():
+            raise ArgumentError(
+                "odds is positive for a node whose children have different alpha; give them the "
+                "same, or odds of 0."
+            )
+        return odds
 
     def totals(self, tree: Tree) -> FloatArray:
         """Return the sum of the children's alpha, shape (n,); 0 of leaves.

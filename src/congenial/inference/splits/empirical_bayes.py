@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 
 from congenial.domain.tree import Tree
@@ -11,7 +13,7 @@ from congenial.kernels.numerics import laws
 from congenial.types import FloatArray, IntArray
 
 # Nodes of a tree that is fitted whole; of larger ones parts with about as many nodes are.
-_NODES = 30_000
+_NODES = 12_000
 # Concentrations that a level may have, and where the search begins: one alpha a child.
 _LOWEST, _HIGHEST = 1e-3, 1e5
 # Steps of the search, the longest one, in nats, and the gain in log evidence that ends it.
@@ -22,17 +24,39 @@ _FIRST, _FLAT = 0.7, 1e-9
 _SPREAD = 3.0
 # Nats below its largest weight where a message is cut off: a fit needs no more.
 _NATS = 20.0
+# Families of a level from which on they differ in their alpha, the least spread of its logarithm,
+# and of families the rounds of steps, the step that tells a curvature, and the least curvature.
+_MANY, _LEAST_SPREAD = 30, 0.05
+_ROUNDS, _STEP, _LEAST_CURVE = 3, 0.3, 1e-3
 # Least expected share of a category.
 _LEAST_SHARE = 1e-4
 
 
-def fit_splits(evidence: Evidence) -> DirichletTree:
-    """Return the splits under which the measurements are likeliest, one alpha a level.
+@dataclass(frozen=True, eq=False)
+class LevelSplits:
+    """How counts are split, a number a level.
+
+    Attributes
+    ----------
+    alpha : ndarray of float64, shape (levels,)
+        Of each node of a level within its parent's split, on average over a family, in a typical
+        family; that of the roots is not read.
+    spread : ndarray of float64, shape (levels,)
+        Standard deviation of the logarithm of alpha from family to family.
+    """
+
+    alpha: FloatArray
+    spread: FloatArray
+
+
+def fit_splits(evidence: Evidence) -> LevelSplits:
+    """Return the splits under which the measurements are likeliest.
 
     Where every family of the leaves' level has the same categories, as cells of a table by block
     have, the expected shares of a family are those of its parent's parent, estimated down the tree,
-    and one number says how much families differ. The log evidence is maximised by its gradient,
-    exact, over the whole tree or, where that is large, over its top and an even choice of parts.
+    and one number says how much a family differs. The log evidence is maximised, by its exact
+    gradient, over the whole tree or, where that is large, over its top and an even choice of parts.
+    Levels of many families then have a law of their families' alpha, normal in its logarithm.
 
     Parameters
     ----------
@@ -40,13 +64,85 @@ def fit_splits(evidence: Evidence) -> DirichletTree:
 
     References
     ----------
-    Robbins (1956) for empirical Bayes; Minka (2000), "Estimating a Dirichlet distribution".
+    Robbins (1956) for empirical Bayes; Minka (2000), "Estimating a Dirichlet distribution"; Kass
+    and Steffey (1989) for families' numbers by Laplace's method.
     """
-    shape = _shape(evidence)
     part = _chosen(evidence.tree)
+    level = evidence.tree.level[part]
+    shape = _shape(evidence)[part]
     small = evidence if part.size == len(evidence.tree) else evidence.part(part)
-    rate = _maximise(small, shape[part], evidence.tree.level[part])
-    return DirichletTree(np.maximum(shape * rate[evidence.tree.level], _LOWEST**2))
+    alpha = _maximise(small, shape, level)
+    families = np.bincount(level[~small.tree.is_leaf] + 1, minlength=alpha.size)
+    start = np.where(families >= _MANY, 1.0, 0.0)
+    own, spread = _families(small, shape * alpha[level], level, start, fit=True)
+    inner = np.flatnonzero(~small.tree.is_leaf)
+    middle = np.bincount(level[inner] + 1, own[inner], alpha.size) / np.maximum(families, 1)
+    return LevelSplits(alpha * np.exp(middle), spread)
+
+
+def splits_at(evidence: Evidence, found: LevelSplits) -> DirichletTree:
+    """Return the prior of every node, given the numbers of its level."""
+    level = evidence.tree.level
+    alpha = _shape(evidence) * found.alpha[level]
+    own, _ = _families(evidence, alpha, level, found.spread, fit=False)
+    return DirichletTree(np.maximum(_in_families(evidence.tree, alpha, own), _LOWEST**2))
+
+
+def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
+    """Return the alpha of nodes whose families differ by the log factors given."""
+    above = np.maximum(tree.parents, 0)
+    return np.where(tree.parents >= 0, alpha * np.exp(own[above]), alpha)
+
+
+def _families(
+    evidence: Evidence, alpha: FloatArray, level: IntArray, spread: FloatArray, *, fit: bool
+) -> tuple[FloatArray, FloatArray]:
+    """Return the log factor of each family's alpha, shape (n,), and the spread of each level.
+
+    Newton steps to the mode under a normal law of the factors, by curvatures at the start. Where
+    `fit`, the spreads of levels that have one are found from the same gradients.
+    """
+    tree = evidence.tree
+    n, own, center = len(tree), np.zeros(len(tree)), evidence.estimate()
+    varied = np.flatnonzero(~tree.is_leaf & (spread[np.minimum(level + 1, spread.size - 1)] > 0.0))
+    if not varied.size:
+        return own, spread
+    below, size = level[varied] + 1, spread.size
+    count = np.maximum(np.bincount(below, minlength=size), 1)
+    child = np.flatnonzero(tree.parents >= 0)
+    above = tree.parents[child]
+
+    def slopes(at: FloatArray) -> FloatArray:
+        """Derivatives of the log evidence by the families' factors."""
+        nonlocal center
+        law = split_law(evidence, DirichletTree(np.maximum(at, _LOWEST**2)), center, _NATS)
+        found = law.laws(shown=1)
+        center = found.found[:, 0]
+        by = at[child] * (found.rises[child, 0] - found.rises[above, 1])
+        return np.asarray(np.bincount(above, by, n)[varied], dtype=np.float64)
+
+    nearby = np.where(spread[level] > 0.0, alpha * np.exp(_STEP), alpha)
+    by = slopes(alpha)
+    curve = np.maximum((by - slopes(nearby)) / _STEP, _LEAST_CURVE)
+    variance = spread**2
+    if fit:
+        # the variance of gradients beyond that of the evidence itself
+        more = np.bincount(below, by**2 - curve, size) / np.bincount(below, curve**2, size).clip(
+            1e-9
+        )
+        variance = np.where(spread > 0.0, np.maximum(more, _LEAST_SPREAD**2), 0.0)
+    for done in range(_ROUNDS):
+        room = 1.0 / (curve + 1.0 / variance[below])
+        step = (by - own[varied] / variance[below]) * room
+        own[varied] += np.clip(step, -_LONGEST, _LONGEST)
+        if done == _ROUNDS - 1:
+            break
+        if fit:
+            both = own[varied] ** 2 + room
+            found = np.bincount(below, both, size) / count
+            variance = np.where(spread > 0.0, np.maximum(found, _LEAST_SPREAD**2), 0.0)
+        by = slopes(_in_families(tree, alpha, own))
+    return own, np.sqrt(variance)
 
 
 def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatArray:
@@ -60,7 +156,7 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
     step = np.full(depth, _FIRST)
     best, best_at, slope = -np.inf, at, np.zeros(depth)
     for _ in range(_STEPS):
-        alpha = np.clip(shape * np.exp(at)[level], _LOWEST**2, None)
+        alpha = np.maximum(shape * np.exp(at)[level], _LOWEST**2)
         law = split_law(evidence, DirichletTree(alpha), center, _NATS)
         found = law.laws(shown=1)
         center = found.found[:, 0]

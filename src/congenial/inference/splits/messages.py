@@ -177,7 +177,15 @@ def split_law(
     inverse = np.where(square, 0.5 / evidence.scale**2, 1.0 / evidence.scale)
     measured = Measured(evidence.kind, inverse, evidence.y, evidence.lo, evidence.hi)
     order = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
-    splits = Splits(*tree.children, np.asarray(order, np.int64), prior.alpha, total, p, slack)
+    splits = Splits(
+        *tree.children,
+        np.asarray(order, np.int64),
+        prior.alpha,
+        total,
+        prior.odds_of(tree),
+        p,
+        slack,
+    )
     first, size, offset = (np.zeros(n, dtype=np.int64) for _ in range(3))
     logs = np.zeros(n)
     table = kernels.upward(tree.parents, measured, splits, nats, first, size, offset, logs)

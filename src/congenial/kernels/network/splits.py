@@ -4,6 +4,9 @@ A node's count z is split among its children with probability in proportion to t
 ``Gamma(z_c + alpha_c) / (Gamma(alpha_c) z_c!)`` over ``Gamma(z + A) / (Gamma(A) z!)``, where A sums
 the children's alpha (Mosimann 1962). A factor ``p^z_c`` of all children cancels with ``p^z`` of
 their parent, so p of a family is free: it is chosen such that messages lie where the counts do.
+Children of a family with odds o > 0 are empty besides: a count of 0 has 1 + o times the weight
+above, and the family's sum the weight ``sum over j of C(k, j) o^(k - j) Gamma(z + j alpha) /
+(Gamma(j alpha) z!)``, where j of its k children, alike, are not empty for another reason.
 
 Messages of families are merged child by child and cut off where they have lost `nats`; `downward`
 finds how much of each law lies at such ends. Messages of leaves and of merged children are made
@@ -18,7 +21,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from congenial.kernels.network.marginals import digamma, summarise
+from congenial.kernels.network.marginals import VARIANCE, digamma, summarise
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.convolution import convolve_plainly, correlate
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
@@ -49,7 +52,7 @@ class Measured(NamedTuple):
 
 
 class Splits(NamedTuple):
-    """Children, alpha of each node in its parent's split, and of each inner one A, p and slack.
+    """Children, alpha of each node in its parent's split, and of each inner one A, odds and more.
 
     Children of v are ``children[starts[v]:starts[v + 1]]``, and `bottom_up` lists children before
     parents. `slack` (n,) is how far a parent's count may be from where p puts it.
@@ -60,6 +63,7 @@ class Splits(NamedTuple):
     bottom_up: np.ndarray
     alpha: np.ndarray
     total: np.ndarray
+    odds: np.ndarray
     p: np.ndarray
     slack: np.ndarray
 
@@ -83,7 +87,8 @@ class Summarised(NamedTuple):
     found : ndarray of float64, shape (n, c)
         The first c columns of `marginals.summarise`; none is made for c = 0.
     rises : ndarray of float64, shape (n, 2)
-        Means of digamma(z + a) - digamma(a) for a node's own alpha, and its children's sum.
+        Means of the derivatives of the log weights of a node's count under its parent, and of its
+        children's sum, by its own alpha, and by that of one of its children.
     first, size, place : ndarray of int64, shape (n,)
         First value of each law that is kept, its size, and where it begins.
     """
@@ -150,7 +155,14 @@ def _kept(values, begin, stop, nats, more, lowest, highest):
 
 
 @njit(inner=True)
-def _leaf(v, measured, alpha, p, nats, more, out):
+def _log_leaf(v, measured, alpha, p, k):
+    """Return the log weight of a leaf's count."""
+    log = math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0) + k * math.log(p)
+    return log + _log_law(measured.kind[v], measured.inverse[v], measured.y[v], k)
+
+
+@njit(inner=True)
+def _leaf(v, measured, alpha, odds, p, nats, more, out):
     """Write a leaf's message to `out`; return that, its first value, its size and log scale."""
     kind, inverse, y = measured.kind[v], measured.inverse[v], measured.y[v]
     lowest, highest = measured.lo[v], measured.hi[v]
@@ -166,11 +178,12 @@ def _leaf(v, measured, alpha, p, nats, more, out):
     size = np.int64(hi - lo) + 1
     out = _grown(out, size)
     start = np.int64(min(max(math.floor(middle), lo), hi) - lo)
-    out[start] = 1.0
+    out[start] = best = 1.0
     smaller = 0.0
-    rises, falls = math.exp(inverse), math.exp(-inverse)
+    rises, falls, least = math.exp(inverse), math.exp(-inverse), math.exp(-far)
+    last = start
     for way in (1, -1):
-        i, w = start, out[start]
+        i, w, ends = start, out[start], False
         while 0 <= i + way < size:
             k = lo + float(i if way == 1 else i - 1)
             ratio = (alpha + k) / (k + 1.0) * p
@@ -178,45 +191,104 @@ def _leaf(v, measured, alpha, p, nats, more, out):
                 ratio *= math.exp(_law_step(kind, inverse, y, k))
             elif kind != FLAT:
                 ratio *= falls if k >= y else rises
-            w = w * ratio if way == 1 else w / ratio
+            if way == -1:
+                ratio = 1.0 / ratio
+            w *= ratio
             i += way
             out[i] = w
+            best = max(best, w)
             if w > _LARGE:
                 # all that is filled so far is made smaller
-                for below in range(min(i, start), size if way == -1 else i + 1):
+                for below in range(min(i, start), i + 1 if way == 1 else last + 1):
                     out[below] /= _LARGE
-                w /= _LARGE
+                w, best = w / _LARGE, best / _LARGE
                 smaller += math.log(_LARGE)
-    begin, stop, top = _kept(out, 0, size, nats, more, 0, size)
+            if ratio < 1.0 and w < least * best and not ends:
+                # below a mode, weights may rise again towards the end: a count of 0 for alpha < 1
+                end = _log_leaf(v, measured, alpha, p, lo) + math.log1p(odds)
+                end -= _log_leaf(v, measured, alpha, p, lo + float(start)) + smaller
+                ends = way == -1 and alpha < 1.0 and end > math.log(best) - far
+                if not ends:
+                    break
+        if way == 1:
+            last = i
+    begin = i
+    if begin == 0 and lo == 0.0:
+        out[0] *= 1.0 + odds
+    begin, stop, top = _kept(out, begin, last + 1, nats, more, begin, last + 1)
     for at in range(begin, stop):
         out[at - begin] = out[at] / top
-    k = lo + float(start)
-    log = math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0) + k * math.log(p)
-    log += _log_law(kind, inverse, y, k) + math.log(top) + smaller
+    # weights are relative to that where the walk began, without the odds
+    log = _log_leaf(v, measured, alpha, p, lo + float(start)) + math.log(top) + smaller
     return out, np.int64(lo) + begin, stop - begin, log
 
 
 @njit(inner=True)
-def _own(v, measured, splits, above, first, size, out):
+def _of_sum(v, splits, first, log, slope):
+    """Write the log weights of a family's sum from `first` on, and their slopes by one alpha."""
+    count = splits.starts[v + 1] - splits.starts[v]
+    alpha, odds = splits.total[v] / count, math.log(splits.odds[v])
+    term, rise, scale = np.empty(count + 1), np.zeros(count + 1), -np.inf
+    k = float(first)
+    for j in range(count + 1):
+        term[j] = math.lgamma(count + 1.0) - math.lgamma(j + 1.0) - math.lgamma(count - j + 1.0)
+        term[j] += (count - j) * odds
+        if j > 0:
+            a = j * alpha
+            term[j] += math.lgamma(k + a) - math.lgamma(a) - math.lgamma(k + 1.0)
+            rise[j] = digamma(k + a) - digamma(a) if first > 0 else 0.0
+        elif first > 0:
+            term[j] = -np.inf
+        scale = max(scale, term[j])
+    for j in range(count + 1):
+        term[j] = math.exp(term[j] - scale)
+    for i in range(log.size):
+        total = by = 0.0
+        for j in range(count + 1):
+            total += term[j]
+            by += term[j] * rise[j] * j
+        log[i], slope[i] = scale + math.log(total), by / (total * count)
+        if k == 0.0:
+            term[0] = 0.0
+        for j in range(1, count + 1):
+            term[j] *= (k + j * alpha) / ((k + 1.0) * total)
+            rise[j] += 1.0 / (k + j * alpha)
+        scale += math.log(total)
+        k += 1.0
+
+
+@njit(inner=True)
+def _own(v, measured, splits, u, first, size, out):
     """Write the log of an inner node's own weight to `out`, from `first` on; return `out`.
 
-    `above` is p of the family that it is a child of, and 0 for a root.
+    `u` is its parent, and -1 for a root.
     """
     alpha, total = splits.alpha[v], splits.total[v]
     out = _grown(out, size)
     k = float(first)
     log = math.lgamma(total) + math.lgamma(k + 1.0) - math.lgamma(k + total)
     slope = -math.log(splits.p[v])
-    if above > 0.0:
+    sums = np.empty(0)
+    if splits.odds[v] > 0.0:
+        sums = np.empty(size)
+        _of_sum(v, splits, first, sums, np.empty(size))
+        log = 0.0
+    if u >= 0:
         log += math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0)
-        slope += math.log(above)
+        slope += math.log(splits.p[u])
     log += k * slope + _log_law(measured.kind[v], measured.inverse[v], measured.y[v], k)
     for i in range(size):
         out[i] = log
-        top = alpha + k if above > 0.0 else k + 1.0
-        log += slope + math.log(top / (total + k))
+        ratio = (alpha + k) / (k + 1.0) if u >= 0 else 1.0
+        if sums.size > 0:
+            out[i] -= sums[i]
+        else:
+            ratio *= (k + 1.0) / (total + k)
+        log += slope + math.log(ratio)
         log += _law_step(measured.kind[v], measured.inverse[v], measured.y[v], k)
         k += 1.0
+    if u >= 0 and first == 0:
+        out[0] += math.log1p(splits.odds[u])
     return out
 
 
@@ -240,7 +312,8 @@ def _family(v, measured, splits, messages, nats, parts, merged, work, at):
         if splits.starts[c] == splits.starts[c + 1]:
             more = np.int64(splits.slack[v] * splits.alpha[c] / splits.total[v]) + 2
             alpha, p = splits.alpha[c], splits.p[v]
-            buffer, first, size, lost = _leaf(c, measured, alpha, p, nats, more, buffer)
+            odds = splits.odds[v]
+            buffer, first, size, lost = _leaf(c, measured, alpha, odds, p, nats, more, buffer)
             log += lost
             parts = _grown(parts, used + size)
             for i in range(size):
@@ -320,7 +393,7 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         if logs[v] == -np.inf or high <= low:
             logs[v] = -np.inf
             return table
-        own = _own(v, measured, splits, splits.p[u] if u >= 0 else 0.0, last[3], last[4], own)
+        own = _own(v, measured, splits, u, last[3], last[4], own)
         top = -np.inf
         for i in range(low, high):
             x = merged[last[5] + i]
@@ -389,7 +462,7 @@ def downward(parents, measured, splits, messages, nats, alpha, summarised):
             outcome = _record(v, own, size, first, measured, splits, alpha, summarised, laws, used)
             laws, used, gone = outcome
             lost += gone
-            own = _own(v, measured, splits, 0.0, first, size, own)
+            own = _own(v, measured, splits, -1, first, size, own)
             top = own[0]
             for i in range(size):
                 top = max(top, own[i])
@@ -428,7 +501,7 @@ def downward(parents, measured, splits, messages, nats, alpha, summarised):
             laws, used, gone = outcome
             lost += gone
             if splits.starts[c] < splits.starts[c + 1]:
-                own = _own(c, measured, splits, splits.p[v], child[0], child[1], own)
+                own = _own(c, measured, splits, v, child[0], child[1], own)
                 high = -np.inf
                 for i in range(child[1]):
                     own[i] += math.log(max(law[i] / top, 1e-300))
@@ -460,6 +533,14 @@ def _record(v, law, size, first, measured, splits, alpha, summarised, laws, used
         total += law[i]
     for which in range(2):
         a = splits.alpha[v] if which == 0 else splits.total[v]
+        if which == 1 and splits.odds[v] > 0.0:
+            sums, slopes = np.empty(size), np.empty(size)
+            _of_sum(v, splits, first, sums, slopes)
+            mean = 0.0
+            for i in range(size):
+                mean += law[i] * slopes[i]
+            rises[v, which] = mean / total
+            continue
         if a <= 0.0:
             rises[v, which] = 0.0
             continue
@@ -471,9 +552,10 @@ def _record(v, law, size, first, measured, splits, alpha, summarised, laws, used
         rises[v, which] = mean / total
     if found.shape[1] > 0:
         row = np.empty(8)
-        summarise(law[:size], first, alpha, row)
+        # counted from the first value: what counts around 0 have is not asked for
+        summarise(law[:size], 0, alpha, row)
         for i in range(found.shape[1]):
-            found[v, i] = row[i]
+            found[v, i] = row[i] if i == VARIANCE else row[i] + first
     if summarised.kept[v]:
         low, high, least = 0, size, _LEAST_KEPT * total
         while low < high - 1 and law[low] < least:

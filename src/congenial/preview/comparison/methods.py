@@ -29,6 +29,7 @@ WAYS = (
     ("imaging L2", "imaging", "l2"),
     ("imaging L1", "imaging", "l1"),
     ("topdown", "topdown", "l2"),
+    ("posterior", "posterior", "l2"),
     ("noise alone", "noise", "l2"),
 )
 

@@ -16,7 +16,7 @@ class Contender:
     ----------
     name : str
         Its name in tables.
-    method : {"conditioning", "imaging", "topdown", "noise"}
+    method : {"conditioning", "imaging", "topdown", "posterior", "noise"}
         As in a plan; "noise" adds noise and does nothing more.
     noise : {"discrete-laplace", "discrete-gaussian"}
     norm : {"l2", "l1"}

@@ -1,0 +1,120 @@
+"""The mechanism that publishes the table of least expected error given noisy measurements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal
+
+import numpy as np
+import numpy.typing as npt
+
+from congenial.domain.tree import Tree
+from congenial.errors import UnsupportedError
+from congenial.imaging.noisy import Moved
+from congenial.inference.laws import evidence_of
+from congenial.inference.measured import Problem, pose_resolved
+from congenial.inference.posteriors import Posterior
+from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
+from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
+from congenial.noise.additive import Additive
+from congenial.randomness import Randomness
+from congenial.types import IntArray
+
+Loss = Literal["l1", "l2"]
+
+# Expected losses of tables, as a share, that another machine's last digits may make.
+GAP = 1e-6
+_NO_TREE = (
+    "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
+    "up."
+)
+
+
+@dataclass(frozen=True, eq=False)
+class BestTable(Moved):
+    """An additive mechanism whose measurements become the best table, see `Posterior.point`.
+
+    The prior is a `DirichletTree`, fitted to the measurements of each release. What is published
+    follows from the measurements alone, so that it costs no more than they do.
+
+    Attributes
+    ----------
+    mechanism : Additive
+    resolved : ResolvedInvariant
+    loss : {"l1", "l2"}
+    splits : LevelSplits or None
+        The prior; fitted where None.
+    """
+
+    loss: Loss = "l1"
+    splits: LevelSplits | None = None
+
+    @property
+    def whole(self) -> bool:
+        """Releases are integers."""
+        return True
+
+    @property
+    def tree(self) -> Tree:
+        """The tree of the counts."""
+        if self.resolved.tree is None:
+            raise UnsupportedError(_NO_TREE)
+        return self.resolved.tree
+
+    def fitted(self, noisy: npt.ArrayLike) -> BestTable:
+        """Return the mechanism with the prior that measurements are likeliest under."""
+        return replace(self, splits=fit_splits(evidence_of(self._problem(noisy))))
+
+    def law(self, noisy: npt.ArrayLike) -> Posterior:
+        """Return the law of the counts given measurements."""
+        problem = self._problem(noisy)
+        known = evidence_of(problem)
+        splits = fit_splits(known) if self.splits is None else self.splits
+        return Posterior(problem, splits_at(known, splits))
+
+    def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
+        """Return the table of least expected error."""
+        return self.law(noisy).point(self.loss, rng=rng)
+
+    def follows(self, noisy: npt.ArrayLike, released: IntArray, rng: Randomness) -> bool:
+        """Decide whether no table has a smaller expected error than a released one, but for `GAP`.
+
+        Of equally good tables one is taken at random, and last digits differ between machines.
+        """
+        law = self.law(noisy)
+        found = law.point(self.loss, rng=rng)
+        if self.loss == "l2":
+            errors = [float(np.abs(law.mean() - table).sum()) for table in (released, found)]
+        else:
+            errors = [law.expected_error(table) for table in (released, found)]
+        return errors[0] <= errors[1] + GAP * (1.0 + errors[1])
+
+    def explain(self) -> str:
+        """Say how a release is drawn, and why so."""
+        n, pinned = self.resolved.n, int(self.resolved.pinned.sum())
+        error = "absolute" if self.loss == "l1" else "squared"
+        return (
+            f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
+            f"({pinned} published exactly), then releases the one table of integers that obeys and "
+            f"has the least expected {error} error given them, under a prior by which every count "
+            "is split among those below it, fitted to the same measurements. This looks at nothing "
+            "but the noisy values and what is published exactly, so it costs no privacy; small "
+            "counts are drawn towards what is usual around them."
+        )
+
+    def _problem(self, noisy: npt.ArrayLike) -> Problem:
+        resolved = inequalities_in_units(self.resolved)
+        return pose_resolved(noisy, self.mechanism, resolved, nonnegative_leaves=True)
+
+
+def best_table(mechanism: Additive, resolved: ResolvedInvariant, loss: Loss) -> BestTable:
+    """Return the mechanism, after a check of what it is for.
+
+    Raises
+    ------
+    UnsupportedError
+        If the noise is not on the integers, or the invariant is more than a tree, pins and bounds.
+    """
+    if mechanism.granularity != 1.0 or resolved.tree is None:
+        raise UnsupportedError(_NO_TREE)
+    return BestTable(mechanism, resolved, loss)

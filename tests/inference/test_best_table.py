@@ -1,0 +1,109 @@
+"""Tables of least expected error as releases: against all tables, and in plans."""
+
+from __future__ import annotations
+
+from itertools import product
+
+import msgspec
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.inference.best_table import best_table
+from congenial.invariants.written import resolve_invariant
+from congenial.plan.plan import read_plan
+from congenial.preview.explanation import as_text, explain
+from congenial.preview.plan_audit import audit_model
+from congenial.releases.certificate import read_certificate, write_certificate
+from congenial.releases.making import release
+from congenial.releases.model import build_model
+from congenial.releases.specification import ByBestTable
+from congenial.verification.verdict import verify
+from support.city import TRIPS, ZONES, make_city
+from support.seeds import for_each_seed
+
+TREE = cg.Tree.from_paths([("City", borough, str(zone)) for zone, borough in ZONES.items()])
+X = TREE.roll_up(np.array(list(TRIPS.values())))
+METHOD = 'name = "posterior"'
+BOTH = 'publish = ["table", "measurements"]'
+
+
+def made(tree, scale, *, loss="l1"):
+    """A mechanism on a tree whose root is exact and whose counts are not negative."""
+    invariant = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    return best_table(mechanism, resolve_invariant(invariant, len(tree), tree), loss)
+
+
+@for_each_seed(25)
+def test_no_other_table_is_expected_to_be_less_off(seed):
+    rng = np.random.default_rng(seed)
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    engine = made(tree, 10.0 ** rng.uniform(-0.3, 0.5))
+    x = tree.roll_up(rng.integers(0, 6, 3))
+    y = engine.measure(x, rng=cg.seeded(seed))
+    law = engine.law(y)
+    table = engine.apply(y, cg.seeded(seed))
+    assert table[0] == x[0]
+    others = [tree.roll_up(np.array(z)) for z in product(range(int(x[0]) + 1), repeat=3)]
+    least = min(law.expected_error(z) for z in others if z[0] == x[0])
+    assert law.expected_error(table) == pytest.approx(least, abs=1e-9)
+    drawn = law.sample(4000, cg.seeded(seed))
+    error = np.abs(drawn - table).sum(axis=1)
+    assert abs(error.mean() - least) < 5.0 * error.std() / np.sqrt(4000.0) + 1e-9
+
+
+@pytest.mark.parametrize("loss", ["l1", "l2"])
+def test_a_table_follows_from_its_measurements_and_another_does_not(loss):
+    engine = made(TREE, 4.0, loss=loss)
+    y = engine.measure(X, rng=cg.seeded(2))
+    table = engine.fitted(y).apply(y, cg.seeded(3))
+    assert engine.follows(y, table, cg.seeded(9))
+    leaf = TREE.leaves
+    other = table[leaf].copy()
+    # two zones of different boroughs
+    other[int(np.argmax(other))] -= 6
+    other[int(np.argmin(other))] += 6
+    assert not engine.follows(y, TREE.roll_up(other), cg.seeded(9))
+
+
+@pytest.mark.parametrize("published", [None, BOTH])
+def test_a_plan_is_explained_released_and_verified(tmp_path, published):
+    sections = {} if published is None else {"release": published}
+    plan = read_plan(make_city(tmp_path, method=METHOD, **sections))
+    assert "Method: posterior. Adds discrete-" in as_text(explain(plan, tmp_path))
+    done = release(plan, tmp_path / "out", base=tmp_path)
+    certificate = done.certificate
+    assert certificate.method == ByBestTable("l1")
+    assert certificate.guarantee.epsilon == pytest.approx(1.0)
+    assert [level.level for level in certificate.prior] == list(plan.level_names[1:])
+    assert all(check.passed for check in verify(tmp_path / "out"))
+    assert certificate.accuracy.source == ("none" if published is None else "measurements")
+
+
+def test_a_prior_that_is_none_is_refused(tmp_path):
+    plan = read_plan(make_city(tmp_path, method=METHOD, release=BOTH))
+    release(plan, tmp_path / "out", base=tmp_path)
+    path = tmp_path / "out" / "certificate.json"
+    stated = read_certificate(path)
+    damaged = tuple(msgspec.structs.replace(level, alpha=0.0) for level in stated.prior)
+    write_certificate(path, msgspec.structs.replace(stated, prior=damaged))
+    failed = [check for check in verify(tmp_path / "out") if not check.passed]
+    assert any("alpha" in check.detail for check in failed)
+
+
+def test_a_plan_is_audited(tmp_path):
+    plan = read_plan(make_city(tmp_path, method=METHOD))
+    assert audit_model(build_model(plan, TREE), draws=100).passed
+
+
+def test_its_loss_is_asked_of_it_alone(tmp_path):
+    with pytest.raises(cg.errors.PlanError, match=r"method\.loss"):
+        read_plan(make_city(tmp_path, method='name = "imaging"\nloss = "l2"'))
+
+
+def test_crossing_sums_are_refused():
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
+    known = resolve_invariant(cg.linear([1.0, 1.0, 1.0], 4), 3, None)
+    with pytest.raises(cg.errors.UnsupportedError, match="on a tree"):
+        best_table(mechanism, known, "l1")

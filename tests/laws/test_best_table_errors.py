@@ -1,0 +1,73 @@
+"""Errors of the best table on real counts, beside those of imaging and TopDown of the same noise."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+from collections import Counter
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import congenial as cg
+from congenial.inference.best_table import best_table
+from congenial.invariants.written import resolve_invariant
+from papers.studies import sources
+
+TAXI = Path(__file__).parents[2] / "examples" / "taxi"
+
+
+def zone_hours():
+    """Taxi trips of a month by zone and hour of the day."""
+    counts: Counter[tuple[str, str]] = Counter()
+    with gzip.open(TAXI / "zone_hour_counts_2022_02.csv.gz", "rt") as file:
+        for row in csv.DictReader(file):
+            counts[row["zone_id"], row["hour"]] += int(row["trips"])
+    with (TAXI / "taxi_zone_lookup.csv").open(encoding="utf-8") as file:
+        zones = {row["LocationID"]: row["Borough"] for row in csv.DictReader(file)}
+    paths = [
+        ("New York City", borough, zone, str(hour))
+        for zone, borough in zones.items()
+        if int(zone) <= 263
+        for hour in range(24)
+    ]
+    tree = cg.Tree.from_paths(paths)
+    return tree, tree.roll_up(np.array([counts[path[2], path[3]] for path in paths]))
+
+
+def errors(tree, x, scale, seeds):
+    """Mean absolute error by level below the root, shape (methods, seeds, levels)."""
+    mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
+    known = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
+    best = best_table(mechanism, resolve_invariant(known, len(tree), tree), "l1")
+    engines = (
+        best,
+        cg.image(mechanism, known, "l2", integer=True),
+        cg.image(mechanism, known, "l1", integer=True),
+        cg.imaging.topdown_image(mechanism, known),
+    )
+    found = np.empty((len(engines), len(seeds), tree.depth - 1))
+    for s, seed in enumerate(seeds):
+        y = best.measure(x, rng=cg.seeded(seed))
+        for e, engine in enumerate(engines):
+            off = np.abs(engine.apply(y, cg.seeded(seed)) - x)
+            found[e, s] = [off[tree.level == level].mean() for level in range(1, tree.depth)]
+    return found
+
+
+@pytest.mark.parametrize(("scale", "least"), [(5.0, 0.08), (20.0, 0.18)])
+def test_hours_are_nearer_and_no_level_is_farther_off(scale, least):
+    """Hours by the share given; the levels above within three standard errors of the best other."""
+    found = errors(*zone_hours(), scale, range(3))
+    apart = found[0] - found[1:].min(axis=0)
+    assert apart[:, -1].mean() < -least * found[1:, :, -1].mean(axis=1).min()
+    error = apart.std(axis=0, ddof=1) / np.sqrt(3.0)
+    assert (apart.mean(axis=0) < 3.0 * error + 1e-9).all()
+
+
+def test_blocks_of_a_county_are_no_farther_off():
+    found = errors(*sources.blocks("53067"), 10.0, range(3))
+    apart = found[0] - found[1:].min(axis=0)
+    error = apart.std(axis=0, ddof=1) / np.sqrt(3.0)
+    assert (apart.mean(axis=0) < 3.0 * error + 1e-9).all()
