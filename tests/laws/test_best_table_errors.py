@@ -1,4 +1,4 @@
-"""Errors of the best table on real counts, beside those of imaging and TopDown of the same noise."""
+"""Errors of best tables on real counts, beside those of imaging and TopDown of the same noise."""
 
 from __future__ import annotations
 
