@@ -207,10 +207,10 @@ def test_a_million_counts_leave_room_for_a_small_delta():
 
 def test_noise_too_wide_to_draw_is_refused_with_the_plan():
     """And not when the ledger has been debited."""
-    with pytest.raises(PrivacyError, match=r"privacy.epsilon is 1e-06, .* sigma .* beyond 2\^20"):
+    with pytest.raises(PrivacyError, match=r"privacy.epsilon is 1e-06, .* sigma .* is 2\^20"):
         build(privacy=privacy(epsilon=1e-6))
     share = "split = { borough = 0.999999999999, zone = 1e-12 }"
-    with pytest.raises(PrivacyError, match=r"sigma .* beyond 2\^20"):
+    with pytest.raises(PrivacyError, match=r"sigma .* is 2\^20"):
         build("topdown", privacy=privacy(share))
 
 

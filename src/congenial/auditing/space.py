@@ -254,7 +254,7 @@ def _moved(cells: tuple[int, ...], neighbours: Neighbours) -> Iterator[tuple[int
 
 def _held(resolved: ResolvedInvariant, x: IntArray) -> npt.NDArray[np.bool_]:
     """Whether each dataset, shape (size, n), satisfies an invariant with its own exact values."""
-    more, fewer = resolved.relative[~resolved.pinned[resolved.relative].all(axis=1)].T
+    more, fewer = resolved.relative.T
     ok = replace(
         resolved, relative=resolved.relative[:0], pinned=np.zeros(resolved.n, dtype=np.bool_)
     ).satisfied_by(x, x[0])

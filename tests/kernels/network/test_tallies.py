@@ -164,7 +164,7 @@ def test_what_is_still_chained():
 def test_the_price_is_that_of_the_tables():
     _, _, x, made = across(6, 3, 0.5)
     found = made._weighed(x)
-    assert found.branches.table.size == found.branches.width.sum()
+    assert found.branches.state.table.size == found.branches.width.sum()
     assert 0.2 < found.branches.width.sum() / made.cost.entries < 5
     assert cutset._priced(made.sums, found.box, made.cost.tally).tally == made.cost.tally
 

@@ -102,7 +102,7 @@ def test_the_cost_is_told_before_any_table_is_filled(bounded, monkeypatch):
     text = conditioned.explain()
     for told in ("table entries", "multiplications", "KiB", "milliseconds"):
         assert told in text
-    assert ("without the confidential counts" in text) == bounded
+    assert ("not the confidential counts" in text) == bounded
 
 
 def test_the_told_size_is_that_of_the_tables():
