@@ -1,4 +1,4 @@
-"""The neighbours of datasets that an invariant leaves."""
+"""Neighbouring datasets among those that satisfy an invariant."""
 
 from __future__ import annotations
 
@@ -12,18 +12,19 @@ State = Literal["intact", "disrupted", "destroyed"]
 
 @dataclass(frozen=True)
 class Neighbourhood:
-    """Pairs of datasets that an invariant leaves.
+    """The closest pairs of datasets among those that satisfy an invariant.
 
     Attributes
     ----------
     state : {"intact", "disrupted", "destroyed"}
-        Whether pairs at distance 1 remain, only farther ones, or none at all.
+        Intact if some pair is at distance 1, disrupted if all pairs are farther apart, destroyed
+        if there is no pair.
     distance : int or None
-        The smallest distance that remains.
+        The smallest distance of a pair; None if there is no pair.
     pairs : tuple of pairs of datasets
         The pairs at that distance.
     isolated : tuple of hashable
-        Datasets that have lost every neighbour at distance 1.
+        Datasets without a neighbour at distance 1.
     """
 
     state: State
@@ -33,12 +34,12 @@ class Neighbourhood:
 
 
 def neighbourhood(datasets: Iterable[Any], distance: Callable[[Any, Any], int]) -> Neighbourhood:
-    """Find the neighbouring pairs among the datasets that conform to an invariant.
+    """Find the closest pairs among the datasets that satisfy an invariant.
 
     Parameters
     ----------
     datasets : iterable of hashable
-        Those that conform.
+        The datasets that satisfy the invariant.
     distance : callable
         Number of records in which two datasets differ.
 
@@ -48,9 +49,9 @@ def neighbourhood(datasets: Iterable[Any], distance: Callable[[Any, Any], int]) 
 
     References
     ----------
-    Gong and Meng (2020), section 5.1. The text there calls a structure disrupted where some
-    dataset loses its neighbours, its formula where all do; `state` follows the formula, and
-    `isolated` shows the former.
+    Gong and Meng (2020), section 5.1. Their text calls a neighbourhood disrupted if some dataset
+    loses its neighbours; their formula, if all datasets do. `state` follows the formula.
+    `isolated` lists the datasets that the text means.
     """
     kept = list(datasets)
     by_distance: dict[int, list[tuple[Any, Any]]] = {}
@@ -71,7 +72,7 @@ def hamming(first: tuple[Any, ...], second: tuple[Any, ...]) -> int:
     Parameters
     ----------
     first, second : tuple
-        Datasets, one entry a record.
+        Two datasets, with one entry for each record.
 
     Returns
     -------

@@ -1,8 +1,8 @@
 """Revision that may refuse its input: screened and credibility-limited revision.
 
-Both are extensions: Two Views names them, in its conclusion, as work to come. Both start from
-`revise`, which accepts every possible input. The categorical beliefs of a `Belief` are the events
-of probability 1, so its set of worlds that are held possible is its support.
+Two Views names both as future work in its conclusion. Both start from `revise`, which accepts every
+possible input. A `Belief` is certain of the events of probability 1, and holds the worlds of its
+support possible.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ def revise(belief: Belief, event: Worlds, *, reserve: Sequence[Belief] = ()) -> 
     event : set of hashable
         Worlds of the belief.
     reserve : sequence of Belief
-        Beliefs to fall back on, the next best first, where the event has probability 0.
+        Beliefs to use, in this order, if the event has probability 0 in `belief`.
 
     Returns
     -------
@@ -38,9 +38,10 @@ def revise(belief: Belief, event: Worlds, *, reserve: Sequence[Belief] = ()) -> 
 
     Notes
     -----
-    A belief and its reserve are a lexicographic probability system; a world ranks by the first
-    belief that holds it possible. The support of the result is the set of worlds of the event of
-    the best rank, so that revision meets all postulates of belief revision, success among them.
+    A belief and its reserve are a lexicographic probability system: the rank of a world is the
+    place of the first belief that holds it possible. The support of the result is the event's
+    worlds of the best rank. Revision therefore satisfies all postulates of belief revision, success
+    included.
 
     References
     ----------
@@ -73,18 +74,19 @@ def screened(
     Returns
     -------
     Belief
-        `belief` itself where event and core share no world; else the belief revised by what they
-        share, so that the core is kept.
+        `belief` itself if event and core share no world, else the belief revised by the worlds
+        that they share.
 
     Raises
     ------
     ArgumentError
-        If `belief` doubts its core, or no belief holds possible what event and core share.
+        If `belief` gives a world outside the core a positive probability, or if no belief holds a
+        world possible that event and core share.
 
     Notes
     -----
-    Meets relative success, vacuity, success monotonicity and trichotomy; gives up
-    success.
+    Screened revision satisfies relative success, vacuity, success monotonicity and trichotomy. It
+    violates success.
 
     References
     ----------
@@ -102,7 +104,7 @@ def screened(
 def credibility_limited(
     belief: Belief, event: Worlds, *, credible: Credible, reserve: Sequence[Belief] = ()
 ) -> Belief:
-    """Revise where the input is credible, and else keep the belief.
+    """Revise if the input is credible, else keep the belief.
 
     Parameters
     ----------
@@ -119,13 +121,13 @@ def credibility_limited(
     Raises
     ------
     ArgumentError
-        If a credible event is held possible by no belief.
+        If the event is credible and no belief holds it possible.
 
     Notes
     -----
-    Whatever is credible, relative success is met and success is given up. Success
-    monotonicity is met where all that a credible event implies is credible. Vacuity and trichotomy
-    need more, see `likely`.
+    For every choice of `credible`, revision satisfies relative success and may violate success. It
+    satisfies success monotonicity if every event that a credible event implies is credible. Vacuity
+    and trichotomy need more; see `likely`.
 
     References
     ----------
@@ -136,18 +138,18 @@ def credibility_limited(
 
 
 def likely(belief: Belief, threshold: Probability) -> Credible:
-    """Credibility of events by their prior probability.
+    """Call an event credible if its prior probability reaches a threshold.
 
     Parameters
     ----------
     belief : Belief
     threshold : number
-        Above 0, at most 1; events of at least this probability are credible.
+        Smallest probability of a credible event; above 0, at most 1.
 
     Returns
     -------
     callable
-        For `credibility_limited`.
+        The argument `credible` of `credibility_limited`.
 
     Raises
     ------
@@ -156,9 +158,9 @@ def likely(belief: Belief, threshold: Probability) -> Credible:
 
     Notes
     -----
-    Revision so limited meets relative success and success monotonicity. It gives up
-    vacuity, as an unlikely input is refused though it contradicts nothing, and trichotomy, as two
-    incredible events may have a credible union.
+    With this limit, revision satisfies relative success and success monotonicity. It violates
+    vacuity, because it refuses an unlikely input that contradicts nothing. It violates trichotomy,
+    because the union of two events that are not credible may be credible.
     """
     if not 0 < threshold <= 1:
         raise ArgumentError(f"threshold is {threshold!r}; give a probability above 0, at most 1.")

@@ -1,4 +1,4 @@
-"""Randomized mechanisms whose laws are finite and known, so that privacy is a finite maximum."""
+"""Randomized mechanisms with finite, known laws: their privacy loss is a finite maximum."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ Pair = tuple[Any, Any]
 
 @dataclass(frozen=True, init=False, eq=False)
 class FiniteMechanism:
-    """The law of the output for each of finitely many datasets.
+    """A law of the output for each of finitely many datasets.
 
     Parameters
     ----------
@@ -46,8 +46,8 @@ class FiniteMechanism:
 
     Notes
     -----
-    Neighbours are given as pairs of datasets; each pair is compared both ways. Laws of fractions
-    give exact ratios, so an inequality between them is decided and not estimated.
+    Neighbours are given as pairs of datasets; each pair is compared both ways. Laws whose
+    probabilities are fractions have exact ratios, so comparing the ratios needs no tolerance.
     """
 
     datasets: tuple[Dataset, ...]
@@ -90,12 +90,12 @@ class FiniteMechanism:
         Returns
         -------
         Fraction or float
-            Exact for exact laws; ``inf`` where an output is possible for one of a pair alone.
+            Exact for exact laws; ``inf`` if an output is possible for only one dataset of a pair.
 
         Raises
         ------
         ArgumentError
-            If a pair names a dataset that the mechanism does not.
+            If a pair names a dataset that is not one of the mechanism's.
         EmptyNeighbourhoodError
             If there are no pairs.
         """
@@ -120,7 +120,7 @@ class FiniteMechanism:
         return math.log(self.ratio(pairs))
 
     def excess(self, factor: Probability, pairs: Iterable[Pair]) -> Probability:
-        """Largest probability of an event beyond a factor times that of the neighbour.
+        """Largest amount by which an event's probability exceeds a factor times the neighbour's.
 
         Parameters
         ----------
@@ -185,7 +185,7 @@ class FiniteMechanism:
         return self._each(lambda law: law.image(event, closest))
 
     def then(self, function: Callable[[Any], World]) -> FiniteMechanism:
-        """Mechanism that releases a function of the output.
+        """Return the mechanism that releases a function of the output.
 
         Parameters
         ----------
@@ -195,7 +195,7 @@ class FiniteMechanism:
         return self._each(lambda law: law.then(function))
 
     def product(self, other: FiniteMechanism) -> FiniteMechanism:
-        """Mechanism that releases both outputs, drawn independently, as a pair.
+        """Return the mechanism that releases both outputs, drawn independently, as a pair.
 
         Parameters
         ----------
@@ -213,14 +213,14 @@ class FiniteMechanism:
     def mixture(
         cls, mechanisms: Sequence[FiniteMechanism], weights: Sequence[Probability]
     ) -> FiniteMechanism:
-        """Mechanism that follows one of several, chosen with weights that ignore the data.
+        """Return the mechanism that runs one of several, chosen at random with given weights.
 
         Parameters
         ----------
         mechanisms : sequence of FiniteMechanism
             For the same datasets.
         weights : sequence of number
-            One a mechanism, adding up to 1.
+            One for each mechanism; they add up to 1 and do not depend on the data.
 
         Raises
         ------
@@ -254,7 +254,7 @@ def independent(first: Belief, second: Belief) -> Belief:
 
 
 def largest_ratio(p: Belief, q: Belief) -> Probability:
-    """Largest ratio of the probabilities of a world, ``inf`` where only `p` allows one."""
+    """Largest ratio of a world's probabilities, ``inf`` if `q` excludes a world of `p`."""
     if not p.support <= q.support:
         return math.inf
     return max(p[world] / q[world] for world in p.support)

@@ -1,4 +1,4 @@
-"""Finite laws of noise that stay exact, and the mechanisms that add them."""
+"""Noise laws on finitely many integers, with exact fractions, and the mechanisms that add them."""
 
 from __future__ import annotations
 
@@ -42,14 +42,14 @@ def double_geometric(ratio: Probability, values: Iterable[int], *, centre: int =
 
 
 def cyclic_geometric(ratio: Probability, size: int) -> Belief:
-    """Double geometric law around a circle of integers, so that shifting it loses nothing.
+    """Double geometric law on the integers modulo `size`, whose translates all have full support.
 
     Parameters
     ----------
     ratio : number
         Between 0 and 1.
     size : int
-        Number of integers; distances are counted the shorter way round.
+        Number of integers; the distance of two is the shorter way round.
 
     Returns
     -------
@@ -67,7 +67,7 @@ def cyclic_geometric(ratio: Probability, size: int) -> Belief:
 def cyclic_mechanism(
     noise: Belief, queries: Mapping[Any, tuple[int, ...]], *, size: int
 ) -> FiniteMechanism:
-    """Add independent noise to every coordinate of a query, modulo the size of a circle.
+    """Add independent noise to every coordinate of a query, modulo `size`.
 
     Parameters
     ----------
@@ -84,8 +84,8 @@ def cyclic_mechanism(
 
     Notes
     -----
-    An additive mechanism on the integers has infinitely many outputs. Going round a circle keeps
-    it additive, with all translates of one law, and makes it finite.
+    An additive mechanism on the integers has infinitely many outputs. Modulo `size` it has finitely
+    many, and its noise still has one law, translated by the true answer.
     """
     laws = {}
     for dataset, answers in queries.items():

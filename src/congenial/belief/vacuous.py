@@ -1,4 +1,4 @@
-"""Knowing nothing: the vacuous lower probability, the law of a suppressed release."""
+"""The vacuous lower probability, which describes a suppressed release."""
 
 from __future__ import annotations
 
@@ -21,14 +21,15 @@ Focal = frozenset[tuple[World, World]]
 
 @dataclass(frozen=True)
 class Vacuous:
-    """Lower and upper probabilities of an output about which nothing is known.
+    """Lower and upper probabilities of an output whose law is unknown.
 
-    It stands for every probability on the worlds at once: the procedure M_0 that releases nothing.
+    It stands for the set of all probabilities on the worlds: the procedure M_0 that releases
+    nothing.
 
     Parameters
     ----------
     worlds : tuple of hashable
-        All outputs; different ones.
+        All outputs, each once.
 
     References
     ----------
@@ -73,7 +74,7 @@ class Vacuous:
         return int(bool(members_of(event, self.worlds)))
 
     def condition(self, event: Event) -> Vacuous:
-        """Condition on an event: nothing is known of the worlds that remain.
+        """Condition on an event: the law is unknown on the event's worlds, too.
 
         Parameters
         ----------
@@ -90,7 +91,7 @@ class Vacuous:
         return Vacuous(tuple(world for world in self.worlds if world in members))
 
     def posterior(self, prior: Belief, event: Event) -> Belief:
-        """Belief about the data after an event of the output is reported: the prior.
+        """Return the belief about the data after a report about the output: the prior.
 
         Parameters
         ----------
@@ -109,10 +110,10 @@ class Vacuous:
 
         Notes
         -----
-        By Dempster's rule: the mass of a dataset lies on the pairs of it with all outputs, and a
-        report cuts these down without emptying them. It is also the posterior under every law of
-        the output that does not depend on the data. Where the law may be a different unknown one
-        for each dataset, the posterior is vacuous instead, see `dilation`.
+        By Dempster's rule, the mass of a dataset lies on the set of its pairs with all outputs. A
+        report shrinks this set and never empties it, so every dataset keeps its mass. The prior is
+        also the posterior under every law of the output that does not depend on the data. If each
+        dataset may have another unknown law, the posterior is vacuous; see `dilation`.
         """
         reported = frozenset(product(prior.worlds, self.condition(event).worlds))
         masses: dict[Focal, Probability] = {
@@ -123,7 +124,7 @@ class Vacuous:
 
 
 def _dempster(masses: dict[Focal, Probability], event: Focal) -> dict[Focal, Probability]:
-    """Intersect every focal set with the event, and drop empty ones (Dempster, 1967)."""
+    """Intersect every focal set with the event, and drop empty sets (Dempster, 1967)."""
     cut: dict[Focal, Probability] = {}
     for focal, mass in masses.items():
         if focal & event:
@@ -134,7 +135,7 @@ def _dempster(masses: dict[Focal, Probability], event: Focal) -> dict[Focal, Pro
 def dilation(
     prior: Belief, outputs: tuple[World, ...], event: Event, *, same: bool
 ) -> dict[World, tuple[Probability, Probability]]:
-    """Bounds of the posterior over all laws of an output that nothing is known about.
+    """Bounds of the posterior over all laws of the output.
 
     Returns
     -------
@@ -144,8 +145,8 @@ def dilation(
 
     Notes
     -----
-    A posterior is a ratio of functions linear in the law, so that its bounds are met at extreme
-    laws: each dataset leads to one output for certain.
+    A posterior is a ratio of two functions that are linear in the law. It therefore takes its
+    bounds at extreme laws, which map each dataset to one output with certainty.
     """
     inside = Vacuous(outputs).condition(event).worlds
     bounds: dict[World, tuple[Probability, Probability]] = {}

@@ -1,4 +1,4 @@
-"""Probabilities of finitely many named worlds, and the two ways of changing them."""
+"""Probabilities of finitely many named worlds, changed by conditioning or by imaging."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Event = Collection[World] | Callable[[Any], bool]
 Closest = Mapping[Any, World] | Callable[[Any], World]
 Probability = Fraction | float
 
-# How far floating-point probabilities may be from adding up to 1.
+# Largest difference from 1 of the sum of floating-point probabilities: rounding only.
 TOLERANCE = 1e-9
 
 
@@ -39,13 +39,13 @@ class Belief:
     Raises
     ------
     ArgumentError
-        If there is no world, or the numbers are no probabilities.
+        If there is no world, or the numbers are not probabilities.
 
     Notes
     -----
-    Where every probability given is an integer or a `fractions.Fraction`, all arithmetic is exact;
-    one float makes all of them floats. Two beliefs are equal where they give every world the same
-    probability; a world that one of them does not name counts as one of probability 0.
+    If every given probability is an integer or a `fractions.Fraction`, all arithmetic is exact. One
+    float turns all of them into floats. Two beliefs are equal if they give every world the same
+    probability; a world that a belief does not name has probability 0.
 
     Examples
     --------
@@ -107,7 +107,7 @@ class Belief:
         return isinstance(self.probabilities[0], Fraction)
 
     def __getitem__(self, world: World) -> Probability:
-        """Probability of one world; 0 for a world not named."""
+        """Probability of one world; 0 if the belief does not name the world."""
         return self._table.get(world, Fraction(0) if self.exact else 0.0)
 
     def __eq__(self, other: object) -> bool:
@@ -135,7 +135,7 @@ class Belief:
         return total(tuple(self[world] for world in self.worlds if world in members))
 
     def condition(self, event: Event) -> Belief:
-        """Revise the belief: the event is found to have been true all along.
+        """Revise the belief: one learns that the event was true all along.
 
         Worlds outside the event get probability 0, the others keep their relative probabilities.
 
@@ -173,19 +173,19 @@ class Belief:
         Parameters
         ----------
         event : set of hashable, or callable
-            May hold worlds that the belief does not name.
+            May contain worlds that the belief does not name.
         closest : mapping or callable
-            From a world to the closest world of the event; a world of the event to itself.
+            Maps a world to the closest world of the event, and a world of the event to itself.
 
         Returns
         -------
         Belief
-            Over the same worlds and those that `closest` leads to.
+            Over the same worlds and the values of `closest`.
 
         Raises
         ------
         ArgumentError
-            If `closest` leads out of the event or moves a world of the event.
+            If a value of `closest` is not in the event, or `closest` moves a world of the event.
 
         References
         ----------
@@ -198,7 +198,7 @@ class Belief:
             if not inside(goal):
                 raise ArgumentError(
                     f"the closest world of {world!r} is {goal!r}, which is not in the event; give "
-                    "a closest that leads into the event."
+                    "a closest whose values are worlds of the event."
                 )
             if inside(world) and goal != world:
                 raise ArgumentError(
@@ -208,7 +208,7 @@ class Belief:
         return self._moved(lead, self.worlds)
 
     def then(self, function: Callable[[Any], World]) -> Belief:
-        """Law of a function of the world.
+        """Return the law of a function of the world.
 
         Parameters
         ----------
@@ -218,7 +218,7 @@ class Belief:
         Returns
         -------
         Belief
-            Over the worlds that the function leads to.
+            Over the values of the function.
         """
         return self._moved(function, ())
 
@@ -231,7 +231,7 @@ class Belief:
 
 
 def members_of(event: Event, worlds: Sequence[World]) -> frozenset[World]:
-    """Return the worlds of an event, which is a set of them or a test of one."""
+    """Return the worlds of an event, which is a set of worlds or a test of one world."""
     if callable(event):
         return frozenset(world for world in worlds if event(world))
     members = frozenset(event)
@@ -245,23 +245,23 @@ def members_of(event: Event, worlds: Sequence[World]) -> frozenset[World]:
 
 
 def mixture(beliefs: Sequence[Belief], weights: Sequence[Probability]) -> Belief:
-    """Belief in each of several with a given weight.
+    """Mix several beliefs with given weights.
 
     Parameters
     ----------
     beliefs : sequence of Belief
     weights : sequence of number
-        One a belief, adding up to 1.
+        One for each belief; they add up to 1.
 
     Returns
     -------
     Belief
-        Over the worlds of all.
+        Over the worlds of all beliefs.
 
     Raises
     ------
     ArgumentError
-        If the weights do not fit the beliefs or are no probabilities.
+        If there is not one weight for each belief, or the weights are not probabilities.
     """
     if len(beliefs) != len(weights):
         raise ArgumentError(
@@ -287,11 +287,11 @@ def kullback_leibler(p: Belief, q: Belief) -> float:
     Returns
     -------
     float
-        ``inf`` where `p` gives positive probability to a world to which `q` gives none.
+        ``inf`` if `p` gives positive probability to a world of probability 0 under `q`.
 
     Notes
     -----
-    Two Views prints it as I(q, p): the prior comes first.
+    Two Views writes I(q, p), with the prior first.
     """
     if not p.support <= q.support:
         return math.inf
@@ -300,7 +300,7 @@ def kullback_leibler(p: Belief, q: Belief) -> float:
 
 
 def total_variation(p: Belief, q: Belief) -> Probability:
-    """Largest difference of the probabilities of an event.
+    """Largest difference between the two probabilities of an event.
 
     Parameters
     ----------
@@ -309,7 +309,7 @@ def total_variation(p: Belief, q: Belief) -> Probability:
     Returns
     -------
     Fraction or float
-        Exact where both beliefs are.
+        Exact if both beliefs are exact.
     """
     worlds = p.support | q.support
     return total(max(p[world] - q[world], q[world] - p[world]) for world in worlds) / 2

@@ -1,4 +1,4 @@
-"""Exhibits: tables and figures, apart from the files that show them."""
+"""Exhibits: the content of tables and figures, without a file format."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ class Exhibit:
     name : str
         Part of the file's name.
     rows : tuple of tuple
-        Text, integers, floats, or None where there is nothing.
+        Text, integers, floats, or None for an empty cell.
     notes : tuple of str
         Sentences below the table.
     """
@@ -51,7 +51,7 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a study; it shows nothing that no table has.
+    """A figure of a study; every number in it is also in a table.
 
     Attributes
     ----------

@@ -20,7 +20,7 @@ NEEDED = ("matplotlib", "piqp", "scipy")
 
 
 def check_installed(what: str = "a study", needed: tuple[str, ...] | None = None) -> None:
-    """Check, before work begins, that what it needs in the end is installed."""
+    """Check, before long work begins, that the libraries it needs are installed."""
     missing = [name for name in needed or NEEDED if importlib.util.find_spec(name) is None]
     if missing:
         raise UnsupportedError(
@@ -62,13 +62,13 @@ def as_csv(table: Exhibit) -> str:
 
 
 def as_image(figure: Figure, form: str) -> bytes:
-    """Return a figure as a file of the form "png" or "svg"; the same figure, the same bytes."""
+    """Return a figure as "png" or "svg"; the same figure gives the same bytes."""
     import matplotlib as mpl
     from matplotlib.backends.backend_agg import FigureCanvasAgg
     from matplotlib.figure import Figure as Canvas
 
     data = io.BytesIO()
-    # without a hash salt and with a date, the same picture would give another file each time
+    # a fixed hash salt and no date, so that the same figure gives the same bytes
     with mpl.rc_context({"svg.hashsalt": figure.name, "svg.fonttype": "path"}):
         canvas = Canvas(figsize=figure.size, layout="constrained")
         FigureCanvasAgg(canvas)
@@ -79,7 +79,7 @@ def as_image(figure: Figure, form: str) -> bytes:
 
 
 def replace_file(path: Path, content: bytes) -> Path:
-    """Write a file whole or not at all."""
+    """Write a file in one step: after a failure, the old file is unchanged."""
     aside = path.with_name(f".{path.name}.{os.getpid()}.part")
     try:
         aside.write_bytes(content)

@@ -1,4 +1,4 @@
-"""A certificate, the released counts and their margins become the record of a page."""
+"""Compose the page about a release from its certificate, counts and intervals."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from congenial.verification.checks import Check
 
 
 def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> Page:
-    """Return everything that a page about a release says, with the expected error of each node."""
+    """Return the content of the page; `errors` has the expected error of each node."""
     certificate, tree = contents.certificate, contents.tree
     model = contents.model
     settled = model.determined
@@ -78,7 +78,7 @@ def _level_row(
 
 
 def _expected(errors: FloatArray | NotSimulated, nodes: int) -> str:
-    """Say what expected errors rest on, or why there are none."""
+    """Say how expected errors were computed, or why there are none."""
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
     draws = draws_for(nodes)
@@ -89,7 +89,7 @@ def _expected(errors: FloatArray | NotSimulated, nodes: int) -> str:
 
 
 def _reach(contents: Contents) -> FloatArray:
-    """How far each count may be from the released one; inf where no interval is known."""
+    """Distance from each released count to the farther end of its interval; inf without one."""
     ends = [
         np.array([np.inf if v is None else v for v in contents.parquet.column(name)], dtype=float)
         for name in ("lower", "upper")

@@ -1,4 +1,4 @@
-"""The content of the page about a release, apart from its layout."""
+"""The content of the page about a release, without its layout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Fact:
-    """A part of the guarantee or of the release: its name, and its lines of text."""
+    """One fact about the guarantee or the release: its name and its lines of text."""
 
     name: str
     lines: tuple[str, ...]
@@ -20,15 +20,15 @@ class LevelRow:
     Attributes
     ----------
     exact : int
-        How many of them are published exactly, or follow from counts that are.
+        Number of its counts that are published exactly or follow from exact counts.
     expected : float or None
-        Expected absolute error, averaged over the level, in counts; None where it is not known.
+        Expected absolute error, averaged over the level, in counts; None if it is unknown.
     margin : str
-        How far the others may be off.
+        The error margin of its other counts, as text.
     required : float or None
-        The largest margin that the plan accepts; None where it names none.
+        The largest error margin that the plan accepts; None if the plan names none.
     met : bool or None
-        Whether the level keeps to it; None where that is not known.
+        Whether the level's error margin is at most `required`; None if that is unknown.
     """
 
     name: str
@@ -43,10 +43,10 @@ class LevelRow:
 
 @dataclass(frozen=True)
 class Counts:
-    """The counts, an entry each, parents before their children; `parent` is the place of one.
+    """The counts, one entry each, parents before children; `parent` is the parent's position.
 
-    `lower` and `upper` are the ends of an interval, None where there is none; `exact`
-    distinguishes a count published exactly from one whose noise is most often zero.
+    `lower` and `upper` are the ends of an interval, None if there is none. `exact` distinguishes a
+    count without noise from a count whose noise is most often zero.
     """
 
     level: tuple[int, ...]
@@ -60,12 +60,12 @@ class Counts:
 
 @dataclass(frozen=True)
 class Page:
-    """Everything that a page says, as plain text.
+    """The content of a page, as plain text.
 
     Attributes
     ----------
     stamp : str or None
-        Said first and last where the release is a simulation.
+        Text at the top and bottom of the page if the release is a simulation.
     lead : tuple of str
         The release in a few sentences.
     sentence : str
@@ -73,11 +73,12 @@ class Page:
     accuracy : tuple of str
         Meaning and limits of error margins and expected errors.
     levels : tuple of LevelRow
-        Coarse to fine.
+        One row for each level, coarse to fine.
     margin_label : str
-        Heading of the margins.
+        Heading of the column of error margins.
     bent : bool
-        Whether bounds bend the error, so that a count has an interval and no margin.
+        Whether bounds make errors depend on the counts, so that counts have intervals but no
+        error margin.
     """
 
     title: str

@@ -1,4 +1,4 @@
-"""The record of a page becomes one HTML file that loads nothing."""
+"""Render the content of a page as one HTML file that loads no other file."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from string import Template
 
 from congenial.report.page import Fact, LevelRow, Page
 
-# Within a script these would end it, open a comment in it, or end a line.
+# Characters that could end a script element, open a comment in it, or end a line.
 _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
 
@@ -47,7 +47,7 @@ def render(page: Page) -> str:
 
 
 def embedded(page: Page) -> str:
-    """Return the rows as JSON that may stand within a script element."""
+    """Return the rows as JSON that is safe inside a script element."""
     columns = {
         "levels": [level.name for level in page.levels],
         **vars(page.counts),
@@ -89,7 +89,7 @@ def _facts(facts: Sequence[Fact]) -> str:
 
 
 def _options(page: Page) -> str:
-    # the finest level is what most readers look for
+    # most readers look for the finest level
     last = len(page.levels) - 1
     made = [
         f'<option value="{at}"{" selected" * (at == last)}>{_safe(level.name)} '

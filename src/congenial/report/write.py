@@ -38,7 +38,7 @@ def report(
     directory : path
         As `congenial.release` wrote it.
     out : path, optional
-        File to write, or a page to replace; else ``report.html`` in the directory.
+        File to write; an existing page is replaced. By default ``report.html`` in the directory.
     notify : callable, optional
         Called with the name of each step as it begins.
 
@@ -49,7 +49,7 @@ def report(
 
     Notes
     -----
-    Only the directory is read, and the same release gives the same page.
+    Only the directory is read. The same release gives the same page.
     """
     say = notify or (lambda _: None)
     place = Path(directory)
@@ -60,16 +60,16 @@ def report(
     failed = [check for check in checks if not check.passed]
     if failed:
         raise ReleaseError(
-            f"{place} fails the check {failed[0].name!r} ({failed[0].detail}), so no page speaks "
-            "for it; run congenial verify, and get the release anew (to make another would be a "
-            "second spending)."
+            f"{place} fails the check {failed[0].name!r} ({failed[0].detail}), so no page is "
+            "written; run congenial verify, and get a fresh copy of the release (making another "
+            "release would spend privacy budget again)."
         )
     say("working out margins")
     certificate = read_certificate(place / files.CERTIFICATE)
     plan = msgspec.convert(certificate.plan, Plan)
     contents = read_contents(place, certificate, plan)
     if certificate.format == FORMAT_1:
-        # nothing on the page is left unchecked
+        # the page may state checked facts only, and sentences of format 1 are not checked
         contents = replace(contents, certificate=_in_our_words(contents))
     errors = expected_errors(contents.mechanism, contents.value, seed=_SEED)
     page = compose(contents, checks, errors)
@@ -79,7 +79,7 @@ def report(
 
 
 def _in_our_words(contents: Contents) -> Certificate:
-    """State anew what format 1 says in words alone: what is not protected."""
+    """Recompute the unprotected facts, which format 1 states only as sentences."""
     certificate, model = contents.certificate, contents.model
     stated = certificate.guarantee
     found = exposed(model, claim(model, stated.numerical_error))
@@ -87,7 +87,7 @@ def _in_our_words(contents: Contents) -> Certificate:
     return msgspec.structs.replace(certificate, guarantee=own)
 
 
-# Mark near the beginning of every page, and the bytes searched for it.
+# Every page has this tag near its beginning; `_NEAR` is the number of bytes searched for it.
 _GENERATOR = b'<meta name="generator" content="congenial">'
 _NEAR = 4096
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import msgspec
 
-# Relative tolerance of recomputed claims: machines may round the last digits differently.
+# Relative tolerance of recomputed claims: machines may round the last digits differently
 TOLERANCE = 1e-12
 
 

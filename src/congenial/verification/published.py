@@ -27,12 +27,12 @@ from congenial.types import IntArray
 from congenial.verification.checks import Check, close, compare, judged
 from congenial.wording import show
 
-# Breaks ties when `verify` repeats an image.
+# Seed for the ties that `verify` breaks when it repeats imaging.
 _SEED = 0
 
 
 def check_published(place: Path, contents: Contents) -> Check:
-    """Check that the directory holds the measurements where the plan publishes them."""
+    """Check that the directory has measurements if, and only if, the plan publishes them."""
     wanted = contents.plan.release.measurements
     if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
         text = "are missing" if wanted else "are there, and the plan publishes none"
@@ -48,7 +48,7 @@ def check_measurements(contents: Contents) -> Iterator[Check]:
     name = "measurements"
     csv, parquet = contents.measurements
     if not files.same_rows(csv, parquet):
-        yield Check(name, False, "the CSV and the Parquet file hold different rows")
+        yield Check(name, False, "the CSV and the Parquet file have different rows")
         return
     try:
         model = contents.model
@@ -84,7 +84,7 @@ def _follows(contents: Contents, y: IntArray) -> Check:
 
 
 def check_intervals(contents: Contents) -> Check:
-    """Check the intervals of all counts and sums, and what the certificate says of them."""
+    """Check the intervals of all counts and sums, and the certificate's statement about them."""
     name, certificate = "intervals", contents.certificate
     try:
         model = contents.model
@@ -112,7 +112,7 @@ def check_intervals(contents: Contents) -> Check:
 
 
 def _same(model: Model, found: Intervals, contents: Contents) -> bool:
-    """Whether a table has the intervals found, apart from ties of a posterior."""
+    """Whether a table has the intervals found, except for ties of a posterior."""
     stated = {column: contents.parquet.column(column) for column in found.columns}
     off = {
         column: {
@@ -134,7 +134,7 @@ def _same(model: Model, found: Intervals, contents: Contents) -> bool:
 
 
 def _measured(contents: Contents) -> IntArray:
-    """Measurements of all nodes, 0 where there is none."""
+    """Measurements of all nodes, 0 for nodes without one."""
     if contents.measurements is None:
         raise ReleaseError("the release has no measurements; publish them.")
     column = contents.measurements[1].column("measurement")

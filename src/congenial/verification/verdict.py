@@ -1,4 +1,4 @@
-"""Check a release by its directory alone: files, numbers, and claims."""
+"""Check the files, numbers and claims of a release, from its directory alone."""
 
 from __future__ import annotations
 
@@ -258,7 +258,7 @@ def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
 
 
 def _unprotected_in_words(name: str, what: str, found: Claim, stated: Claim) -> Check:
-    """Compare the sentences of format 1 with ours; those that differ are marked, not failed."""
+    """Compare the sentences of format 1 with ours; different sentences are not a failure."""
     ours, theirs = unprotected_texts(found), unprotected_texts(stated)
     if ours == theirs:
         return Check(name, True, f"{what}: as it follows from the plan")
