@@ -1,4 +1,4 @@
-"""Questions that are asked of many draws, some at a time."""
+"""Functions of many draws, computed batch by batch."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from congenial.errors import ArgumentError
 from congenial.noise.additive import checked_size
 from congenial.types import IntArray
 
-# Values held at once.
+# Values held at once
 _VALUES = 1 << 24
 
 
 def in_batches(
     sample: Callable[[int], IntArray], size: int, n: int, ask: Callable[[IntArray], IntArray]
 ) -> IntArray:
-    """Ask a question of `size` draws of n nodes; the answers, one a draw."""
+    """Apply a function to `size` draws of n nodes, and return one value for each draw."""
     rows = checked_size(size)
     if rows < 1:
         raise ArgumentError("size is 0; give a positive number of draws.")
@@ -28,7 +28,7 @@ def in_batches(
 
 
 def truths(event: Callable[[IntArray], npt.ArrayLike]) -> Callable[[IntArray], IntArray]:
-    """Return the event as a question whose answers are 0 and 1, checked."""
+    """Return the event as a function with checked values 0 and 1."""
 
     def ask(z: IntArray) -> IntArray:
         found = np.asarray(event(z))

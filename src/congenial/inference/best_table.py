@@ -22,7 +22,7 @@ from congenial.types import IntArray
 
 Loss = Literal["l1", "l2"]
 
-# Expected losses of tables, as a share, that another machine's last digits may make.
+# Largest relative difference of expected losses that rounding on another machine can cause.
 GAP = 1e-6
 _NO_TREE = (
     "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
@@ -32,10 +32,10 @@ _NO_TREE = (
 
 @dataclass(frozen=True, eq=False)
 class BestTable(Moved):
-    """An additive mechanism whose measurements become the best table, see `Posterior.point`.
+    """Noise, then the table of least expected error given the noisy counts (`Posterior.point`).
 
-    The prior is a `DirichletTree`, fitted to the measurements of each release. What is published
-    follows from the measurements alone, so that it costs no more than they do.
+    The prior is a `DirichletTree`, fitted to the measurements of each release. The table is a
+    function of the measurements alone, so it costs no more privacy than the measurements do.
 
     Attributes
     ----------
@@ -43,7 +43,7 @@ class BestTable(Moved):
     resolved : ResolvedInvariant
     loss : {"l1", "l2"}
     splits : LevelSplits or None
-        The prior; fitted where None.
+        The prior; None fits one.
     """
 
     loss: Loss = "l1"
@@ -62,7 +62,7 @@ class BestTable(Moved):
         return self.resolved.tree
 
     def fitted(self, noisy: npt.ArrayLike) -> BestTable:
-        """Return the mechanism with the prior that measurements are likeliest under."""
+        """Return the mechanism with the prior of largest likelihood given the measurements."""
         return replace(self, splits=fit_splits(evidence_of(self._problem(noisy))))
 
     def law(self, noisy: npt.ArrayLike) -> Posterior:
@@ -77,9 +77,9 @@ class BestTable(Moved):
         return self.law(noisy).point(self.loss, rng=rng)
 
     def follows(self, noisy: npt.ArrayLike, released: IntArray, rng: Randomness) -> bool:
-        """Decide whether no table has a smaller expected error than a released one, but for `GAP`.
+        """Whether the released table has the least expected error, up to a relative `GAP`.
 
-        Of equally good tables one is taken at random, and last digits differ between machines.
+        Among equally good tables, one is chosen at random, and rounding differs between machines.
         """
         law = self.law(noisy)
         found = law.point(self.loss, rng=rng)
@@ -90,16 +90,16 @@ class BestTable(Moved):
         return errors[0] <= errors[1] + GAP * (1.0 + errors[1])
 
     def explain(self) -> str:
-        """Say how a release is drawn, and why so."""
+        """Explain how a release is drawn, and why."""
         n, pinned = self.resolved.n, int(self.resolved.pinned.sum())
         error = "absolute" if self.loss == "l1" else "squared"
         return (
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
-            f"({pinned} published exactly), then releases the one table of integers that obeys and "
-            f"has the least expected {error} error given them, under a prior by which every count "
-            "is split among those below it, fitted to the same measurements. This looks at nothing "
-            "but the noisy values and what is published exactly, so it costs no privacy; small "
-            "counts are drawn towards what is usual around them."
+            f"({pinned} published exactly), then releases the table of integers that satisfies the "
+            f"invariant and has the least expected {error} error given the noisy values. The "
+            "prior, which splits every count among the counts below it, is fitted to the same "
+            "values. Only the noisy values and the exact counts are used, so this costs no "
+            "privacy; small counts are drawn towards counts that are usual around them."
         )
 
     def _problem(self, noisy: npt.ArrayLike) -> Problem:
@@ -108,7 +108,7 @@ class BestTable(Moved):
 
 
 def best_table(mechanism: Additive, resolved: ResolvedInvariant, loss: Loss) -> BestTable:
-    """Return the mechanism, after a check of what it is for.
+    """Return the mechanism, after checking that it can serve the noise and the invariant.
 
     Raises
     ------

@@ -1,13 +1,13 @@
 """Error margins of a release under equalities alone, where the noise has one law for all data.
 
-The law of a single node's noise given the equalities is known exactly. Of an image, of a sum of
-nodes, and of many nodes at once, intervals come from simulated noise, with a coverage that is
-proved nevertheless: the noise of the release and of N simulated ones are exchangeable, so that a
-statistic of the release exceeds the k-th smallest simulated one with probability at most
-1 - k / (N + 1), the simulation included (Vovk, Gammerman and Shafer 2005, Section 2.3). An image
-moves with the counts, as they satisfy the equalities themselves. Under inequalities the noise
-depends on the confidential counts: see `inversion`, or publish measurements and take
-`congenial.posterior` of them.
+For conditioning, the law of a single node's noise given the equalities is known exactly. For
+imaging, for sums of nodes, and for many nodes at once, margins come from simulated noise; their
+coverage is proved all the same. The noise of the release and of N simulated releases are
+exchangeable, so a statistic of the release exceeds its k-th smallest simulated value with
+probability at most 1 - k / (N + 1), taken over the simulation too (Vovk, Gammerman and Shafer 2005,
+Section 2.3). The error of imaging does not depend on the true counts, because these satisfy the
+equalities. Under inequalities, the error depends on the confidential counts: see `inversion`, or
+publish measurements and use `congenial.posterior`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ from congenial.randomness import Randomness, resolve
 from congenial.sum_network import Tables, share_noise
 from congenial.types import IntArray
 
-# Simulated errors held at once, of each node the largest.
+# Simulated errors held at once: only the largest of each node.
 _MOST_ERRORS = 1 << 27
 
 Mechanism = Conditioned | Imaged | TopDown
@@ -50,25 +50,26 @@ def error_margins(
     size: int = 9_999,
     rng: Randomness | None = None,
 ) -> IntArray:
-    """Error margin of every node, for each alone.
+    """Error margin of every node, each for its node alone.
 
     Parameters
     ----------
     mechanism : Conditioned, Imaged or TopDown
-        Under equalities alone; a conditioned one on a tree.
+        Under equalities alone; if conditioned, on a tree.
     alpha : float
         Between 0 and 1.
     size : int
-        Simulated images, at least ``1 / alpha - 1``; conditioning needs none, its law is known.
+        Number of simulated releases, at least ``1 / alpha - 1``. Conditioning needs none, because
+        its law is known.
     rng : Randomness, optional
-        Of the simulated images; `secure()` by default.
+        For the simulated releases; `secure()` by default.
 
     Returns
     -------
     ndarray of int64, shape (n,)
-        The true count lies within ``released - margin`` and ``released + margin`` with probability
-        1 - alpha at least, for images over the release and the simulation; 0 where the count is
-        published exactly. Nodes that are alike share the work.
+        The true count lies between ``released - margin`` and ``released + margin`` with probability
+        at least 1 - alpha: over the release and, for imaging, the simulation. It is 0 for counts
+        published exactly.
 
     Raises
     ------
@@ -93,7 +94,7 @@ def error_margins(
     tree = conditioned.resolved.tree
     if tree is None or conditioned.forest.n != len(tree) or (conditioned.forest.owner < 0).any():
         raise UnsupportedError(
-            "margins of all nodes at once are for trees; take the interval() of each entry."
+            "the margins of all nodes need a tree; use the interval() of each entry."
         )
     tables = _tables(conditioned)
     return sum_network.reaches(tables, tree, alpha)
@@ -116,15 +117,15 @@ def error_margin_of_sum(
     nodes : sequence of int or str
     alpha : float
     size : int
-        Simulated releases, at least ``1 / alpha - 1``. More make the margin vary less.
+        Number of simulated releases, at least ``1 / alpha - 1``. With more, the margin varies less.
     rng : Randomness, optional
         `secure()` by default.
 
     Returns
     -------
     int
-        The true sum lies within ``released - margin`` and ``released + margin`` with probability
-        1 - alpha at least, over the release and the simulation.
+        The true sum lies between ``released - margin`` and ``released + margin`` with probability
+        at least 1 - alpha, over the release and the simulation.
 
     Raises
     ------
@@ -144,7 +145,7 @@ def error_margins_of_sums(
     size: int,
     rng: Randomness | None,
 ) -> list[int]:
-    """Return `error_margin_of_sum` of each of several sums, by one simulation for all of them."""
+    """Return `error_margin_of_sum` for each of several sums, from one simulation."""
     _check_data_free(mechanism)
     found = [find_nodes(mechanism.mechanism, mechanism.resolved, nodes) for nodes in sums]
     if not all(found):
@@ -169,25 +170,25 @@ def simultaneous_error_margins(
 ) -> IntArray:
     """Error margins that hold for several nodes at once, by simulation with proved coverage.
 
-    Each is the node's own margin, stretched by one factor for all.
+    Each margin is the node's own margin times a factor that all nodes share.
 
     Parameters
     ----------
     mechanism : Conditioned, Imaged or TopDown
-        Under equalities alone; a conditioned one on a tree.
+        Under equalities alone; if conditioned, on a tree.
     nodes : sequence of int or str, optional
-        Such as ``numpy.flatnonzero(tree.level == 2)``; all nodes where not given.
+        Such as ``numpy.flatnonzero(tree.level == 2)``; by default all nodes.
     alpha : float
     size : int
-        Simulated releases, at least ``1 / alpha - 1``.
+        Number of simulated releases, at least ``1 / alpha - 1``.
     rng : Randomness, optional
         `secure()` by default.
 
     Returns
     -------
     ndarray of int64, shape (nodes,)
-        All the true counts lie within their margins of the released ones with probability
-        1 - alpha at least, over the release and the simulation.
+        With probability at least 1 - alpha, over the release and the simulation, every true count
+        lies within its margin of the released count.
 
     Raises
     ------
@@ -217,14 +218,14 @@ def stretched(
     size: int,
     rng: Randomness | None,
 ) -> list[IntArray]:
-    """Stretch nodes' own margins so that those of a group hold at once, for several groups.
+    """Multiply the nodes' own margins so that the margins of each group hold at once.
 
     Returns
     -------
     list of ndarray of int64
-        Of each group's nodes.
+        The margins of each group's nodes.
     """
-    # half a unit more, so that a margin of 0 stretches too
+    # half a unit more, so that a margin of 0 grows too
     widths = [own[at] + 0.5 for at in groups]
     parts = [
         [(np.abs(u[:, at]) / width).max(axis=1) for at, width in zip(groups, widths, strict=True)]
@@ -233,7 +234,7 @@ def stretched(
     fixed, out = determined(mechanism.resolved), []
     for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
         stretch = order_statistic(np.concatenate(values), alpha)
-        # values are whole, and rounding must not leave out those at the very end
+        # errors are integers, and rounding must not exclude an error that equals the margin
         reach = np.floor(stretch * width * (1.0 + 1e-12)).astype(np.int64)
         out.append(np.where(fixed[at], 0, reach))
     return out
@@ -248,16 +249,16 @@ def _check_data_free(mechanism: Mechanism) -> None:
     resolved = mechanism.resolved
     if not isinstance(mechanism, Conditioned) and resolved.equalities[1].any():
         raise UnsupportedError(
-            "margins of images are simulated at counts of 0, which do not have the sums that "
-            "linear() states; publish these sums by exactly()."
+            "error margins of imaging are simulated with all counts 0, which violate the sums of "
+            "linear(); publish these sums by exactly()."
         )
     if resolved.has_inequalities:
-        remedy = "publish measurements and take congenial.posterior() of them"
+        remedy = "publish measurements and use congenial.posterior()"
         if isinstance(mechanism, Conditioned):
-            remedy = "take congenial.inference.inverted_intervals() of the release"
+            remedy = "use congenial.inference.inverted_intervals() of the release"
         raise UnsupportedError(
-            f"margins that are the same for every dataset exist under equalities only; {remedy}, "
-            "or drop the bounds."
+            f"error margins that hold for every dataset exist only without bounds; {remedy}, or "
+            "drop the bounds."
         )
     if not isinstance(mechanism, Conditioned):
         known = resolved.pinned | np.isfinite(mechanism.mechanism.scales)
@@ -272,26 +273,26 @@ def _check_data_free(mechanism: Mechanism) -> None:
 def _error_margins_of_images(
     mechanism: Imaged | TopDown, alpha: float, size: int, rng: Randomness | None
 ) -> IntArray:
-    """Margin of every node by simulated images."""
+    """Error margin of every node, from simulated releases by imaging."""
     n = mechanism.mechanism.n
     drawn = _draws(mechanism, size, alpha, rng)
     kept = int(size) - rank(int(size), alpha) + 1
     if kept * n > _MOST_ERRORS:
         raise ArgumentError(
-            f"size is {size}, and {kept} errors of each of {n} nodes are too many to put in order; "
-            f"simulate {int(_MOST_ERRORS / n / alpha)} releases at most."
+            f"size is {size}, which would keep {kept} errors for each of {n} nodes, beyond the "
+            f"limit of memory; simulate at most {int(_MOST_ERRORS / n / alpha)} releases."
         )
     margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
     return np.where(determined(mechanism.resolved), 0, margin)
 
 
 def _whole(reach: float) -> int:
-    """Round a margin up; that of integers is one already."""
+    """Round a margin up to an integer."""
     return int(np.ceil(reach - 1e-9))
 
 
 def _tables(conditioned: Conditioned) -> Tables:
-    """Messages in which like siblings stand one by one."""
+    """Messages with an entry for each sibling, also for siblings of equal weights."""
     noise, resolved, forest = conditioned.mechanism.noise, conditioned.resolved, conditioned.forest
     weights = share_noise(
         noise.kind,
@@ -307,7 +308,7 @@ def _tables(conditioned: Conditioned) -> Tables:
 def _draws(
     mechanism: Mechanism, size: int, alpha: float, rng: Randomness | None
 ) -> Iterator[npt.NDArray[Any]]:
-    """Yield the noise of `size` releases in parts, after checking the arguments."""
+    """Check the arguments, and yield the noise of `size` releases batch by batch."""
     checked_alpha(alpha)
     _check_data_free(mechanism)
     if isinstance(size, bool) or not isinstance(size, int | np.integer) or size < 1 / alpha - 1:

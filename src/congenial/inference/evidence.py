@@ -1,4 +1,4 @@
-"""The probability of measurements under a prior of the counts, and how it moves with the prior."""
+"""The probability of measurements under a prior of the counts, and its derivatives."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ from congenial.types import FloatArray, IntArray
 
 
 class Gradient(NamedTuple):
-    """Derivatives by the mean and the dispersion of every leaf, each of shape (leaves,).
+    """Derivatives with respect to the mean and dispersion of every leaf, of shape (leaves,) each.
 
-    Shares of empty leaves, `Prior.zeros`, are held as they are.
+    The shares of empty leaves, `Prior.zeros`, are constants.
 
-    For one mean that all leaves share, sum them; for parameters of a model, the chain rule does it.
+    If all leaves share one mean, sum the derivatives; for the parameters of a model, use the chain
+    rule.
     """
 
     mean: FloatArray
@@ -27,16 +28,16 @@ class Gradient(NamedTuple):
 
 
 class SplitGradient(NamedTuple):
-    """Derivatives by the alpha of every node of a `DirichletTree`, shape (n,); 0 of roots.
+    """Derivatives with respect to the alpha of every node of a `DirichletTree`, shape (n,).
 
-    Odds, `DirichletTree.odds`, are held as they are.
+    They are 0 for roots. The odds, `DirichletTree.odds`, are constants.
     """
 
     alpha: FloatArray
 
 
 def log_evidence(problem: Problem, prior: Prior | DirichletTree, log_total: float) -> float:
-    """Log probability of the measurements, from the log of the summed weights of all counts."""
+    """Log probability of the measurements, given the log of the sum of all weights."""
     leaf = problem.tree.leaves
     noise, scales = problem.mechanism.noise, problem.mechanism.scales
     at_mode = noise.log_pmf(np.zeros(len(problem.tree)), scales)[problem.measured].sum()
@@ -48,7 +49,7 @@ def log_evidence(problem: Problem, prior: Prior | DirichletTree, log_total: floa
 
 
 def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -> Gradient:
-    """Derivatives of `log_evidence`: posterior means of the log prior's (Fisher's identity)."""
+    """Derivatives of `log_evidence`, by Fisher's identity: posterior means of the log prior's."""
     tree, n = problem.tree, len(problem.tree)
     leaf = tree.leaves
     m = np.broadcast_to(prior.mean, leaf.shape)
@@ -58,7 +59,7 @@ def gradient(problem: Problem, prior: Prior, tables: Tables, center: IntArray) -
     wanted[leaf] = np.where(poisson, 0.0, r)
     found = sum_network.summaries(tables, tree.is_leaf, 0.5, center=center, dispersion=wanted)
     k = found.mean[leaf]
-    # probability that a leaf is empty for another reason than its law, which says nothing of it
+    # probability that a leaf is empty by `zeros`, in which case its mean has no influence
     besides = found.empty[leaf] * -np.expm1(-prior.log_zero(leaf.size))
     with np.errstate(invalid="ignore"):
         over = np.where(poisson, 1.0, r / (m + r))

@@ -1,4 +1,4 @@
-"""Posteriors and releases in the form that ArviZ takes: one table of draws with named nodes."""
+"""Posteriors and releases as ArviZ reads them: one array of draws with named nodes."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ Values = npt.NDArray[Any]
 
 
 def check_installed() -> None:
-    """Check that ArviZ is there, before anything is drawn for it."""
+    """Check, before any draw, that ArviZ is installed."""
     try:
         import arviz  # noqa: F401
         import xarray  # noqa: F401
@@ -35,19 +35,19 @@ def inference_data(
     *,
     attributes: Mapping[str, str | float] | None = None,
 ) -> Any:
-    """Put values of nodes together as ArviZ's groups.
+    """Collect values of nodes into ArviZ's groups.
 
     Returns
     -------
     arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-        Coordinates of `node` are names, or paths where a name occurs more than once; each has a
-        `level`.
+        The coordinate `node` has names, or paths for names that occur more than once; each node
+        has a `level`.
     """
     check_installed()
     import arviz
     import xarray
 
-    library: Any = arviz  # whose two versions have not the same names
+    library: Any = arviz  # its two major versions use different names
     attributes = {
         "inference_library": "congenial",
         "inference_library_version": __version__,
@@ -73,7 +73,7 @@ def inference_data(
 
 
 def labels(tree: Tree) -> list[str]:
-    """Name every node as `Tree.find` knows it: by its name, or by its path where that is shared."""
+    """Return a label that `Tree.find` knows for every node: its name, or its path if ambiguous."""
     times = Counter(tree.names)
     return [
         name if times[name] == 1 else "/".join(tree.path(v)) for v, name in enumerate(tree.names)

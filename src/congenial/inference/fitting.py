@@ -16,55 +16,54 @@ from congenial.types import FloatArray
 
 Places = npt.NDArray[np.intp]
 
-# Means are kept off 0, where no count could ever be seen.
+# Least mean of a leaf, in counts: with mean 0, every positive count would be impossible.
 _LEAST_MEAN = 0.02
-# Dispersions and shares of empty leaves that are tried.
+# Grid of the dispersions and of the shares of empty leaves.
 _DISPERSIONS = np.exp(np.linspace(np.log(0.04), np.log(100.0), 11))
 _ZEROS = np.array([0.0, 0.05, 0.15, 0.3, 0.45, 0.6, 0.75, 0.9])
-# Before anything is measured: the spread of the log of a dispersion around 0, the probability that
-# no leaf is empty besides, and how many families all this weighs as much as.
+# Dirichlet prior of the law of shapes: standard deviation of the log dispersion around 0,
+# probability that the share of empty leaves is 0, and weight, as a number of families.
 _SPREAD, _NONE_EMPTY, _FAMILIES = 1.2, 0.8, 8.0
-# Steps of the law of shapes towards its most likely one.
+# Steps of the EM algorithm for the law of shapes.
 _STEPS = 30
-# Nats by which a level's measurements must be likelier with empty leaves than without.
+# Least gain in log likelihood, in nats, for which a level gets a share of empty leaves.
 _PROOF = 10.0
 # Largest noise, as a multiple of a level's mean count, at which a share of empty leaves is fitted:
 # with more noise, measurements do not distinguish empty leaves, and the tables become very wide.
 _TELLS = 0.5
-# Nats that a law falls by between empty leaves and the others, at most: beyond, it would hold all
-# counts between to be impossible, and windows find no end.
+# Largest drop of a law, in nats, between its mode at 0 and its other mode: beyond it, windows
+# would not find the second mode.
 _VALLEY = 16.0
-# The relative variance, less that of Poisson counts, up to which an uncertain mean widens a law:
-# beyond it, wider laws hold ever more leaves to be empty.
+# Largest relative variance, in excess of Poisson, to which an uncertain mean widens a law: wider
+# laws would make ever more leaves empty.
 _WIDEST = 1.0 / 0.3
-# Difference in log likelihood, in nats, at which the means of families count as different.
+# Families whose log means differ by less than this share their likelihoods.
 _APART = 0.05
-# Nats of noise that a likelihood is summed over.
+# Range of noise over which a likelihood is summed, in nats of the noise law.
 _NATS = 14.0
-# The variance of what nothing is known of.
+# Stands for an infinite variance: nothing is known.
 _UNKNOWN = 1e30
 
 
 def fit(problem: Problem, family: str) -> Prior:
-    """Fit rates of the leaves from noisy measurements alone.
+    """Fit the law of the leaves from noisy measurements alone.
 
     Returns
     -------
     Prior
-        The mean of each leaf is the average of its siblings, given all measurements and the means
-        of the other families of their level. Dispersion and share of
-        empty leaves of a family are averages over those that its measurements leave likely, held
-        towards those of its level.
+        The mean of each leaf is the estimated mean of its siblings, given all measurements and
+        shrunk towards the other families of the level. The dispersion and the share of empty
+        leaves of a family are averaged over their posterior law, and shrunk likewise.
 
     Notes
     -----
-    The law of shapes (dispersions and shares of empty leaves) over the families of a level is the
-    most likely one on a grid (Kiefer and Wolfowitz, 1956; Laird, 1978), with a Dirichlet prior. A
-    family's relative variance 1 / r is its mean under what its measurements leave of that law,
-    greater by what fitting the mean to the same leaves has taken from it, and by ``k v / m**2``
-    where the mean m of k leaves has variance v, up to a limit: so that the prior of their sum is no
-    narrower than what it was fitted from, where it is measured (Morris, 1983, on the spread of
-    fitted parameters).
+    A shape is a dispersion and a share of empty leaves. The law of shapes over the families of a
+    level is the law of largest likelihood on a grid, with a Dirichlet prior (Kiefer and Wolfowitz,
+    1956; Laird, 1978). A family's relative variance 1 / r is its posterior mean under this law,
+    enlarged twice. The first factor corrects for the mean, which was fitted to the same leaves. The
+    second enlargement, up to a limit, is ``k v / m**2``, where the mean m of k leaves has variance
+    v. With it, the prior of a measured sum is at least as wide as the law that the sum was fitted
+    from (Morris, 1983).
 
     References
     ----------
@@ -99,10 +98,10 @@ def fit(problem: Problem, family: str) -> Prior:
 def _means(
     problem: Problem, free: Places, group: Places, size: Places
 ) -> tuple[FloatArray, FloatArray]:
-    """Return the mean of a leaf of every family, and its relative variance.
+    """Return the mean of the leaves of every family, and its relative variance.
 
-    The sum of a family is known from the measurements, and from the other families of its level as
-    draws of one normal law, and is not negative.
+    The posterior of a family's sum combines the measurements with a normal law that the families
+    of a level share, and is cut at 0.
     """
     tree = problem.tree
     seen = problem.measured | problem.pinned
@@ -127,7 +126,7 @@ def _means(
             m, v = total[known] / size[known], variance[known] / size[known] ** 2
             middle = max(float(m.mean()), 0.0)
             between = float(((m - middle) ** 2).sum()) / (known.size - 1.0)
-            # as far as it may be above what it seems
+            # standard error of the sample variance: tau is an upper estimate
             error = np.sqrt(2.0 / (known.size - 1.0))
             tau = max(between - v.mean(), 0.0) + error * max(between, float(v.mean()))
             level_variance = np.maximum(tau * size[known] ** 2.0, 1e-12)
@@ -141,7 +140,7 @@ def _means(
     kind = np.full(size.size, laws.GAUSSIAN, dtype=np.int64)
     least, most = np.zeros(size.size), np.full(size.size, np.inf)
     found, error = np.empty(size.size), np.empty(size.size)
-    # a normal law of a spread of less than one has only its mode on the integers
+    # a narrower normal law would lie on one integer only
     deviation = np.sqrt(np.maximum(spread, 0.25))
     moments.moments(kind, deviation, center, least, most, np.zeros(size.size), found, error)
     mean = np.maximum(found / size, _LEAST_MEAN)
@@ -149,10 +148,10 @@ def _means(
 
 
 def _variances(problem: Problem, free: Places, group: Places, noise: FloatArray) -> FloatArray:
-    """Return the variance of each family's sum given all measurements, normal and without bounds.
+    """Return the variance of each family's sum given all measurements, if noise is normal.
 
-    Two passes (Hay et al., 2010): estimates from the measurements below a node, then from those
-    above and beside it.
+    Bounds are ignored. Two passes (Hay et al., 2010) combine the measurements below a node, then
+    those above and beside it.
     """
     tree, n = problem.tree, len(problem.tree)
     own = np.where(problem.measured, noise, _UNKNOWN)
@@ -184,7 +183,7 @@ def _shapes(
     level[group] = problem.tree.level[free]
     known = np.flatnonzero(problem.measured[free])
     curves = _curves(problem, free[known], group[known], mean)
-    # between two modes the law falls by its own probability of a count of 0
+    # between its two modes, the law falls to about the probability of 0 without empty leaves
     with_zeros = mean[:, None, None] / (1.0 - _ZEROS[None, :, None])
     valley = _DISPERSIONS * np.log1p(with_zeros / _DISPERSIONS)
     curves[(valley > _VALLEY) & (_ZEROS[None, :, None] > 0.0)] = -np.inf
@@ -206,7 +205,7 @@ def _shapes(
 
 
 def _shares(curves: FloatArray) -> tuple[FloatArray, float]:
-    """Return the probability of each shape for each family, and the log likelihood of all."""
+    """Return each family's posterior probabilities of the shapes, and the total log likelihood."""
     families, zeros, _ = curves.shape
     prior = np.tile(np.exp(-0.5 * (np.log(_DISPERSIONS) / _SPREAD) ** 2), (zeros, 1))
     prior /= prior.sum(axis=1, keepdims=True)
@@ -230,7 +229,7 @@ def _shares(curves: FloatArray) -> tuple[FloatArray, float]:
 def _curves(problem: Problem, nodes: Places, group: Places, mean: FloatArray) -> FloatArray:
     """Return log marginal likelihoods, shape (families, zeros, dispersions).
 
-    Families whose means hardly differ share them, and leaves of the same measurement all the rest.
+    Families of nearly equal means share likelihoods, and so do leaves of equal measurements.
     """
     out = np.zeros((mean.size, _ZEROS.size, _DISPERSIONS.size))
     scale, y = problem.mechanism.scales[nodes], problem.y[nodes]

@@ -1,20 +1,21 @@
-"""Intervals of counts behind a release under lower bounds, proved for every dataset.
+"""Intervals of the true counts behind a release under lower bounds, proved for every dataset.
 
-The noise e of a release that was conditioned on lower bounds of leaves has the law of tree noise
-given that no leaf's noise is below c = bound - count. Its law at a node is monotone in each c:
+If a release was conditioned on lower bounds of leaves, its noise e has the law of the tree's noise
+given that no leaf's noise is below c = bound - count. The law of e at a node is monotone in each c:
 
-    Let every noise law be log-concave. Then the law of the noise of node v grows, in the order of
-    likelihood ratios, with c of each leaf below v, and falls with that of each other leaf.
+    Let every noise law be log-concave. Then the law of the noise of node v increases, in the order
+    of likelihood ratios, in c of each leaf below v, and decreases in c of every other leaf.
 
-Messages from below are products of log-concave laws and of sums of such, hence log-concave. Cutting
-a leaf's law at a larger c makes it larger in that order; adding independent log-concave variables
-and multiplying by the same function keep the order (Shanthikumar and Yao 1986; Karlin 1968), which
-gives the first half. The message from outside of v is a sum over s of G(e + s) times the law of its
-siblings' sum s, where G is log-concave: the larger s, the smaller e. So the second half.
+First half: messages from below are products and convolutions of log-concave laws, hence
+log-concave. Cutting a leaf's law at a larger c makes the law larger in this order. Adding
+independent log-concave variables, and multiplying by the same function, keep the order
+(Shanthikumar and Yao 1986; Karlin 1968). Second half: the message from outside v is a sum over s of
+G(e + s) times the law of the siblings' sum s, where G is log-concave; a larger s makes e smaller.
 
-So lower confidence bounds of the leaves' counts, which hold at once with probability 1 - beta, give
-a largest and a smallest law of each node's noise: cut at the bounds below it and nowhere else, and
-the other way round. Their quantiles invert the release.
+Lower confidence bounds of the leaves' counts, which hold at once with probability 1 - beta,
+therefore give a largest and a smallest law of each node's noise. The largest law is cut at the
+bounds of the leaves below the node only; the smallest, at the bounds of all other leaves only. The
+intervals are the released counts less the quantiles of these two laws.
 """
 
 from __future__ import annotations
@@ -35,43 +36,44 @@ from congenial.noise.additive import checked_alpha
 from congenial.sum_network import SharedUnary, Unary
 from congenial.types import FloatArray, IntArray
 
-# Share of alpha that the bounds of the leaves' counts may miss.
+# Share of alpha spent on the confidence bounds of the leaves' counts.
 _BOUNDS = 0.1
-# Scales beyond which a larger count is of no use.
+# Largest confidence bound used, in noise scales above the leaf's bound: a cut farther off has no
+# effect.
 _FAR = 64.0
 
 
 def inverted_intervals(
     mechanism: Conditioned, z: npt.ArrayLike, alpha: float = 0.1, *, together: int = 1
 ) -> tuple[IntArray, IntArray]:
-    """Interval of every count behind a release, proved to hold whatever the counts are.
+    """Interval of every true count behind a release, with coverage proved for all counts.
 
     Parameters
     ----------
     mechanism : Conditioned
-        On a tree that adds up, with any exact counts and lower bounds of leaves.
+        On a tree with consistent(), any exact counts and any lower bounds of leaves.
     z : array_like of int, shape (n,)
         The release.
     alpha : float
         Between 0 and 1.
     together : int
-        Number of intervals that hold at once, for any choice of them.
+        Number of intervals that must hold at once, for every choice of that many.
 
     Returns
     -------
     lower, upper : ndarray of int64, shape (n,)
-        Each holds its count with probability 1 - alpha at least over releases, for every dataset.
-        The more leaves may be near their bounds, the wider. Laws are computed on windows that are
-        checked on wider ones, not proved to lose nothing.
+        For every dataset, each interval contains its true count with probability at least
+        1 - alpha over releases. The more leaves may be near their bounds, the wider the intervals.
+        The truncation of the laws to windows is checked with wider windows; it is not proved.
 
     Raises
     ------
     ArgumentError
-        If `z` is no release, alpha is not between 0 and 1, or `together` no number of nodes.
+        If `z` violates the invariant, alpha is not between 0 and 1, or `together` is below 1.
     UnsupportedError
-        If it is another mechanism, if anything else is imposed, or if tables would be too large.
+        If the mechanism or the invariant is of another kind, or tables would be too large.
     NumericalError
-        If the laws need wider windows than are tried.
+        If the laws need wider windows than the widest that is tried.
 
     Examples
     --------
@@ -97,10 +99,10 @@ def inverted_intervals(
 def invert(
     mechanism: Conditioned, z: npt.ArrayLike, alpha: float, together: Sequence[int]
 ) -> list[tuple[IntArray, IntArray]]:
-    """Return `inverted_intervals` for several numbers of nodes that are to hold at once."""
+    """Return `inverted_intervals` for several values of `together`."""
     resolved, tree, bound = _checked(mechanism)
     value = _whole(z, bound.size)
-    # an error of the leaves' bounds is an error for all nodes at once
+    # if a leaf's bound is wrong, all intervals may be wrong at once
     tails = [0.5 * (1.0 - _BOUNDS) * alpha / count for count in together]
     if min(tails) < sum_network.LEAST_TAIL:
         raise NumericalError(
@@ -145,7 +147,7 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
         )
     free = ~resolved.pinned
     bound = np.where(tree.is_leaf & free, np.ceil(resolved.lo), -np.inf)
-    # exact counts lie within their bounds too
+    # the least value of each sum, from the bounds of its leaves
     least = tree.roll_up(np.ceil(resolved.lo)[tree.leaves])
     if (np.isfinite(resolved.hi) & free).any() or (free & (resolved.lo > least)).any():
         raise UnsupportedError(
@@ -156,21 +158,22 @@ def _checked(mechanism: Conditioned) -> tuple[ResolvedInvariant, Tree, FloatArra
 
 
 def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: float) -> FloatArray:
-    """Return what each leaf's noise is at least cut at, with probability 1 - beta for all at once.
+    """Return an upper bound of each leaf's cut; all hold at once with probability 1 - beta.
 
-    A leaf's noise is largest where its count is at its bound and no other is cut: its law is then
-    that of the noise on 0, 1, ... times a decreasing function, and so is beyond no quantile of that
-    noise more often than it is.
+    A leaf's noise is largest if its count is at its bound and no other leaf's noise is cut. Its law
+    is then the noise law on 0, 1, ... times a decreasing function, so it exceeds each quantile of
+    that noise law with at most the same probability.
     """
     noise, scales = mechanism.mechanism.noise, mechanism.mechanism.scales
     bounded = np.isfinite(bound)
     each = beta / max(int(bounded.sum()), 1)
     scale = np.where(np.isfinite(scales), scales, np.inf)
     if noise.kind == laws.GAUSSIAN:
-        # the sum beyond q is below the integral from q on, the whole one at least that from 0
+        # the sum over values above q is at most the integral from q; the sum over 0, 1, ... is at
+        # least the integral from 0
         quantile = np.ceil(-NormalDist().inv_cdf(0.5 * each) * scale)
     else:
-        # a^(q + 1) lies beyond q
+        # the probability of values above q is a^(q + 1)
         quantile = np.ceil(-np.log(each) * scale)
     with np.errstate(invalid="ignore"):
         most = np.where(np.isfinite(scale), np.floor(_FAR * scale), 0.0)
@@ -179,7 +182,7 @@ def _cuts(mechanism: Conditioned, value: IntArray, bound: FloatArray, beta: floa
 
 
 def _weights(mechanism: Conditioned, resolved: ResolvedInvariant, cut: FloatArray) -> SharedUnary:
-    """List the weights of the noise, cut below."""
+    """Return the weights of the noise, cut from below."""
     scales = mechanism.mechanism.scales
     columns = np.column_stack(
         (np.where(resolved.pinned, 0.0, scales), np.where(resolved.pinned, 0.0, cut))

@@ -1,4 +1,4 @@
-"""The law of a tree's counts, as a posterior asks for it, whatever the prior."""
+"""The posterior law of a tree's counts, with the same methods for every prior."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ Summaries = tuple[FloatArray, FloatArray, IntArray, IntArray, IntArray]
 
 @dataclass(frozen=True, eq=False)
 class NetworkLaw:
-    """The law under a flat prior, or one of leaves that are independent: a sum network's."""
+    """The law under a flat prior or a prior of independent leaves, computed by a sum network."""
 
     problem: Problem
     prior: Prior | None
@@ -63,19 +63,19 @@ class NetworkLaw:
         return found.mean, found.variance, found.median, found.lower, found.upper
 
     def gradient(self, prior: Prior | DirichletTree) -> Gradient:
-        """Return the derivatives of the log evidence by the numbers of the prior."""
+        """Return the derivatives of the log evidence with respect to the prior's parameters."""
         if isinstance(prior, DirichletTree):
             raise ArgumentError("the prior is a DirichletTree; its law is a SplitTreeLaw.")
         return evidence.gradient(self.problem, prior, *self.tables)
 
     @cached_property
     def draw_tables(self) -> tuple[Tables, IntArray]:
-        """Tables that draws are made from, and the counts that they are counted from."""
+        """Tables for draws, and the counts that are the zero of their windows."""
         return self._prepare(compose=True) if self.prior is None else self.tables
 
     @cached_property
     def tables(self) -> tuple[Tables, IntArray]:
-        """Tables that laws of nodes are made from, and the counts that they are counted from."""
+        """Tables for the laws of nodes, and the counts that are the zero of their windows."""
         return self._prepare(compose=False)
 
     def _prepare(self, *, compose: bool) -> tuple[Tables, IntArray]:
@@ -86,8 +86,8 @@ class NetworkLaw:
         flat, center = self.problem.flat()
         if not sum_network.is_proper(forest, flat):
             raise UnsupportedError(
-                "some counts are held by no measurement, so that a flat prior gives no posterior; "
-                "give a prior, or bounds."
+                "some counts are not determined by measurements, so a flat prior gives no "
+                "posterior; give a prior, or bounds."
             )
         compiled = sum_network.compile(forest, flat, whole=not compose)
         return sum_network.fill(compiled, drawn=compose), center
@@ -101,7 +101,7 @@ class SplitTreeLaw:
     ----------
     law : SplitLaw
     error : float
-        About what all laws together have beyond the windows of their messages.
+        Approximate sum, over all laws, of the probability outside the windows of the messages.
     """
 
     law: SplitLaw
@@ -130,7 +130,7 @@ class SplitTreeLaw:
         return found[:, MEAN], found[:, VARIANCE], median, low, high
 
     def chances(self) -> Chances:
-        """Return the chances of counts up to each value, from the laws themselves."""
+        """Return the function that computes cumulative probabilities from the exact laws."""
         found = self.law.laws(np.ones(self.law.parents.size, dtype=np.bool_))
         return chances_of_laws(found.first, found.offset, found.flat)
 
@@ -142,14 +142,14 @@ class SplitTreeLaw:
         return float(found.flat @ np.abs(value - np.repeat(table, size)))
 
     def gradient(self, _prior: Prior | DirichletTree) -> SplitGradient:
-        """Return the derivatives of the log evidence by each node's alpha (Fisher's identity)."""
+        """Return the derivatives of the log evidence in each node's alpha (Fisher's identity)."""
         rises, parents = self.law.laws().rises, self.law.parents
         alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
         return SplitGradient(alpha)
 
 
 def evidence_of(problem: Problem) -> Evidence:
-    """Return what a problem knows of each node."""
+    """Return each node's measurement, scale and bounds as arrays."""
     kind = np.where(problem.measured, problem.mechanism.noise.kind, laws.FLAT).astype(np.int64)
     scale = np.where(problem.measured, problem.mechanism.scales, 1.0)
     known = problem.measured | problem.pinned

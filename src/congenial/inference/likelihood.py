@@ -1,4 +1,4 @@
-"""The likelihood of a release: of counts, and of the parameters of a model of the counts."""
+"""The likelihood of true counts, or of a model's parameters, given a release."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from congenial.invariants.written import bounds, consistent, exactly
 def log_likelihood(
     z: npt.ArrayLike, conditioned: Conditioned, x: npt.ArrayLike | Prior
 ) -> float | npt.NDArray[np.float64]:
-    """Log probability of a release, its normaliser included.
+    """Log probability of a release, normalised.
 
     Parameters
     ----------
@@ -26,27 +26,27 @@ def log_likelihood(
     conditioned : Conditioned
         The mechanism that drew it, `congenial.condition(M, C)` of the plan's noise and invariant.
     x : array_like of int, shape (n,) or (k, n), or Prior
-        True counts to judge; or a model: independent counts of leaves, whose means and dispersions
-        may be functions of parameters. Counts are then summed over, exactly.
+        True counts; or a model, which is a law of independent leaf counts. With a model, the
+        likelihood is summed over all counts, exactly.
 
     Returns
     -------
     float, or ndarray of float64, shape (k,)
-        -inf where the release is not possible, also where what it publishes exactly cannot be.
+        -inf if the counts or the model make the release impossible.
 
     Raises
     ------
     ArgumentError
         If shapes do not fit, or counts do not add up.
     UnsupportedError
-        If a model is given and inequalities make the normaliser depend on the counts, or a release
-        must satisfy `linear` conditions: a model's counts need not.
+        If a model is given and the invariant has bounds, which make the normaliser depend on the
+        counts, or has `linear` conditions, which a model's counts may violate.
 
     Notes
     -----
-    Under inequalities the probability that noise satisfies the invariant depends on `x`; a
-    likelihood without it, such as the noise law at ``z - x``, is wrong by that factor. Under
-    equalities alone it is one number, ``conditioned.log_mass``.
+    Under inequalities, the probability that the noise satisfies the invariant depends on `x`. The
+    noise law at ``z - x`` alone lacks this factor, so it is not the likelihood. Under equalities,
+    the factor is the same for all counts, ``exp(conditioned.log_mass)``.
 
     References
     ----------
@@ -71,7 +71,7 @@ def log_likelihood(
     law = _counts_given(released, conditioned, x)
     if law is None:
         return -np.inf
-    # counts published exactly have noise 0 in the normaliser too
+    # the normaliser, too, has noise 0 for counts published exactly
     exact = law.problem.pinned & np.isfinite(conditioned.mechanism.scales)
     noise, scales = conditioned.mechanism.noise, conditioned.mechanism.scales
     at_pins = float(noise.log_pmf(np.zeros(exact.size), scales)[exact].sum())
@@ -79,7 +79,7 @@ def log_likelihood(
 
 
 def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: Prior) -> Gradient:
-    """Derivatives of `log_likelihood` by the means and dispersions of a model, exact.
+    """Exact derivatives of `log_likelihood` with respect to a model's means and dispersions.
 
     Parameters
     ----------
@@ -91,19 +91,19 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
     Returns
     -------
     Gradient
-        ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+        ``mean`` and ``dispersion``, each of shape (leaves,); 0 for an infinite dispersion.
 
     Raises
     ------
     ArgumentError
-        As `log_likelihood`, and if the release is not possible.
+        As `log_likelihood`, and if the release is impossible.
     UnsupportedError
         As `log_likelihood`.
 
     Notes
     -----
-    Each is the posterior mean of the derivative of the log prior, since the normaliser is the same
-    for all counts.
+    Each derivative is the posterior mean of the derivative of the log prior, because the normaliser
+    is the same for all counts.
 
     Examples
     --------
@@ -141,11 +141,11 @@ def _checked(z: npt.ArrayLike, conditioned: Conditioned) -> npt.NDArray[np.int64
 def _counts_given(
     released: npt.NDArray[np.int64], conditioned: Conditioned, prior: Prior
 ) -> Posterior | None:
-    """Return the law of the counts given a release; None where no counts give it."""
+    """Return the law of the counts given a release; None if no counts can give the release."""
     if not conditioned.data_free:
         raise UnsupportedError(
-            "under inequalities the normaliser depends on the counts, which a model sums over; "
-            "judge given counts, or take congenial.posterior(...).log_evidence() of measurements "
+            "under bounds, the normaliser depends on the counts, so a model has no likelihood "
+            "here; give counts, or use congenial.posterior(...).log_evidence() of measurements "
             "that imaging or topdown publish."
         )
     resolved = conditioned.resolved
@@ -153,12 +153,12 @@ def _counts_given(
         raise UnsupportedError("models are for releases on a tree; impose consistent(tree).")
     if resolved.equalities[1].size:
         raise UnsupportedError(
-            "a model's counts need not satisfy the linear() conditions of the release; publish "
-            "nodes with exactly() instead, or judge given counts."
+            "a model's counts may violate the linear() conditions of the release; publish nodes "
+            "with exactly() instead, or give counts."
         )
     if not resolved.tree.is_consistent(released):
         return None
-    # the counts obey the bounds, and so does what is published of them exactly
+    # the true counts satisfy the bounds, so the values published exactly do too
     known = resolved.with_pins(released)
     if ((released < known.lo) | (released > known.hi))[resolved.pinned].any():
         return None
@@ -168,6 +168,6 @@ def _counts_given(
     prior.panjer(resolved.tree.leaves.size)
     try:
         problem = pose(released, conditioned.mechanism, imposed, nonnegative_leaves=True)
-    except InfeasibleError:  # no counts from 0 on have the values published exactly
+    except InfeasibleError:  # no nonnegative counts have the values published exactly
         return None
     return Posterior(problem, prior)

@@ -1,4 +1,4 @@
-"""Noisy measurements of a tree, checked, and their weights around a tree that adds up."""
+"""Checked noisy measurements of a tree, and their weights around a consistent tree of counts."""
 
 from __future__ import annotations
 
@@ -36,10 +36,10 @@ class Problem:
     Attributes
     ----------
     y : ndarray of int64, shape (n,)
-        Measurements, and exact values where pinned; 0 where there is neither.
+        Measurements; exact values of pinned nodes; 0 for nodes with neither.
     measured : ndarray of bool, shape (n,)
     lo, hi : ndarray of float64, shape (n,)
-        Bounds, pins included; those that follow from bounds of leaves are left out.
+        Bounds, pins included, without bounds that follow from bounds of leaves.
     """
 
     tree: Tree
@@ -57,7 +57,7 @@ class Problem:
 
     @property
     def groups(self) -> dict[str, dict[str, npt.NDArray[Any]]]:
-        """Measurements and scales, by ArviZ's names of groups; NaN where nothing was measured."""
+        """Measurements and scales in ArviZ's groups; NaN for nodes without a measurement."""
         known = self.measured | self.pinned
         scale = np.where(self.pinned, 0.0, self.mechanism.scales)
         return {
@@ -67,17 +67,17 @@ class Problem:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """Names of the entries of a workload; none for a tree, whose nodes have names."""
+        """Names of the entries of a workload; empty for a tree, whose nodes have names."""
         workload = self.mechanism.workload
         return () if workload is None else workload.names
 
     def around(self, guess: FloatArray) -> IntArray:
-        """Return a tree of counts that adds up, near the measurements of the leaves.
+        """Return a consistent tree of counts near the measurements of the leaves.
 
         Parameters
         ----------
         guess : ndarray of float64, shape (leaves,)
-            Where a leaf is neither measured nor pinned.
+            Values for leaves that are neither measured nor pinned.
         """
         leaf = self.tree.leaves
         known = self.measured[leaf] | self.pinned[leaf]
@@ -86,7 +86,7 @@ class Problem:
         return np.asarray(self.tree.roll_up(values.astype(np.int64)), dtype=np.int64)
 
     def weights(self, prior: Prior | None) -> tuple[PriorWeights, IntArray]:
-        """Return every node's weight and the tree of counts that they are counted from."""
+        """Return every node's weight, and the tree of counts that is the weights' zero."""
         tree, n = self.tree, len(self.tree)
         leaf = tree.leaves
         a, b, zero = np.full(n, -1.0), np.zeros(n), np.zeros(n)
@@ -101,7 +101,7 @@ class Problem:
         zero[self.pinned] = 0.0
         center = self.around(guess)
         kind = np.where(self.measured, self.mechanism.noise.kind, laws.FLAT).astype(np.int64)
-        # a point has no other weight
+        # the kind is irrelevant for a single value
         kind[self.pinned] = laws.LAPLACE
         scale = np.where(self.measured & ~self.pinned, self.mechanism.scales, 1.0)
         low, high = lo - center, self.hi - center
@@ -110,7 +110,7 @@ class Problem:
         return share_priors(unary, a, b, center.astype(np.float64), zero), center
 
     def checked(self, drawn: IntArray, prior: Prior | DirichletTree | None) -> IntArray:
-        """Return trees of counts, shape (..., n), checked against the invariant."""
+        """Return the trees of counts, shape (..., n), after checking them against the invariant."""
         resolved = self.resolved
         if prior is not None:
             floor = np.where(self.tree.is_leaf, 0.0, -np.inf)
@@ -118,7 +118,7 @@ class Problem:
         return checked_draws(resolved, drawn, self.y)
 
     def flat(self) -> tuple[SharedUnary, IntArray]:
-        """Return the weights without a prior, as `conditioning.exact` takes them."""
+        """Return the weights under a flat prior."""
         weights, center = self.weights(None)
         return SharedUnary(weights.unary, weights.code), center
 
@@ -150,12 +150,12 @@ def pose(
 def pose_resolved(
     y: npt.ArrayLike, mechanism: Additive, resolved: ResolvedInvariant, *, nonnegative_leaves: bool
 ) -> Problem:
-    """Check measurements against an invariant that is resolved, inequalities in units."""
+    """Check measurements against a resolved invariant whose inequalities are in units."""
     tree = resolved.tree
     if tree is None or resolved.equalities[1].size or resolved.inequalities[1].size:
         raise UnsupportedError(
-            "posteriors are for the nodes of a tree that adds up; impose consistent(tree), and "
-            "make sums of linear() nodes of it."
+            "posteriors need a tree that adds up; impose consistent(tree), and make the sums of "
+            "linear() nodes of it."
         )
     measured = np.isfinite(mechanism.scales)
     values = _measurements(y, measured | resolved.pinned, resolved)
@@ -186,15 +186,15 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray, resolved: ResolvedInvaria
     array = np.asarray(y)
     if array.shape != needed.shape or array.dtype.kind not in "iuf":
         raise ArgumentError(
-            f"y has shape {array.shape} and dtype {array.dtype}; give {needed.size} numbers, one a "
-            "node, NaN where nothing is measured."
+            f"y has shape {array.shape} and dtype {array.dtype}; give {needed.size} numbers, one "
+            "for each node, and NaN for nodes without a measurement."
         )
     real = array.astype(np.float64)
     wrong = np.flatnonzero(needed & ~((real == np.rint(real)) & (np.abs(real) <= _LARGEST)))
     if wrong.size:
         raise ArgumentError(
-            f"y is no integer of at most 2^52 in size at {resolved.name(int(wrong[0]))}; give the "
-            "noisy measurements as they were made, or an infinite scale where there is none."
+            f"y is not an integer of at most 2^52 in size at {resolved.name(int(wrong[0]))}; give "
+            "the noisy measurements as they were made, or an infinite scale for a node without one."
         )
     return np.where(needed, real, 0.0).astype(np.int64)
 
@@ -202,7 +202,7 @@ def _measurements(y: npt.ArrayLike, needed: BoolArray, resolved: ResolvedInvaria
 def _check_zeros(
     tree: Tree, mechanism: Additive, resolved: ResolvedInvariant, values: IntArray
 ) -> None:
-    """Refuse a count published exactly as 0 whose parts were measured far from 0."""
+    """Refuse a count published exactly as 0 if measurements of its parts are far from 0."""
     empty = resolved.pinned & (values == 0) & ~tree.is_leaf
     if not empty.any():
         return

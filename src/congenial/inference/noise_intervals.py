@@ -1,4 +1,4 @@
-"""How far independent noise reaches: one draw, a sum of draws, and several draws at once."""
+"""Error margins of independent noise: of one draw, and of a sum of draws."""
 
 from __future__ import annotations
 
@@ -13,15 +13,15 @@ from congenial.kernels.numerics import laws
 from congenial.noise.additive import checked_alpha
 from congenial.noise.law import NoiseLaw, half_law
 
-# Sigma above which the quantile of a discrete Gaussian is the normal one, rounded up.
+# Above this sigma, the quantile of a discrete Gaussian is the normal quantile, rounded up.
 _WIDEST = 10_000.0
-# Largest grid that a sum is worked out on, and what a tail is rounded up by there.
+# Largest grid for the law of a sum, and the probability added to its tail for rounding.
 _GRID = 1 << 22
 _SLACK = 1e-9
 
 
 def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
-    """Least m that the noise exceeds in absolute value with probability alpha at most.
+    """Least m that the noise exceeds in absolute value with probability at most alpha.
 
     Notes
     -----
@@ -43,7 +43,7 @@ def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
     else:
         weights = half_law(noise, scale)
     weights[1:] *= 2.0
-    # from the far end, where small tails are not lost
+    # summed from the far end, so that small tail probabilities keep their precision
     beyond = np.cumsum(weights[::-1])[::-1] / weights.sum()
     return int(np.flatnonzero(np.append(beyond[1:], 0.0) <= alpha)[0])
 
@@ -51,18 +51,18 @@ def noise_margin(noise: NoiseLaw, scale: float, alpha: float) -> int:
 def error_margin_of_noise_sum(
     noise: NoiseLaw, scales: npt.ArrayLike, alpha: float, *, times: npt.ArrayLike = 1
 ) -> int:
-    """Margin that a sum of independent draws of noise exceeds with probability alpha at most.
+    """Margin that a sum of independent draws of noise exceeds with probability at most alpha.
 
     Returns
     -------
     int
-        The least error margin up to rounding; beyond the grid of 2^22 values on which the law is
-        computed, a larger one, by the union bound.
+        The least error margin, up to rounding. If the law needs a grid of more than 2^22 values,
+        a larger margin by the union bound.
 
     Notes
     -----
-    The law is the inverse Fourier transform of the product of the draws' transforms. Its error is
-    absolute, near 1e-15, and alpha is lowered by 1e-9.
+    The law is the inverse Fourier transform of the product of the draws' transforms. Its absolute
+    error is near 1e-15; alpha is lowered by 1e-9 for it.
     """
     checked_alpha(alpha)
     spread = np.atleast_1d(np.asarray(scales, dtype=np.float64))
@@ -77,7 +77,7 @@ def error_margin_of_noise_sum(
         return 0
     if number.size == 1 and number[0] == 1:
         return int(pairs[1, 0]) * noise_margin(noise, float(pairs[0, 0]), alpha)
-    # a Laplace tail falls by e^-40 within 40 scales, a sum of many like a normal one
+    # a Laplace tail falls by e^-40 within 40 scales; the tail of a long sum is nearly normal
     size = pairs[1] * [_width(noise, float(s)) for s in pairs[0]]
     reach = 80.0 * float(size.max()) + 16.0 * math.sqrt(2.0 * float((number * size**2).sum()))
     length = 1 << max(6, math.ceil(math.log2(2.0 * reach + 2.0)))
@@ -95,7 +95,7 @@ def error_margin_of_noise_sum(
         with np.errstate(under="ignore"):
             weight = np.exp(noise.log_pmf(reached, np.full(reached.size, scale)))
         law[(reached * int(factor)) % length] = weight / weight.sum()
-        # symmetric laws have real transforms
+        # the transform of a symmetric law is real
         transform *= np.fft.rfft(law).real ** int(k)
     pmf = np.fft.irfft(transform, length)[: length // 2]
     pmf[1:] *= 2.0
@@ -104,5 +104,5 @@ def error_margin_of_noise_sum(
 
 
 def _width(noise: NoiseLaw, scale: float) -> float:
-    """Length over which the tail of a law falls by a factor e at least."""
+    """Length over which the tail of a law falls by at least a factor e."""
     return scale if noise.kind != laws.OTHER else half_law(noise, scale).size / 40.0

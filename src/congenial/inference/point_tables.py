@@ -1,4 +1,4 @@
-"""One tree of counts for many: the one of least expected absolute error."""
+"""The tree of counts of least expected absolute error under a law of the counts."""
 
 from __future__ import annotations
 
@@ -12,17 +12,18 @@ from congenial.kernels.projection import convex
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
 
-# Chances that a count is at most each value of its window. Windows have a first value and a size.
+# Probabilities that a count is at most each value of its window; a window is a first value and a
+# size.
 Chances = Callable[[IntArray, IntArray], FloatArray]
 
-# Values at either side of the start that are looked at first.
+# Half width of the first window around the start, in counts.
 _NEAR = 6
-# Entries of all windows, 8 bytes each.
+# Largest number of entries of all windows together, 8 bytes each.
 _MEMORY_LIMIT = 1 << 28
 
 
 def chances_of_draws(draws: IntArray) -> Chances:
-    """Return the chances under draws, shape (size, n), each as likely as the others."""
+    """Return the cumulative probabilities under equally likely draws, shape (size, n)."""
 
     def chances(first: IntArray, size: IntArray) -> FloatArray:
         offset = np.concatenate(([0], np.cumsum(size)))[:-1]
@@ -37,7 +38,7 @@ def chances_of_draws(draws: IntArray) -> Chances:
 
 
 def chances_of_laws(first_value: IntArray, offset: IntArray, flat: FloatArray) -> Chances:
-    """Return the chances under laws: that of node v is ``flat[offset[v]:offset[v + 1]]``."""
+    """Return cumulative probabilities under laws, ``flat[offset[v]:offset[v + 1]]`` for node v."""
     cumulated = _cumulated(flat.copy(), offset[:-1], np.diff(offset))
 
     def chances(first: IntArray, size: IntArray) -> FloatArray:
@@ -67,8 +68,9 @@ def least_absolute(
 ) -> IntArray:
     """Return the tree of integers of least expected absolute error, summed over the nodes.
 
-    Expected errors are convex in each node's value: the least tree within windows around `start`, a
-    tree that adds up within the limits, is the least of all where it lies at no window's end.
+    `start` is a consistent tree within the limits. Expected errors are convex in each node's value.
+    The best tree within windows around `start` is therefore the best of all, unless a value lies at
+    an end of its window.
 
     Raises
     ------
@@ -77,7 +79,7 @@ def least_absolute(
     """
     n = len(tree)
     starts, children = tree.children
-    # of equal trees none is preferred: ties go to children in a random order
+    # equally good trees are equally likely: ties go to children in a random order
     order = np.lexsort((source.bits(children.size), tree.parents[children]))
     shape = np.flatnonzero(tree.parents < 0), starts, children[order]
     upwards = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
@@ -89,8 +91,8 @@ def least_absolute(
         offset = np.concatenate(([0], np.cumsum(size))).astype(np.int64)
         if offset[-1] > _MEMORY_LIMIT:
             raise UnsupportedError(
-                f"the least table would need {offset[-1] * 8 / 2**30:.1f} GiB, beyond "
-                f"{_MEMORY_LIMIT * 8 / 2**30:.0f}; take loss='l2', or measurements with less noise."
+                f"the best table would need {offset[-1] * 8 / 2**30:.1f} GiB, beyond the limit of "
+                f"{_MEMORY_LIMIT * 8 / 2**30:.0f}; use loss='l2', or measurements with less noise."
             )
         slopes = 2.0 * chances(first, size) - 1.0
         convex.minimise(*shape, np.asarray(upwards, dtype=np.int64), first, offset, slopes, found)

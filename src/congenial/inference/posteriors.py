@@ -1,4 +1,4 @@
-"""`posterior(y, M, C)`: counts given noisy measurements, drawn exactly."""
+"""`posterior(y, M, C)`: the law of the true counts given noisy measurements, drawn exactly."""
 
 from __future__ import annotations
 
@@ -33,23 +33,23 @@ PRIORS = ("flat", "poisson", "negative-binomial", "dirichlet-tree")
 
 
 class Estimate(NamedTuple):
-    """A probability by draws, and its standard error."""
+    """A probability estimated from draws, and its standard error."""
 
     probability: float
     standard_error: float
 
 
 class Summary(NamedTuple):
-    """Of the marginal law of every node, each of shape (n,).
+    """Summary of the marginal law of every node; each array has shape (n,).
 
-    Means add up as the counts do; medians and ends need not.
+    Means add up as the counts do; medians and ends of intervals need not.
 
     Attributes
     ----------
     mean, standard_deviation : ndarray of float64
     median, lower, upper : ndarray of int64
-        `lower` to `upper` is the shortest interval of the probability asked for, ends included;
-        of several the likeliest, and of equally likely ones (up to 1e-9) the lowest.
+        `lower` to `upper`, ends included, is the shortest interval of at least the given
+        probability. Among several, it is the likeliest, then (up to 1e-9) the lowest.
     """
 
     mean: FloatArray
@@ -67,27 +67,28 @@ def posterior(
     | Prior
     | DirichletTree = "flat",
 ) -> Posterior:
-    """Return the law of the counts given noisy measurements of them.
+    """Return the law of the true counts given noisy measurements.
 
-    The probability of counts z that satisfy the invariant is in proportion to the product, over
-    the nodes that are measured, of the noise law at ``y - z``, times the prior of the leaves. It
-    uses only `y`, so it costs no privacy.
+    For counts z that satisfy the invariant, the probability is proportional to the prior times the
+    product, over measured nodes, of the noise law at ``y - z``. Only `y` is used, so it costs no
+    privacy.
 
     Parameters
     ----------
     y : array_like, shape (n,)
-        Integer measurements; exact values at nodes that the invariant publishes exactly; anything,
-        such as NaN, at nodes of infinite scale.
+        Integer measurements; exact values at nodes that the invariant pins; any value, such as
+        NaN, at nodes of infinite scale.
     mechanism : Additive
-        The noise of the measurements, discrete, whoever made them.
+        The noise of the measurements, which must be discrete; they may come from elsewhere.
     invariant : Invariant
         ``consistent(tree)``, with any pins and bounds.
     prior : {"flat", "poisson", "negative-binomial", "dirichlet-tree"}, Prior or DirichletTree
-        "flat" prefers no counts: unbiased for none, and biased towards equal leaves where they may
-        not be negative. The others count leaves from 0 and are fitted to `y`, see `Prior` and
-        `congenial.inference.fitting.fit`. "dirichlet-tree" knows the hierarchy, and is the one to
-        take for sparse, skewed counts; see `DirichletTree` and `inference.splits.empirical_bayes`.
-        Fitted ones hold sums whose nodes are not measured less often than asked, leaves about so.
+        "flat" gives all counts the same weight; if counts cannot be negative, its estimates are
+        biased towards equal leaves. The other names are fitted to `y` and have no negative leaves;
+        see `Prior` and `congenial.inference.fitting.fit`. "dirichlet-tree" models the hierarchy;
+        choose it for sparse, skewed counts (see `DirichletTree` and
+        `inference.splits.empirical_bayes`). Under fitted priors, intervals of leaves have about the
+        stated coverage, and those of sums without a measurement have less.
 
     Returns
     -------
@@ -141,13 +142,13 @@ def posterior(
 
 @dataclass(frozen=True, eq=False)
 class Posterior:
-    """The law of the counts of a tree given noisy measurements; made by `congenial.posterior`.
+    """The law of a tree's true counts given noisy measurements, from `congenial.posterior`.
 
     Attributes
     ----------
     problem : Problem
     prior : Prior, DirichletTree or None
-        None is flat.
+        None is the flat prior.
     """
 
     problem: Problem
@@ -162,18 +163,18 @@ class Posterior:
     def error_bound(self) -> float:
         """Bound on the total variation between a draw and the posterior law.
 
-        Proved for a flat prior. Under any other one what windows cut off is checked against wider
-        windows, not proved; laws whose modes stand apart, where that may fail, are refused.
+        Proved for a flat prior. For other priors, truncation is checked with wider windows and not
+        proved; laws with two separate modes, for which this check may fail, are refused.
         """
         return self._law.error
 
     def sample(self, size: int | None = None, rng: Randomness | None = None) -> IntArray:
-        """Draw trees of counts, each independent and within `error_bound` of the posterior law.
+        """Draw independent trees of counts, each within `error_bound` of the posterior law.
 
         Parameters
         ----------
         size : int, optional
-            Number of draws; one vector where not given.
+            Number of draws; by default, one vector.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -202,7 +203,7 @@ class Posterior:
         return self._law.marginal(self.problem.tree.find(node))
 
     def summary(self, alpha: float = 0.1) -> Summary:
-        """Mean, deviation, median and interval of every node, exact, by one pass over the tree."""
+        """Exact mean, standard deviation, median and interval of every node, in one pass."""
         checked_alpha(alpha)
         mean, variance, *ends = self._law.summary(alpha)
         return Summary(mean, np.sqrt(variance), *ends)
@@ -210,8 +211,8 @@ class Posterior:
     def mean(self) -> FloatArray:
         """Posterior means, shape (n,), which minimise the expected squared error.
 
-        They add up as the counts do, so that no other tree of real numbers, whether it adds up or
-        not, has a smaller expected sum of squared errors, whatever weights the nodes have.
+        They add up as the counts do. For all weights of the nodes, no vector of real numbers,
+        consistent or not, has a smaller expected weighted sum of squared errors.
         """
         return self.summary().mean
 
@@ -233,17 +234,16 @@ class Posterior:
         size: int = 101,
         rng: Randomness | None = None,
     ) -> IntArray:
-        """One tree of integers that adds up, keeps pins and bounds, and has least expected error.
+        """Return the integer tree of least expected error among those that satisfy the invariant.
 
         Parameters
         ----------
         loss : {"l1", "l2"}
-            "l1" minimises the sum over all nodes of the expected absolute error, exactly: from
-            their laws under a `DirichletTree`, averaged over `size` draws under other priors.
-            "l2" rounds the means, which minimise the expected sum of squares, by the least summed
-            change.
+            "l1" minimises the expected absolute error, summed over all nodes: exactly under a
+            `DirichletTree`, as an average over `size` draws under other priors. "l2" rounds the
+            means, which minimise the expected sum of squares, with the least total change.
         size : int
-            Draws that "l1" averages over, where it does.
+            Number of draws that "l1" averages over.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -266,7 +266,7 @@ class Posterior:
         return self.problem.checked(found, self.prior)
 
     def expected_error(self, table: npt.ArrayLike) -> float:
-        """Expected absolute error of a table, summed over its nodes; exact under a `DirichletTree`.
+        """Exact expected absolute error of a table, summed over its nodes.
 
         Parameters
         ----------
@@ -275,7 +275,7 @@ class Posterior:
         Raises
         ------
         UnsupportedError
-            Under other priors, whose laws are not all held at once.
+            If the prior is not a `DirichletTree`.
         """
         law = self._law
         if not isinstance(law, SplitTreeLaw):
@@ -286,7 +286,7 @@ class Posterior:
         return law.expected_error(np.asarray(table, dtype=np.int64))
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
-        """Shortest interval that holds the count at a node with probability 1 - alpha at least.
+        """Shortest interval that contains the count of a node with probability at least 1 - alpha.
 
         Parameters
         ----------
@@ -311,7 +311,7 @@ class Posterior:
         size: int = 10_000,
         rng: Randomness | None = None,
     ) -> tuple[int, int]:
-        """Shortest interval that holds the sum of several nodes in 1 - alpha of `size` draws.
+        """Shortest interval that contains the sum of several nodes in 1 - alpha of `size` draws.
 
         Parameters
         ----------
@@ -339,7 +339,7 @@ class Posterior:
         size: int = 10_000,
         rng: Randomness | None = None,
     ) -> Estimate:
-        """Probability of an event, by draws.
+        """Estimate the probability of an event from draws.
 
         Parameters
         ----------
@@ -352,33 +352,33 @@ class Posterior:
         Returns
         -------
         Estimate
-            Share of the draws and its standard error, as if one draw more were in it and one more
-            were not.
+            Share of draws with the event, and its standard error, both after adding one draw with
+            the event and one without.
         """
         hits = self._ask(size, rng, truths(event))
         share = (hits.sum() + 1.0) / (hits.size + 2.0)
         return Estimate(float(hits.mean()), float(np.sqrt(share * (1.0 - share) / hits.size)))
 
     def log_evidence(self) -> float:
-        """Log probability of the measurements: summed over all counts, weighed by the prior.
+        """Log probability of the measurements under the prior, summed over all counts.
 
-        Counts of leaves that are published exactly have their probability under the prior. Nodes
-        that are not measured have weight 1.
+        Leaves published exactly contribute their prior probability. Nodes without a measurement
+        contribute nothing.
 
         Raises
         ------
         UnsupportedError
-            If the prior is flat: its counts have no probabilities.
+            If the prior is flat, because it is not a probability.
         """
         return evidence.log_evidence(self.problem, self._given_prior, self._law.log_total)
 
     def log_evidence_gradient(self) -> Gradient | SplitGradient:
-        """Derivatives of `log_evidence` by the numbers of the prior, exact.
+        """Exact derivatives of `log_evidence` with respect to the prior's parameters.
 
         Returns
         -------
         Gradient
-            ``mean`` and ``dispersion``, each of shape (leaves,); 0 by an infinite dispersion.
+            ``mean`` and ``dispersion``, each of shape (leaves,); 0 for an infinite dispersion.
         SplitGradient
             ``alpha``, shape (n,), under a `DirichletTree`.
 
@@ -402,7 +402,7 @@ class Posterior:
         rng: Randomness | None = None,
         level_names: Sequence[str] | None = None,
     ) -> Any:
-        """Independent draws, measurements and scales as ArviZ takes them.
+        """Return independent draws, measurements and scales in ArviZ's format.
 
         Parameters
         ----------
@@ -422,7 +422,7 @@ class Posterior:
         return exports.inference_data(tree, groups, level_names, names, attributes=told)
 
     def explain(self) -> str:
-        """Say what is drawn from, and how exactly."""
+        """Describe the law and the accuracy of its draws."""
         problem = self.problem
         known = int(problem.measured.sum())
         kind = "a flat prior" if self.prior is None else "a prior of the leaves"
@@ -430,7 +430,7 @@ class Posterior:
         return (
             f"posterior of {self.n} nodes from {known} measurements under {kind}; each draw is "
             f"independent, its numerical error at most {self.error_bound:.0e} in total variation "
-            f"({how}). It uses only what was measured, so that it costs no privacy."
+            f"({how}). It uses only the measurements, so it costs no privacy."
         )
 
     def _ask(
@@ -441,7 +441,7 @@ class Posterior:
 
     @property
     def _limits(self) -> tuple[FloatArray, FloatArray]:
-        """Bounds of all nodes, those of a prior included."""
+        """Bounds of all nodes, including the bounds of a prior."""
         lo = self.problem.lo
         if self.prior is not None:
             lo = np.where(self.problem.tree.is_leaf, np.maximum(lo, 0.0), lo)

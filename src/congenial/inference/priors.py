@@ -14,7 +14,7 @@ from congenial.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Prior:
-    """Independent Poisson or negative binomial counts of leaves, some of them empty besides.
+    """Independent Poisson or negative binomial counts of leaves, with extra zeros if asked for.
 
     Parameters
     ----------
@@ -23,15 +23,15 @@ class Prior:
     dispersion : float or array_like, shape (leaves,)
         The variance is ``mean + mean**2 / dispersion``; inf, the default, is Poisson.
     zeros : float or array_like, shape (leaves,)
-        Probability that a leaf is empty whatever its mean (zero inflation): the law is 0 with this
-        probability and otherwise the one above. At least 0 and below 1. Posteriors are refused
-        where a count of 0 is likelier for it by more than 20 nats: its law has two modes then.
+        Zero inflation: with this probability a leaf is 0, else it follows the law above. At least
+        0, below 1. If it raises the log probability of 0 by more than 20, the law has two modes,
+        and `congenial.posterior` refuses it.
 
     Raises
     ------
     ArgumentError
-        If a mean or a dispersion is not positive, a mean not finite, or a share of zeros no number
-        from 0 up to 1.
+        If a mean or a dispersion is not positive, a mean is infinite, or an entry of `zeros` is
+        not at least 0 and below 1.
     """
 
     mean: FloatArray
@@ -50,7 +50,7 @@ class Prior:
             array = np.asarray(values)
             if array.dtype.kind not in "iuf" or array.ndim > 1:
                 raise ArgumentError(
-                    f"{name} is no number and no vector; give one, or one for each leaf."
+                    f"{name} is neither a number nor a vector; give one, or one for each leaf."
                 )
             object.__setattr__(self, name, array.astype(np.float64))
         if not ((self.zeros >= 0.0) & (self.zeros < 1.0)).all():
@@ -70,7 +70,7 @@ class Prior:
         Raises
         ------
         ArgumentError
-            If there are neither one nor as many means, dispersions or zeros.
+            If the number of means, dispersions or zeros is neither 1 nor `leaves`.
         """
         given = {"means": self.mean, "dispersions": self.dispersion, "zeros": self.zeros}
         for name, array in given.items():
@@ -84,10 +84,7 @@ class Prior:
         return a, b
 
     def log_zero(self, leaves: int) -> FloatArray:
-        """Return what empty leaves have more, shape (leaves,).
-
-        It is the log of the probability of a count of 0 over that without the share of `zeros`.
-        """
+        """Return ``log(P / (P - q))``, shape (leaves,); P is the probability of 0, q is `zeros`."""
         mean = np.broadcast_to(self.mean, (leaves,))
         r = np.broadcast_to(self.dispersion, (leaves,))
         q = np.broadcast_to(self.zeros, (leaves,))

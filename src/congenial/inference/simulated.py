@@ -1,4 +1,4 @@
-"""Order statistics of simulated noise, with no more of it held at once than they take."""
+"""Order statistics of simulated noise, computed batch by batch to limit memory."""
 
 from __future__ import annotations
 
@@ -19,24 +19,24 @@ _VALUES = 1 << 24
 
 
 def batches(draw: Draw, n: int, size: int, source: Randomness) -> Iterator[npt.NDArray[Any]]:
-    """Yield `size` draws of n values, as many at once as memory should hold."""
+    """Yield `size` draws of n values, in batches that fit in memory."""
     batch = max(1, _VALUES // n)
     for begin in range(0, size, batch):
         yield draw(min(batch, size - begin), source)
 
 
 def rank(size: int, alpha: float) -> int:
-    """Return the least k of at least (1 - alpha) (size + 1), or size."""
+    """Return the least integer k >= (1 - alpha) (size + 1), at most `size`."""
     return min(size, int(np.ceil((1.0 - alpha) * (size + 1) * (1.0 - 1e-15))))
 
 
 def order_statistic(values: FloatArray, alpha: float) -> float:
-    """Return the value of that rank."""
+    """Return the value whose rank is `rank(size, alpha)`."""
     return float(np.sort(values)[rank(values.size, alpha) - 1])
 
 
 def largest(parts: Iterator[npt.NDArray[Any]], kept: int) -> npt.NDArray[Any]:
-    """Return the `kept`-th largest absolute value of each column of rows that come in parts."""
+    """Return the `kept`-th largest absolute value of each column; rows come in batches."""
     top: npt.NDArray[Any] | None = None
     for part in parts:
         sizes = np.abs(part)
@@ -49,24 +49,24 @@ def largest(parts: Iterator[npt.NDArray[Any]], kept: int) -> npt.NDArray[Any]:
 
 
 def cautious_alpha(alpha: float, size: int, risk: float) -> float | None:
-    """Return an alpha whose order statistic is a quantile of 1 - `alpha` or more, almost surely.
+    """Return an alpha whose order statistic reaches the 1 - `alpha` quantile, but for `risk`.
 
     Returns
     -------
     float or None
-        None where even the largest value may be too small.
+        None if even the largest value may be below the quantile.
 
     Notes
     -----
-    The k-th smallest of N values lies below the quantile where at least k of them do, and the
-    number that do is at most binomial: a tolerance limit (Wilks 1941).
+    The k-th smallest of N values is below the quantile if at least k values are, and the number of
+    those is at most binomial: a tolerance limit (Wilks 1941).
     """
     k = np.arange(size + 1)
     steps = np.log(np.arange(size, 0, -1.0)) - np.log(np.arange(1.0, size + 1.0))
     ways = np.concatenate(([0.0], np.cumsum(steps)))
     terms = ways + k * math.log1p(-alpha) + (size - k) * math.log(alpha)
     at_least = np.logaddexp.accumulate(terms[::-1])[::-1]
-    # the cumulated logarithms may be off in their last digits
+    # 1e-9 covers the rounding errors of the cumulated logarithms
     fit = np.flatnonzero(at_least + 1e-9 <= math.log(risk))
-    # half a rank less, so that rounding finds the same one again
+    # half a rank less, so that `rank` gives this rank again despite rounding
     return 1.0 - (float(fit[0]) - 0.5) / (size + 1) if fit.size else None
