@@ -68,7 +68,7 @@ def test_a_release_has_the_law_too(sampler):
     assert told.sampler_error == conditioned.error_bound
     assert told.delta == pytest.approx((1 + np.exp(told.epsilon)) * conditioned.error_bound)
     assert told.gamma == 0.0
-    assert f"{conditioned.steps} proposals whatever the data" in conditioned.explain()
+    assert f"{conditioned.steps} proposals for every dataset" in conditioned.explain()
     chance = np.exp(-conditioned.log_ratio(case.x))
     assert (1 - chance) ** conditioned.steps < conditioned.error_bound
     assert (1 - chance) ** (conditioned.steps - 3) > 2.0**-40

@@ -1,4 +1,4 @@
-"""Draws and diagnostics of chains, in one form for every sampler that is a chain."""
+"""Draws and diagnostics of chains, with one interface for all samplers that are chains."""
 
 from __future__ import annotations
 
@@ -160,7 +160,7 @@ class Chain:
         ----------
         x : array_like, shape (n,)
         size : int, optional
-            Number of draws; one vector where not given.
+            Number of draws; by default, one vector.
         rng : Randomness
             `congenial.seeded(n)`.
 
@@ -209,10 +209,10 @@ class ChainAlone(Chain):
     Raises
     ------
     UnsupportedError
-        By each question.
+        From every question about the law.
     """
 
-    # why, after the question's name
+    # the reason, which follows the question's name in a message
     unknown: ClassVar[str]
 
     def log_normalizer(self, x: npt.ArrayLike) -> NoReturn:

@@ -1,4 +1,4 @@
-"""Refuses fixed sums that contradict one another, before anything is drawn."""
+"""Refuse fixed sums that contradict one another, before any draw."""
 
 from __future__ import annotations
 
@@ -9,13 +9,14 @@ from congenial.errors import InfeasibleError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.wording import joined
 
-# Most rows that are tested for a contradiction; beyond, only data that violate a row are refused.
+# Most rows that are tested for a contradiction; with more, only data that violate a row are
+# refused.
 _MOST_ROWS = 1000
 _TOLERANCE = 1e-9
 
 
 def check_consistent(resolved: ResolvedInvariant) -> None:
-    """Check that some values meet all linear conditions, together with the tree.
+    """Check that some values satisfy all linear conditions together with the tree.
 
     A row may follow from others; it is an error only if its value contradicts them.
 
@@ -42,14 +43,14 @@ def check_consistent(resolved: ResolvedInvariant) -> None:
     most = float(np.abs(off).max())
     if most <= _TOLERANCE * float(np.abs(value).max()):
         return
-    if float(np.abs(off @ rows).max()) > _TOLERANCE * most:  # small, but not null
+    if float(np.abs(off @ rows).max()) > _TOLERANCE * most:  # small, but not in the null space
         return
     *others, last = np.flatnonzero(np.abs(off) > 1e-6 * most).tolist()
     by_tree = float(np.abs((off / lengths) @ matrix).max()) > _TOLERANCE * most
     if not others and not by_tree:
         raise InfeasibleError(
-            f"row {last} of the linear conditions, counted from 0, has no entry and a value other "
-            "than 0; leave it out."
+            f"row {last} of the linear conditions, counted from 0, has only zero coefficients and "
+            "a value other than 0; leave it out."
         )
     raise InfeasibleError(
         f"row {last} of the linear conditions, counted from 0, contradicts "

@@ -79,7 +79,7 @@ class OnGrid:
         return tuple(self._placed(each) for each in values), probabilities
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
-        """Interval of released minus true at a node, of probability 1 - alpha at least."""
+        """Interval of released minus true at a node, with probability at least 1 - alpha."""
         lo, hi = self.inner.interval(node, alpha)
         return lo * self.granularity, hi * self.granularity
 
@@ -118,7 +118,7 @@ class OnGrid:
         start : array_like, shape (n,), optional
             In the units of `x`, on the grid.
         warmup, thin : int, optional
-            The sampler's own by default. Some chains do not take `start`, `warmup` and `thin`.
+            By default those of the sampler. Some chains do not take `start`, `warmup` and `thin`.
 
         Raises
         ------

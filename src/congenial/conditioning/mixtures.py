@@ -24,7 +24,7 @@ from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray, Values
 
-# A part is chosen by a uniform integer below this, so each weight is met to within 2^-62.
+# A part is chosen by a uniform integer below this, so each weight is exact to within 2^-62.
 _CHOICES = 1 << 62
 Part = Additive | Mechanism
 
@@ -56,7 +56,7 @@ class Mixture:
         Raises
         ------
         ArgumentError
-            If a part's law is not known.
+            If a part's law is unknown.
         """
         terms = []
         for part, weight in zip(self.parts, self.weights, strict=True):
@@ -191,8 +191,8 @@ def _asked(part: object, unit: float) -> Iterator[_Asked]:
         )
     else:
         raise PrivacyError(
-            f"a part of the mixture is a {type(part).__name__}, of which it is not known what it "
-            "publishes exactly; mix additive, conditioned or imaged mechanisms."
+            f"a part of the mixture is a {type(part).__name__}, whose exact values are unknown; "
+            "mix additive, conditioned or imaged mechanisms."
         )
 
 
@@ -224,7 +224,7 @@ def check_alike(parts: Sequence[object]) -> None:
         ):
             raise PrivacyError(
                 "the mixed mechanisms fix different values, so they share no guarantee; mix "
-                "mechanisms under the same mandates."
+                "mechanisms under the same invariants."
             )
 
 

@@ -40,13 +40,14 @@ class Proposal:
         n entries the proposal is the mechanism itself, whose draws meet the equalities by chance.
         By default the entries with the widest noise follow, which accepts the most proposals.
     scale : float or array_like of float, shape (n,), optional
-        Scale of the proposed noise, in the mechanism's family; by default the mechanism's scale.
+        Scale of the proposed noise, which has the mechanism's law; by default the mechanism's
+        scale.
         For "tree-mh", the standard deviation of a leaf's step; tuned by default.
 
     Raises
     ------
     ArgumentError
-        If an index is no integer or occurs twice, or a scale is not positive.
+        If an index is not an integer or occurs twice, or a scale is not positive.
 
     References
     ----------
@@ -122,7 +123,7 @@ def _listed(index: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A proposal worked out for a mechanism and its equalities.
+    """A proposal resolved for a mechanism and its equalities.
 
     Attributes
     ----------
@@ -133,7 +134,7 @@ class Placed:
     solve : ndarray of float64, shape (m, k)
         ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
     scales : ndarray of float64, shape (k,)
-        Of the proposed noise.
+        Scales of the proposed noise.
     rows : ndarray of float64, shape (r, n)
         If all entries are proposed: sums of them that must be zero; otherwise no rows.
     """
@@ -146,7 +147,7 @@ class Placed:
 
 
 def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal | None) -> Placed:
-    """Work out which entries are proposed, and how the others follow.
+    """Determine which entries are proposed, and how the others follow from them.
 
     Notes
     -----
@@ -167,8 +168,8 @@ def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal |
     rows = equality_rows(resolved)
     if whole and any(a.denominator != 1 for row in rows for a in row.values()):
         raise UnsupportedError(
-            "a linear condition has a coefficient that is no integer, and the noise is on a grid; "
-            "multiply the row out."
+            "a linear condition has a coefficient that is not an integer, and the noise is on a "
+            "grid; multiply the row by a common denominator."
         )
     free = np.flatnonzero(~resolved.pinned)
     if given.chosen is not None:
@@ -182,7 +183,7 @@ def place(mechanism: Additive, resolved: ResolvedInvariant, proposal: Proposal |
     rest = np.setdiff1d(np.arange(n), index)
     if index.size * rest.size > _MOST_SOLVED:
         raise UnsupportedError(
-            f"{rest.size} entries follow from {index.size}, which takes too large a matrix; use "
+            f"{rest.size} entries follow from {index.size}, which needs too large a matrix; use "
             "sampler='exact'."
         )
     _check_measured(spread, index, mechanism)
@@ -365,7 +366,7 @@ def feasible_start(
         same for all data with the same pinned values.
     """
     start = np.zeros(resolved.n)
-    # x[rest] - solve @ x[index] is a function of A and a = A x, written with the data at hand
+    # x[rest] - solve @ x[index] depends on the data only through A x
     solve = placed.solve.astype(np.int64) if whole else placed.solve
     start[placed.rest] = x[placed.rest] - solve @ x[placed.index]
     if satisfies_inequalities(resolved, start):
@@ -413,9 +414,7 @@ def _searched(resolved: ResolvedInvariant, x: Values, *, whole: bool) -> FloatAr
             (np.abs(equal @ start - value) <= slack).all()
         ):
             return start
-    raise InfeasibleError(
-        "no start that satisfies the inequalities was found; give start=, a point that does."
-    )
+    raise InfeasibleError("no start that satisfies the inequalities was found; give start=.")
 
 
 def checked_start(
@@ -437,7 +436,7 @@ def checked_start(
         ok = bool((np.abs(resolved.sums.gaps(z)) <= slack).all())
     if not ok:
         raise ArgumentError(
-            f"start is no point that satisfies the invariant; give {resolved.n} values that do."
+            f"start does not satisfy the invariant; give {resolved.n} values that do."
         )
     return z
 

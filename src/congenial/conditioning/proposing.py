@@ -70,9 +70,9 @@ class Proposing(Delegate):
         Parameters
         ----------
         x : array_like, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
+            Confidential values of all queries, which satisfy the invariant.
         size : int, optional
-            Number of draws; one vector where not given.
+            Number of draws; by default, one vector.
         rng : Randomness, optional
             `secure()` by default.
 
@@ -197,7 +197,7 @@ class Proposing(Delegate):
         if exact is None:
             raise UnsupportedError(
                 "the ratio of the law to the proposal needs the law's normaliser, which is known "
-                "where an exact sampler covers the case; estimate the acceptance from draws."
+                "only if an exact sampler covers the case; estimate the acceptance from draws."
             )
         log_mass = exact.log_normalizer(counts)
         if isinstance(exact, ConditionedGaussian):
@@ -218,7 +218,7 @@ class Proposing(Delegate):
         return bool((self.placed.scales >= self.mechanism.scales[self.placed.index]).all())
 
     def _excess(self, counts: Values) -> float:
-        """Bound on the largest log weight; inf where it is unbounded."""
+        """Bound on the largest log weight; inf if it is unbounded."""
         if self.widened:
             return 0.0
         reach = largest_noise(self.resolved, *self._limits(counts))[self.placed.index]
@@ -238,7 +238,7 @@ class Proposing(Delegate):
 
     @cached_property
     def _rates(self) -> tuple[FloatArray, FloatArray]:
-        """Gain of the log weight per unit of (squared) noise: of proposed entries, of the rest."""
+        """Change of the log weight per unit of (squared) noise, for proposed entries and others."""
         placed, scales = self.placed, self.mechanism.scales
         proposed, own, rest = placed.scales, scales[placed.index], scales[placed.rest]
         if self._normal:
@@ -372,7 +372,7 @@ class Proposing(Delegate):
         """Text about the proposed entries and the bound on their weights."""
         placed, n = self.placed, self.mechanism.n
         if placed.rows.size:
-            text = f"all {n} entries are proposed, and must meet the equalities by chance."
+            text = f"all {n} entries are proposed, and satisfy the equalities only by chance."
         else:
             text = (
                 f"{placed.index.size} of {n} entries are proposed, and {placed.rest.size} follow "
@@ -390,7 +390,7 @@ class Proposing(Delegate):
         better = (
             "The exact sampler (sampler='exact') draws the same law at a lower cost."
             if self.exact is not None
-            else "No exact sampler covers this case; where one does, it is the better choice."
+            else "No exact sampler covers this case."
         )
         if reason:
             return f"For studies, not for releases: {reason}. {better}"
@@ -399,8 +399,8 @@ class Proposing(Delegate):
         except UnsupportedError:
             return f"For studies: a release would take too many proposals. {better}"
         return (
-            f"A release takes {steps} proposals whatever the data, which leaves a total variation "
-            f"of {self.error_bound:.1e}, charged to delta. {better}"
+            f"A release takes {steps} proposals for every dataset. Its total variation from the "
+            f"law is at most {self.error_bound:.1e}, charged to delta. {better}"
         )
 
 

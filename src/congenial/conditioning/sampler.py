@@ -1,4 +1,4 @@
-"""The interface of samplers, and their lookup by the file of their name in `samplers/`."""
+"""The interface of samplers, and how a name finds its file in `samplers/`."""
 
 from __future__ import annotations
 

@@ -62,7 +62,7 @@ class ConditionedMixture:
         if not all(part.certified for part in self.parts):
             raise UnsupportedError(
                 "the parts of a mixture or union are weighed by their probabilities of the "
-                "invariant, which are not known for sums with so many cycles; mandate fewer sums, "
+                "invariant, which are unknown for sums with so many cycles; impose fewer sums, "
                 "use smaller noise scales, or condition each part alone for a study."
             )
 
@@ -76,7 +76,7 @@ class ConditionedMixture:
         ArgumentError
             If `x` has the wrong shape or does not add up.
         InvariantError
-            If it satisfies no alternative.
+            If `x` satisfies no alternative.
         """
         log_weights = self._log_weights(x)
         weights = np.exp(log_weights - log_weights.max())
@@ -111,7 +111,7 @@ class ConditionedMixture:
         return self._mixed(x, lambda part: part.joint(nodes, x))
 
     def _mixed(self, x: npt.ArrayLike, law: Callable[[Conditioned], JointLaw]) -> JointLaw:
-        """Mix the parts' laws of some values, on the smallest box that holds them all."""
+        """Mix the parts' laws of some values, on the smallest box that contains them all."""
         log_weights = self._log_weights(x)
         shares = np.exp(log_weights - np.logaddexp.reduce(log_weights))
         laws = [
@@ -129,7 +129,7 @@ class ConditionedMixture:
         return tuple(np.arange(lo, hi + 1) for lo, hi in zip(first, last, strict=True)), out
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
-        """Interval of the noise at a node that every part meets; see `Conditioned.interval`."""
+        """Interval of the noise at a node that holds for every part; see `Conditioned.interval`."""
         ends = [part.interval(node, alpha) for part in self.parts]
         return min(lo for lo, _ in ends), max(hi for _, hi in ends)
 
@@ -198,11 +198,11 @@ class ConditionedMixture:
             return np.asarray(np.log(np.array(self.weights)), dtype=np.float64)
 
     def _log_probability(self, part: Conditioned, counts: Values) -> float:
-        """Log probability of a part's invariant; -inf if it cannot hold, or almost never.
+        """Log probability of a part's invariant; -inf if it never, or almost never, holds.
 
-        Whether an alternative can hold depends on the pinned values alone, which neighbours
-        share. No noise at all satisfies the alternative of the data. An alternative with less
-        than exp(-200) of that probability is left out before its tables are filled.
+        Whether an alternative can hold depends only on the pinned values, which neighbours share.
+        The point without noise satisfies the alternative of the data. An alternative with less
+        than exp(-200) times the probability of that point is dropped before its tables are filled.
         """
         resolved = part.resolved.with_pins(counts)
         if ((counts < resolved.lo) | (counts > resolved.hi))[part.fixed[: resolved.n]].any():

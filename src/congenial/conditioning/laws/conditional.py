@@ -14,7 +14,7 @@ from congenial.types import FloatArray
 class ConditionalMechanism(Certified, Protocol):
     """A mechanism conditioned on an invariant.
 
-    A question raises `UnsupportedError` if the law is not known, as for chains.
+    The methods about the law raise `UnsupportedError` if it is unknown, as for chains.
     """
 
     def log_normalizer(self, x: npt.ArrayLike) -> float:
@@ -30,4 +30,4 @@ class ConditionalMechanism(Certified, Protocol):
         """Joint law of several released values."""
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[Any, Any]:
-        """Interval of the noise at a node, of probability 1 - alpha at least."""
+        """Interval of the noise at a node, with probability at least 1 - alpha."""

@@ -94,10 +94,10 @@ class CutConditioned(Conditioned):
         estimate = (
             ""
             if self.data_free
-            else " Bounds are left out of this estimate, which confidential counts do not enter."
+            else " This estimate ignores bounds and uses no confidential counts."
         )
         held = "" if not first else f"{len(cost.cut)} held values ({'; '.join(first)}{more})"
-        carried = "" if cost.tally is None else "one sum that is carried along the others"
+        carried = "" if cost.tally is None else "one sum that is carried along with the others"
         opened = " and ".join(filter(None, (held, carried)))
         return (
             f"exact sampler by a cut set: {len(system.rows)} sums form cycles, opened by {opened}. "
@@ -125,7 +125,7 @@ class CutConditioned(Conditioned):
 def cut_conditioned(
     mechanism: Additive, resolved: ResolvedInvariant, system: SumSystem
 ) -> CutConditioned | None:
-    """Condition on a system with cycles, or return None where that costs too much.
+    """Condition on a system with cycles; return None if that costs too much.
 
     The cost is estimated from the sums and the noise, not from confidential counts.
     """

@@ -47,7 +47,7 @@ class Delegate:
         Raises
         ------
         UnsupportedError
-            If no exact sampler covers the case; so for the questions below.
+            If no exact sampler covers the case; the methods below raise it too.
         """
         return self._law("log_normalizer").log_normalizer(x)
 
@@ -70,7 +70,7 @@ class Delegate:
     def _law(self, question: str) -> Exact:
         if self.exact is None:
             raise UnsupportedError(
-                f"{question}() is answered by the exact engine, which does not cover this case; "
+                f"{question}() needs the exact sampler, which does not cover this case; "
                 "estimate it from draws."
             )
         return self.exact
@@ -87,7 +87,7 @@ class Delegate:
 
 
 def where_affordable(mechanism: Additive, resolved: ResolvedInvariant) -> Exact | None:
-    """Condition exactly; None if that costs too much, or is not known for continuous noise."""
+    """Condition exactly; None if that costs too much or continuous noise has no closed form."""
     check_kernels(mechanism.noise)
     if not mechanism.noise.discrete:
         if mechanism.noise.kind != laws.GAUSSIAN:

@@ -77,7 +77,7 @@ class Conditioned:
         Parameters
         ----------
         x : array_like of int, shape (n,)
-            Confidential values of all queries; they satisfy the invariant themselves.
+            Confidential values of all queries, which satisfy the invariant.
         size : int, optional
             Number of draws; by default one vector. Many draws use several threads (numba's number,
             NUMBA_NUM_THREADS, by default the processors allowed). The same seed and size give the
@@ -161,7 +161,7 @@ class Conditioned:
 
     @property
     def log_mode(self) -> float:
-        """Log probability of no noise at all."""
+        """Log probability that all noise is 0."""
         zeros = np.zeros(self.mechanism.n)
         return float(self.mechanism.noise.log_pmf(zeros, self.mechanism.scales).sum())
 
@@ -197,7 +197,7 @@ class Conditioned:
         Parameters
         ----------
         node : int or str
-            Index, or name where the queries are a tree.
+            Index, or name if the queries are a tree.
         x : array_like of int, shape (n,)
 
         Returns
@@ -244,11 +244,11 @@ class Conditioned:
 
     @property
     def _tally(self) -> int | None:
-        """A row that is carried along the others; none where they are a forest."""
+        """A row that is carried along with the others; None for a forest."""
         return None
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
-        """Interval of the noise at a node: released minus true lies in it with 1 - alpha at least.
+        """Interval that contains released minus true at a node with probability at least 1 - alpha.
 
         Parameters
         ----------
@@ -270,7 +270,7 @@ class Conditioned:
         if not self.data_free:
             raise UnsupportedError(
                 "an interval that is the same for every dataset exists under equalities only; "
-                "take congenial.inference.inverted_intervals() of the release, use marginal() at a "
+                "use congenial.inference.inverted_intervals() of the release, use marginal() at a "
                 "value of x, or drop the bounds."
             )
         nothing = np.zeros(self.mechanism.n, dtype=np.int64)
@@ -306,7 +306,7 @@ class Conditioned:
         return error_limit(self.forest.n)
 
     def explain(self) -> str:
-        """Say which sampler draws, why, and at what cost; no table is filled for it."""
+        """Explain which sampler draws, why, and at what cost; this fills no table."""
         n, free = self.mechanism.n, int((~self.fixed[: self.mechanism.n]).sum())
         sums = "1 sum" if self.forest.m == 1 else f"{self.forest.m} sums"
         shape = (
@@ -326,7 +326,7 @@ class Conditioned:
     def _law_text(self) -> str:
         if self.data_free:
             return "Equalities only: the noise has one law for every dataset."
-        return "Bounds apply: the law depends on the confidential counts, which is charged for."
+        return "Bounds apply: the law depends on the confidential counts, and epsilon includes it."
 
     @property
     def _untried(self) -> str:
@@ -362,13 +362,13 @@ class Conditioned:
         return sum_network.fill(compiled, limit, drawn=compose)
 
     def _weights(self, counts: IntArray) -> Unary:
-        """Weights of the noise at every entry and, after them, of block sums: any value, none."""
+        """Weights of the noise at every entry, then of block sums, which have no noise."""
         return self._shared_weights(counts, None).each
 
     def _shared_weights(
         self, counts: IntArray | None, orientation: npt.NDArray[np.int8] | None
     ) -> SharedUnary:
-        """List the weights of the noise; the bounds hold for it where `counts` are given."""
+        """List the weights of the noise; with `counts`, the bounds apply to it."""
         noise, resolved = self.mechanism.noise, self.resolved
         if counts is not None:
             resolved = resolved.with_pins(counts)
@@ -377,7 +377,7 @@ class Conditioned:
         if value.size:
             if counts is None:
                 raise AssertionError("inequalities make it depend on the data")
-            # slacks follow the entries: not measured, never below 0
+            # slacks come after the entries: not measured, never negative
             none = np.full(value.size, np.inf)
             scale = np.append(self.mechanism.scales, none)
             lo, hi = np.append(lo, np.zeros(value.size)), np.append(hi, none)

@@ -33,8 +33,9 @@ class Normal(NamedTuple):
 class ConditionedGaussian:
     """Gaussian noise conditioned on linear equalities; made by `congenial.condition`.
 
-    Noise given the equalities has the law of noise moved to the closest solution, with weights one
-    over the variances. With one sigma for all entries this is the L2 image (Two Views, Section 3).
+    Noise given the equalities has the same law as noise projected to the closest solution, with
+    weights one over the variances. If all entries share one sigma, this is imaging in L2 (Two
+    Views, Section 3).
 
     Attributes
     ----------
@@ -66,7 +67,7 @@ class ConditionedGaussian:
     def log_normalizer(self, x: npt.ArrayLike) -> float:
         """Log integral of the noise's density over the invariant, in Euclidean volume.
 
-        Queries that are not measured count with weight 1 for every value.
+        Queries without a measurement have weight 1 for every value.
         """
         checked_values(self.mechanism, self.resolved, x)
         return self._log_at_mode + self.fitted.log_volume
@@ -74,9 +75,9 @@ class ConditionedGaussian:
     def log_prob(self, z: npt.ArrayLike, x: npt.ArrayLike) -> float | FloatArray:
         """Log density of releases; -inf outside the invariant.
 
-        The density refers to Euclidean volume on the solutions (Hausdorff measure of their
-        dimension); it is normalised. Values within 1e-9 of the invariant, relative to the largest,
-        count as inside, because floating-point sums are rounded.
+        The density is normalised, with respect to Euclidean volume on the solutions (Hausdorff
+        measure of their dimension). Because floating-point sums are rounded, values within 1e-9 of
+        the invariant, relative to the largest, satisfy it.
         """
         values = checked_values(self.mechanism, self.resolved, x)
         given = checked_rows(self.mechanism, z).astype(np.float64)
@@ -108,7 +109,7 @@ class ConditionedGaussian:
         return values[found], 0.5 * (covariance + covariance.T)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[float, float]:
-        """Interval of the noise at a node: released minus true lies in it with 1 - alpha.
+        """Interval that contains released minus true at a node with probability 1 - alpha.
 
         Returns
         -------
@@ -122,7 +123,7 @@ class ConditionedGaussian:
         return -reach, reach
 
     def guarantee(self, neighbours: Neighbours) -> Guarantee:
-        """Privacy guarantee of real-number noise, by zCDP; its draws are for studies.
+        """Privacy guarantee of noise on real numbers, by zCDP; floating-point draws are for study.
 
         References
         ----------
@@ -136,14 +137,14 @@ class ConditionedGaussian:
         return 1.0
 
     def explain(self) -> str:
-        """Say how a release is drawn, and why so."""
+        """Explain how a release is drawn, and why."""
         n, pinned = self.mechanism.n, int(self.resolved.pinned.sum())
         return (
             f"closed form: Gaussian noise on {n - pinned} of {n} queries ({pinned} published "
-            "exactly) given equalities is normal; noise is moved to the closest solution, each "
-            f"entry weighing one over its variance, by {self.space.described}. Floating-point "
-            "noise is for studies; for a release use DiscreteGaussian, on a fine grid where the "
-            "values are not whole."
+            "exactly) given equalities is normal; noise is moved to the closest solution, with "
+            f"weights one over the variances, by {self.space.described}. Floating-point noise is "
+            "for studies; for a release use DiscreteGaussian, on a fine grid if the values are not "
+            "integers."
         )
 
     @cached_property

@@ -40,10 +40,10 @@ def checked_rows(mechanism: Additive, z: npt.ArrayLike) -> npt.NDArray[np.generi
     except ValueError:  # rows of different lengths
         values = np.empty(0, dtype=object)
     if values.dtype.kind not in "biuf":
-        raise ArgumentError(f"z is no array of numbers; give {mechanism.n} values.")
+        raise ArgumentError(f"z is not an array of numbers; give {mechanism.n} values.")
     if values.ndim not in (1, 2) or values.shape[-1] != mechanism.n:
         raise ArgumentError(
-            f"z has shape {values.shape}; give {mechanism.n} values, or rows of as many."
+            f"z has shape {values.shape}; give {mechanism.n} values, or rows of that length."
         )
     return values
 
@@ -67,7 +67,7 @@ def checked_counts(
 
 
 def check_inequalities(resolved: ResolvedInvariant, values: Values, *, within: bool) -> None:
-    """Refuse data that violate a bound, as `within` says, or an at_least() condition."""
+    """Refuse data that violate an at_least() condition or, if not `within`, a bound."""
     matrix, value = resolved.inequalities
     if not within or not (matrix @ values >= value).all():
         broken = "an at_least() condition" if within else "the bounds of some entry"

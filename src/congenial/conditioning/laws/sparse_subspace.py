@@ -25,7 +25,7 @@ _SHIFT = 1e-12
 # Most products of two rows in the search for rows that follow from others.
 _MOST_PRODUCTS = 1 << 25
 _SINGULAR = (
-    "the linear conditions leave noise that is not measured free, or nearly follow from one "
+    "the linear conditions do not determine the unmeasured queries, or nearly follow from one "
     "another; measure more queries, or drop conditions that follow from others."
 )
 
@@ -38,7 +38,7 @@ class Sparse:
 
     @property
     def described(self) -> str:
-        """How the equalities are solved."""
+        """The method of solution, as text for `explain`."""
         return f"a sparse factorisation of {self.rows.shape[0]} sums on {self.resolved.n} entries"
 
     @cached_property
@@ -65,7 +65,7 @@ class Sparse:
 
     @cached_property
     def log_unit(self) -> float:
-        """Log determinant of the optimality conditions where every weight is 1."""
+        """Log determinant of the optimality conditions with all weights 1."""
         return _log_det(self.factorised(np.ones(self.free.size)))
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
@@ -169,8 +169,8 @@ def _independent(rows: Any) -> Any:
     products = rows[core] @ rows[core].T
     if not core.size or products.nnz > _MOST_PRODUCTS:
         return rows
-    # a pivot is the squared distance of a row to the span of those before it, in whatever order;
-    # the shift lets the factorisation go on after a row that has none
+    # a pivot is the squared distance of a row to the span of the earlier rows, in any order; the
+    # shift lets the factorisation continue after a pivot of 0
     shifted = (products + _SHIFT * sparse.eye_array(core.size)).tocsc()
     factor = splu(
         shifted,
@@ -179,7 +179,7 @@ def _independent(rows: Any) -> Any:
         options={"SymmetricMode": True, "Equil": False},
     )
     if not np.array_equal(factor.perm_r, factor.perm_c):
-        return rows  # a pivot off the diagonal: they do not belong to rows
+        return rows  # a pivot off the diagonal belongs to no row
     pivots = np.abs(factor.U.diagonal())[factor.perm_c]
     left = np.ones(rows.shape[0], dtype=np.bool_)
     left[core[pivots <= _FOLLOWS]] = False

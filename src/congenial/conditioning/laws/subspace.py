@@ -56,12 +56,12 @@ class Subspace(Protocol):
         """The method of solution, as text for `explain`."""
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that noise on the measured entries leaves no solution free.
+        """Check that the measured entries determine every solution.
 
         Raises
         ------
         UnsupportedError
-            If it does, so that there is no conditional law.
+            If they do not, because then there is no conditional law.
         """
 
     def fit(self, weight: FloatArray) -> Fitted:
@@ -79,7 +79,7 @@ def solutions(mechanism: Additive, resolved: ResolvedInvariant) -> Subspace:
     if resolved.has_inequalities:
         raise UnsupportedError(
             f"conditioning continuous {mechanism.noise.name} noise on inequalities is not covered; "
-            f"use Discrete{type(mechanism.noise).__name__}, on a fine grid where the values are "
+            f"use Discrete{type(mechanism.noise).__name__}, on a fine grid if the values are "
             "not whole."
         )
     space = subspace(resolved)
@@ -114,7 +114,7 @@ class OnForest:
     Attributes
     ----------
     n : int
-        Entries; the forest may have further variables without noise.
+        Number of entries; the forest may have further variables without noise.
     fixed : ndarray of bool, shape (n,)
     """
 
@@ -139,12 +139,12 @@ class OnForest:
 
     @cached_property
     def all_fixed(self) -> npt.NDArray[np.bool_]:
-        """`fixed`, further variables included."""
+        """`fixed`, extended to the further variables."""
         return np.concatenate((self.fixed, np.zeros(self.forest.n - self.n, dtype=np.bool_)))
 
     @cached_property
     def log_unit(self) -> float:
-        """Log integral in lattice coordinates where every weight is 1."""
+        """Log integral in lattice coordinates with all weights 1."""
         return self.fit(np.ones(self.n)).climbed[3]
 
     def _extended(self, weight: FloatArray) -> FloatArray:

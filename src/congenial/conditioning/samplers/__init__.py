@@ -1,1 +1,1 @@
-"""One file a sampler: `condition(..., sampler="tree-mh")` loads `tree_mh.py` and no other."""
+"""One file for each sampler: `condition(..., sampler="tree-mh")` loads `tree_mh.py` only."""

@@ -60,13 +60,13 @@ _UNBOUNDED = "no bound on the convergence of blocked Gibbs sampling is known"
 class GibbsConditioned(ChainAlone, Conditioned):
     """A mechanism conditioned on sums with many cycles, sampled by chains for studies.
 
-    Made by `congenial.condition` where no exact sampler is affordable, or with sampler="gibbs".
-    No guarantee is given, and nothing is drawn without a seed.
+    Made by `congenial.condition` if no exact sampler is affordable, or with sampler="gibbs". It
+    gives no guarantee and draws only from a seed.
 
     Attributes
     ----------
     forest : SumForest
-        Without sums; the blocks have their own.
+        Without sums; each block has a forest of its own.
     blocks : tuple of tuple of int
         The cut sets.
     lattice : Lattice or None
@@ -79,7 +79,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     certified: ClassVar[bool] = False
     called: ClassVar[str] = "blocked Gibbs sampler"
     remedy: ClassVar[str] = (
-        "mandate fewer sums or use smaller noise scales so that the exact sampler applies, or "
+        "impose fewer sums or use smaller noise scales so that the exact sampler applies, or "
         "image with congenial.image"
     )
     unknown: ClassVar[str] = "is not known for sums with so many cycles"
@@ -124,7 +124,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
         return True if self.lattice is not None or () in self.blocks else None
 
     def explain(self) -> str:
-        """Say which sampler draws, why, and that it is not certified."""
+        """Explain which sampler draws, why, and that it is not certified."""
         free = len(free_variables(self.sums))
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
@@ -160,7 +160,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
     @cached_property
     def cost(self) -> tuple[int, int]:
-        """Table entries, and multiplications a sweep, without the bounds that depend on data."""
+        """Table entries, and multiplications per sweep, ignoring bounds that depend on data."""
         unary = data_free_weights(
             self.mechanism, self.resolved, self.sums.fixed, self.sums.size
         ).each
@@ -191,12 +191,12 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
 
 def _hottest(unary: Unary) -> Unary:
-    """Return the weights of the chains that start farthest away."""
+    """Return the weights for the widest starting noise."""
     return replace(unary, scale=unary.scale * _HOT[-1])
 
 
 def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsConditioned:
-    """Condition on sums for studies, by chains."""
+    """Condition on sums by chains, for studies."""
     system = sums_of(resolved)
     weights = data_free_weights(mechanism, resolved, system.fixed, system.size).each
     check_proper_rows(system, weights)
@@ -211,7 +211,7 @@ def _blocked(mechanism: Additive, resolved: ResolvedInvariant) -> GibbsCondition
 
 
 def _counted(resolved: ResolvedInvariant, system: SumSystem) -> npt.NDArray[np.bool_]:
-    """Variables with bounds, shape (size,): in a tree or workload, the finest with bounds."""
+    """Whether a variable has bounds, shape (size,); of a tree or workload, only the finest do."""
     bounded = np.isfinite(resolved.lo) | np.isfinite(resolved.hi)
     finest = np.zeros(resolved.n, dtype=np.bool_)
     if resolved.workload is not None:

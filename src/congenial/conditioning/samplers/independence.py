@@ -57,31 +57,31 @@ class Independence(Proposing):
         Parameters
         ----------
         x : array_like, shape (n,)
-            Values of all queries; they satisfy the invariant themselves.
+            Values of all queries, which satisfy the invariant.
         draws : int
-            Draws of each chain, dependent.
+            Number of dependent draws of each chain.
         chains : int
         rng : Randomness
             `congenial.seeded(n)`.
         start : array_like, shape (n,), optional
             Start of all chains; by default a point found from the invariant alone.
         warmup : int
-            Steps of each chain that are left out; with 0 the whole trace is kept.
+            Number of first steps of each chain that are discarded.
         thin : int
-            Steps for each draw kept.
+            Number of steps for each draw that is kept.
 
         Returns
         -------
         draw : Draw
-            The chains' states: with thin=1 their traces.
+            The chains' states.
         info : Info
             `tv_bound` is ``(1 - 1/R) ** t`` after all t steps, R = sup p*/q; None if R is infinite
-            or not known.
+            or unknown.
 
         Raises
         ------
         PrivacyError
-            Without a seeded source, that is, for anything but a study.
+            Without a seeded source, because runs are for studies only.
         ArgumentError
             If a number is too small, or the start does not satisfy the invariant.
         InvariantError
@@ -124,9 +124,9 @@ class Independence(Proposing):
     ) -> Values:
         """Draw releases.
 
-        If a release can be made, each draw is the state of its own chain after `steps` steps, from
-        a start that does not depend on the data. Otherwise draws come from the chains of `run` in
-        turn, dependent, for studies. Parameters and errors are those of all samplers by proposals.
+        If a release can be made, each draw is the state of its own chain after `steps` steps from a
+        start that does not depend on the data. Otherwise draws are dependent, for studies: the
+        states of the chains of `run` in turn. For parameters and errors see `Proposing.sample`.
         """
         source = resolve(rng)
         if source.private or not self._not_released:
@@ -142,10 +142,9 @@ class Independence(Proposing):
     def acceptance(
         self, x: npt.ArrayLike, size: int = 10_000, rng: Randomness | None = None
     ) -> float:
-        """Share of candidates that chains accept in the long run, estimated without a chain.
+        """Share of candidates that a stationary chain accepts, estimated without a chain.
 
-        Each of `size` exact draws is compared with each of `size` candidates, so the estimate needs
-        no converged chain.
+        Each of `size` exact draws is compared with each of `size` candidates.
 
         Parameters
         ----------
@@ -169,14 +168,14 @@ class Independence(Proposing):
             )
         if self.exact is None:
             raise UnsupportedError(
-                "the acceptance in the long run needs exact draws, and no exact sampler covers the "
-                "case; take the acceptance in run()'s info."
+                "the acceptance of a stationary chain needs exact draws, and no exact sampler "
+                "covers the case; use the acceptance in run()'s info."
             )
         check_lengths({"size": size})
         counts, placed = self._checked(x), self.placed
         noise = (self.exact.sample(counts, size, source) - counts).astype(np.float64)
         states = self.log_weights(noise[:, placed.index], noise[:, placed.rest])
-        # a candidate below a state is accepted with the ratio of their weights
+        # a candidate of smaller weight than the state is accepted with the ratio of the weights
         below = np.sort(np.concatenate(list(self._candidates(counts, size, source))))
         rank = np.searchsorted(below, states)
         summed = np.concatenate(([-np.inf], np.logaddexp.accumulate(below)))
@@ -188,19 +187,19 @@ class Independence(Proposing):
                 yield self.batch(counts, 1, length, source).log_weights[0]
 
     def explain(self) -> str:
-        """Say how draws are made, which bound holds, and whether they may be released."""
+        """Explain how draws are made, which bound holds, and whether they may be released."""
         if not self.widened:
             bound = "No bound on the distance from the law is known without bounds on all entries."
         elif self.exact is None:
-            bound = "R = sup p*/q is finite and not known, so the distance has no known bound."
+            bound = "R = sup p*/q is finite but unknown, so the distance has no known bound."
         else:
             bound = (
                 "After t steps from any start the total variation from the law is at most "
-                "(1 - 1/R)^t, R = sup p*/q, which the exact engine knows."
+                "(1 - 1/R)^t, where the exact sampler knows R = sup p*/q."
             )
         return (
-            f"independence sampler: {self._text()} A chain moves to a candidate with the ratio of "
-            f"the weights p/q as its chance, and stays otherwise. {bound} {self._release_text()}"
+            f"independence sampler: {self._text()} A chain moves to a candidate with probability "
+            f"min(1, the ratio of the weights p/q), else it stays. {bound} {self._release_text()}"
         )
 
     def _bound(self, counts: Values, steps: int) -> tuple[float | None, str]:
@@ -230,7 +229,7 @@ def last_states(sampler: Proposing, counts: Values, rows: int, source: Randomnes
 def _starts(
     sampler: Proposing, counts: Values, rows: int, start: npt.ArrayLike | None
 ) -> tuple[FloatArray, FloatArray]:
-    """Noise at the start, (rows, n), and its log weights, (rows,)."""
+    """Return the noise at the start, (rows, n), and its log weights, (rows,)."""
     whole, placed = sampler.mechanism.noise.discrete, sampler.placed
     if start is None:
         z = feasible_start(sampler.resolved, placed, counts, whole=whole)

@@ -25,9 +25,9 @@ from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, Words
 
-# Least absolute noise, in scales, with which a variance is drawn.
+# Smaller absolute noise, in scales, is replaced by this value when a variance is drawn.
 _SMALLEST = 1e-12
-# Least variance, in squared scales, so that the solves stay well conditioned.
+# Least variance, in squared scales: smaller ones make the linear systems ill-conditioned.
 _LEAST_VARIANCE = 1e-12
 # Number of sweeps whose random words are fetched together.
 _BLOCK = 256
@@ -71,7 +71,7 @@ class ConditionedLaplace(ChainAlone):
     ) -> tuple[Draw, Info]:
         """Run chains; return their draws and diagnostics.
 
-        They start far apart, at points that do not depend on the data.
+        The chains start far apart, at points that do not depend on the data.
         """
         source = self._source(rng)
         values = checked_values(self.mechanism, self.resolved, x)
@@ -82,15 +82,15 @@ class ConditionedLaplace(ChainAlone):
         return Draw(checked_draws(self.resolved, values + noise, values)), info
 
     def explain(self) -> str:
-        """Say how draws are made, and why so."""
+        """Explain how draws are made, and why."""
         return (
             "scale-mixture Gibbs sampler, for studies: chains draw variances and normal noise in "
-            f"turn, the latter by {self.space.described}; {self.warmup} sweeps are left out and "
-            f"every draw takes {self.thin}. {self._limits_text}"
+            f"turn, the noise by {self.space.described}; {self.warmup} sweeps are left out and "
+            f"every draw takes {self.thin} sweeps. {self._limits_text}"
         )
 
     def _run(self, length: int, spread: float, rng: Randomness) -> FloatArray:
-        """One chain's noise, shape (length, n), from variances of `spread` times their mean."""
+        """Noise of one chain, shape (length, n), with first variances `spread` times their mean."""
         scales = self.mechanism.scales
         noisy = np.isfinite(scales)
         lam = np.where(noisy, scales, 1.0)
@@ -117,10 +117,10 @@ class ConditionedLaplace(ChainAlone):
 def precisions(
     u: FloatArray, scale: FloatArray, normal: FloatArray, uniform: FloatArray
 ) -> FloatArray:
-    """Draw one over the variance of each entry given its noise `u`.
+    """Draw the precision (one over the variance) of each entry given its noise `u`.
 
-    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2``, drawn from
-    one normal and one uniform variable by choosing between the two roots of a quadratic.
+    It is inverse Gaussian with mean ``1 / (scale * abs(u))`` and shape ``1 / scale**2``. A normal
+    variable gives the two roots of a quadratic, and a uniform one chooses between them.
 
     References
     ----------
@@ -129,7 +129,7 @@ def precisions(
     size = np.maximum(np.abs(u), _SMALLEST * scale)
     mean = 1.0 / (scale * size)
     r = 0.5 * normal**2 * scale / size
-    root = 1.0 + r + np.sqrt(r * (r + 2.0))  # the larger root in units of the mean; no cancelling
+    root = 1.0 + r + np.sqrt(r * (r + 2.0))  # the larger root over the mean; no cancellation
     drawn = np.where(uniform * (1.0 + root) <= root, mean / root, mean * root)
     return np.asarray(np.minimum(drawn, 1.0 / (_LEAST_VARIANCE * scale**2)))
 
@@ -160,7 +160,8 @@ class LaplaceChainSampler:
         Raises
         ------
         UnsupportedError
-            If the noise is another, there are inequalities, or the law does not exist.
+            If the noise is not continuous Laplace, there are inequalities, or the law does not
+            exist.
         """
         noise = mechanism.noise
         space = None if noise.discrete else solutions(mechanism, resolved)

@@ -1,8 +1,8 @@
-"""Coupling from the past of independence chains: exact draws, without knowing the normaliser.
+"""Coupling from the past of independence chains: exact draws without the normaliser.
 
-All chains that use the same proposals and uniform variables agree once the one in the state of
-greatest p/q moves, since then every other moves as well. Where the proposal is no narrower than the
-noise that state is known: no noise.
+Chains from all states use the same proposals and uniform variables. When the chain in the state of
+largest p/q moves, every other chain moves to the same candidate, so all chains agree from then on.
+If the proposal is at least as wide as the noise, the state of largest p/q is the one without noise.
 
 References
 ----------
@@ -28,21 +28,21 @@ from congenial.types import FloatArray, Values
 class Perfect(Proposing):
     """A conditional mechanism drawn by coupled chains; made by ``condition(..., "perfect")``.
 
-    From a seed, each draw goes back in time until all chains agree. How far reveals something of
-    the draw, so a release, from the operating system's entropy, goes back `steps` proposals
-    whatever happens: it is the state at time 0 of the chain that starts there from a point that
-    does not depend on the data, and that is the exact draw wherever the chains agree by then.
+    From a seed, each draw goes back in time until all chains agree. How far it goes reveals
+    something about the draw, so a release, which uses the operating system's entropy, always goes
+    back `steps` proposals. It starts one chain there, at a point that does not depend on the data,
+    and returns its state at time 0. If all chains agree by then, this is the exact draw.
     """
 
     name = "perfect"
 
     def explain(self) -> str:
-        """Say how draws are made, and whether they may be released."""
+        """Explain how draws are made, and whether they may be released."""
         return (
             f"perfect sampler: {self._text()} Chains of these proposals are coupled from the past "
-            "until the one without noise moves, where p/q is largest, and so all others; draws are "
-            "exact and independent. The proposals a draw takes have the law of those that "
-            f"rejection takes, so nothing is saved by it. {self._release_text()}"
+            "until the chain without noise, where p/q is largest, moves; then all others have "
+            "moved too. Draws are exact and independent. A draw takes as many proposals as with "
+            f"rejection, in law, so nothing is saved. {self._release_text()}"
         )
 
     def _fixed_work(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
@@ -51,7 +51,7 @@ class Perfect(Proposing):
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
         kept = self.batch(counts, 1, 0, source)  # proposals of an unfinished draw
-        failed = "chains coupled from the past did not come to agree"
+        failed = "chains coupled from the past did not meet"
         batches, filled = self.attempts(counts, rows, source, failed), 0
         while filled < rows:
             pairs = zip(kept, next(batches), strict=True)

@@ -1,7 +1,7 @@
 """Rejection sampling: exact draws, after a random number of proposals.
 
-A candidate from q is accepted with probability p / (R q), R the largest p/q, which is that at
-noise 0 where the proposal is no narrower than the noise.
+A candidate from q is accepted with probability p / (R q), where R is the largest p/q. If the
+proposal is at least as wide as the noise, R is the value of p/q at noise 0.
 
 References
 ----------
@@ -25,16 +25,16 @@ from congenial.types import FloatArray, Values
 class Rejection(Proposing):
     """A conditional mechanism drawn by rejection; made by ``condition(..., "rejection")``.
 
-    From a seed, candidates are drawn until enough are accepted. The number of them reveals
-    something of the draw, so a release, from the operating system's entropy, makes `steps`
-    proposals whatever happens, and takes the first accepted; the chance that none is, which does
-    not depend on the data, is part of `error_bound`.
+    From a seed, candidates are drawn until enough are accepted. Their number reveals something
+    about the draw, so a release, which uses the operating system's entropy, always makes `steps`
+    proposals and returns the first accepted one. `error_bound` includes the probability that none
+    is accepted, which does not depend on the data.
     """
 
     name = "rejection"
 
     def acceptance(self, x: npt.ArrayLike) -> float:
-        """Probability that a candidate is accepted, exactly.
+        """Exact probability that a candidate is accepted.
 
         Parameters
         ----------
@@ -48,16 +48,16 @@ class Rejection(Proposing):
         return float(np.exp(-self.log_ratio(x)))
 
     def explain(self) -> str:
-        """Say how draws are made, and whether they may be released."""
+        """Explain how draws are made, and whether they may be released."""
         return (
             f"rejection sampler: {self._text()} A candidate is accepted with probability p/(R q), "
-            "R the largest p/q, which is that of no noise; draws are exact and independent, after "
-            f"a random number of proposals. {self._release_text()}"
+            "where R is the largest p/q, its value without noise; draws are exact and independent, "
+            f"after a random number of proposals. {self._release_text()}"
         )
 
     def _for_study(self, counts: Values, rows: int, source: Randomness) -> FloatArray:
         out = np.empty((rows, self.mechanism.n))
-        failed = "rejection sampling found too few candidates that are accepted"
+        failed = "rejection sampling accepted too few candidates"
         batches, filled = self.attempts(counts, rows, source, failed), 0
         while filled < rows:
             batch = next(batches)
@@ -77,7 +77,7 @@ class Rejection(Proposing):
                 accepted = batch.log_uniforms <= batch.log_weights
                 any_of = accepted.any(axis=1)
                 first = np.where(any_of, accepted.argmax(axis=1), length - 1)
-                # until one is accepted, the last candidate: it satisfies the equalities too
+                # until a candidate is accepted, keep the last one: it satisfies the equalities too
                 states = np.where(done[:, None], states, pick(states, batch, first))
                 done |= any_of
             out[group] = states

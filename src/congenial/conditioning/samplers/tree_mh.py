@@ -1,8 +1,8 @@
-"""The tree Metropolis-Hastings chain: all leaves take a normal step, the levels above add up.
+"""The tree Metropolis-Hastings chain: all leaves take a normal step, and their sums follow.
 
 References
 ----------
-Two Views, Algorithm 1 (M_MH); Roberts, Gelman and Gilks (1997) for the acceptance aimed at.
+Two Views, Algorithm 1 (M_MH); Roberts, Gelman and Gilks (1997) for the target acceptance.
 """
 
 from __future__ import annotations
@@ -41,16 +41,16 @@ from congenial.sum_network import check_proper, of_tree, share_noise
 from congenial.types import FloatArray, Values
 
 WARMUP = 10_000
-# The acceptance at which a random walk of many dimensions moves fastest.
+# Target acceptance: a random walk in many dimensions moves fastest at it.
 WANTED = 0.234
-# Rounds in which the step is tuned, each with a smaller effect than the last.
+# Rounds of tuning the step, with decreasing corrections.
 _ROUNDS = 50
-# Words fetched at once.
+# Random words fetched at once.
 _BLOCK = 1 << 20
 
 
 class _Walk(NamedTuple):
-    """The kernel's inputs, except the random words, the steps' spread and the state."""
+    """The kernel's inputs, without the random words, the steps' spread and the state."""
 
     shape: tuple[npt.NDArray[np.int64], ...]
     law: tuple[int, FloatArray]
@@ -68,9 +68,9 @@ class TreeMH(Chain, Delegate):
     resolved : ResolvedInvariant
         A tree with inequalities, and no other equalities.
     exact : Conditioned, ConditionedGaussian or None
-        The same law by the exact engine; None where that does not cover it.
+        The same law by the exact sampler; None if that does not cover it.
     spread : ndarray of float64, shape (leaves,), or None
-        Standard deviation of each leaf's step; tuned during the warm-up where None.
+        Standard deviation of each leaf's step; None tunes it during the warm-up.
     """
 
     spread: FloatArray | None
@@ -89,13 +89,13 @@ class TreeMH(Chain, Delegate):
         warmup: int = WARMUP,
         thin: int = 1,
     ) -> tuple[Draw, Info]:
-        """Run chains, and say how they went; parameters and errors as of `Independence.run`.
+        """Run chains; return their draws and diagnostics. See `Independence.run`.
 
         Notes
         -----
-        Each chain starts at noisy leaves of its own where no start is given. The steps' size is
-        tuned in the warm-up alone, to the same for all chains; with too few steps it stays near its
-        first guess. A step that rounds to no move counts as accepted.
+        Without `start`, each chain starts at noisy leaves of its own. The step's size is tuned
+        during the warm-up only, and is the same for all chains; after a short warm-up it is near
+        its first guess. A step that rounds to no move counts as accepted.
         """
         source = self._source(rng)
         check_lengths({"draws": draws, "chains": chains, "thin": thin})
@@ -121,11 +121,11 @@ class TreeMH(Chain, Delegate):
 
     @property
     def apart(self) -> int:
-        """Steps for each draw of `sample`: one a leaf."""
+        """Steps for each draw of `sample`: as many as there are leaves."""
         return int(self._tree.leaves.size)
 
     def explain(self) -> str:
-        """Say how draws are made, and that they are for studies."""
+        """Explain how draws are made, and that they are for studies."""
         step = (
             f"is tuned during the warm-up to an acceptance of {WANTED}"
             if self.spread is None
@@ -138,8 +138,8 @@ class TreeMH(Chain, Delegate):
         )
         return (
             f"tree Metropolis-Hastings sampler, for studies: all {self._tree.leaves.size} leaves "
-            "take a normal step at once, rounded for integer noise, the levels above add up, and "
-            "the whole is accepted with the ratio of the noise's probabilities, never outside the "
+            "take a normal step at once, rounded for integer noise, and their sums follow. The "
+            "step is accepted with the ratio of the noise's probabilities, and never outside the "
             f"inequalities; the step's size {step}. {self._limits_text} {better}"
         )
 
@@ -152,7 +152,7 @@ class TreeMH(Chain, Delegate):
 
     @cached_property
     def _first_spread(self) -> FloatArray:
-        """A first guess at each leaf's step: its noise, over the root of the leaves' number."""
+        """First guess of each leaf's step: its noise over the root of the number of leaves."""
         scales = self.mechanism.scales
         usual = float(np.median(scales[np.isfinite(scales)], axis=0))
         own = scales[self._tree.leaves]
@@ -192,7 +192,7 @@ class TreeMH(Chain, Delegate):
     def _tuned(
         self, walk: _Walk, states: FloatArray, warmup: int, source: Randomness
     ) -> FloatArray:
-        """Run the warm-up in place, and return the spread of the steps after it."""
+        """Run the warm-up in place, and return the tuned spread of the steps."""
         spread = self._first_spread if self.spread is None else self.spread
         rounds = min(_ROUNDS, warmup)
         for r in range(rounds):
@@ -250,7 +250,7 @@ class TreeMHSampler(ByProposals):
         UnsupportedError
             If there is no tree, other equalities hold, or unmeasured nodes leave the law improper.
         ArgumentError
-            If the proposal has an index set, or scales of another number.
+            If the proposal has an index set, or its number of scales is wrong.
         """
         self.check_covers(resolved)
         check_kernels(mechanism.noise)
@@ -262,7 +262,7 @@ class TreeMHSampler(ByProposals):
             )
         if resolved.pinned.any() or resolved.equalities[1].size:
             raise UnsupportedError(
-                "sampler 'tree-mh' moves all leaves freely and so holds no total: it covers "
+                "sampler 'tree-mh' moves all leaves freely, so it keeps no total: it covers "
                 "consistent(tree) with inequalities; use 'independence' or 'exact'."
             )
         noise, n = mechanism.noise, mechanism.n
@@ -274,7 +274,7 @@ class TreeMHSampler(ByProposals):
         return TreeMH(mechanism, resolved, same_law(mechanism, resolved), spread)
 
     def _spread(self, tree: Tree, n: int) -> FloatArray | None:
-        """Standard deviation of each leaf's step; None where it is to be tuned."""
+        """Standard deviation of each leaf's step; None if it is to be tuned."""
         if self.proposal is None:
             return None
         if self.proposal.chosen is not None:
