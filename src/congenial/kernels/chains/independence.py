@@ -7,11 +7,11 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit()
 def scan(log_weights, log_uniforms, current, at):
-    """Run one chain a row over its proposals.
+    """Run one chain per row over its proposals.
 
     `log_weights` and `log_uniforms` are float64 (r, t), `current` float64 (r,) holds the log weight
-    of each chain's state and is moved on; `at`, int64 (r, t), is filled with the proposal that is
-    the state after each step, -1 for the state before the first.
+    of each chain's state and is updated. `at`, int64 (r, t), is filled with the proposal that is
+    the state after each step; -1 stands for the state before the first step.
     """
     rows, steps = log_weights.shape
     for r in range(rows):
@@ -29,9 +29,9 @@ def scan(log_weights, log_uniforms, current, at):
 def couple(log_weights, log_uniforms, chosen):
     """Coupling from the past along one stream of proposals, the latest first.
 
-    The state of greatest log weight, 0, moves only where all others do; from there the chain runs
-    forward to the present. `chosen` is filled with the proposal each finished draw ends at.
-    Returns (draws, start of the draw that is not finished).
+    When the state of largest log weight, 0, moves, all other states move too; from there the chain
+    runs forward to the present. `chosen` is filled with the last proposal of each finished draw.
+    Returns (number of draws, start of the unfinished draw).
     """
     draws = 0
     begin = 0

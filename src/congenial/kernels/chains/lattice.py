@@ -1,4 +1,4 @@
-"""Moves along vectors of a lattice: short ones, and draws of how far to go along their sums."""
+"""Moves along the vectors of a lattice: shorten a basis, and draw the distance along each sum."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import numpy as np
 from congenial.kernels.numerics import laws
 from congenial.kernels.numerics.compiling import njit
 
-# Distances are whole numbers that doubles hold.
+# Largest distance of a move: doubles represent all integers up to it exactly.
 _FURTHEST = 2.0**45
 
 
@@ -17,8 +17,9 @@ _FURTHEST = 2.0**45
 def shorten(basis, weight):
     """Replace vectors of `basis` (k, n) by shorter ones of the same lattice, in place.
 
-    Lengths are the roots of ``weight @ v**2``, all positive. A multiple of another vector is taken
-    off while that makes one shorter (the pairwise step of Lenstra, Lenstra and Lovasz 1982).
+    The length of v is the root of ``weight @ v**2``, with positive weights. While it makes a vector
+    shorter, a multiple of another vector is subtracted from it (the pairwise step of Lenstra,
+    Lenstra and Lovasz 1982).
     """
     k, n = basis.shape
     product = np.zeros((k, k))
@@ -62,7 +63,7 @@ def _log_weight(t, u, at, by, kind, scale, center):
 
 @njit(inner=True)
 def _reach(way, room, level, u, at, by, kind, scale, center):
-    """Return the largest d up to `room` where the log weight at ``way * d`` is `level` or more."""
+    """Return the largest d up to `room` whose log weight, at ``way * d``, is at least `level`."""
     near, far = 0.0, 1.0
     while far <= room and _log_weight(way * far, u, at, by, kind, scale, center) >= level:
         near, far = far, 2.0 * far
@@ -80,9 +81,10 @@ def _reach(way, room, level, u, at, by, kind, scale, center):
 def _move(u, at, by, kind, scale, center, lo, hi, first, second):
     """Move `u` along the vector with entries `by` at `at`, by two words.
 
-    The weights are log-concave along the line, so the points whose weight is at least a level
-    below the present one, drawn with the first word, are an interval; one of them is taken with
-    the second. That leaves the law as it is, and any point of the line has a chance (Neal 2003).
+    The first word draws a level below the weight of the present point. Weights are log-concave
+    along the line, so the points of at least this weight are an interval; the second word chooses
+    one of them. This is slice sampling (Neal 2003): the law is invariant, and every point of the
+    line has positive probability.
     """
     up = down = _FURTHEST
     for i in range(at.size):
@@ -107,10 +109,11 @@ def walk(start, at, by, basis, law, bounds, words, direction, grows, state):
     Vector j has the entries `by` at `at`, from ``start[j]`` to ``start[j + 1]``; the first `basis`
     of them are a basis. `law` is (kind, scale, center) and `bounds` (lo, hi) of every variable,
     shape (n,). Each row of `words`, `direction`, `grows` and `state` is a chain: uint64 words,
-    which are used up; int64 noise (n,), changed in place; and the sum that the next call goes on
-    from, with whether another vector is to be added to it. A sum has one or more vectors of either
-    sign, one more each time with chance a half, each of the basis or of the others with chances
-    alike. So every vector of the lattice is the sum with some chance, whatever the state.
+    which are used up; int64 noise (n,), changed in place; the sum from which the next call
+    continues; and whether another vector is added to it. A sum has at least one vector, and one
+    more with probability 1/2 each time. Each vector has a random sign and comes from the basis or
+    from the others with equal probability. Every lattice vector therefore has positive probability
+    as the sum, from every state.
     """
     kind, scale, center = law
     lo, hi = bounds

@@ -1,4 +1,4 @@
-"""The random walk of all leaves of a tree at once, in noise around the confidential values."""
+"""A random walk of the noise of a tree, which moves all leaves at once."""
 
 from __future__ import annotations
 
@@ -23,11 +23,11 @@ def walk(
     state,
     out,
 ):
-    """Move `state` on by one step a row of `words`, and return how many steps were accepted.
+    """Take one step for each row of `words`, and return how many steps were accepted.
 
     `words` is uint64 (steps, 2 * ceil(leaves / 2) + 1). `shape` is (parents, bottom_up, leaves) of
     the tree, see `trees.add_up`; `law` is (kind, scales (n,)), and `spread`, float64 (leaves,), has
-    the standard deviation of each leaf's step, which is rounded where `whole`. `limits` is (lo, hi,
+    the standard deviation of each leaf's step, rounded if `whole`. `limits` is (lo, hi,
     least): noise lies between lo and hi (n,), and ``matrix @ u >= least``. `state` is float64 (n,),
     and every `thin`-th state is written to `out`, float64 (draws, n); `done` steps came before.
     """

@@ -1,11 +1,11 @@
 """A proved bound on the truncation error of the windows of a sum network.
 
-Beside the computed message m of each class runs an upper bound U = m + L of the true one: `lost`
-holds L inside the window, and a geometric tail ``edge * ratio^k`` bounds the true message k steps
-beyond each end. True messages are log-concave (sums and products of log-concave weights), so a
-ratio between two points of U and m bounds every later one. A merge adds to L the losses of its
-parts and the contributions of their tails, which are summed by one recursion. At the top, L / U is
-the probability that a draw leaves some window: the total variation of the truncation.
+Each class has a computed message m and an upper bound U = m + L of its true message. `lost` is L
+inside the window, and a geometric tail ``edge * ratio^k`` bounds the true message k steps beyond
+each end. True messages are log-concave (convolutions and products of log-concave weights), so a
+ratio between two points of U and m bounds every later ratio. A merge adds to L the losses of its
+parts and the contributions of their tails, summed by one recursion. At the top, L / U is the
+probability that a draw leaves some window: the total variation of the truncation.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def _tail(table, at, lost, place, n, step):
     back = 1
     while back < n:
         inner = table[at + end - step * back]
-        if inner <= 0.0 or (edge <= TINY and inner <= edge):  # says nothing of what underflows
+        if inner <= 0.0 or (edge <= TINY and inner <= edge):  # underflow: no information
             back *= 2
             continue
         slope = math.log(inner / edge) / back
@@ -54,8 +54,8 @@ def _tail(table, at, lost, place, n, step):
             break
         rate = max(rate, slope)
         back *= 2
-    # a peak of some entries far within a wide window may lie between the points looked at, all of
-    # them below what the last entry lost
+    # a narrow peak far inside a wide window may lie between the points visited, all of which are
+    # below the loss of the last entry
     mode = end
     if rate <= 0.0:
         mode = 0
@@ -72,7 +72,7 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
 
     Y is `body` on 0 .. n - 1, which begins at its entry _PAD, with the geometric tail (low_edge,
     low_ratio) before it and nothing after it. If `down`, both are read from their ends. Entries
-    where the sum is at most `small` may be left as they are; returns the most that one so lacks.
+    whose sum is at most `small` may stay unchanged; returns the largest sum left out so.
     """
     if edge <= 0.0:
         return 0.0
@@ -83,7 +83,7 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
             out[place + i] = np.inf
         return 0.0
     t = edge * (low_edge * joint / (1.0 - joint) if low_edge > 0.0 else 0.0)
-    # places of the first of Y and of what belongs to it in `out`
+    # positions of the first entry of Y and of the corresponding entry of `out`
     way = ~_U0 if down else _U1
     x = _PAD + np.uint64(n - 1 if down else 0)
     y = np.uint64(place + (m - 1 if down else 0)) - way * np.uint64(first)
@@ -91,7 +91,7 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
     stop = min(last + 1, n)
     j, left = 0, 0.0
     if t <= small and r <= 1.0 and (low_edge <= 0.0 or low_ratio <= 1.0):
-        # no sum is above t and what the terms up to it come to by themselves
+        # every sum is at most t plus the sum of the terms up to it
         low = x - np.uint64(7) if down else x
         while j + 8 <= stop:
             more = t + edge * _eight(body, low)
@@ -112,7 +112,7 @@ def _add_tail(out, place, m, first, down, edge, ratio, body, n, low_edge, low_ra
     while j < min(first, stop):
         t = r * (t + edge * body[x])
         x, y, j = x + way, y + way, j + 1
-    # four steps at a time: the next four values need the last one only
+    # four steps at a time: the next four values depend on the last one only
     while j + 4 <= stop:
         x1, y1 = x + way, y + way
         x2, y2 = x1 + way, y1 + way
@@ -166,20 +166,20 @@ def _eight(x, i):
 def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall):
     """Add (lost * other)[first + i] to out[place + i], i below m, but for parts of at most `small`.
 
-    Eight of the `size` losses are taken at a time, with what of the n entries of `other`, which
-    begin at _PAD and add up to `total`, can bring more. Returns the sums of all losses and of
-    those left out. `rise` and `fall` are for work.
+    Eight of the `size` losses are processed at a time, with those of the n entries of `other` that
+    can contribute more than `small`. The entries begin at _PAD and add up to `total`. Returns the
+    sum of all losses and of those left out. `rise` and `fall` are scratch.
     """
     whole = most = 0.0
     for i in range(np.uint64(0), np.uint64(size), np.uint64(8)):
         here = _eight(lost, i)
         whole += here
         most = max(most, here)
-    # each of m entries is charged for all that is left out, of which it has a part
+    # each of m entries is charged for everything left out, though it has only a part of it
     few = small * min(1.0, _SHARED * total / m)
     if most <= few:
         return whole, whole
-    # largest sum of eight entries up to each eight, and from each on
+    # largest sum of eight entries up to each group of eight, and from each group on
     eights = np.uint64((n + 7) // 8)
     top = 0.0
     for q in range(eights):
@@ -193,7 +193,7 @@ def _cross(lost, size, other, n, total, small, first, out, place, m, rise, fall)
         top = max(top, fall[r])
         fall[r] = top
     rest, low, high = 0.0, 0, (n + 7) // 8
-    # all that is left out so costs `small` at most, however many losses there are
+    # in total, the losses left out cost at most `small`
     little = small / (size // 8 + 1)
     for i in range(0, size, 8):
         o = np.uint64(i)
@@ -234,9 +234,9 @@ def certify(
     """Fill `lost`, `even` and `tails` (c, 4): edge and ratio below and above each window.
 
     ``lost[place[c]]`` belongs to the first entry of class c, and all its losses are at least
-    ``even[c]``, which costs no convolution. Losses up to `small` are added up instead of being
-    followed entry by entry. Where `crossed`, what the parts of a merge lost inside their windows
-    is there already.
+    ``even[c]``, which costs no convolution. Losses up to `small` are added up, not followed entry
+    by entry. If `crossed`, `lost` already contains the losses of a merge's parts inside their
+    windows.
     """
     ctype, left, right, sign = classes
     lo, hi, offset = windows
@@ -247,7 +247,7 @@ def certify(
         if left[c] >= 0:
             a, b = left[c], right[c]
             most = max(most, hi[a] - lo[a] + 1, hi[b] - lo[b] + 1)
-    # no views of arrays in what follows: counting their references takes longer than short sums
+    # no views of arrays below: counting their references takes longer than short sums
     room = most + 16
     whole_a, whole_b, uneven_a = np.empty(room), np.empty(room), np.empty(room)
     uneven_b, rise, fall = np.empty(room), np.empty(room), np.empty(room)
@@ -274,7 +274,7 @@ def certify(
             if not crossed[c]:
                 for i in range(n):
                     lost[at + i] = 0.0
-                # no table's entries are above 1, but for a little rounding
+                # entries of tables are at most 1, up to rounding
                 top = 1.0 + 1e-9
                 all_b, left_b = _cross(
                     uneven_b, wb, whole_a, wa, sum_a, small, first, lost, at, n, rise, fall
@@ -318,7 +318,7 @@ def certify(
                     _FAINT * small,
                 )
             scale = 1.0 / factor[c]
-            # more of it would make the edges, and so the tails, of wide tables too large
+            # a larger even loss would make the edges, and so the tails, of wide tables too large
             even[c] = rest * scale if rest * scale <= _EVEN * small else 0.0
             for i in range(n):
                 lost[at + i] = (lost[at + i] + rest) * scale + TINY

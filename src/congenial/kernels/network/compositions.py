@@ -39,7 +39,7 @@ _DENSE = 16
 
 @njit(inner=True)
 def _composition_words(total, n):
-    """Return the number of words that a composition takes; it seldom takes more."""
+    """Return the number of words that a composition usually takes; it seldom takes more."""
     size = min(n - 1, total)
     places = total + n - 1
     if size <= 0:
@@ -47,11 +47,11 @@ def _composition_words(total, n):
     if size <= FEW or places <= _MARKS:
         if places <= min(_MARKS, _MARKS_A_BAR * size):
             return (size + (places * size >> 15) + 3) // 4
-        # and now and then one is drawn twice
+        # one word more, because a place is sometimes drawn twice
         return (size + 1) // 2 + 1 if places <= _HALF_WORD else size
     share = size / places
     shift = _bucket(places, size)
-    # a byte a bucket, and a word where that does not decide
+    # one byte for each bucket, and one word if the byte does not decide
     counted = (0.125 + (0.057 if shift == 6 else 0.029)) * (places >> shift)
     if places <= _DENSE * size:
         placed = counted - 6.05 * math.log1p(-share) * places / 64.0 + 120.0 * share
@@ -63,7 +63,7 @@ def _composition_words(total, n):
 
 @njit()
 def count_words(first, second, cls, values, begin, end):
-    """Return the number of words that `compose` reads, seldom more, for the same arguments."""
+    """Return the number of words that `compose` reads for these arguments; it seldom reads more."""
     out = 0.0
     for i in range(first.size):
         for column in range(begin, end):
@@ -78,9 +78,10 @@ def count_words(first, second, cls, values, begin, end):
 def compose(first, second, third, cls, members, words, values, begin, end):
     """Compose totals in columns begin..end-1 of `values` (slots, draws); return the words read.
 
-    The parts of total ``values[first[i]]`` less those of ``-values[second[i]]``, either of them
-    zero where its slot is -1, are added to the `cls[i]` slots members[third[i]], ..., which come in
-    as zeros. If more than ``words.size`` words were read, the result must be discarded.
+    Composition i has `cls[i]` parts: those of the total ``values[first[i]]`` less those of the
+    total ``-values[second[i]]``; a total is zero if its slot is -1. The parts are added to the
+    slots members[third[i]], ..., which are zero on entry. If more than ``words.size`` words were
+    read, the result must be discarded.
     """
     chosen = np.empty(2 * _CHUNK, dtype=np.int64)
     marks = np.empty(_MARKS // 64, dtype=np.uint64)
@@ -137,7 +138,7 @@ def compose(first, second, third, cls, members, words, values, begin, end):
 
 @njit(inner=True)
 def _add(chosen, count, stars, rank, last, sign, values, column, members, start):
-    """Add the parts given by `count` sorted places, of which the first is the `rank`-th place."""
+    """Add the parts given by `count` sorted places; the first has rank `rank` among all places."""
     if stars:
         # as many bars precede a star as places that are not stars
         for r in range(count):
@@ -151,10 +152,10 @@ def _add(chosen, count, stars, rank, last, sign, values, column, members, start)
 
 @njit(inner=True)
 def _choose_few(places, size, words, at, chosen, marks):
-    """Fill `chosen` with a sorted uniform subset; `marks` are zero."""
+    """Fill `chosen` with a sorted uniform subset; `marks` are zero on entry."""
     if places > min(_MARKS, _MARKS_A_BAR * size):
         return _choose_apart(places, size, words, at, chosen)
-    # Floyd's method, without a branch that depends on what is drawn
+    # Floyd's method, without branches that depend on the draws
     pool, left = np.uint64(0), np.int64(0)
     one, r = np.uint64(1), np.uint64(0)
     if places <= 64:
@@ -179,7 +180,7 @@ def _choose_few(places, size, words, at, chosen, marks):
 
 @njit(inline="always", inner=True)
 def _choose_apart(places, size, words, at, chosen):
-    """Fill `chosen` with a sorted uniform subset of places, where few are drawn twice."""
+    """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
     pool, left = np.uint64(0), np.int64(0)
     n = np.uint64(size)
     drawn = chosen[chosen.size // 2 :]
@@ -198,7 +199,7 @@ def _choose_apart(places, size, words, at, chosen):
         chosen[rank] = mine
     if same == size:
         return at
-    # those drawn before stay, others come in
+    # places drawn before stay, new ones are inserted
     zero, r = np.int64(0), np.int64(0)
     for i in range(size):
         r += np.int64(insert(drawn[i], chosen, zero, r))
@@ -210,7 +211,7 @@ def _choose_apart(places, size, words, at, chosen):
 
 @njit(inner=True)
 def _bucket(places, size):
-    """Return k for buckets of 2^k places: 64, or as many as hold 1.5 to 3 bars where few do."""
+    """Return k for buckets of 2^k places: 64 places or, if bars are rare, 1.5 to 3 bars each."""
     if places <= _DENSE * size:
         return 6
     shift = 2
@@ -235,7 +236,7 @@ def _add_many(places, size, stars, sign, words, at, held, values, column, member
         else:
             b, r, bit = _place(held, b, shift, words, bit, chosen)
         rank, last = _add(chosen, r, stars, rank, last, sign, values, column, members, start)
-    # one word more than the bits take: bits are read two words at a time
+    # one word more than the bits need, because bits are read two words at a time
     at = (bit + 127) >> 6
     size = np.int64(held[b])
     for i in range(size):
@@ -266,7 +267,7 @@ def _place_marks(held, b, words, bit, chosen):
     r = np.uint64(0)
     pool, left = np.uint64(0), 0
     while r < _CHUNK and b < held.size - 1:
-        # in a crowded bucket, the places that are left free
+        # in a crowded bucket, the free places are drawn
         flip = np.uint64(0) - np.uint64(held[b] > 32)
         missing = 64 - np.int64(held[b]) if flip else np.int64(held[b])
         marks = np.uint64(0)
@@ -300,7 +301,7 @@ def _place(held, b, shift, words, bit, chosen):
         base = at << by
         at += one
         if k <= few:
-            # five in order, of which k are there: no branch depends on them
+            # sort five values of which k are used, so that no branch depends on them
             pool = _peek(words, bit)
             s = pool & mask
             t = ((pool >> by) & mask) | (np.uint64(k < two) << np.uint64(59))
@@ -334,9 +335,9 @@ def _place(held, b, shift, words, bit, chosen):
 def _count_all(places, size, shift, words, at, table, edges, held):
     """Fill `held`, numbers of bars in buckets of 2^shift places; return where reading stopped.
 
-    Numbers of a process that treats all places alike, until there are `size`: a bar that is added
-    takes any free place, and one that is taken away is any of them. `table` and `edges` are of
-    the number of bars in one bucket.
+    Bars are added or removed until there are `size`: an added bar takes a uniform free place, and
+    a removed bar is uniform among the bars. `table` and `edges` are those of the number of bars in
+    one bucket.
     """
     wide = 1 << shift
     # places of the last bucket
@@ -357,7 +358,7 @@ def _count_all(places, size, shift, words, at, table, edges, held):
                 k += np.uint8(1)
         held[b] = k
         sum_held += np.int64(k)
-    # of the last bucket's bars, those in its first `rest` places
+    # keep those of the last bucket's bars that are in its first `rest` places
     drawn, kept = np.int64(held[-1]), np.int64(0)
     for t in range(drawn):
         u, at = below_word(wide - t, words, at)

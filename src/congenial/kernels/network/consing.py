@@ -2,8 +2,8 @@
 
 Benchmark rows: `everywhere`, `bounded`.
 
-Classes are hash-consed (Ershov 1958; Goto 1974): one walk over the sums, those below first, looks
-every weight, merge and product up in one hash table before it makes a new class of it.
+Classes are hash-consed (Ershov 1958; Goto 1974). One walk over the sums, lower sums first, looks up
+every weight, merge and product in one hash table, and makes a new class only if it is not there.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from congenial.kernels.network.families import common, sort
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics.compiling import njit
 
-# Temporary kinds of keys: a sum of geometric variables, a fixed number.
+# Kinds of keys used only here: a sum of geometric variables, a fixed number.
 GEOMETRIC = 3
 POINT = 4
 # Kinds of composition of like siblings: none, as differences, upwards or downwards from bounds
@@ -143,14 +143,14 @@ def _run(c, length, kind, slot_class, keys, held, op, program, state):
 
 @njit(inner=True)
 def _bounded_run(c, length, bounds, upwards, slot_class, keys, held, op, program, state):
-    """Write the composition of the next members, which have a bound each but no weight.
+    """Write the composition of the next members, each of which has a bound and no weight.
 
-    Minus their bounds, whose sum is `bounds`, they are a uniform composition of their sum, as
-    geometric variables are. Returns the class and the slot of the sum.
+    The members minus their bounds, whose sum is `bounds`, are a uniform composition of their sum,
+    as for geometric variables. Returns the class and the slot of the sum.
     """
     low, high = _int(np.int32(bounds & LOW)), _int(np.int32(bounds >> 32))
     point = _found(keys, held, state, _int(POINT), c, low, high)
-    # not shared by runs with other bounds, whose sums lie elsewhere
+    # not shared by runs with other bounds, whose sums have other windows
     side = point + 1 if upwards else -point - 1
     whole = _found(keys, held, state, _int(GEOMETRIC), c, length, side)
     made = _found(keys, held, state, _int(MERGE), whole, point, _int(1))
@@ -185,7 +185,7 @@ def _compose(family, size, weights, slot_class, members, keys, held, op, program
         if bounded:
             low, high = _int(keys[c, 2]), _int(keys[c, 3])
             composed = (high < 0) == (kind == UPWARDS) and (low | high) != 0
-            if composed and j - i == 1:  # a lone one has its own weight again
+            if composed and j - i == 1:  # a single member keeps its own weight
                 r = _int(row[code[family[i] & LOW]])
                 c = _found(keys, held, state, _int(UNARY), r, low, high)
                 composed = False
@@ -255,7 +255,7 @@ def compile_program(forest, first, weights, theta, shift, made_of, reused):
     most = 0
     for k in range(m):
         most = max(most, start[k + 1] - start[k])
-    # the members of one family, and room to sort them
+    # the members of one family, and scratch to sort them
     family, spare = np.empty(most, dtype=np.int64), np.empty(most, dtype=np.int64)
     tilted = theta.size > 0
     known, known_tilt = np.empty(row.size, dtype=np.int32), np.empty(row.size)
@@ -328,7 +328,7 @@ def compile_program(forest, first, weights, theta, shift, made_of, reused):
                     tilt = (theta[above[v]] if above[v] >= 0 else 0.0) - shift[k] + 0.0
                 c = _unary(row[code[v]], tilt, keys, held, state)
             slot_class[v] = _found(keys, held, state, _int(PRODUCT), c, made, _int(sign[k]))
-        if reused and state[STOP] == stop:  # nothing is left to compositions
+        if reused and state[STOP] == stop:  # no composition follows
             state[MOST] = max(state[MOST], state[SLOTS])
             state[AGAIN] += state[SLOTS] - slots
             state[SLOTS] = slots

@@ -46,7 +46,7 @@ _LOG_2 = math.log(2.0)
 
 @njit(inner=True)
 def _grid(t, lo, hi, tally_lo, tally_hi, offset, table):
-    """Return table t as a view, a row a value and a column a tally."""
+    """Return table t as a view with a row for each value and a column for each tally."""
     rows, columns = hi[t] - lo[t] + 1, tally_hi[t] - tally_lo[t] + 1
     return table[offset[t] : offset[t] + rows * columns].reshape(rows, columns)
 
@@ -60,7 +60,7 @@ def _refill_flat(t, op, left, right, sign, lo, hi, offset, shift, table, start, 
     for i in range(start[a], stop[a]):
         if op[t] == MERGE:
             w = table[offset[a] + i]
-            # index in out of the sum of index i of a and index 0 of b
+            # index in the output of the sum of index i of a and index 0 of b
             base = lo[a] + i + lo[b] - lo[t]
             j0, j1 = max(start[b], -base), min(stop[b], out.size - base)
             for j in range(j0, j1):
@@ -114,7 +114,7 @@ def _refill(t, shift, branches):
     if last == 0:
         return
     top = power_above(top)
-    # logarithms to base 2, whole numbers: nothing is rounded
+    # integer logarithms to base 2: no rounding
     log_scale[t] = log_scale[a] + math.frexp(top)[1] - 1
     if op[t] != ENTER and op[t] != SUM:
         log_scale[t] += log_scale[b]
@@ -127,9 +127,9 @@ def _refill(t, shift, branches):
 
 @njit(inner=True)
 def _advance(held, coefficients, dirty, branches):
-    """Bring all tables to the held values; return False where some table is empty.
+    """Update all tables to the values of the cut variables; return False if a table is empty.
 
-    `shifts` are those of the present tables; the largest integer marks tables never filled.
+    `shifts` has the shift of each present table; the largest integer marks tables never filled.
     """
     row, op, left, right, _ = branches.links
     _, _, stop, _, shifts = branches.state
@@ -157,7 +157,7 @@ def _advance(held, coefficients, dirty, branches):
 
 @njit()
 def fill_once(branches):
-    """Fill all merges and reads at shifts of zero, so that `evaluate` can go on from there."""
+    """Fill all merges and reads at shifts of zero, from which `evaluate` continues."""
     row, op, _, _, _ = branches.links
     _, _, _, _, shifts = branches.state
     for t in range(op.size):
@@ -181,8 +181,8 @@ def evaluate(
 ):
     """Fill `log_weight` (b,): log of each assignment's own weight times that of its forest.
 
-    Where `belief` (g, width) has rows, the weights divided by exp(reference) are added, for each
-    value of the last root, to the row `group` of the assignment.
+    If `belief` (g, width) has rows, the assignment's row `group` gets, for each value of the last
+    root, the weights divided by exp(reference).
     """
     _, op, _, _, _ = branches.links
     _, _, _, _, offset = branches.windows
@@ -219,7 +219,7 @@ def evaluate(
 
 @njit()
 def pick(weights, sums, words, out):
-    """Fill `out` with an index a row of `words` (r, 2), in proportion to `weights` (blocks, size).
+    """Draw one index for each row of `words` (r, 2), in proportion to `weights` (blocks, size).
 
     `sums` (blocks,) are the sums of the blocks; a block is chosen first.
     """
@@ -230,10 +230,11 @@ def pick(weights, sums, words, out):
 
 @njit()
 def draw(assignments, coefficients, branches, roots, words, values, whole):
-    """Fill `values` (r, tables) for assignments (r, cut), best sorted, with words (r, choices).
+    """Fill `values` (r, tables) for assignments (r, cut), with words (r, choices).
 
-    The value of a table is that of a variable (UNARY and READ) or of a sum (MERGE). `whole` (r,)
-    marks the rows in which a draw was possible; other rows are unchanged.
+    Sorted assignments are fastest. The value of a table is that of a variable (UNARY and READ) or
+    of a sum (MERGE). `whole` (r,) marks the rows in which a draw was possible; other rows are
+    unchanged.
     """
     row, op, left, right, sign = branches.links
     lo, hi, tally_lo, tally_hi, offset = branches.windows

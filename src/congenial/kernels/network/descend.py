@@ -6,8 +6,8 @@ the outcomes near the mean, at every eighth outcome. The row gives the eight out
 the choice lies; their weights are computed again. Outcomes far from the mean are visited only if
 the uniform integer exceeds the row. A row that is likely to be needed again is cached.
 
-So the time of a choice does not depend on its outcome, except for rare outcomes far from the mean
-and for sums that repeat (in like families, or many draws), whose row is cached.
+The time of a choice therefore does not depend on its outcome, with two exceptions: rare outcomes
+far from the mean, and sums that repeat (in like families, or many draws), whose row is cached.
 """
 
 from __future__ import annotations
@@ -92,9 +92,10 @@ def _chosen(a, at_a, b, at_b, size, unit, rows, at, target):
 
 @njit(inner=True)
 def _far(a, at_a, b, at_b, size, unit, first, stop, below, target):
-    """Return the k outside first..stop-1 at which the weights, with `below` for those, exceed.
+    """Return the k outside first..stop-1 at which the cumulated weights exceed `target`.
 
-    If the sum of all weights is below the total, the rest goes to the largest weight.
+    The cumulated weights begin at `below`, the sum of the weights of first..stop-1. If the sum of
+    all weights is below the total, the rest goes to the largest weight.
     """
     best = 0
     for k in range(size):
@@ -219,7 +220,7 @@ def draw(
 
 @njit(inner=True)
 def _cumulate_root(t, row):
-    """Fill `row` with cumulated integer weights in proportion to t, but for size * 2^-61."""
+    """Fill `row` with cumulated integer weights proportional to t, up to size * 2^-61."""
     total = 0.0
     for k in range(t.size):
         total += t[k]
@@ -232,7 +233,7 @@ def _cumulate_root(t, row):
 
 @njit(inner=True)
 def choose_root(t, lo, word):
-    """Return an index with probability in proportion to t, but for size * 2^-61."""
+    """Return an index with probability proportional to t, up to size * 2^-61."""
     row = np.empty(t.size, dtype=np.int64)
     _cumulate_root(t, row)
     target, _ = scaled(word, row[t.size - 1])

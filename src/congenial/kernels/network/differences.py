@@ -3,13 +3,12 @@
 Benchmark row: `flat`.
 
 Given A - B = s, the smaller of A and B is j with weights f(j) = C(j + n - 1, j)
-C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. To either side of
-their mode m lie blocks of d places each, where f(m + d) < f(m) / 2. So f <= f(m) 2^-i on the i-th
-block. A fair coin for every block and a uniform place in it propose j, which is accepted with
-probability f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of
-proposals is independent of the accepted place. Weights are compared by Stirling's series in
-doubled precision: arguments of gamma functions up to z make the draw off by less than
-z 2^-88 + 2^-58 in total variation.
+C(j + |s| + n - 1, j + |s|) q^j, q = exp(-2 / scale), which are log-concave. On each side of their
+mode m are blocks of d places, where f(m + d) < f(m) / 2, so f <= f(m) 2^-i on the i-th block. Fair
+coins choose a block, and a uniform place in it is the proposal j. It is accepted with probability
+f(j) / (f(m) 2^-i), about one half on average (after Devroye 1987). The number of proposals is
+independent of the accepted place. Weights are compared by Stirling's series in doubled precision.
+If arguments of gamma functions are at most z, the total variation is below z 2^-88 + 2^-58.
 """
 
 from __future__ import annotations
@@ -33,7 +32,7 @@ _HALF_LOG_TWO_PI_LOW = -3.878294158067242e-17
 # Coefficients of Stirling's series, B_2k / (2k (2k - 1)): numerators and denominators.
 _NUMERATOR = (1.0, -1.0, 1.0, -1.0, 1.0, -691.0, 1.0, -3617.0)
 _DENOMINATOR = (12.0, 360.0, 1260.0, 1680.0, 1188.0, 360360.0, 156.0, 122400.0)
-# Arguments from which the series is right to 2^-95.
+# Least argument at which the series has an error below 2^-95.
 _LARGE = 64
 # A little less than log(1 / 2).
 _BELOW_HALF = -0.6931471805599454
@@ -111,7 +110,7 @@ def place_blocks(s, n, inverse):
     c = q * n * (float(n) + s) - (s + 1.0)
     root = b * b + 4.0 * a * c
     mode = np.int64(max((b + math.sqrt(max(root, 0.0))) / (2.0 * a), 0.0))
-    # a few steps, since the root is right to a few units of the last place
+    # a few steps suffice: the root is exact to a few units of the last place
     while _rises(mode, s, n, q, ql):
         mode += 1
     while mode > 0 and not _rises(mode - 1, s, n, q, ql):
@@ -152,7 +151,7 @@ def acceptance(log, i, top):
     if whole >= 4294967296.0:
         return ~np.uint64(0)
     low = max(((h - whole) + l) * 4294967296.0, 0.0)
-    # a product that rounds up to 2^32 would carry
+    # limited, because a product that rounds up to 2^32 would carry
     return (np.uint64(whole) << np.uint64(32)) + np.uint64(min(low, 4294967295.0))
 
 
@@ -198,7 +197,7 @@ def split(first, second, third, n, inverse, words, values, begin, end):
                     log = log_weight(j, size, n[i], inverse[i])
                     if word < acceptance(log, block, top):
                         break
-                # beyond the end, whatever comes is thrown away
+                # beyond the end of the words, the result is discarded
                 if at > words.size:
                     j = mode
                     break

@@ -10,7 +10,7 @@ from congenial.kernels.numerics.compiling import njit
 
 # Least likelihood, so that its logarithm is finite.
 _LEAST = 1e-300
-# Counts above which the log of a ratio of Gamma functions is taken from its first term.
+# For larger counts, the log of a ratio of Gamma functions is its first asymptotic term.
 _LARGE = 1e7
 
 
@@ -30,7 +30,7 @@ def _noise(d, inverse, gaussian):
 
 @njit(inner=True)
 def _log_pmf(k, mean, r):
-    # the difference of two large values would leave few digits
+    # for large counts, the difference of two log-gamma values would lose its digits
     ahead = (r - 1.0) * math.log(k + 0.5 * r) if k > _LARGE else 0.0
     if k <= _LARGE:
         ahead = math.lgamma(k + r) - math.lgamma(k + 1.0)
@@ -41,8 +41,8 @@ def _log_pmf(k, mean, r):
 def _fill(p, first, mean, r):
     """Fill `p` with negative binomial probabilities at first, first + 1, ...
 
-    They are filled from the most likely value outwards, each as the last one times a ratio, so that
-    only the smallest probabilities underflow.
+    Filled from the most likely value outwards, each from the last one and a ratio, so that only the
+    smallest probabilities underflow.
     """
     b = mean / (mean + r)
     a = b * r
@@ -98,7 +98,7 @@ def family_curves(
                         high = max(low, min(last, y[v] + wide))
                         empty = _noise(float(abs(y[v])), scale, gaussian)
                         if y[v] + wide < 0:
-                            # all counts are out of reach: 0 is the nearest
+                            # no nonnegative count is within reach: use the nearest, 0
                             own = empty * p[0]
                         else:
                             one = p[low - first : high - first + 1]

@@ -9,7 +9,7 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit(inner=True)
 def sort(members, spare, size):
-    """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is for work."""
+    """Sort the first `size` members, each 2^32 times a class plus a slot; `spare` is scratch."""
     least = most = members[0]
     ordered = True
     for i in range(1, size):
@@ -26,7 +26,7 @@ def sort(members, spare, size):
                 j -= 1
             members[j] = one
         return
-    # radix sort by class, by as few digits as do (Knuth, volume 3, 5.2.5)
+    # radix sort by class, with as few digits as necessary (Knuth, volume 3, 5.2.5)
     least >>= 32
     bits = 1
     while ((most >> 32) - least) >> bits:
@@ -51,9 +51,9 @@ def sort(members, spare, size):
 
 @njit(inner=True)
 def common(begin, size, member, code, slot_class):
-    """Return the weight that all summands of a sum share, none of them a sum itself, or -1.
+    """Return the weight that all summands of a sum share; -1 if they differ or one is a sum.
 
-    They are members begin, ..., or variables where there are no members.
+    The summands are the members from `begin` on, or variables if there are no members.
     """
     r = code[member[begin] if member.size else begin]
     if member.size:
@@ -61,7 +61,7 @@ def common(begin, size, member, code, slot_class):
             if code[v] != r or slot_class[v] >= 0:
                 return np.int32(-1)
         return r
-    # many variables at once
+    # compare 1024 variables at a time
     for first in range(begin, begin + size, 1024):
         other = False
         for v in range(first, min(first + 1024, begin + size)):
@@ -73,12 +73,12 @@ def common(begin, size, member, code, slot_class):
 
 @njit()
 def families(above, owner, depth, start, member, bottom_up):
-    """Group variables by the sum above them; return where a plain range of them begins, or -1.
+    """Group variables by the sum above them; return where consecutive summands begin, or -1.
 
-    Fills `start` (m + 1,), `member` (n,) with the summands of k at start[k] .. start[k + 1] - 1,
-    and `bottom_up` (m,) with the sums, each right after all that lie below it: what is made of
-    these is soon read and not needed for long. Where the summands are consecutive variables in
-    the order of the sums, `member` is left as it is and they are ``first + start[k]``, ....
+    Fills `start` (m + 1,) and `member` (n,): the summands of k are at start[k] .. start[k + 1] - 1.
+    Fills `bottom_up` (m,) with the sums, each directly after all sums below it, so that their
+    tables are soon read and freed. If the summands are consecutive variables in the order of the
+    sums, `member` stays unchanged and the summands of k begin at ``first + start[k]``.
     """
     n, m = above.size, depth.size
     for k in range(m + 1):
@@ -120,12 +120,12 @@ def families(above, owner, depth, start, member, bottom_up):
     for k in range(m):
         by_depth[at[deepest - depth[k]]] = k
         at[deepest - depth[k]] += 1
-    # each sum and all below it take consecutive places, itself the last
+    # each sum and all sums below it take consecutive places, and the sum is the last
     size, free = np.empty(m + 1, dtype=np.int32), np.empty(m + 1, dtype=np.int32)
     for k in range(m + 1):
         size[k], free[k] = 1, 0
     for k in by_depth:
-        # index -1 is the last, as m is
+        # entry m counts the sums without a sum above; index -1 is this last entry
         size[above[owner[k]] if owner[k] >= 0 else m] += size[k]
     for k in by_depth[::-1]:
         top = above[owner[k]] if owner[k] >= 0 else m

@@ -13,11 +13,11 @@ _ONE, _BEYOND = np.uint64(1), np.uint64(2**64 - 1)
 
 @njit(inner=True, reordered=True)
 def extent(p):
-    """Return the sum of nonnegative numbers, and the least of 1 and those that are positive."""
+    """Return the sum of nonnegative numbers, and the least of 1 and the positive numbers."""
     total = 0.0
     for k in range(np.uint64(p.size)):
         total += p[k]
-    # as integers these are in the same order, and 0 less one is beyond all
+    # bit patterns have the order of the numbers, and 0 minus 1 wraps to the largest integer
     bits, least = p.view(np.uint64), _BEYOND
     for k in range(np.uint64(p.size)):
         less_one = bits[k] - _ONE

@@ -9,17 +9,17 @@ import numpy as np
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
 
-# Where tails are judged: 30 nats below the mode.
+# Decays of tails are measured 30 nats below the mode.
 _JUDGED = math.exp(30.0)
-# Where weights are made smaller.
+# Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e150
-# Steps after which a tail is no longer followed.
+# Most steps along a tail.
 _MOST = 1 << 22
 
 
 @njit(inner=True)
 def leaf_pole(kind, scale, b, hi):
-    """Return the tilt from which on the weight cannot be normalised."""
+    """Return the least tilt at which the weight cannot be normalised."""
     if kind == GAUSSIAN or hi < np.inf or b <= 0.0:
         return np.inf
     return -math.log(b) + (0.0 if kind == FLAT else 1.0 / scale)
@@ -29,18 +29,18 @@ def leaf_pole(kind, scale, b, hi):
 def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     """Return the mean, the variance, and the decay below and above.
 
-    A decay is the slope where a tail has lost some nats; inf where the support ends before. Tails
-    are forgotten `nats` below the mode.
+    A decay is the slope of the log weight some nats below the mode; inf if the support ends before.
+    Tails are cut `nats` below the mode.
     """
     forgotten = math.exp(nats)
     start = min(max(center, lo), hi)
     ahead = abs(start - center)
     z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
-    # of each side: decay, how far it was followed, and what was lost there
+    # for each side: the decay, how far the tail was followed, and the nats lost there
     fall_lo = fall_hi = np.inf
     far_lo = far_hi = 0.0
     drop_lo = drop_hi = 1.0
-    # a step away from the centre costs a Laplace law always the same, a Gaussian one ever more
+    # per step away from the centre, a Laplace law loses a constant, a Gaussian law ever more
     first = more = 1.0
     if kind == GAUSSIAN:
         inverse = 0.5 / scale**2
@@ -85,7 +85,7 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
             far_lo, drop_lo, fall_lo = far, drop, fall
     mean = m1 / z
     var = max(m2 / z - mean * mean, 1e-12)
-    # a tail is no faster than on its way there, unless the support ends at once
+    # a tail falls no faster than on the way to it, unless the support ends at once
     least = 2.0 * math.sqrt(var) + 1.0
     if drop_lo > 1.0 and far_lo + mean > least:
         fall_lo = min(fall_lo, math.log(drop_lo) / (far_lo + mean))

@@ -19,7 +19,7 @@ SUMMARIES = 10
 SIZES = 40
 # Share of a sum's law that may be ignored at either end when its parts are summarised.
 CUT = 1e-12
-# Share of a law that rounding may move.
+# Largest share of a law that rounding may move.
 _SLACK = 1e-12
 # Difference below which two probabilities count as equal, so that rounding and the order of sums do
 # not change which of two equally likely intervals is found.
@@ -53,9 +53,9 @@ def _squares(p, mean):
 
 @njit(inner=True)
 def _held(outside, own, cut):
-    """Return the ends, as of a slice, of a range with all but a share of 2 `cut` of the law.
+    """Return the slice of a law that contains all but a share of 2 `cut`.
 
-    For a `cut` of 0 that is everything: another law with the same `outside` may be positive where
+    A `cut` of 0 gives the whole range: another law with the same `outside` may be positive where
     this law is 0.
     """
     if cut == 0.0:
@@ -103,10 +103,10 @@ def rise(p, lo, dispersion):
 def summarise(p, lo, alpha, out):
     """Fill `out` with the mean, variance, median, shortest interval and reach of weights `p`.
 
-    The interval has probability at least 1 - alpha, up to `TIE`. Of several shortest ones it is the
-    most likely, and the lowest of those equally likely up to `TIE`. -reach .. reach has at least
-    1 - alpha + `TIE`. The median has half of the law below it, up to `TIE`. Returns the sum of the
-    weights.
+    The interval has probability at least 1 - alpha, up to `TIE`. Among the shortest intervals, it
+    is the most likely; among those equally likely up to `TIE`, the lowest. -reach .. reach has at
+    least 1 - alpha + `TIE`. The median has half of the law below it, up to `TIE`. Returns the sum
+    of the weights.
     """
     total = first = 0.0
     for i in range(p.size):
@@ -116,7 +116,7 @@ def summarise(p, lo, alpha, out):
     out[MEAN], out[VARIANCE] = lo + mean, _squares(p, mean) / total
     need = (1.0 - alpha) * total
     enough, half = need - TIE * total, (0.5 - TIE) * total
-    # each interval ends as soon as it has enough
+    # each interval ends as soon as it has the probability
     below = inside = 0.0
     begin, median = 0, -1
     shortest, most, low, high = p.size + 1, 0.0, 0, p.size - 1
@@ -154,9 +154,10 @@ def summarise(p, lo, alpha, out):
 
 @njit()
 def one_sided(p, total, lo, tails, below, above):
-    """Fill what weights `p` of sum `total` lie below, and above, with probability ``tails`` (t,).
+    """Fill the one-sided bounds of weights `p` with sum `total`, for each of ``tails`` (t,).
 
-    Such a probability is at most the tail's; a value that just so much lies beyond is passed over.
+    The probability below `below`, and above `above`, is at most the tail. A value with exactly the
+    tail's probability beyond it is passed over.
     """
     for t in range(tails.size):
         tail = (tails[t] - TIE) * total
@@ -192,26 +193,27 @@ def rooms_needed(op, first, second, third, width, slot_class, ends, needed):
 def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, room_at, tails, found):
     """Fill `out` (n, 10) with the summaries of each node's marginal law.
 
-    ``below`` and ``above`` (n, t), int64, are filled with what it leaves ``tails`` (t,) beyond, see
-    `one_sided`.
+    ``below`` and ``above`` (n, t), int64, are filled with its one-sided bounds for ``tails`` (t,),
+    see `one_sided`.
 
     A marginal law is the message from above times the table of `shown`, which has the layout of
     `table` and is `table` itself in most calls. A share `cut` of a sum's law, that of `table`, may
     be ignored; it must be 0 if `shown` is another table.
 
-    Nodes of positive ``dispersion`` (n,) have a `rise` too, of counts ``base`` (n,) above theirs;
-    all have the probability of such a count of 0.
+    A node's count is its value plus ``base`` (n,). Nodes of positive ``dispersion`` (n,) get the
+    `rise` of their count, and all nodes get the probability that their count is 0.
 
-    Entries of both tables of class c lack ``lost[c]`` (c,) at most. Where `cut` is 0, LOST is at
-    least the share of each law that they, and numbers too small for their digits, come to.
+    Entries of both tables of class c are too small by at most ``lost[c]`` (c,). If `cut` is 0, LOST
+    is an upper bound of each law's share of these errors and of those of subnormal numbers.
 
-    EDGE is the larger one of the shares of the first and the last value.
+    EDGE is the larger of the shares of the first and the last value.
 
-    Slots whose ``twin`` (slots,) is another one have its summaries, see `kernels.twins`.
+    A slot whose ``twin`` (slots,) is another slot has that slot's summaries, see `kernels.twins`.
 
     Programs are those of trees: ROOT, LINK (the sum below a node equals it) and SPLIT. ``ends`` is
-    bool (slots,): nodes with nothing below them. Messages from above live in rooms of 2^k entries,
-    which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry is where all end.
+    bool (slots,): nodes with nothing below them. Messages from above are stored in slices of 2^k
+    entries, which begin at ``room_at[k]`` for each k, see `rooms_needed`; the last entry of
+    `room_at` is the end of all slices.
     """
     op, first, second, third, _ = program
     lo, hi, offset = windows
@@ -227,7 +229,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
     stack = np.empty(entries + 1, dtype=np.int64)
     freed = np.zeros(SIZES, dtype=np.int64)
     missed, tracked = np.zeros(slots), cut == 0.0
-    # sums and least entries of tables, of those shown, and of messages from above
+    # sums and least entries of the tables, of the `shown` tables, and of messages from above
     own_of, shown_of = np.ones((lo.size, 2)), np.ones((lo.size, 2))
     outer = np.ones((slots, 2))
     most = 0
@@ -244,7 +246,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
         begins = stops = 0
         if source >= 0 and twin[source] != source:
             continue
-        # of twins the first stands for both
+        # the first of two twins stands for both
         for side in range(2 if split and twin[third[i]] == third[i] else 1):
             child = first[i]
             other = child

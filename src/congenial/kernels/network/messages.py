@@ -7,8 +7,8 @@ A network is a list of classes in topological order, each a function on a window
 * ``PRODUCT``: a variable's own weight (left) times the law of the sum below it (right), read at
   ``sign * u``.
 
-Tables are scaled by powers of two, which costs no accuracy, to a largest entry between 1/2 and 1;
-logarithms of the factors are kept beside them.
+Tables are scaled by powers of two, which is exact, so that the largest entry is between 1/2 and 1.
+The logarithms of the factors are stored beside the tables.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ MERGE = 1
 PRODUCT = 2
 
 
-# Entries kept at both ends of a window beyond those that are read: they show how tails decay.
+# Entries beyond those that are read, at each end of a window: they show how tails decay.
 _SPARE = 32.0
 # With unsigned indices numba does not check for negative ones, so loops vectorise.
 _U0, _U1, _U2 = np.uint64(0), np.uint64(1), np.uint64(2)
@@ -36,7 +36,7 @@ _U3, _U4 = np.uint64(3), np.uint64(4)
 
 @njit(inner=True)
 def largest(x):
-    """Return the largest of nonnegative numbers; four comparisons need not wait for one another."""
+    """Return the largest of nonnegative numbers, by four independent comparisons at a time."""
     p = q = r = s = 0.0
     fours = _U4 * np.uint64(x.size // 4)
     for i in range(_U0, fours, _U4):
@@ -51,7 +51,7 @@ def largest(x):
 
 @njit(inner=True)
 def power_above(x):
-    """Return the least power of two that is at least x, 1 where x is not positive.
+    """Return the least power of two that is at least x; 1 if x is not positive.
 
     It is at least 2^-1000, so that its inverse is finite.
     """
@@ -117,7 +117,7 @@ def fill(begin, end, classes, law, windows, table, factor, log_scale, plain):
 
     Sums of classes that are ``plain`` (c,) are not compensated, see `convolution`. ``factor`` is
     the power of two that a table was divided by; ``log_scale`` is the logarithm of all factors
-    taken out of a table. Classes without a window are passed over.
+    by which a table was divided. Classes without a window are skipped.
     """
     ctype, left, right, sign = classes
     kind, inverse, center, tilt = law
@@ -179,9 +179,9 @@ def surround(classes, moments, nats, mid_lo, mid_hi, out_var, out_lo, out_hi):
     """Compute from the top down, for each class, the message from the rest of the network.
 
     `out_var`, `out_lo` and `out_hi` are the variance and the decay rates of the message from
-    outside, `mid_lo` and `mid_hi` the least and the largest conditional mean where a class is used
-    several times, all as if messages were Gaussian. On entry they hold those of the top classes,
-    and -1 for `out_var`, inf or -inf elsewhere.
+    outside. `mid_lo` and `mid_hi` are the least and largest conditional means over all uses of a
+    class. All treat messages as Gaussian. On entry, they have the values of the top classes; other
+    classes have -1 in `out_var`, and inf or -inf in the others.
     """
     ctype, left, right, sign = classes
     mean, var, rate_lo, rate_hi = moments
@@ -217,12 +217,12 @@ def surround(classes, moments, nats, mid_lo, mid_hi, out_var, out_lo, out_hi):
 
 @njit()
 def cover(ctype, left, right, sign, support_lo, support_hi, needed, lo, hi):
-    """Make every window reachable, and little larger than its readers use.
+    """Make every window reachable, and hardly larger than its readers use.
 
-    Parts of a product cover its window, and merges fit within their parts. Nothing is read of a
-    product's parts beyond its window, nor of a merge's part where the other part's support leaves
-    no sum in the window. `needed` (c, 2) has the ends of the range that is read of each class: on
-    entry -inf and inf for top classes, and inf and -inf for the others.
+    Parts of a product cover its window, and merges fit within their parts. No entry of a product's
+    part is read beyond the product's window. No entry of a merge's part is read if the other part's
+    support leaves no sum in the window. `needed` (c, 2) has the ends of the range that is read of
+    each class: on entry -inf and inf for top classes, and inf and -inf for the others.
     """
     for c in range(ctype.size - 1, -1, -1):
         if needed[c, 0] <= needed[c, 1]:
@@ -241,7 +241,7 @@ def cover(ctype, left, right, sign, support_lo, support_hi, needed, lo, hi):
                 i, j = (a, b) if side == 0 else (b, a)
                 needed[i, 0] = min(needed[i, 0], lo[c] - support_hi[j])
                 needed[i, 1] = max(needed[i, 1], hi[c] - support_lo[j])
-            # each part takes half of what is missing, or what the other's support leaves
+            # each part gets half of the missing width, or the rest if the other's support ends
             short = lo[a] + lo[b] - lo[c]
             if short > 0.0:
                 rest = max(np.ceil(short / 2), short - (lo[b] - support_lo[b]))

@@ -53,7 +53,7 @@ def _geometric_moments(rate: float, length: float) -> tuple[float, float, float]
 def _gaussian_moments(
     scale: float, center: float, lo: float, hi: float, tilt: float
 ) -> tuple[float, float]:
-    """Return mean and variance, by a sum of stretches outwards from the mode."""
+    """Return mean and variance, summed over stretches of values from the mode outwards."""
     peak = min(max(np.rint(center + tilt * scale * scale), lo), hi)
     slope = tilt - (peak - center) / (scale * scale)
     curve = 1.0 / (scale * scale)
@@ -63,7 +63,7 @@ def _gaussian_moments(
         end = hi - peak if side == 0 else peak - lo
         end = min(end, np.ceil(min(7.0 * scale, 25.0 / max(-up, 1e-300))) + 2.0)
         step = max(1.0, np.floor(end / 48.0))
-        # the weight at j is exp(up j - curve j^2 / 2); stretches stand at their middles
+        # the weight at j is exp(up j - curve j^2 / 2); the middle represents its stretch
         j = 0.5 * (step + 1.0)
         w = step * np.exp(up * j - 0.5 * curve * j * j)
         ratio = np.exp(step * (up - curve * (j + 0.5 * step)))
@@ -81,7 +81,7 @@ def _gaussian_moments(
 
 @njit(inner=True)
 def poles(kind: int, scale: float, lo: float, hi: float) -> tuple[float, float]:
-    """Return between which tilts the weight can be normalised."""
+    """Return the least and the largest tilt between which the weight can be normalised."""
     if kind == GAUSSIAN:
         return -np.inf, np.inf
     rate = 0.0 if kind == FLAT and lo == -np.inf and hi == np.inf else 1.0 / scale
@@ -94,9 +94,9 @@ def unary_moments(
 ) -> tuple[float, float]:
     """Return mean and variance of weight * exp(tilt * u) on [lo, hi].
 
-    A sum of geometric variables has their number as its `center`. A flat law without ends has an
-    infinite variance; one with an end counts as a very wide Laplace law. A tilt at which the sum
-    diverges is reduced until it converges.
+    For a sum of geometric variables, `center` is their number. A flat law without ends has infinite
+    variance; a flat law with an end is treated as a very wide Laplace law. A tilt at which the sum
+    diverges is reduced until the sum converges.
     """
     if lo == hi:
         return lo, 0.0

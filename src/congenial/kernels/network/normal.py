@@ -28,9 +28,9 @@ def climb(
 ) -> tuple[float, int]:
     """Fill `precision` (n,), `widest` and `rest` (m,).
 
-    Returns the log of the integral of all weights over the solutions, in coordinates that have
-    one solution of integers a unit of volume, and the number of dimensions; the log is inf where
-    the integral diverges.
+    Returns the log of the integral of all weights over the solutions, and the number of dimensions.
+    The coordinates have one integer solution per unit of volume. The log is inf if the integral
+    diverges.
     """
     n = above.size
     log_volume = 0.0

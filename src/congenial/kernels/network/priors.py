@@ -1,9 +1,9 @@
 """Weights of leaves that have a prior: the law of the noise times a count law, by ratios.
 
 A prior is of Panjer's class (1981): ``p(k + 1) / p(k) = (a + b k) / (k + 1)`` for counts k >= 0.
-That is Poisson of mean a for b = 0, and negative binomial of dispersion a / b for 0 < b < 1. Where
-``a < 0`` there is no prior. Values are counted from `base`: the count is ``u + base``. A count of 0
-has ``exp(zero)`` times that weight, for leaves that are empty besides.
+For b = 0 it is Poisson with mean a; for 0 < b < 1 it is negative binomial with dispersion a / b. If
+``a < 0``, there is no prior. The count of value u is ``u + base``. For zero inflation, a count of 0
+has ``exp(zero)`` times its weight.
 """
 
 from __future__ import annotations
@@ -24,17 +24,17 @@ from congenial.kernels.network.weights import fill_unary
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
 
-# Where weights are made smaller.
+# Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e150
-# Nats beyond which the exponential function may overflow.
+# Exponents above this may overflow.
 _MANY_NATS = 700.0
 
 
 @njit(inner=True)
 def _law_ratios(kind, inverse, center, tilt, lo, way, out):
-    """Multiply `out` by the law's part of the ratios from lo + i to lo + i + 1, or back again.
+    """Multiply `out` by the law's ratios from lo + i to lo + i + 1, or back if `way` is -1.
 
-    `way` is 1 or -1. All but those of a Gaussian law are one of two numbers.
+    For laws other than a Gaussian, a ratio takes one of two values.
     """
     if kind == GAUSSIAN:
         for i in range(out.size):
@@ -52,10 +52,10 @@ def _law_ratios(kind, inverse, center, tilt, lo, way, out):
 
 @njit(inner=True)
 def _farthest(ratios):
-    """Return where the product of the first ratios is largest, after none of them at least.
+    """Return the number of first ratios, possibly 0, whose product is largest, and its log.
 
-    Also the log of that product. Where products become too large or too small for a number, `e`
-    counts how often they were divided by `_LARGE`.
+    `e` counts how often products were divided by `_LARGE`, so that they neither overflow nor
+    underflow.
     """
     p = best = 1.0
     e = best_e = at = 0
@@ -95,8 +95,8 @@ def _log_weight(kind, inverse, center, a, b, base, zero, tilt, u):
 def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
     """Fill `out` with the weights at lo, lo + 1, ..., the largest 1; return the log of the factor.
 
-    From the largest outwards each is the last one times a ratio, which is within 8 units of
-    2^-53 as it is multiplied. A count of 0 can only be the first, as none is below.
+    From the largest weight outwards, each weight is the last one times a ratio with a relative
+    error of at most 8 units of 2^-53. A count of 0 can only be the first.
     """
     n = out.size
     first = float(lo) + base
@@ -117,7 +117,7 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
             w *= math.exp(-zero)
         ratio = out[i + 1]
         out[i + 1] = w
-    # the ratios of the way down are found as such, as inverses would be rounded once more
+    # the ratios of the way down are computed directly: inverses would be rounded once more
     ratios = out[:at]
     for i in range(at):
         k = first + i
@@ -128,7 +128,7 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
         w *= ratios[i]
         ratios[i] = w
     if empty and at > 0:
-        # beyond what a number can hold the product is 0 times infinity
+        # for a large `zero`, the product would be 0 times infinity
         out[0] = out[0] * math.exp(zero) if zero < _MANY_NATS else math.exp(zero - rise)
     u = float(lo + at)
     return _log_weight(kind, inverse, center, a, b, base, zero, tilt, u)
@@ -138,8 +138,8 @@ def fill_leaf(kind, inverse, center, a, b, base, zero, tilt, lo, out):
 def fill(begin, end, classes, law, windows, table, factor, powers, logs):
     """Fill the tables of classes begin..end-1, as `messages.fill`, with priors.
 
-    What a table was divided by is ``2^powers * exp(logs)``; powers are integers, so that this is
-    the same for two fillings of the same network but for what windows change.
+    Each table was divided by ``2^powers * exp(logs)``. Powers are integers, so two fillings of the
+    same network differ only where windows differ.
     """
     ctype, left, right, sign = classes
     kind, inverse, center, a, b, base, zero, tilt = law

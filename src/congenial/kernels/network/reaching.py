@@ -51,7 +51,7 @@ def feasible(above, owner, sign, path, code, lo, hi):
                 if least[k] > 0.0 or most[k] < 0.0:
                     return False
                 continue
-            at = inner[owner[k]]  # of several sums of one owner, one speaks for all
+            at = inner[owner[k]]  # all sums of one owner share the ranges of one of them
             down, up = (least[k], most[k]) if sign[k] > 0 else (-most[k], -least[k])
             low[at], high[at] = max(low[at], down), min(high[at], up)
             continue

@@ -1,4 +1,4 @@
-"""Arguments of the kernels of a sum network: arrays that belong together, by name.
+"""Named records of the arrays that the kernels of a sum network take.
 
 Classes are numbered 0..c-1 and slots 0..s-1; `congenial.sum_network.network` defines both.
 Kernels kept on disk refer to these by name, whichever version reads them: a record that changes
@@ -81,7 +81,7 @@ class Program(NamedTuple):
 
 
 class Near(NamedTuple):
-    """Where the left part of each merge lies given its sum, and how far from there."""
+    """Mean and spread of the left part of each merge given its sum."""
 
     middle: np.ndarray
     share: np.ndarray
@@ -128,7 +128,7 @@ class BranchLinks(NamedTuple):
 
 
 class TalliedWindows(NamedTuple):
-    """Windows of each such table, of its value and of its tally, and where it begins; int64."""
+    """Windows of the value and the tally of each such table, and where it begins; int64."""
 
     lo: np.ndarray
     hi: np.ndarray
@@ -138,7 +138,7 @@ class TalliedWindows(NamedTuple):
 
 
 class BranchState(NamedTuple):
-    """Such tables filled for one assignment, which the next one goes on from."""
+    """These tables filled for one assignment, from which the next assignment continues."""
 
     table: np.ndarray
     start: np.ndarray
@@ -156,7 +156,7 @@ class BranchTables(NamedTuple):
 
 
 class Families(NamedTuple):
-    """A forest, and the members of every sum in a row; see `consing.compile_program`."""
+    """A forest, with the members of every sum side by side; see `consing.compile_program`."""
 
     above: np.ndarray
     owner: np.ndarray

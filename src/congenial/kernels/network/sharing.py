@@ -9,7 +9,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Entries of the smallest hash table; of larger ones four times as many, and so on.
+# Entries of the smallest hash table; each larger size has four times as many.
 _FEWEST = 256
 
 
@@ -48,7 +48,7 @@ def number_weights(
     by_way = min(orientation.size - 1, 1)
     last_scale, last_low, last_high = -1.0, 0.0, 0.0  # no scale is negative
     number = 0
-    # codes of small counts with the same scale and bounds, which have the same mark
+    # codes of small counts; those of one scale and bounds have one mark
     mark, mark_scale, mark_lo, mark_hi = np.int32(0), -1.0, 0.0, 0.0
     alike = not (by_scale or by_lo or by_hi or by_count or by_drop or by_way)
     for v in range(code.size):
@@ -83,7 +83,7 @@ def number_weights(
                 recent[place], marked[place] = number, mark
             continue
         last_scale, last_low, last_high = width, low, high
-        # one zero only
+        # + 0.0 turns -0.0 into 0.0
         a, b, c = _bits(width), _bits(low + 0.0), _bits(high + 0.0)
         at = _place(a, b, c, mask)
         while held[at] > 0:

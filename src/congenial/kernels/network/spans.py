@@ -1,4 +1,4 @@
-"""Half-widths of windows, from the tails of sums and of their messages from outside together."""
+"""Half-widths of windows, from the joint tails of sums and of their messages from outside."""
 
 from __future__ import annotations
 
@@ -9,10 +9,11 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit(inner=True)
 def _rate_function(x, var, rate):
-    """Return (I(x), I'(x)) of a law with this variance whose tail falls by `rate` a step.
+    """Return (I(x), I'(x)) of a law with this variance whose log tail falls by `rate` per step.
 
-    The law has the cumulants of a sum of Laplace variables, log E exp(t X) =
-    -(var rate^2 / 2) log(1 - t^2 / rate^2); a Gaussian one where `rate` is far above 1 / sd.
+    I is the rate function of a sum of Laplace variables, log E exp(t X) =
+    -(var rate^2 / 2) log(1 - t^2 / rate^2). If `rate` is far above 1 / sd, the law is nearly
+    Gaussian.
     """
     if var <= 0.0:
         return np.inf, np.inf
@@ -30,8 +31,8 @@ def _rate_function(x, var, rate):
 def joint_rate(var, rate, other_var, other_rate, nats):
     """Return the decay of a product of two laws at the depth `nats` below its mode.
 
-    It is that of the law of `_rate_function` with the product's variance and, at that point, its
-    slope.
+    It is the rate for which the law of `_rate_function`, with the product's variance, has the
+    product's slope at that point.
     """
     if var <= 0.0 or other_var <= 0.0 or other_var >= 1e29:
         return rate + other_rate
@@ -53,9 +54,9 @@ def joint_rate(var, rate, other_var, other_rate, nats):
 def spans(var, rate, out_var, out_rate, ahead, nats, out):
     """Fill `out` with the distance above the mean at which a value is `nats` below the mode.
 
-    `var` and `rate` are of each class's own message, `out_var` and `out_rate` of the message from
-    the rest of the network, whose product has its mean `ahead` of the first one's; all float64
-    (c,).
+    `var` and `rate` belong to each class's own message, `out_var` and `out_rate` to the message
+    from the rest of the network. The mean of their product exceeds the mean of the class's own
+    message by `ahead`. All are float64 (c,).
     """
     for c in range(var.size):
         if var[c] <= 0.0 or out_var[c] <= 0.0:

@@ -1,4 +1,4 @@
-"""Messages of weights that end within their windows: as `messages.fill`, with zeros outside."""
+"""Messages of weights whose support ends inside their windows: `messages.fill`, then zeros."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit()
 def fill(classes, law, least, most, windows, table, lost):
-    """Fill all tables, each with a largest entry of about 1.
+    """Fill all tables, with largest entries of about 1.
 
     ``least`` and ``most`` (c,) are the ends of the weight of each UNARY class, int64. Scales are
-    forgotten: laws are read from the tables, not what they sum to. ``lost`` (c,) is filled with
-    what entries lack at most because numbers were too small for their digits.
+    not kept, because laws need only ratios within a table. ``lost`` (c,) is filled with a bound on
+    the error of entries from subnormal numbers.
     """
     ctype, left, right, sign = classes
     kind, inverse, center, tilt = law

@@ -3,8 +3,8 @@
 Benchmark row: `crossing`.
 
 A table holds value u and tally s at ``(u - lo) * (tally_hi - tally_lo + 1) + s - tally_lo``. All
-terms are nonnegative, so errors stay relative. Entries below `LEAST` of the largest are left out:
-products stay clear of the smallest numbers, with which processors are slow.
+terms are nonnegative, so errors stay relative. Entries below `LEAST` times the largest are left
+out, so that products are not subnormal, which processors compute slowly.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def _add(w, b, out):
 
 @njit()
 def merge(a, b, first, first_tally, out):
-    """Write the convolution of a (u, s) and b (u, s) to `out`, at its entries alone.
+    """Write the convolution of a (u, s) and b (u, s) to `out`, for the entries of `out` only.
 
     Entry (i, j) of `out` is for the sum ``first + i`` of indices of values and ``first_tally + j``
     of tallies.
@@ -88,9 +88,9 @@ def close(own, rest, total, lo_tally, lo_rest, out):
 
 @njit()
 def pick(weights, word):
-    """Return an index with probability in proportion to `weights`, but for size * 2^-61 in all.
+    """Return an index with probability proportional to `weights`, up to size * 2^-61 in all.
 
-    The rounding remainder goes to the largest weight. Every index is visited for any outcome.
+    The rounding remainder goes to the largest weight. Every index is visited for every outcome.
     """
     total = 0.0
     for k in range(weights.size):

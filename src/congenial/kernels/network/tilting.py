@@ -1,9 +1,9 @@
 """Exponential tilts of a sum forest, by Newton steps of two passes of Gaussian messages.
 
-Tilting every unary weight by exp(t * u), where t is the multiplier of the constraint above minus
-those of the constraints below, leaves the conditional law unchanged and moves the bulk of every
-message to where the constraints need it. Nothing here affects correctness: tilts and moments only
-place the windows, which are verified afterwards.
+Every unary weight is multiplied by exp(t * u), where t is the multiplier of the constraint above
+minus the multipliers of the constraints below. The conditional law stays the same, and the bulk of
+every message moves to where the constraints need it. Nothing here affects correctness: tilts and
+moments only place the windows, which are verified afterwards.
 """
 
 from __future__ import annotations
@@ -17,21 +17,21 @@ from congenial.kernels.network.moments import poles, unary_moments
 from congenial.kernels.numerics.compiling import njit
 from congenial.kernels.numerics.laws import FLAT
 
-# How far a multiplier may be from its solution: in standard deviations of what it tilts, or in
-# units of its mean, whichever lets it be farther.
+# Largest error of a multiplier: the larger of this many standard deviations of the sum that it
+# tilts, and this multiple of the sum's mean.
 _TOLERANCE = 0.1
-# Nats below the mode where the tails of leaves with a prior are forgotten.
+# Nats below the mode at which the tails of leaves with a prior are cut.
 _ROUGH = 20.0
-# Variance that stands for that of one variable pressed to its bound, whose own is only a floor, so
-# that its sum follows the owner's mean: small beside a count, large beside rounding errors.
+# Variance of a variable pressed to its bound, so that its sum follows the owner's mean: small
+# relative to a count, large relative to rounding errors.
 _PRESSED = 1e-6
-# Slots of the memory of moments, a power of two.
+# Entries of the cache of moments, a power of two.
 _SLOTS = 1 << 15
 
 
 @njit(inner=True)
 def _row(code, tilt):
-    """Return the row of the memory where (code, tilt) belongs; those of one tilt lie together."""
+    """Return the row of the cache for (code, tilt); rows of one tilt are close together."""
     key = np.uint64(np.float64(tilt).view(np.int64)) * np.uint64(0x9E3779B97F4A7C15)
     return (np.int64(key >> np.uint64(40)) + code) & (_SLOTS - 1)
 
@@ -49,7 +49,7 @@ def _moments(c, kind, scale, center, lo, hi, prior, tilt):
 
 @njit(inline="always", inner=True)
 def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves):
-    """Add up anew the leaves of every constraint that moved.
+    """Sum the leaves of every constraint that moved again.
 
     Columns of `leaves` (m, 3): mean and variance of their sum, and the largest variance. Columns
     of `memory`: code, tilt, mean and variance.
@@ -75,11 +75,11 @@ def _add_leaves(code, above, inner, theta, step, weights, prior, memory, leaves)
 
 @njit(inner=True)
 def _room(tilt, least, most, var):
-    """Return how far down and up a tilt may move at once.
+    """Return how far down and up a tilt may move in one step.
 
-    That is half of the way to where the weight cannot be normalised, and no farther than its
-    variance stays of the same order: a log-concave law's third cumulant is below twice the cube
-    of its deviation, to which a lattice adds the variance.
+    It may move half of the way to where the weight cannot be normalised, and only as far as the
+    variance keeps its order of magnitude: the third cumulant of a log-concave law is below twice
+    the cube of its standard deviation, and on a lattice the variance is added.
     """
     steady = 2.0 / (2.0 * math.sqrt(var) + 1.0)
     return min(0.5 * (tilt - least), steady), min(0.5 * (most - tilt), steady)
@@ -94,7 +94,7 @@ def _below(x):
 
 @njit(inner=True)
 def _simplest(x, tolerance):
-    """Return the number within `tolerance` of `x` that has the fewest binary digits."""
+    """Return the number with the fewest binary digits within `tolerance` of `x`."""
     grid = 1.0
     while abs(np.rint(x / grid) * grid - x) > tolerance:
         grid *= 0.5
@@ -109,10 +109,10 @@ def _keeps_off(tilt, exact, least, most):
 
 @njit(inner=True)
 def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, width, tilt, theta):
-    """Round multipliers within half a deviation, so that like families share them.
+    """Round multipliers within half a standard deviation, so that like families share them.
 
-    Where a tilt would come too near to where its weight cannot be normalised, the multipliers
-    that make it are rounded less.
+    If a tilt would come too close to where its weight cannot be normalised, its multipliers are
+    rounded less.
     """
     n, m, count = above.size, theta.size, tilt.size
     exact, was = np.empty(m), np.empty(count)
@@ -159,7 +159,7 @@ def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, widt
 
 @njit()
 def node_tilts(above, below_parent, sign, theta, tilt):
-    """Fill each variable's tilt: the multiplier above it less the signed ones below it."""
+    """Fill each variable's tilt: the multiplier above it minus the signed multipliers below it."""
     for v in range(tilt.size):
         tilt[v] = theta[above[v]] if above[v] >= 0 else 0.0
     for k in range(theta.size):
@@ -171,15 +171,15 @@ def node_tilts(above, below_parent, sign, theta, tilt):
 def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta):
     """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
-    Each round takes the Newton step of all multipliers, by one pass up and one down a tree of
-    Gaussians, each held where the weights it tilts allow (`_room`), and rounded to a grid well
-    below the tolerance: few tilts then occur, and moments are remembered. Only the leaves under
-    what moved are evaluated again.
+    Each round takes the Newton step of all multipliers, by one pass up and one pass down a tree of
+    Gaussians. Each step is limited by the weights that it tilts (`_room`), and rounded to a grid
+    well below the tolerance: few tilts then occur, so that cached moments are reused. Only leaves
+    under a multiplier that moved are evaluated again.
 
     Returns
     -------
     int
-        Rounds taken.
+        Number of rounds.
     """
     kind, scale, center, lo, hi = weights
     n, m = above.size, theta.size
@@ -223,12 +223,12 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
     for j in range(_SLOTS):
         memory[j, 0] = -1.0
     leaves = np.empty((m, 3))
-    # of constraints: mean and variance of the sum, variance that the multiplier tilts, room down
-    # and up
+    # constraints: mean and variance of the sum, variance that the multiplier tilts, room down and
+    # up
     total, spread, width = np.empty(m), np.empty(m), np.empty(m)
     room = np.empty((m, 2))
-    # of inner variables: moments, tilt, whether without any weight, precision and weighted mean
-    # with all below, conditional mean, room down and up, sums below not yet passed
+    # inner variables: moments, tilt, whether they have no weight, precision and weighted mean with
+    # everything below, conditional mean, room down and up, number of sums below not yet passed
     mean, var, tilt = np.empty(count), np.empty(count), np.empty(count)
     held, own_ends = np.empty(count, dtype=np.int64), np.empty((count, 2))
     precision, weighted, value = np.empty(count), np.empty(count), np.empty(count)
@@ -276,7 +276,7 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
                 if p > 1e-200:
                     precision[j] += p
                     weighted[j] += p * sign[k] * total[k]
-                # where a step above is followed below, the variable between them keeps its tilt
+                # if steps below follow a step above, the variable between them keeps its tilt
                 side = 0 if sign[k] > 0 else 1
                 free[j, 0] += room[k, side]
                 free[j, 1] += room[k, 1 - side]
@@ -297,7 +297,7 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
                 continue
             k = i - n
             j = inner[owner[k]] if owner[k] >= 0 else -1
-            # the step as the owner sees it
+            # the step in the owner's sign
             by, widest = 0.0, spread[k]
             side = 0 if sign[k] > 0 else 1
             least, most = -room[k, side], room[k, 1 - side]
@@ -339,16 +339,16 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
 
 @njit(inner=True)
 def _turned(ways, sign):
-    """Return the ways of a value's negative where `sign` is negative."""
+    """Return `ways`, with up and down swapped if `sign` is negative."""
     return ways if sign > 0 else (ways & 1) << 1 | ways >> 1
 
 
 @njit()
 def improper(above, owner, sign, order, own, summed):
-    """Return whether weights that never end cannot be normalised: 1 inside a sum, 2 at a root.
+    """Return where unbounded weights cannot be normalised: 1 inside a sum, 2 at a root, else 0.
 
-    `own` (n,) says where variables' weights do not decrease: 1 upwards, 2 downwards. It is
-    overwritten, and so is `summed` (m,), which comes in as zeros; both int64.
+    `own` (n,) marks the directions in which variables' weights do not decrease: 1 upwards, 2
+    downwards. It is overwritten, and so is `summed` (m,), zeros on entry; both int64.
     """
     n = above.size
     inside = at_root = 0

@@ -13,11 +13,11 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit()
 def pair(op, first, second, third, slot_class, left, right, alike, twin):
-    """Fill ``twin`` (slots,) with the value that stands for each one: itself, or another.
+    """Fill ``twin`` (slots,) with the slot whose law each slot shares: itself or another.
 
-    The two parts of a sum are twins where they have one class, since either is then the sum less
-    the other one; and so are, pairwise, the parts of twins. Only values of classes that are
-    ``alike`` (c,) are, bool, and all of whose parts are; where that is not so it is put to false.
+    The two parts of a sum are twins if they have one class, because each is the sum minus the
+    other. The corresponding parts of twins are twins, too. Twins need classes that are ``alike``
+    (c,), bool, with all their parts; `alike` is set to false where a part is not.
 
     The program is that of a tree: ROOT, LINK and SPLIT, see `descend.draw`.
     """

@@ -24,8 +24,8 @@ from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
 def fill_unary(kind, inverse, center, tilt, lo, out):
     """Fill `out` with the tilted weights at lo, lo + 1, ...; return the log of the factor.
 
-    From the mode outwards each weight is the last one times their ratio, both in doubled
-    precision, which loses less than 2^-60 in 10^6 steps; then it is rounded once.
+    From the mode outwards, each weight is the last one times a ratio, both in doubled precision,
+    which loses less than 2^-60 in 10^6 steps. Each weight is then rounded once.
     """
     if kind == GEOMETRIC_SUM:
         return _fill_geometric_sum(inverse, center, tilt, lo, out)
@@ -72,7 +72,7 @@ def _fill_on(kind, inverse, center, tilt, u, step, h, l, out, at):
     qh, ql = doubled_exp(-2.0 * inverse, 0.0) if kind == GAUSSIAN else (1.0, 0.0)
     for i in range(out.size - 1 - at if step > 0 else at):
         if kind == LAPLACE and u == center and i > 0:
-            # past the mode of the weight itself it falls the other way
+            # beyond the mode of the untilted weight, its slope changes sign
             rh, rl = doubled_exp(*_exponent_of_ratio(kind, inverse, center, tilt, u, step))
         h, l = times(h, l, rh, rl)
         at += step
@@ -100,8 +100,9 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
     """Fill `out` with C(k + n - 1, k) q^k, k = |v|, scaled to 1 at its mode.
 
     The values v lie on one side of zero, q = exp(-inverse + tilt * sign(v)). From the mode
-    outwards each weight is the last one times (k + n) q / (k + 1), with the roundings of products
-    and ratios added up beside (Ogita, Rump and Oishi 2005): two units of the last place in all.
+    outwards, each weight is the last one times (k + n) q / (k + 1). The rounding errors of products
+    and ratios are summed separately (Ogita, Rump and Oishi 2005), so that a weight has an error of
+    at most two units of the last place.
     """
     sign = 1 if lo + out.size - 1 > 0 else -1
     first = lo if sign > 0 else -(lo + out.size - 1)
@@ -109,7 +110,7 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
     q, ql = doubled_exp(x, xe)
     mode = np.floor(((n - 1.0) * q) / (1.0 - q)) - first
     middle = np.int64(min(max(mode, 0.0), out.size - 1.0))
-    # k runs upwards from one end of `out`
+    # k increases from one end of `out`
     start = 0 if sign > 0 else out.size - 1
     out[start + sign * middle] = 1.0
     p, off = 1.0, 0.0
@@ -131,7 +132,7 @@ def _fill_geometric_sum(inverse, n, tilt, lo, out):
 
 @njit(inner=True)
 def _step(p, off, q, ql, up, down):
-    """Multiply p (1 + off) by (q + ql) * up / down, keeping what rounds off in `off`."""
+    """Multiply p (1 + off) by (q + ql) * up / down, and collect the rounding errors in `off`."""
     top, top_low = two_product(q, up)
     ratio = top / down
     back, back_low = two_product(ratio, down)

@@ -17,8 +17,8 @@ _GRAIN = 32
 def assign(left, right, width, kept, place):
     """Fill `place` (c,) with the start of each class's slice; return the extent of all slices.
 
-    A class is made of `left` and `right` (-1 for none). Its slice, of `width` entries, is reserved
-    until the last class made of it has a slice; for good if `kept`.
+    A class has the parts `left` and `right` (-1 for none). Its slice of `width` entries is reserved
+    until the last class that it is a part of has a slice, and never freed if `kept`.
     """
     count = width.size
     last = np.empty(count, dtype=np.int64)
@@ -29,7 +29,7 @@ def assign(left, right, width, kept, place):
     most = 0
     for c in range(count):
         most = max(most, (width[c] + _GRAIN - 1) // _GRAIN)
-    # stacks of free slices of each size, linked through the classes that had them
+    # stacks of free slices, one for each size, linked through the classes that used them
     top = np.empty(most + 1, dtype=np.int64)
     for size in range(top.size):
         top[size] = -1

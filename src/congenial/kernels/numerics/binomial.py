@@ -22,7 +22,7 @@ MORE = 255
 
 @njit(inner=True)
 def fill_tables(n, odds, table, edges):
-    """Fill the tables of a binomial law by which a byte, or a byte and a word, become its value.
+    """Fill the tables that map a random byte, or a byte and a word, to a binomial value.
 
     Values up to 64 have weights C(n, k) odds^k; larger values have less than 2^-100 together. The
     number of bytes that give k is its probability times 256, rounded down. The other bytes give
@@ -60,7 +60,7 @@ def fill_tables(n, odds, table, edges):
         h, l = over(sum_high, sum_low, float(max(BYTES - used, 1)), 0.0)
         h, l = h * 4294967296.0, l * 4294967296.0
         whole = np.floor(h)
-        if h == whole and l < 0.0:  # as always where the sum is nearly all
+        if h == whole and l < 0.0:  # always so if the sum is nearly 1
             whole -= 1.0
         h, l = plus(h, l, -whole, 0.0)
         low = min(max(h + l, 0.0) * 4294967296.0, 4294967295.0)

@@ -4,8 +4,8 @@ Benchmark rows: `everywhere`, `bounded`.
 
 Both write (a * b)[first + i] to out[place + i] for i below n, where indices start at zero in both
 factors. A factor is given by its start in an array and its size, because making a view takes longer
-than a short sum. All terms are nonnegative, so nothing cancels. `work` has four rows, each 16
-longer than twice the longest of the tables.
+than a short sum. All terms are nonnegative, so nothing cancels. `work` has four rows; their length
+is twice the longest table plus 16.
 """
 
 from __future__ import annotations
@@ -17,17 +17,17 @@ from congenial.kernels.numerics.compiling import njit
 # With unsigned indices numba does not check for negative ones, so loops vectorise.
 _U1, _U2, _U3, _U4 = np.uint64(1), np.uint64(2), np.uint64(3), np.uint64(4)
 _U5, _U6, _U7 = np.uint64(5), np.uint64(6), np.uint64(7)
-# Factor by which the first guess of a sum exceeds the few terms that it is estimated from.
+# The first guess of a sum is this factor times the few terms that it is estimated from.
 _ABOVE = 2.0**12
 
 
 @njit(inline="always", inner=True, fused=True)
 def _eight_terms(out, place, work, begin, stop, at, row):
-    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], what rounds off to low[k].
+    """Add a0 wide[at + k] + ... + a7 wide[at - 7 + k] to out[place + k], its rounding to low[k].
 
     a0 is at `row` in line 2 of `work`, the others follow; `wide` and `low` are lines 3 and 0, and k
-    goes from `begin` up to `stop`. Entries of `out` are larger than either half of the terms, so
-    that a sum of two needs three operations to have its rounding as well (Dekker 1971).
+    goes from `begin` up to `stop`. Entries of `out` are larger than each half of the terms, so that
+    a sum and its rounding error take three operations (Dekker 1971).
     """
     r = np.uint64(row)
     a0, a1, a2, a3 = work[2, r], work[2, r + _U1], work[2, r + _U2], work[2, r + _U3]
@@ -77,10 +77,10 @@ def _add_rows(work, n, w0, w1, w2, w3, i0, i1, i2, i3):
 
 @njit(inner=True)
 def _lay_out(a, at_a, na, b, at_b, nb, first, n, work):
-    """Write the shorter factor to line 2 of `work`, the other one to line 3; return rows of eight.
+    """Write the shorter factor to line 2 of `work`, the longer one to line 3; return rows of eight.
 
-    The other one stands as b[t - rows + first] at t, zero outside, so that every run of eight terms
-    is whole.
+    Entry t of line 3 is b[t - rows + first], zero outside, so that every group of eight terms is
+    complete.
     """
     rows = (na + 7) // 8 * 8
     for i in range(np.uint64(na)):
@@ -101,11 +101,11 @@ def _lay_out(a, at_a, na, b, at_b, nb, first, n, work):
 
 @njit(inner=True, fused=True)
 def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, place, n, work):
-    """Add terms eight at a time, without compensation, which takes about half as long.
+    """Add terms eight at a time without compensation, in about half the time.
 
-    The relative error is four units of 2^-53 and 2^-8 of one for the first eight entries of the
-    shorter factor, and one for each eight more: one for each product, three for adding eight of
-    them, and one each time that these are added to what was there.
+    The relative error is 4 + 2^-8 units of 2^-53 for the first eight entries of the shorter
+    factor, and one unit more for each further eight: one unit for each product, three for adding
+    eight products, and one for each addition to the sum.
     """
     a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
     na, nb, at = size_a, size_b, np.uint64(place)
@@ -123,18 +123,18 @@ def convolve_plainly(of_a, place_a, size_a, of_b, place_b, size_b, first, out, p
 def convolve_closely(of_a, place_a, size_a, of_b, place_b, size_b, first, of_out, place, n, work):
     """Add terms four at a time and then with compensation (Neumaier 1974).
 
-    The relative error is 4 units of 2^-53 and 2^-8 of one for fewer than 2^18 terms: one for each
-    product, two for adding four of them, one and what compensation leaves for the rest. Sums begin
-    at an anchor, a number between them and 2^12 times them; where it proves to lie below twice a
-    sum, they are taken again from a higher one.
+    The relative error is 4 + 2^-8 units of 2^-53 for fewer than 2^18 terms: one unit for each
+    product, two for adding four products, and one plus the error of compensation for the rest. Sums
+    begin at an anchor, a number between the sum and 2^12 times the sum. If the anchor turns out to
+    be below twice a sum, the sums are computed again from a higher anchor.
     """
     a, b, at_a, at_b = of_a, of_b, np.uint64(place_a), np.uint64(place_b)
     na, nb, at = size_a, size_b, np.uint64(place)
     if na > nb:
         a, b, at_a, at_b, na, nb = b, a, at_b, at_a, nb, na
-    # lines of `work`: what rounds off, the anchor, the rows, and the other factor
+    # lines of `work`: rounding errors, the anchor, the rows, and the longer factor
     rows = _lay_out(a, at_a, na, b, at_b, nb, first, n, work)
-    # eight rows make the anchor, the first and the last among them; none counts twice
+    # the anchor is a sum of eight different rows, the first and the last included
     for j in range(np.uint64(n)):
         work[1, j] = 0.0
     top, last = np.uint64(rows), na - 1
@@ -187,9 +187,9 @@ def _add_eight(out, wide, at, a0, a1, a2, a3, a4, a5, a6, a7):
 def correlate(around, first, other, lo_other, out, lo_out, wide):
     """Write sum over s of around[s] * other[s - l] to out[l]; arrays begin at the given values.
 
-    `wide` is for work, at least ``out.size + other.size + 16`` long.
+    `wide` is scratch, at least ``out.size + other.size + 16`` long.
     """
-    # around[l + j + by] is at wide[l + j], so that eight rows in a row have no ends to look at
+    # wide[l + j] is around[l + j + by], padded, so that eight rows need no check of the ends
     by = lo_out + lo_other - first
     rows = (other.size + 7) // 8 * 8
     stop = out.size + rows

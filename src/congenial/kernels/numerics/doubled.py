@@ -1,6 +1,6 @@
 """Doubled precision: numbers as unevaluated sums of two doubles (Dekker 1971).
 
-Sums, products and quotients are right to about 2^-100 relatively.
+Sums, products and quotients have a relative error of about 2^-100.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ def times(xh, xl, yh, yl):
 
 @njit(inner=True)
 def plus(xh, xl, yh, yl):
-    """Return (xh + xl) + (yh + yl), to 2^-100 of the larger of the two."""
+    """Return (xh + xl) + (yh + yl), with an error of 2^-100 times the larger of the two."""
     s, e = two_sum(xh, yh)
     e += xl + yl
     t = s + e
@@ -69,7 +69,7 @@ def over(xh, xl, yh, yl):
 
 @njit(inner=True)
 def doubled_exp(x, xl):
-    """Return exp(x + xl) as an unevaluated sum of two doubles, within 2^-95 relatively."""
+    """Return exp(x + xl) as an unevaluated sum of two doubles, with a relative error of 2^-95."""
     k = np.rint(x / _LN2_HIGH)
     if k < -1060.0:
         return 0.0, 0.0
@@ -90,7 +90,7 @@ def doubled_exp(x, xl):
 
 @njit(inner=True)
 def doubled_log(x, xl):
-    """Return log(x + xl), x > 0, within 2^-93 absolutely."""
+    """Return log(x + xl), x > 0, with an absolute error of 2^-93."""
     y = math.log(x)
     # one Newton step: log x = y + log(x exp(-y)), where x exp(-y) is nearly 1
     h, l = doubled_exp(-y, 0.0)

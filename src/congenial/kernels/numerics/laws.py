@@ -1,4 +1,4 @@
-"""Unary weights of the noise laws, as logarithms; one integer code a law."""
+"""Logarithms of the unary weights of the noise laws; each law has an integer code."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# Code of a law without weights here; its conditional laws are unknown.
+# Code of a law that has no weights here and whose conditional laws are therefore unknown.
 OTHER = -1
 FLAT = 0
 LAPLACE = 1
@@ -27,7 +27,7 @@ def log_weight(kind: int, scale: float, u: float) -> float:
 
 @njit()
 def two_sided_geometric(words: np.ndarray, scales: np.ndarray, out: np.ndarray) -> None:
-    """Fill `out` (r, n) with discrete Laplace noise, two uniform words an entry.
+    """Fill `out` (r, n) with discrete Laplace noise, from two uniform words for each entry.
 
     `words` is uint64 (r, 2n); `scales` is float64 (n,). Each value is the difference of two
     geometric variables floor(-scale * log U), U uniform on the 2^64 grid in (0, 1]; an entry

@@ -1,4 +1,4 @@
-"""Sorting of few numbers: positions of set bits, insertion of one number, five at once.
+"""Sorting of few numbers: positions of set bits, insertion of one number, a network for five.
 
 Benchmark row: `flat`.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# De Bruijn's sequence: the index of a lone bit is found by a product.
+# De Bruijn's sequence: a product with it gives the index of a single set bit.
 _DE_BRUIJN = np.uint64(0x03F79D71B4CB0A89)
 _INDEX = np.zeros(64, dtype=np.uint8)
 for _i in range(64):

@@ -1,7 +1,7 @@
-"""Uniform integers from a tape of random words, read from one index on.
+"""Uniform integers from a tape of random words, read from an index on.
 
-Beyond its end a tape gives arbitrary values: the caller sees how far it was read, extends the same
-tape and begins again, so that the law does not depend on its length.
+Beyond its end, a tape gives arbitrary values. The caller sees how far the tape was read, extends
+the same tape and starts again, so that the law does not depend on the tape's length.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ def scaled(word, total):
 
 @njit(inner=True)
 def word_at(words, at):
-    """Return words[at], or anything beyond the end."""
+    """Return words[at]; beyond the end, an arbitrary value."""
     if at < words.size:
         return words[at]
     x = np.uint64(at) * np.uint64(0x9E3779B97F4A7C15)
@@ -50,8 +50,8 @@ def below_word(total, words, at):
 def below_bits(total, words, at, pool, left, size):
     """Return (a uniform integer below `total`, at, pool, left), from 16 or 32 bits.
 
-    There are `left` bits in `pool`, and then those of words[at], ... Fast where `size` is known
-    to the compiler.
+    The bits are the `left` bits in `pool`, then those of words[at], ... The compiler makes this
+    fast if `size` is a constant.
     """
     by, t = np.uint64(size), np.uint64(total)
     mask = (np.uint64(1) << by) - np.uint64(1)

@@ -13,14 +13,14 @@ Scalar = TypeVar("Scalar", bound=np.generic)
 
 
 def read_only(array: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return a contiguous view that cannot be written, so that kernels see arrays of one type."""
+    """Return a contiguous read-only view, so that all arrays of kernels have one type."""
     view = np.ascontiguousarray(array).view()
     view.flags.writeable = False
     return view
 
 
 def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
-    """Return a vector for kernels, with a single entry if all are equal by construction."""
+    """Return a vector for kernels; it has one entry if all entries are equal by construction."""
     array = np.atleast_1d(values)
     return read_only(array[:1].copy() if array.strides == (0,) else array)
 
@@ -29,7 +29,7 @@ def compact(values: npt.NDArray[Scalar]) -> npt.NDArray[Scalar]:
 def add_up(parents, bottom_up, total):
     """Add the value of every node to its parent's, in place.
 
-    Nodes are visited in the order of `bottom_up`, or the last first where it is empty.
+    Nodes are visited in the order of `bottom_up`, or from the last to the first if it is empty.
     """
     n = parents.size
     for j in range(n):
@@ -40,10 +40,10 @@ def add_up(parents, bottom_up, total):
 
 @njit()
 def add_up_rows(parents, inner, rows, total, same):
-    """Fill `same` (r,): whether every node of `inner`, all that have children, has their sum.
+    """Fill `same` (r,): whether every node in `inner` equals the sum of its children.
 
-    `rows` is (r, n), and `total` (n,) for work. Children are added in the same order as `add_up`
-    has them, those of one parent that follow one another without going to memory.
+    `inner` lists the nodes with children, `rows` is (r, n), and `total` (n,) is scratch. Children
+    are added in the order of `add_up`; consecutive children of one parent are summed in a register.
     """
     for r in range(rows.shape[0]):
         values = rows[r]
@@ -79,7 +79,7 @@ def numbers_above(parents, number, above):
 
 @njit()
 def mark_implied(parents, is_leaf, fixed, lo, below, implied):
-    """Mark in `implied` the nodes whose lower bounds follow from those of their children.
+    """Mark in `implied` the nodes whose lower bounds follow from the bounds of their children.
 
     `lo` has one entry, or one for each node; bounds of fixed nodes imply nothing. `below` and
     `implied`, both (n,), are zeros on entry.

@@ -16,10 +16,10 @@ def reach(
     lo: np.ndarray,
     hi: np.ndarray,
 ) -> int:
-    """Tighten `lo` and `hi` in place to what the subtree below each node allows.
+    """Tighten `lo` and `hi` in place to the range that the subtree below each node allows.
 
-    Returns the first node, leaves first, whose own bounds exclude its children's by more than
-    `slack`; -1 where there is none.
+    Returns the first node, leaves first, whose own bounds miss the range of its children by more
+    than `slack`; -1 if there is none.
     """
     starts, children, downward, _ = forest
     for step in range(downward.size - 1, -1, -1):
@@ -32,7 +32,7 @@ def reach(
             if below > hi[v] + slack or above < lo[v] - slack:
                 return int(v)
             a, b = max(lo[v], below), min(hi[v], above)
-            if a > b:  # by rounding: the node's own value is the public one
+            if a > b:  # by rounding: the node's own bound, which is public, wins
                 a, b = (hi[v], hi[v]) if below > hi[v] else (lo[v], lo[v])
             lo[v], hi[v] = a, b
     return -1
@@ -47,7 +47,7 @@ def settle(
 ) -> None:
     """Fill `center` with integers near `y` that add up.
 
-    The excess of a parent over its children goes to those with a leaf that is not `known`.
+    The excess of a parent over its children goes to children with a leaf that is not `known`.
     """
     starts, children, downward, is_root = forest
     n = downward.size
@@ -92,7 +92,7 @@ def add_determined(
 ) -> None:
     """Set `values` of nodes that are not `known` to the sum of their children, if determined.
 
-    A leaf is determined where it is `known`, an inner node also where all its children are.
+    A node is determined if it is `known` or all its children are determined.
     """
     starts, children, downward, _ = forest
     determined = known.copy()
@@ -118,9 +118,9 @@ def refine(
     hi: np.ndarray,
     z: np.ndarray,
 ) -> None:
-    """Solve again in two passes with the nodes that lie on a bound held there (Hay et al. 2010).
+    """Solve again in two passes, with the nodes at a bound fixed there (Hay et al. 2010).
 
-    Removes the rounding error of the curves. Below v the cost is ``a / 2 * (z[v] - m)**2``.
+    This removes the rounding error of the curves. Below v, the cost is ``a / 2 * (z[v] - m)**2``.
     """
     starts, children, downward, is_root = forest
     n = downward.size
@@ -142,7 +142,7 @@ def refine(
             a[v] = np.inf
         else:
             a[v] = weight[v] + stiff
-            # without any measurement the value chosen before stays
+            # without a measurement, the earlier value stays
             m[v] = z[v] if a[v] == 0.0 else mean + (weight[v] / a[v]) * (y[v] - mean)
             if starts[v + 1] == starts[v] and a[v] > 0.0:
                 m[v] = y[v]
@@ -176,11 +176,12 @@ def certify(
     slack: float,
     z: np.ndarray,
 ) -> tuple[float, float]:
-    """Residuals of optimality of `z`: the worst sum, and the worst price.
+    """Residuals of optimality of `z`: the worst error of a sum, and the worst error of a price.
 
-    ``[below[v], above[v]]`` are the prices at which the subtree of v asks for z[v] (its cost's
-    subdifferential). `z` is optimal exactly where the children's intervals always meet and a
-    root's contains 0. Values within `slack` of a bound or break count as on it.
+    ``[below[v], above[v]]`` is the subdifferential of the cost of the subtree of v at z[v]: the
+    prices at which the subtree chooses z[v]. `z` is optimal if and only if the intervals of the
+    children of each node intersect and the interval of each root contains 0. Values within `slack`
+    of a bound or break count as on it.
     """
     starts, children, downward, is_root = forest
     b0, b1, mid, weight = costs

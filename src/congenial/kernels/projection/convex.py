@@ -1,10 +1,10 @@
-"""The tree of integers of least cost, where every node's cost is convex in its own value.
+"""The tree of integers of least cost, if every node's cost is convex in its own value.
 
-A cost is given by its increments, ascending: ``slopes[offset[v] + i]`` is what it costs node v to
-go from ``first[v] + i`` to the next value. The least cost of a family, as a function of its sum,
+A cost is given by its increments, ascending: ``slopes[offset[v] + i]`` is the cost for node v of
+going from ``first[v] + i`` to the next value. The least cost of a family, as a function of its sum,
 has the children's increments in ascending order (infimal convolution; Rockafellar 1970, section
-5). So increments are merged from the leaves upwards, and given out from the roots downwards. The
-benchmark row "point table" needs it.
+5). Increments are therefore merged from the leaves upwards, and assigned from the roots downwards.
+The benchmark row "point table" needs it.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from congenial.kernels.numerics.compiling import njit
 
 @njit(inner=True)
 def _gather(start, stop, children, offset, slopes, work):
-    """Copy the increments of a family to `work`; return how many there are."""
+    """Copy the increments of a family to `work`; return their number."""
     size = 0
     for j in range(start, stop):
         c = children[j]
@@ -37,11 +37,11 @@ def _base(start, stop, children, first):
 
 @njit()
 def minimise(roots, starts, children, bottom_up, first, offset, slopes, out):
-    """Fill `out` (n,) with the least tree; `slopes` is overwritten.
+    """Fill `out` (n,) with the tree of least cost; `slopes` is overwritten.
 
-    Children of node v are ``children[starts[v]:starts[v + 1]]``, and of equal increments those of
-    the first child are taken. `bottom_up` (n,) lists children before parents. All arrays are int64
-    but `slopes`, float64. Every node's window must hold its value of one tree that adds up.
+    Children of node v are ``children[starts[v]:starts[v + 1]]``; among equal increments, those of
+    the first child come first. `bottom_up` (n,) lists children before parents. All arrays are int64
+    except `slopes`, float64. The windows must contain some tree that adds up.
     """
     most = 0
     for v in range(first.size):

@@ -39,7 +39,7 @@ def _between(axis: int, points: np.ndarray, i: int, at: float) -> float:
 def _off(
     axis: int, points: np.ndarray, ends: tuple[int, int, float, float], i: int, at: float
 ) -> float:
-    """Ordinate at `at`, which is no point's abscissa; point i is the first one to the right."""
+    """Ordinate at `at`, which is not a point's abscissa; point i is the first to its right."""
     i0, i1, left, right = ends
     if i == i0:
         y = points[1 - axis, i0]
@@ -54,7 +54,7 @@ def _off(
 def span(
     axis: int, points: np.ndarray, at: np.ndarray, ray: np.ndarray, v: int, x: float
 ) -> tuple[float, float]:
-    """Least and largest ordinate of curve v at `x`; beyond a vertical ray, those of the ray."""
+    """Least and largest ordinate of curve v at `x`; beyond a vertical ray, that ray's ordinates."""
     i0, i1, left, right = at[v, 0], at[v, 1], ray[v, 0], ray[v, 1]
     if left == np.inf:
         x = max(x, points[axis, i0])
@@ -90,8 +90,8 @@ def add(
     """Add the ordinates of curve v of `a` and curve w of `b`; write to `out` from point `o` on.
 
     Returns the index after the last point (at most as many points as both curves have) and the
-    two ray slopes. Where the abscissae do not meet, by a rounding error that the caller has
-    accepted, the result is the vertical line midway.
+    two ray slopes. If the ranges of abscissae miss each other, by a rounding error that the caller
+    has accepted, the result is the vertical line midway.
     """
     a0, a1, la, ra = at_a[v, 0], at_a[v, 1], ray_a[v, 0], ray_a[v, 1]
     b0, b1, lb, rb = at_b[w, 0], at_b[w, 1], ray_b[w, 0], ray_b[w, 1]

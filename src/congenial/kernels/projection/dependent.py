@@ -33,7 +33,7 @@ def to_grid(
     first, at = rows[0], rows[3]
     for c in range(z.size):
         whole[c] = np.floor(z[c])
-        part[c] = 1 if z[c] > whole[c] else 0  # for now, whether it may be one more
+        part[c] = 1 if z[c] > whole[c] else 0  # for now: whether the value may be one unit larger
     for k in range(at.size - 2, -1, -1):
         v = at[k]
         units, room, fine = np.int64(0), np.int64(0), np.int64(0)
@@ -61,7 +61,7 @@ def to_grid(
 
 @njit(inner=True)
 def _near(steps: float, snap: int) -> int:
-    """Return the nearest number of steps, that of a whole value within `snap` steps of one."""
+    """Return the nearest number of steps; within `snap` steps of an integer, the integer's."""
     if steps <= snap:
         return 0
     if steps >= STEPS - snap:
@@ -131,8 +131,8 @@ def _spread(
                 part[c] = np.int64(min(max(np.rint(steps), 0.0), np.float64(STEPS)))
                 error = steps - part[c]
             rest -= part[c]
-            part[c] = -1 - part[c]  # so that it is known to have room
-    # units that the ends excluded; values near an integer give way last
+            part[c] = -1 - part[c]  # a negative part marks a value with room
+    # units that the ends excluded; values near an integer change last
     for last in range(2):
         for c in range(a, b):
             if rest != 0 and part[c] < 0:
@@ -149,7 +149,7 @@ def _spread(
 
 @njit(inner=True)
 def _below(word: np.uint64, limit: int) -> int:
-    """A number from 0 to limit - 1, each up to 2^-32 as likely as the others; limit <= 2^32."""
+    """A uniform number from 0 to limit - 1, up to 2^-32 in probability; limit <= 2^32."""
     return int(((word >> np.uint64(32)) * np.uint64(limit)) >> np.uint64(32))
 
 
@@ -190,7 +190,7 @@ def round_down(
         if count == 0:
             continue
         up = out[v] > whole[v]
-        # the grid's points lie at offset, offset + 1, ... ; up where the last part reaches one more
+        # the grid's points are offset, offset + 1, ...; `up` if the last part reaches one more
         low, wide = (0, part[v]) if up else (part[v], STEPS - part[v])
         offset = low + _below(words[v] << np.uint64(32), wide)
         passed = np.int64(0)

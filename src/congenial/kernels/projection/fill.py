@@ -1,4 +1,4 @@
-"""Shares of one sum: the values closest to what is preferred, within their ranges."""
+"""Split one sum: the values within their ranges that are closest to preferred values."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from congenial.kernels.numerics.compiling import njit
 def _shift(total: float, low: np.ndarray, high: np.ndarray, prefer: np.ndarray) -> float:
     """The t at which the sum of ``clip(prefer + t, low, high)`` is `total`; arrays (k,).
 
-    Sorts the 2k points where an entry starts or stops to move.
+    The 2k points at which an entry starts or stops moving are sorted.
     """
     k = low.size
     knots, turns = np.empty(2 * k), np.empty(2 * k, dtype=np.int64)
@@ -76,10 +76,10 @@ def fill(
     words: np.ndarray,
     z: np.ndarray,
 ) -> None:
-    """Set ``z[members]`` within [low, high], with sum `total`, all moved alike from `prefer`.
+    """Set ``z[members]`` within [low, high], with sum `total`, all moved equally from `prefer`.
 
-    With `words` (one uint64 a node; low, high and total are integers then) the values are
-    integers, and the units that do not divide go to the tied members with the smallest words.
+    With `words`, one uint64 for each node, low, high and total are integers, and so are the values;
+    remaining units go to the tied members with the smallest words.
     """
     tied = np.empty(members.size, dtype=np.int64)
     k = 0
@@ -97,7 +97,7 @@ def fill(
     a, b, base = low[tied], high[tied], prefer[tied]
     if words.size == 0:
         t = _shift(rest, a, b, base)
-        # twice more from where that ends: what is missed then is the rounding error of t
+        # repeated twice from the result: only the rounding error of t remains
         for _ in range(3):
             moving = 0
             for i in range(k):
@@ -111,7 +111,7 @@ def fill(
         return
     base = np.floor(base)
     t = np.floor(_shift(rest, a, b, base))
-    # rounding of t can be off by one either way
+    # by rounding, t can be off by one in either direction
     if _moved(base, t, a, b) > rest:
         t -= 1.0
     elif _moved(base, t + 1.0, a, b) <= rest:

@@ -1,4 +1,4 @@
-"""A forest as kernels read it, and the costs of its values."""
+"""Records for kernels: a forest, and the costs of its values."""
 
 from __future__ import annotations
 
@@ -19,7 +19,8 @@ class Forest(NamedTuple):
 class Costs(NamedTuple):
     """Costs of each node, ``weight / 2 * (z - b0)**2`` or linear in pieces; shapes (n,).
 
-    A linear cost has the slope -weight up to b0, `mid` from there up to b1, and weight beyond.
+    A piecewise linear cost has the slope -weight up to b0, `mid` between b0 and b1, and weight
+    beyond b1.
     """
 
     b0: np.ndarray

@@ -2,11 +2,10 @@
 
 Benchmark row: `imaging`.
 
-Place 0 is the first root's. The children of a node lie together, those without children first;
-families follow one another in the order of their parents. Parents are numbered by themselves, in
-the same order: family `k` has the places ``first[k]`` to ``first[k + 1]``, of which those from
-``split[k]`` on are the parents ``below[k]`` to ``below[k + 1]``. Parent `k` itself is at the place
-``at[k]``.
+Place 0 belongs to the first root. The children of a node are consecutive, those without children
+first, and families have the order of their parents. Parents have numbers of their own, in the same
+order: family `k` has the places ``first[k]`` to ``first[k + 1]``. The places from ``split[k]`` on
+are the parents ``below[k]`` to ``below[k + 1]``. Parent `k` itself is at place ``at[k]``.
 """
 
 from __future__ import annotations
@@ -21,8 +20,8 @@ from congenial.kernels.projection.forest import Forest
 def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
     """Fill `order` (n,) with the node at each place; return first, split, below, at as rows.
 
-    The rows have one entry a parent and one more; the roots are a family of no parent and come
-    before ``first[0]``, the parents among them before ``below[0]``.
+    The rows have one entry for each parent and one more. The roots are a family without a parent:
+    they come before ``first[0]``, and the parents among them before ``below[0]``.
     """
     starts, children, _, is_root = forest
     n = order.size
@@ -61,9 +60,9 @@ def lay_out(forest: Forest, order: np.ndarray) -> np.ndarray:
 
 @njit()
 def drop_implied(rows: np.ndarray, leaf_lo: np.ndarray, lo: np.ndarray) -> None:
-    """Set to -inf the lower bounds `lo` of parents that follow from those of their children.
+    """Set to -inf the lower bounds `lo` of parents that follow from the children's bounds.
 
-    `leaf_lo` has one entry a place. A bound is also what a fixed value is known to keep.
+    `leaf_lo` has one entry for each place. A fixed value satisfies its bound, too.
     """
     first, split, below = rows[0], rows[1], rows[2]
     reach = np.empty(lo.size)

@@ -32,7 +32,7 @@ def _moves(
 ) -> tuple[float, float]:
     """Total move of the leaves at a price, and its derivative."""
     total, slope = 0.0, 0.0
-    # unsigned, so that no index is tried for being negative
+    # unsigned, so that no index is checked for being negative
     for c in range(np.uint64(begin), np.uint64(end)):
         free = price * leaf[GIVE, c]
         low, high = leaf[LO, c] - y[c], leaf[HI, c] - y[c]
@@ -47,16 +47,16 @@ def _moves(
 def _first(
     begin: int, end: int, y: np.ndarray, leaf: np.ndarray, largest: float
 ) -> tuple[float, float, float, float, float, int]:
-    """Sums of the whole numbers near leaves and of what they leave; how many leaves are bad.
+    """Sums of the integers near leaves and of the remainders; the number of bad leaves.
 
-    Between them, what `_moves` gives at price 0 and the sum of `give`.
+    Between the two sums and the number: the result of `_moves` at price 0, and the sum of `give`.
     """
     whole, rest, total, slope, grows, good = 0.0, 0.0, 0.0, 0.0, 0.0, 0
     for c in range(np.uint64(begin), np.uint64(end)):
         near = np.rint(y[c])
         left = y[c] - near
         whole += near
-        # never so large, but sums in any order would take the difference apart
+        # always below 1; without min(), reordering would take the difference apart
         rest += min(1.0, left)
         move = max(0.0, leaf[LO, c] - y[c])
         move = min(move, leaf[HI, c] - y[c])
@@ -78,11 +78,11 @@ def _start(
     largest: float,
     state: np.ndarray,
 ) -> float:
-    """Set up each parent; return the largest number, nan where one is bad.
+    """Set up each parent; return the largest number, or nan if a number is bad.
 
-    Leaves are at a bound that are so at price 0, or none of a family that are all.
-    The whole number near a parent is the sum of those near its children. A number is bad that is
-    beyond `largest`, or is to be kept and outside its own bounds.
+    Leaves that are at a bound at price 0 start there, unless all leaves of the family are. The
+    integer near a parent is the sum of the integers near its children. A number is bad if it
+    exceeds `largest`, or is fixed and outside its bounds.
     """
     size = 1.0
     for k in range(rows.shape[1] - 2, -1, -1):
@@ -116,7 +116,7 @@ def _prices(
     """Set the price and the value of each parent, given what is at a bound (Hay et al. 2010).
 
     The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value
-    z is ``stiff / 2 * (z - mean)**2``. Returns the most by which what is held does not add up.
+    z is ``stiff / 2 * (z - mean)**2``. Returns the largest error of the sums of fixed values.
     """
     apart = 0.0
     for k in range(rows.shape[1] - 2, -1, -1):
@@ -157,8 +157,8 @@ def _prices(
 def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarray) -> float:
     """Largest total move of the leaves of a family.
 
-    Their sum is rounded at most once for each leaf, in any order. Leaves can move far while their
-    parent does not.
+    Their sum is rounded at most once for each leaf, in any order. Leaves can move far even if
+    their parent does not.
     """
     most = 0.0
     for k in range(rows.shape[1] - 1):
@@ -172,7 +172,7 @@ def _farthest(rows: np.ndarray, y: np.ndarray, leaf: np.ndarray, state: np.ndarr
 
 @njit(inner=True)
 def _hold(inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> bool:
-    """Fix parents that have crossed a bound, free those that pull away; return whether any did."""
+    """Fix parents that crossed a bound, free parents that pull away; return if any changed."""
     changed = False
     for k in range(held.size):
         now = held[k]
@@ -264,8 +264,8 @@ def solve(
     Returns
     -------
     float
-        Residual of the conditions of optimality relative to the largest number, or to how far the
-        leaves of a family move; infinite where none was reached, and `out` is not filled then.
+        Residual of the optimality conditions, relative to the largest number or to how far the
+        leaves of a family move. If it is infinite, no solution was found and `out` is not filled.
     """
     n, m = values.size, inner.shape[1]
     y = values
@@ -309,7 +309,7 @@ def solve(
             size = max(size, abs(state[VALUE, k]))
             same &= grows == state[SEEN, k]
             state[SEEN, k] = grows
-        # a leaf that a bound does not push comes and goes by rounding errors
+        # a leaf at a bound with price 0 may enter and leave the active set by rounding
         if not changed and (same or off <= 1e-14 * size):
             break
     off = max(off, _residual(inner, held, state))

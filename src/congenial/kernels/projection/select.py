@@ -1,4 +1,4 @@
-"""The least few of many keys, without sorting the rest.
+"""The smallest of many keys, without sorting the rest.
 
 Benchmark rows: `rounding`, `topdown`.
 """
@@ -9,7 +9,7 @@ import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
-# A key is a rank, random bits that order equal ranks, and the position of what it stands for.
+# A key has a rank, random bits that order equal ranks, and the position of its entry.
 RANK_BITS = 24
 _BELOW_RANK = 63 - RANK_BITS
 _SMALL = 24
@@ -33,7 +33,7 @@ def key_of(rank: int, word: np.uint64, position: int, bits: int) -> int:
 
 @njit(inner=True)
 def rank_of(key: int) -> int:
-    """Return the rank that a key begins with."""
+    """Return the rank of a key."""
     return key >> _BELOW_RANK
 
 

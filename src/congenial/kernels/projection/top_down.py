@@ -1,9 +1,9 @@
-"""From the top of a forest down: project each family onto its parent's value (Abowd et al. 2022).
+"""Project each family onto its parent's value, from the top of a forest down (Abowd et al. 2022).
 
 Benchmark row: `topdown`.
 
 Places and families are those of `levels`. A family is moved to the closest point whose values add
-up and keep their ranges: all move by one amount, except those stopped by an end of their range.
+up and keep their ranges: all move by one amount, except values at an end of their range.
 Values are relative to integers near them, so that rounding errors have the size of the noise.
 """
 
@@ -33,7 +33,7 @@ def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> b
         if below > hi[v] + slack or above < lo[v] - slack:
             return False
         low, high = max(lo[v], below), min(hi[v], above)
-        if low > high:  # by rounding: the node's own value is the public one
+        if low > high:  # by rounding: the node's own bound, which is public, wins
             low = high = hi[v] if below > hi[v] else lo[v]
         lo[v], hi[v] = low, high
     return True
@@ -41,13 +41,13 @@ def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> b
 
 @njit(inner=True, reordered=True)
 def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[float, float]:
-    """Sum of the whole numbers near the first k of m values from a on, and of what they leave."""
+    """Sums of the integers near the first k of m values from a on, and of the remainders."""
     whole, rest = 0.0, 0.0
     for i in range(m):
         value = y[a + i] if i < k else 0.0
         near = np.rint(value)
         whole += near
-        # never so large, but sums in any order would take the difference apart
+        # always below 1; without min(), reordering would take the difference apart
         rest += min(1.0, value - near)
     return whole, rest
 
@@ -63,7 +63,7 @@ def _moves(
     m: np.uint64,
     k: np.uint64,
 ) -> tuple[float, float]:
-    """Sum of how far the first k of m places move, asked to move by an amount, and how many do."""
+    """Sum of the moves of the first k of m places for a given amount, and how many move."""
     total, moving = 0.0, 0.0
     for i in range(m):
         move = max(by, lo[a + i] - y[a + i])
@@ -86,7 +86,7 @@ def _put(
     k: np.uint64,
     out: np.ndarray,
 ) -> tuple[float, float, float]:
-    """As `_moves`, and write all m places, moved; also return the sum of the first k of them."""
+    """Do as `_moves`, write all m moved places, and also return the sum of the first k."""
     total, moving, put = 0.0, 0.0, 0.0
     for i in range(m):
         move = max(by, lo[a + i] - y[a + i])
@@ -106,7 +106,7 @@ def _put(
 def _start(
     by: float, short: float, a: int, b: int, y: np.ndarray, lo: np.ndarray, hi: np.ndarray
 ) -> float:
-    """The amount at which all places have left the ends that keep their sum `short`."""
+    """The amount at which all places have left the ends that make their sum `short`."""
     for c in range(a, b):
         by = max(by, lo[c] - y[c]) if short > 0.0 else min(by, hi[c] - y[c])
     return by
@@ -125,10 +125,11 @@ def _round(
     keys: np.ndarray,
     out: np.ndarray,
 ) -> bool:
-    """Round places a to b, moved, to integers of sum `whole`: the largest remainders get the units.
+    """Round moved places a to b to integers of sum `whole`; the largest remainders get the units.
 
-    Remainders that differ by less than 2^-20, or what a large move resolves, are equal and ordered
-    by `words`. False where the units are more than the remainders, or fewer than none.
+    Remainders that differ by less than 2^-20, or by less than the resolution of a large move, are
+    equal and ordered by `words`. False if the number of units is negative or exceeds the number of
+    remainders.
     """
     grid = 2.0**-20
     while abs(by) > grid * 2.0**46:
@@ -157,8 +158,8 @@ def _round(
 
 @njit(inner=True, reordered=True)
 def _within(y: np.ndarray, largest: float) -> bool:
-    """Whether all numbers are finite and not beyond `largest`."""
-    within = 0.0  # a number, of which several are counted at once
+    """Whether all numbers are finite and at most `largest` in size."""
+    within = 0.0  # a float, so that the compiler counts several numbers at once
     for i in range(y.size):
         within += 1.0 if abs(y[i]) <= largest else 0.0
     return within == y.size
@@ -175,14 +176,14 @@ def _families(
     words: np.ndarray,
     out: np.ndarray,
 ) -> bool:
-    """Fill all families, parents first; False where one does not add up.
+    """Fill all families, parents first; return False if a family does not add up.
 
-    Each is moved by the amount at which it adds up, found by Newton's method. With ranges open on
-    one side it comes down to the solution from its second step on (Michelot 1986); otherwise it is
-    kept between the last amounts that were too small and too large. It starts from the amount
-    without ranges, and what the family before took more than that.
+    Each family moves by the amount at which it adds up, found by Newton's method. If ranges are
+    open on one side, the iterates decrease to the solution from the second step on (Michelot 1986);
+    otherwise they stay between the last amounts that were too small and too large. The first
+    amount is the one without ranges, plus the previous family's excess over it.
 
-    All is in one kernel, because passing arrays to another one would count references.
+    Everything is in one kernel, because passing arrays to another kernel would count references.
     """
     widest = 1
     for k in range(at.size - 1):
@@ -192,7 +193,7 @@ def _families(
     for k in range(at.size - 1):
         whole = out[at[k]]
         a, count = np.uint64(first[k]), np.uint64(first[k + 1] - first[k])
-        # places after the family's are written too, and later anew
+        # places after the family are written too, and overwritten later
         m = min((count + np.uint64(_LANES - 1)) & ~np.uint64(_LANES - 1), np.uint64(y.size) - a)
         near, unmoved = _sums(y, a, m, count)
         rest = (whole - near) - unmoved
@@ -227,11 +228,11 @@ def _families(
             if not _round(first[k], first[k + 1], whole, by, y, lo, hi, words, keys, out):
                 return False
         elif not abs(put - whole) <= 1e-9 * max(abs(whole), 1.0):
-            # a place that ends near zero carries the rounding errors of where it began
+            # a place that ends near zero has the rounding errors of its first value
             size = abs(whole)
             for c in range(first[k], first[k + 1]):
                 size += abs(y[c]) + abs(out[c])
-            # each is moved and added up in a few sums of `count`, in any order, fused or not
+            # bound for sums of `count` moved values, in any order, fused or not
             if not abs(put - whole) <= (count + 4.0) * 2.0**-50 * size:
                 return False
     return True
@@ -255,9 +256,9 @@ def descend(
     Returns
     -------
     int
-        DONE; INFEASIBLE where a fixed value of a root is out of its range; INEXACT
-        up: to 1e-9 of the sum or what rounding leaves of its measurements, and exactly for
-        integers; TOO_LARGE.
+        DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family
+        does not add up (to 1e-9 of the sum or the rounding errors of its measurements, and exactly
+        for integers), or TOO_LARGE.
     """
     first, at = rows[0], rows[3]
     n = values.size

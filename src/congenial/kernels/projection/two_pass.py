@@ -24,7 +24,7 @@ PRICE, VALUE = 0, 1
 
 @njit(inner=True)
 def _grown(points: np.ndarray, need: int) -> np.ndarray:
-    """Return points (2, k), copied where there is room for fewer than `need`."""
+    """Return points (2, k), copied to a larger array if there is room for fewer than `need`."""
     size = points.shape[1]
     if need <= size:
         return points
@@ -96,16 +96,16 @@ def solve(
 ) -> int:
     """Fill `z` with the minimiser of the summed costs over the tree.
 
-    Among equally good values each node takes those closest to `prefer`; a non-empty `words` (one
-    uint64 a node) asks for integers and breaks what ties are left. `limit` bounds the number of
-    points kept.
+    Among equally good values, each node takes the closest to `prefer`. If `words` is not empty (one
+    uint64 for each node), values are integers and words break the remaining ties. `limit` bounds
+    the number of points kept.
     """
     starts, children, downward, is_root = forest
     b0, b1, mid, weight = costs
     n = downward.size
     whole = words.size > 0
     points, at, ray = np.empty((2, 4 * n)), np.zeros((n, 2), dtype=np.int64), np.zeros((n, 2))
-    # of the children's summed curves, by value
+    # the children's summed curves, with values as abscissae
     sums, sum_at, sum_ray = np.empty_like(points), np.zeros_like(at), np.zeros_like(ray)
     own, own_at, own_ray = np.empty((2, 8)), np.zeros((1, 2), dtype=np.int64), np.empty((1, 2))
     used, sums_used = 0, 0
@@ -170,7 +170,7 @@ def _middle(a: float, b: float) -> float:
 
 @njit(inner=True)
 def _pick(low: float, high: float, prefer: float, whole: bool, words: np.ndarray, v: int) -> float:
-    """The preferred value in [low, high]; integers tie by a coin."""
+    """The value in [low, high] closest to `prefer`; a coin breaks ties of integers."""
     value = prefer
     if whole:
         value = np.floor(prefer)
@@ -190,7 +190,7 @@ def _sum_children(
     out: np.ndarray,
     place: int,
 ) -> tuple[int, float, float]:
-    """Add the children's curves, two by two in rounds so that each point moves log k times."""
+    """Add the children's curves in rounds of pairs, so that each point is copied log k times."""
     k = members.size
     old, new = np.empty((2, size)), np.empty((2, size))
     old_at, old_ray = np.empty((k, 2), dtype=np.int64), np.empty((k, 2))

@@ -69,10 +69,10 @@ def _kept(
     price: np.ndarray,
     stored: int,
 ) -> int:
-    """Store the units of parent k that may matter further up; return how many are stored now.
+    """Store the units of parent k that may matter further up; return the number stored so far.
 
-    Left and right of its family's known units come others, of prices at most -left and at least
-    right; the parent's own change moves these ends as it moves the units.
+    To the left and right of its family's known units are unknown units, with prices at most -left
+    and at least right. The parent's own change shifts these limits as it shifts the units.
     """
     begin, count, short, kept, keeps, e, left, right = step
     first, last = -short[k], count[k] - short[k]
@@ -116,16 +116,16 @@ def round_levels(
     Returns
     -------
     int
-        ROUNDED; UNDECIDED where units that are not known could matter, or a value to keep is not
-        whole, and `out` is not filled then.
+        ROUNDED, or UNDECIDED if unknown units could matter or a fixed value is not an integer;
+        `out` is not filled then.
     """
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
     m = kind.size
     widest = full * (_WIDEST if spare else 1)
     size = (2 + 2 * spare) * z.size + 16
-    keys = np.empty(size, dtype=np.int64)  # of each family, in order
-    price = np.empty(size, dtype=np.int64)  # of what each parent keeps, in order
+    keys = np.empty(size, dtype=np.int64)  # sorted keys of each family
+    price = np.empty(size, dtype=np.int64)  # sorted prices of the units that each parent keeps
     state = np.zeros((8, m), dtype=np.int64)
     begin, count, short, kept, keeps, e, left, right = state
     used, stored = 0, 0
@@ -180,7 +180,7 @@ def round_levels(
         sort_keys(keys, begin[k], used)
         floor, part = _split(z[at[k]], full)
         out[at[k]] = floor
-        # with i of its units taken, a parent is at floor - short + i
+        # after taking i of its units, a parent's value is floor - short + i
         short[k] = int(floor - whole) - base
         if kind[k] == FIXED:
             if part > 0 or not 0 <= short[k] <= count[k]:
@@ -194,7 +194,7 @@ def round_levels(
             continue
         if left[k] <= 0 or right[k] <= 0:
             return UNDECIDED
-        # of a root's values that are equally good, the one nearest to what it was
+        # among a root's equally good values, the one nearest to its old value
         tied = 0
         for i in range(keeps[k]):
             e[k] += price[kept[k] + i] < 0
@@ -227,9 +227,9 @@ def is_least(
 ) -> bool:
     """Whether integers add up, keep bounds and pins, and no others have a smaller summed change.
 
-    The arguments are those of `round_levels`. Every value asks for the prices between that of its
-    last unit and that of the next; `out` is optimal just where those of a family have one in
-    common, and a root's have 0. All of this is done in whole numbers.
+    The arguments are those of `round_levels`. A value is optimal at the prices between that of its
+    last unit and that of its next unit. `out` is optimal if and only if the values of each family
+    have such a price in common, which is 0 for the roots. All arithmetic is in integers.
     """
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]
