@@ -180,7 +180,7 @@ def _choose_few(places, size, words, at, chosen, marks):
 
 @njit(inline="always", inner=True)
 def _choose_apart(places, size, words, at, chosen):
-    """Fill `chosen` with a sorted uniform subset of so many places that few are drawn twice."""
+    """Fill `chosen` with a sorted uniform subset of places, if few of them are drawn twice."""
     pool, left = np.uint64(0), np.int64(0)
     n = np.uint64(size)
     drawn = chosen[chosen.size // 2 :]
