@@ -22,18 +22,10 @@ _EXACT = Context(prec=60)
 
 @dataclass(frozen=True)
 class Amount:
-    """Epsilon and delta in whole units, which basic composition adds up.
+    """Epsilon and delta in whole units, which basic composition adds up."""
 
-    Attributes
-    ----------
-    epsilon : int
-        In units of 1e-12.
-    delta : int
-        In units of 1e-18.
-    """
-
-    epsilon: int
-    delta: int
+    epsilon: int  # In units of 1e-12.
+    delta: int  # In units of 1e-18.
 
     def __add__(self, other: Amount) -> Amount:
         return Amount(self.epsilon + other.epsilon, self.delta + other.delta)

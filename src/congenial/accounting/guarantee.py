@@ -67,22 +67,13 @@ ROUNDING = 1e-12
 
 @dataclass(frozen=True, eq=False)
 class Moves:
-    """Changes between the neighbouring datasets of one guarantee.
+    """Changes between the neighbouring datasets of one guarantee."""
 
-    Attributes
-    ----------
-    worst : WorstMove or None
-        The pair with the largest loss before bounds, with both records if one replaces the other;
-        None if several records move at once.
-    changes : ndarray of bool, shape (n,)
-        Entries that some pair changes.
-    pairs : Pairs or None
-        The loss that bounds add for each pair; None if bounds add none.
-    """
-
+    # The pair with the largest loss before bounds, with both records if one replaces the other;
+    # None if several records move at once.
     worst: WorstMove | None
-    changes: BoolArray
-    pairs: Pairs | None
+    changes: BoolArray  # shape (n,): Entries that some pair changes.
+    pairs: Pairs | None  # The loss that bounds add for each pair; None if bounds add none.
 
 
 @dataclass(frozen=True)

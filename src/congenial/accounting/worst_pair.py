@@ -33,27 +33,14 @@ CLOSE = 1e-9
 
 @dataclass(frozen=True)
 class WorstPair:
-    """Two neighbouring datasets, described by the leaves of the record in which they differ.
+    """Two neighbouring datasets, described by the leaves of the record in which they differ."""
 
-    Attributes
-    ----------
-    origin : int
-        Leaf that holds the record in one of them.
-    destination : int or None
-        Leaf that holds it in the other dataset; None if the other dataset lacks it.
-    changed : int
-        Number of counts that differ.
-    base_loss : float
-        Loss of the noise alone; under Gaussian noise at the guarantee's delta.
-    loss : float
-        The pair's loss in the guarantee, bounds included.
-    """
-
-    origin: int
+    origin: int  # Leaf that holds the record in one of them.
+    # Leaf that holds it in the other dataset; None if the other dataset lacks it.
     destination: int | None
-    changed: int
-    base_loss: float
-    loss: float
+    changed: int  # Number of counts that differ.
+    base_loss: float  # Loss of the noise alone; under Gaussian noise at the guarantee's delta.
+    loss: float  # The pair's loss in the guarantee, bounds included.
 
 
 def worst_pair(

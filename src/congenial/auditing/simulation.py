@@ -48,16 +48,11 @@ class _Seen:
 
 @dataclass(frozen=True)
 class Screen:
-    """Draws at two datasets that differ in every cell.
-
-    Attributes
-    ----------
-    hardest : tuple of Pair
-        Neighbours that differ in the entries with the largest bound on epsilon.
-    """
+    """Draws at two datasets that differ in every cell."""
 
     pair: Pair
     sides: tuple[Shares, Shares]
+    # Neighbours that differ in the entries with the largest bound on epsilon.
     hardest: tuple[Pair, ...]
 
 

@@ -33,15 +33,10 @@ CANDIDATES, BLOCK = 200_000, 20_000
 
 @dataclass(frozen=True, eq=False)
 class Space:
-    """The queries, and the invariant of every dataset and release.
-
-    Attributes
-    ----------
-    alternatives : tuple of ResolvedInvariant
-        The invariant's alternatives, one unless it is a union.
-    """
+    """The queries, and the invariant of every dataset and release."""
 
     mechanism: Additive
+    # The invariant's alternatives, one unless it is a union.
     alternatives: tuple[ResolvedInvariant, ...]
 
     @property

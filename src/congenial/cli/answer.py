@@ -27,22 +27,12 @@ INTERRUPTION = "Interrupted: no partial release is left behind."
 
 @dataclass(frozen=True)
 class Answer:
-    """The answer of a command.
+    """The answer of a command."""
 
-    Attributes
-    ----------
-    result : dataclass instance
-        Printed by ``--json``; its fields are the keys.
-    text : str
-        Printed otherwise.
-    notes : tuple of str
-        Lines for people, on stderr either way.
-    """
-
-    result: object
-    text: str
+    result: object  # Printed by ``--json``; its fields are the keys.
+    text: str  # Printed otherwise.
     exit_code: int = DONE
-    notes: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()  # Lines for people, on stderr either way.
 
 
 @dataclass(frozen=True)
@@ -55,16 +45,10 @@ class Failure:
 
 @dataclass(frozen=True)
 class Output:
-    """The object that ``--json`` prints; `error` or `result` is None.
-
-    Attributes
-    ----------
-    command : str
-        Such as "ledger show"; empty if no command was recognised.
-    """
+    """The object that ``--json`` prints; `error` or `result` is None."""
 
     format: int
-    command: str
+    command: str  # Such as "ledger show"; empty if no command was recognised.
     exit_code: int
     error: Failure | None
     result: object

@@ -17,18 +17,11 @@ _WIDEST = 100
 
 @dataclass(frozen=True)
 class Asker:
-    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`.
-
-    Attributes
-    ----------
-    given : dict of str to str or None
-        What options say, by their names with underscores.
-    taken : dict of str to str
-        Defaults that were taken without asking, by option.
-    """
+    """Asks on stderr, so that stdout is left to the answer; takes defaults where `yes`."""
 
     yes: bool
-    given: Mapping[str, str | None]
+    given: Mapping[str, str | None]  # Values of options, by their names with underscores.
+    # Defaults that were taken without asking, by option.
     taken: dict[str, str] = field(default_factory=dict)
 
     def ask(

@@ -24,54 +24,30 @@ _NOT_CERTIFIED = "not certified, as no bound on its error is known"
 
 @dataclass(frozen=True, eq=False)
 class Draw:
-    """Draws of chains and their diagnostics.
+    """Draws of chains and their diagnostics."""
 
-    Attributes
-    ----------
-    values : ndarray, shape (chains, draws, n)
-        int64 for integer noise, float64 otherwise.
-    """
-
-    values: Values
+    values: Values  # ndarray, shape (chains, draws, n): int64 for integer noise, float64 otherwise.
 
 
 @dataclass(frozen=True, eq=False)
 class Info:
-    """Facts about a run of chains; ArviZ computes `r_hat`, `bulk_ess`, `tail_ess` and `worst`.
+    """Facts about a run of chains; ArviZ computes `r_hat`, `bulk_ess`, `tail_ess` and `worst`."""
 
-    Attributes
-    ----------
-    warmup : int
-        Steps of each chain that were left out.
-    thin : int
-        Steps for each draw kept.
-    noise : ndarray, shape (chains, draws, n)
-        Noise of the draws, which the diagnostics use.
-    acceptance : ndarray of float64, shape (chains,), or None
-        Share of proposals that each chain accepted after the warm-up; None if blocks are drawn
-        exactly, so that nothing is rejected.
-    tv_bound : float or None
-        Bound on the total variation between the last draw of a chain and the law, from any start;
-        None if no bound is known.
-    unbounded : str
-        Why there is no such bound; empty if there is one.
-    blocks : int or None
-        Number of blocks in one sweep; None without blocks.
-    irreducible : bool or None
-        True if the moves are proved to connect all solutions; None if that is not known.
-    certified : bool
-        Always False: a chain's run is for studies.
-    """
-
-    warmup: int
-    thin: int
+    warmup: int  # Steps of each chain that were left out.
+    thin: int  # Steps for each draw kept.
+    # ndarray, shape (chains, draws, n): Noise of the draws, which the diagnostics use.
     noise: Values = field(repr=False)
+    # shape (chains,), or None: Share of proposals that each chain accepted after the warm-up; None
+    # if blocks are drawn exactly, so that nothing is rejected.
     acceptance: FloatArray | None = None
+    # Bound on the total variation between the last draw of a chain and the law, from any start;
+    # None if no bound is known.
     tv_bound: float | None = None
-    unbounded: str = ""
-    blocks: int | None = None
+    unbounded: str = ""  # Why there is no such bound; empty if there is one.
+    blocks: int | None = None  # Number of blocks in one sweep; None without blocks.
+    # True if the moves are proved to connect all solutions; None if that is not known.
     irreducible: bool | None = None
-    certified: bool = False
+    certified: bool = False  # Always False: a chain's run is for studies.
 
     @cached_property
     def r_hat(self) -> FloatArray:

@@ -75,15 +75,9 @@ class Proposal:
 
 @dataclass(frozen=True, eq=False)
 class ByProposals:
-    """A sampler that draws from proposals; the base of records in `samplers/`.
+    """A sampler that draws from proposals; the base of records in `samplers/`."""
 
-    Attributes
-    ----------
-    proposal : Proposal or None
-        If None, it is chosen for the noise and the equalities.
-    """
-
-    proposal: Proposal | None = None
+    proposal: Proposal | None = None  # If None, it is chosen for the noise and the equalities.
     name: ClassVar[str]
     certified: ClassVar[bool] = False
 
@@ -123,26 +117,14 @@ def _listed(index: object) -> tuple[int, ...]:
 
 @dataclass(frozen=True, eq=False)
 class Placed:
-    """A proposal resolved for a mechanism and its equalities.
+    """A proposal resolved for a mechanism and its equalities."""
 
-    Attributes
-    ----------
-    index : ndarray of int64, shape (k,)
-        Entries that are proposed.
-    rest : ndarray of int64, shape (m,)
-        Entries that follow, including those that cannot move.
-    solve : ndarray of float64, shape (m, k)
-        ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
-    scales : ndarray of float64, shape (k,)
-        Scales of the proposed noise.
-    rows : ndarray of float64, shape (r, n)
-        If all entries are proposed: sums of them that must be zero; otherwise no rows.
-    """
-
-    index: IntArray
-    rest: IntArray
+    index: IntArray  # shape (k,): Entries that are proposed.
+    rest: IntArray  # shape (m,): Entries that follow, including those that cannot move.
+    # shape (m, k): ``u[rest] = solve @ u[index]``; whole numbers for integer noise.
     solve: FloatArray
-    scales: FloatArray
+    scales: FloatArray  # shape (k,): Scales of the proposed noise.
+    # shape (r, n): If all entries are proposed: sums of them that must be zero; otherwise no rows.
     rows: FloatArray
 
 

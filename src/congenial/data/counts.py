@@ -61,18 +61,11 @@ _WEIGHT = "records of one row"
 
 @dataclass(frozen=True, eq=False)
 class CountedTree:
-    """A tree and the confidential count of each node.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n,)
-        Rows counted under each node.
-    excluded : int
-        Number of rows that `where` left out; it is confidential too.
-    """
+    """A tree and the confidential count of each node."""
 
     tree: Tree
-    counts: IntArray = field(repr=False)
+    counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node.
+    # Number of rows that `where` left out; it is confidential too.
     excluded: int = field(repr=False)
 
 
@@ -87,26 +80,14 @@ def build_tree(plan: Plan, *, base: Path) -> Tree:
 
 @dataclass(eq=False)
 class RowSource:
-    """The rows of a plan and its public domain over one connection; made by `open_source`.
-
-    Attributes
-    ----------
-    public : Public
-        The lookup and the condition.
-    known : list of str
-        Columns of the rows.
-    shown : str
-        The rows, as messages name them.
-    batches : iterable of Relation
-        The rows, read once.
-    """
+    """The rows of a plan and its public domain over one connection; made by `open_source`."""
 
     connection: Connection
     plan: Plan
-    public: Public
-    known: Sequence[str]
-    shown: str
-    batches: Iterable[Relation]
+    public: Public  # The lookup and the condition.
+    known: Sequence[str]  # Columns of the rows.
+    shown: str  # The rows, as messages name them.
+    batches: Iterable[Relation]  # The rows, read once.
 
     @cached_property
     def needed(self) -> list[str]:

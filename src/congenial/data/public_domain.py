@@ -44,15 +44,10 @@ BROKEN = "the counts could not be added up; please report this as a bug in conge
 
 @dataclass(frozen=True)
 class Public:
-    """The public part of a domain, known before any row is read.
-
-    Attributes
-    ----------
-    lookup, domain : Table or None
-        The plan's lookup, and the file that lists its nodes.
-    """
+    """The public part of a domain, known before any row is read."""
 
     condition: Condition
+    # `lookup` and `domain`: The plan's lookup, and the file that lists its nodes.
     lookup: Relation | None
     domain: Relation | None
 

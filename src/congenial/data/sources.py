@@ -54,22 +54,12 @@ _SETTINGS = (
 
 @dataclass(frozen=True)
 class Relation:
-    """A table for SQL's FROM.
-
-    Attributes
-    ----------
-    columns : dict of str to str
-        DuckDB type of each column.
-    shown : str
-        Its name in messages.
-    weight : str
-        SQL of the number of records that a row stands for.
-    """
+    """A table for SQL's FROM."""
 
     sql: str
-    columns: dict[str, str]
-    shown: str
-    weight: str = "1"
+    columns: dict[str, str]  # DuckDB type of each column.
+    shown: str  # Its name in messages.
+    weight: str = "1"  # SQL of the number of records that a row stands for.
 
     def check_column(self, column: str, key: str) -> None:
         """Refuse a column that is not here; `key` is the plan's key that names it.

@@ -15,22 +15,14 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """One margin of one table at one level: contiguous entries.
-
-    Attributes
-    ----------
-    level : int
-        Depth in the geography.
-    ids : ndarray of int64, shape (nodes at the level, classes of the margin)
-        Entry of each, -1 where no record can be.
-    start, stop : int
-        The entries.
-    """
+    """One margin of one table at one level: contiguous entries."""
 
     table: Table
-    level: int
+    level: int  # Depth in the geography.
     margin: Margin
+    # shape (nodes at the level, classes of the margin): Entry of each, -1 where no record can be.
     ids: IntArray = field(repr=False)
+    # `start` and `stop`: The entries.
     start: int
     stop: int
 

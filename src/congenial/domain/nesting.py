@@ -12,20 +12,11 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class Sums:
-    """Sums with a total each: the total equals the sum of its parts.
+    """Sums with a total each: the total equals the sum of its parts."""
 
-    Attributes
-    ----------
-    totals : ndarray of int64, shape (m,)
-        The entry that is the total.
-    starts : ndarray of int64, shape (m + 1,)
-    parts : ndarray of int64
-        Entries ``parts[starts[k]:starts[k + 1]]`` add up to ``totals[k]``.
-    """
-
-    totals: IntArray
-    starts: IntArray
-    parts: IntArray
+    totals: IntArray  # shape (m,): The entry that is the total.
+    starts: IntArray  # shape (m + 1,)
+    parts: IntArray  # Entries ``parts[starts[k]:starts[k + 1]]`` add up to ``totals[k]``.
 
     @property
     def sum_of_part(self) -> IntArray:

@@ -16,23 +16,13 @@ Cell = str | int | float | None
 
 @dataclass(frozen=True)
 class Exhibit:
-    """A table of a study.
+    """A table of a study."""
 
-    Attributes
-    ----------
-    name : str
-        Part of the file's name.
-    rows : tuple of tuple
-        Text, integers, floats, or None for an empty cell.
-    notes : tuple of str
-        Sentences below the table.
-    """
-
-    name: str
+    name: str  # Part of the file's name.
     title: str
     columns: tuple[str, ...]
-    rows: tuple[tuple[Cell, ...], ...]
-    notes: tuple[str, ...] = ()
+    rows: tuple[tuple[Cell, ...], ...]  # Text, integers, floats, or None for an empty cell.
+    notes: tuple[str, ...] = ()  # Sentences below the table.
 
     def __post_init__(self) -> None:
         """Check that every row has a cell for each column."""
@@ -51,19 +41,9 @@ class Exhibit:
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of a study; every number in it is also in a table.
+    """A figure of a study; every number in it is also in a table."""
 
-    Attributes
-    ----------
-    name : str
-        Part of the files' names.
-    draw : callable
-        Draws on an empty ``matplotlib.figure.Figure``.
-    size : (float, float)
-        Width and height in inches.
-    """
-
-    name: str
+    name: str  # Part of the files' names.
     title: str
-    draw: Callable[[Canvas], None]
-    size: tuple[float, float] = (7.0, 4.2)
+    draw: Callable[[Canvas], None]  # Draws on an empty ``matplotlib.figure.Figure``.
+    size: tuple[float, float] = (7.0, 4.2)  # Width and height in inches.

@@ -181,17 +181,10 @@ def _imposed(invariant: Invariant) -> Tree | Workload | None:
 
 @dataclass(frozen=True, eq=False)
 class Projector:
-    """A projection with everything given except the vector.
-
-    Attributes
-    ----------
-    weight : ndarray of float64, shape (n,)
-        From `checked_weights`.
-    norm : {"l2", "l1"}
-    """
+    """A projection with everything given except the vector."""
 
     resolved: ResolvedInvariant
-    weight: FloatArray
+    weight: FloatArray  # shape (n,): From `checked_weights`.
     norm: Norm
     integer: bool
     beta: npt.ArrayLike | None = None

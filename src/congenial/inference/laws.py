@@ -95,16 +95,10 @@ class NetworkLaw:
 
 @dataclass(frozen=True, eq=False)
 class SplitTreeLaw:
-    """The law under a `DirichletTree`.
-
-    Attributes
-    ----------
-    law : SplitLaw
-    error : float
-        Approximate sum, over all laws, of the probability outside the windows of the messages.
-    """
+    """The law under a `DirichletTree`."""
 
     law: SplitLaw
+    # Approximate sum, over all laws, of the probability outside the windows of the messages.
     error: float
 
     @property

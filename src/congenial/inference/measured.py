@@ -31,22 +31,15 @@ _LARGEST = 2.0**52
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    """Measurements, and the invariant that the counts satisfy.
-
-    Attributes
-    ----------
-    y : ndarray of int64, shape (n,)
-        Measurements; exact values of pinned nodes; 0 for nodes with neither.
-    measured : ndarray of bool, shape (n,)
-    lo, hi : ndarray of float64, shape (n,)
-        Bounds, pins included, without bounds that follow from bounds of leaves.
-    """
+    """Measurements, and the invariant that the counts satisfy."""
 
     tree: Tree
     mechanism: Additive
     resolved: ResolvedInvariant
-    y: IntArray
-    measured: BoolArray
+    y: IntArray  # shape (n,): Measurements; exact values of pinned nodes; 0 for nodes with neither.
+    measured: BoolArray  # shape (n,)
+    # `lo` and `hi`: shape (n,): Bounds, pins included, without bounds that follow from bounds of
+    # leaves.
     lo: FloatArray
     hi: FloatArray
 

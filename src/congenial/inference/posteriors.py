@@ -43,17 +43,12 @@ class Summary(NamedTuple):
     """Summary of the marginal law of every node; each array has shape (n,).
 
     Means add up as the counts do; medians and ends of intervals need not.
-
-    Attributes
-    ----------
-    mean, standard_deviation : ndarray of float64
-    median, lower, upper : ndarray of int64
-        `lower` to `upper`, ends included, is the shortest interval of at least the given
-        probability. Among several, it is the likeliest, then (up to 1e-9) the lowest.
     """
 
     mean: FloatArray
     standard_deviation: FloatArray
+    # `lower` to `upper`, ends included, is the shortest interval of at least the given probability.
+    # Among several, it is the likeliest, then (up to 1e-9) the lowest.
     median: IntArray
     lower: IntArray
     upper: IntArray

@@ -24,34 +24,23 @@ TOLERANCE = 1e-9
 
 @dataclass(frozen=True, eq=False)
 class ResolvedInvariant:
-    """An invariant resolved for vectors of length `n`.
-
-    Attributes
-    ----------
-    tree : Tree or None
-        The hierarchy that must add up; a workload has one if all its entries are nested or
-        disjoint.
-    pinned : ndarray of bool, shape (n,)
-        Entries that equal their confidential values.
-    lo, hi : ndarray of float64, shape (n,)
-        Public bounds, infinite for entries without one; they may be views of a single number.
-    equalities, inequalities : pair of ndarray, shapes (m, n) and (m,)
-        Further public linear conditions.
-    workload : Workload or None
-        The workload that must add up.
-    relative : ndarray of int64, shape (k, 2)
-        Pairs of a larger and a smaller entry, at least one of them pinned: the pin's value bounds
-        the other. `with_pins` adds that bound.
-    """
+    """An invariant resolved for vectors of length `n`."""
 
     n: int
+    # The hierarchy that must add up; a workload has one if all its entries are nested or disjoint.
     tree: Tree | None
+    # ndarray of bool, shape (n,): Entries that equal their confidential values.
     pinned: npt.NDArray[np.bool_]
+    # `lo` and `hi`: shape (n,): Public bounds, infinite for entries without one; they may be views
+    # of a single number.
     lo: FloatArray
     hi: FloatArray
+    # `equalities` and `inequalities`: Further public linear conditions.
     equalities: tuple[FloatArray, FloatArray] = field(repr=False)
     inequalities: tuple[FloatArray, FloatArray] = field(repr=False)
-    workload: Workload | None = None
+    workload: Workload | None = None  # The workload that must add up.
+    # shape (k, 2): Pairs of a larger and a smaller entry, at least one of them pinned: the pin's
+    # value bounds the other. `with_pins` adds that bound.
     relative: IntArray = field(default_factory=lambda: np.zeros((0, 2), dtype=np.int64), repr=False)
 
     @property

@@ -20,21 +20,11 @@ SHOWN = 8
 
 @dataclass(frozen=True)
 class Dataset:
-    """The rows whose budget a release spends.
+    """The rows whose budget a release spends."""
 
-    Attributes
-    ----------
-    name : str or None
-        Name of the rows in the plan.
-    place : str
-        The real path of their source.
-    label : str
-        Public label for people.
-    """
-
-    name: str | None
-    place: str
-    label: str
+    name: str | None  # Name of the rows in the plan.
+    place: str  # The real path of their source.
+    label: str  # Public label for people.
 
     @property
     def identity(self) -> str:
@@ -44,51 +34,27 @@ class Dataset:
 
 @dataclass(frozen=True)
 class Debit:
-    """The debit of one release in a ledger.
+    """The debit of one release in a ledger."""
 
-    Attributes
-    ----------
-    entry : str
-        Random name of the entry.
-    dataset : str
-        Beginning of the dataset's fingerprint.
-    remaining : Amount
-        The dataset's budget that remains after it.
-    first : bool
-        Whether the dataset was new to the ledger.
-    adds_up : bool
-        `Account.adds_up`, this release included.
-    """
-
-    entry: str
-    dataset: str
+    entry: str  # Random name of the entry.
+    dataset: str  # Beginning of the dataset's fingerprint.
     label: str
     cost: Amount
-    remaining: Amount
-    first: bool
-    adds_up: bool
+    remaining: Amount  # The dataset's budget that remains after it.
+    first: bool  # Whether the dataset was new to the ledger.
+    adds_up: bool  # `Account.adds_up`, this release included.
 
 
 @dataclass(frozen=True)
 class Entry:
-    """A line of a ledger.
-
-    Attributes
-    ----------
-    made : str
-        Time by the machine's clock; nothing depends on it.
-    state : str
-        "reserved" or "spent"; both count.
-    fixes : str or None
-        Hash of the counts published exactly; "" for none, None where unknown.
-    """
+    """A line of a ledger."""
 
     entry: str
     release: str
-    made: str
+    made: str  # Time by the machine's clock; nothing depends on it.
     cost: Amount
-    state: str
-    fixes: str | None
+    state: str  # "reserved" or "spent"; both count.
+    fixes: str | None  # Hash of the counts published exactly; "" for none, None where unknown.
 
 
 @dataclass(frozen=True)
@@ -121,18 +87,10 @@ class Account:
 
 @dataclass(frozen=True)
 class Ledger:
-    """The contents of a ledger without its key.
+    """The contents of a ledger without its key."""
 
-    Attributes
-    ----------
-    budget : Amount
-        Of each dataset.
-    neighbours : str
-        The neighbouring relation of all its guarantees.
-    """
-
-    budget: Amount
-    neighbours: str
+    budget: Amount  # Of each dataset.
+    neighbours: str  # The neighbouring relation of all its guarantees.
     accounts: tuple[Account, ...]
 
 

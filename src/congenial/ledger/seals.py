@@ -64,26 +64,15 @@ _SEQUENCE = "CREATE TABLE sqlite_sequence(name,seq)"
 
 @dataclass(frozen=True)
 class Held:
-    """All rows of a ledger's file, in the order of their numbers or names.
+    """All rows of a ledger's file, in the order of their numbers or names."""
 
-    Attributes
-    ----------
-    version : int
-        Version of the file's format.
-    head : tuple
-        Key, neighbours, epsilon, delta and hash.
-    entries : list of tuple
-        Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
-    sequence : list of tuple
-        The last row number that SQLite assigned.
-    """
-
-    version: int
-    head: Row = field(repr=False)
+    version: int  # Version of the file's format.
+    head: Row = field(repr=False)  # Key, neighbours, epsilon, delta and hash.
     datasets: list[Row]
     names: list[Row]
+    # Number, name, dataset, release, time, epsilon, delta, state, what it fixes, hash.
     entries: list[Row]
-    sequence: list[Row]
+    sequence: list[Row]  # The last row number that SQLite assigned.
 
     @property
     def key(self) -> bytes:

@@ -32,15 +32,7 @@ class DraftLookup:
 
 @dataclass(frozen=True)
 class Draft:
-    """The answers that a plan is written from; fields are the keys of a plan.
-
-    Attributes
-    ----------
-    columns : mapping of str to str
-        Types of the rows' columns, listed in a comment.
-    guessed : tuple of str
-        Options of `congenial init` whose defaults were taken without asking; they are marked.
-    """
+    """The answers that a plan is written from; fields are the keys of a plan."""
 
     source: str
     root: str
@@ -56,7 +48,9 @@ class Draft:
     name: str | None = None
     ledger: str | None = None
     lookup: DraftLookup | None = None
+    # Types of the rows' columns, listed in a comment.
     columns: Mapping[str, str] = field(default_factory=dict)
+    # Options of `congenial init` whose defaults were taken without asking; they are marked.
     guessed: tuple[str, ...] = ()
 
     @property

@@ -45,15 +45,10 @@ Products = Annotated[
 
 
 class Publication(Section, frozen=True):
-    """The tables written from one draw of noise.
+    """The tables written from one draw of noise."""
 
-    Attributes
-    ----------
-    publish : tuple of str
-        "table", the counts that satisfy the invariants; and "measurements", the noisy counts behind
-        them.
-    """
-
+    # "table", the counts that satisfy the invariants; and "measurements", the noisy counts behind
+    # them.
     publish: Products = (TABLE,)
 
     def __post_init__(self) -> None:
@@ -69,25 +64,16 @@ class Publication(Section, frozen=True):
 
 
 class Accuracy(Section, frozen=True):
-    """The intervals of a release, and the accuracy that its readers need.
+    """The intervals of a release, and the accuracy that its readers need."""
 
-    Attributes
-    ----------
-    confidence : float
-        Least probability with which an interval holds its count. For intervals by the posterior
-        it holds on average only.
-    required : dict of str to float, optional
-        Largest error margin, in counts, that is accepted at a level.
-    simultaneous : bool
-        Whether to add intervals that hold for all counts of a level at once.
-    sums : dict of str to tuple of str, optional
-        Nodes whose sum gets an interval, by a name for it.
-    """
-
+    # Least probability with which an interval holds its count. For intervals by the posterior it
+    # holds on average only.
     confidence: Confidence = 0.9
+    # Largest error margin, in counts, that is accepted at a level.
     required: Annotated[dict[str, Margin], ByLevel] | None = None
+    # Whether to add intervals that hold for all counts of a level at once.
     simultaneous: bool = False
-    sums: Sums | None = None
+    sums: Sums | None = None  # Nodes whose sum gets an interval, by a name for it.
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""

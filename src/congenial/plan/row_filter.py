@@ -80,31 +80,18 @@ _REMEDY = "give one condition on the columns of a row, such as 'hour < 12 AND zo
 
 @dataclass(frozen=True)
 class Conjunct:
-    """One of the conditions that are joined by AND.
-
-    Attributes
-    ----------
-    columns : frozenset of str
-        The columns it names, in lower case.
-    """
+    """One of the conditions that are joined by AND."""
 
     sql: str
-    columns: frozenset[str]
+    columns: frozenset[str]  # The columns it names, in lower case.
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A plan's `where`.
+    """A plan's `where`."""
 
-    Attributes
-    ----------
-    text : str
-        As the plan writes it.
-    conjuncts : tuple of Conjunct
-        Split at the outermost ANDs; empty if the plan has no row filter.
-    """
-
-    text: str
+    text: str  # As the plan writes it.
+    # Split at the outermost ANDs; empty if the plan has no row filter.
     conjuncts: tuple[Conjunct, ...]
 
     @property

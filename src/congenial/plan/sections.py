@@ -115,46 +115,25 @@ Nodes = Annotated[
 
 
 class Lookup(Section, frozen=True):
-    """A public table with one row for each key, joined to the rows.
+    """A public table with one row for each key, joined to the rows."""
 
-    Attributes
-    ----------
-    source : str
-        A CSV or Parquet file.
-    key : str
-        Its column of unique keys.
-    on : str
-        The column of the rows that holds such keys.
-    """
-
-    source: TableFile
-    key: Key
-    on: Key
+    source: TableFile  # A CSV or Parquet file.
+    key: Key  # Its column of unique keys.
+    on: Key  # The column of the rows that holds such keys.
 
 
 class Data(Section, frozen=True):
-    """Where the rows are.
+    """Where the rows are."""
 
-    Attributes
-    ----------
-    source : str
-        A Parquet or CSV file (also .csv.gz), a glob of these, or a DuckDB or SQLite file.
-    where : str, optional
-        One SQL condition; rows that fail it are left out, and so are nodes of the domain.
-    table : str, optional
-        Table of a DuckDB or SQLite file.
-    name : str, optional
-        Name of the rows in the ledger; by default the source's path.
-    types : dict of str to str, optional
-        Type of a column; a value that does not fit it counts as missing. By default a column of a
-        CSV or SQLite file is text.
-    """
-
+    # A Parquet or CSV file (also .csv.gz), a glob of these, or a DuckDB or SQLite file.
     source: Source
+    # One SQL condition; rows that fail it are left out, and so are nodes of the domain.
     where: Text | None = None
     lookup: Lookup | None = None
-    table: Text | None = None
-    name: Text | None = None
+    table: Text | None = None  # Table of a DuckDB or SQLite file.
+    name: Text | None = None  # Name of the rows in the ledger; by default the source's path.
+    # Type of a column; a value that does not fit it counts as missing. By default a column of a CSV
+    # or SQLite file is text.
     types: Types | None = None
 
     def __post_init__(self) -> None:
@@ -174,24 +153,14 @@ class Data(Section, frozen=True):
 
 
 class Hierarchy(Section, frozen=True):
-    """The hierarchy of counts.
+    """The hierarchy of counts."""
 
-    Attributes
-    ----------
-    root : str
-        Name of the root's node.
-    levels : tuple of str
-        A column a level, coarse to fine, below the root.
-    domain : str
-        Where the nodes come from: "lookup", a CSV or Parquet file with the level columns, or
-        "data". With "data", an absent node shows that it has no row.
-    names_repeat : bool
-        Whether a name may occur under several parents, as months do under years.
-    """
-
-    root: Root
-    levels: Levels
+    root: Root  # Name of the root's node.
+    levels: Levels  # A column a level, coarse to fine, below the root.
+    # Where the nodes come from: "lookup", a CSV or Parquet file with the level columns, or "data".
+    # With "data", an absent node shows that it has no row.
     domain: Domain
+    # Whether a name may occur under several parents, as months do under years.
     names_repeat: bool = False
 
     def __post_init__(self) -> None:
@@ -206,33 +175,20 @@ class Hierarchy(Section, frozen=True):
 
 
 class Privacy(Section, frozen=True):
-    """The guarantee asked for.
-
-    Attributes
-    ----------
-    neighbours : {"substitute", "add-remove"}
-    epsilon : float
-        The final guarantee, which includes the cost of inequalities.
-    split : dict of str to float, optional
-        Share of epsilon for each level, adding up to 1; a level without a share is not measured.
-        By default, without `goal`, equal shares for the levels that can change.
-    goal : dict of str to float, optional
-        Weight of the noise's error at each level, for the split with the least weighted sum of
-        scales; a level without a weight is not measured.
-    noise : str
-        "discrete-laplace", "discrete-gaussian", or another discrete law of `noise/`.
-    ledger : str, optional
-        File of the ledger that each release is debited in.
-    delta : float, optional
-        The final delta, for Gaussian noise only; `split` then divides the zCDP parameter.
-    """
+    """The guarantee asked for."""
 
     neighbours: Neighbours
-    epsilon: Epsilon
+    epsilon: Epsilon  # The final guarantee, which includes the cost of inequalities.
+    # Share of epsilon for each level, adding up to 1; a level without a share is not measured. By
+    # default, without `goal`, equal shares for the levels that can change.
     split: Annotated[dict[str, Share], ByLevel] | None = None
+    # "discrete-laplace", "discrete-gaussian", or another discrete law of `noise/`.
     noise: str = LAPLACE
-    ledger: Text | None = None
+    ledger: Text | None = None  # File of the ledger that each release is debited in.
+    # Weight of the noise's error at each level, for the split with the least weighted sum of
+    # scales; a level without a weight is not measured.
     goal: Annotated[dict[str, Weight], ByLevel] | None = None
+    # The final delta, for Gaussian noise only; `split` then divides the zCDP parameter.
     delta: Delta | None = None
 
     def __post_init__(self) -> None:
@@ -262,14 +218,9 @@ class Privacy(Section, frozen=True):
 
 
 class Invariants(Section, frozen=True):
-    """The invariants besides adding up.
+    """The invariants besides adding up."""
 
-    Attributes
-    ----------
-    publish_exactly : tuple of str
-        Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
-    """
-
+    # Levels ("root" or a column), or nodes by path below the root ("Queens/132") or by name.
     publish_exactly: Nodes = ()
     nonnegative: bool = False
 
@@ -279,23 +230,12 @@ class Invariants(Section, frozen=True):
 
 
 class Method(Section, frozen=True):
-    """How the release is made to satisfy its invariants.
-
-    Attributes
-    ----------
-    name : {"conditioning", "imaging", "topdown", "posterior"}
-    sampler : {"auto", "exact"}
-        For conditioning.
-    norm : {"l2", "l1"}
-        For imaging.
-    loss : {"l1", "l2"}
-        For the posterior: the error whose expectation is the least.
-    """
+    """How the release is made to satisfy its invariants."""
 
     name: MethodName = "conditioning"
-    sampler: SamplerName = "auto"
-    norm: Norm = "l2"
-    loss: Loss = "l1"
+    sampler: SamplerName = "auto"  # For conditioning.
+    norm: Norm = "l2"  # For imaging.
+    loss: Loss = "l1"  # For the posterior: the error whose expectation is the least.
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""

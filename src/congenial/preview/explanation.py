@@ -49,52 +49,32 @@ from congenial.wording import aligned, on_a_line, show
 
 @dataclass(frozen=True)
 class LevelForecast:
-    """The forecast of one level of the release.
-
-    Attributes
-    ----------
-    noise_error : float or None
-        Expected absolute value of the noise alone, in counts; None where there is none.
-    release_error : float or None
-        Expected absolute error of a released count, averaged over the level's nodes, in counts;
-        None where no release was simulated.
-    default_error : float or None
-        The same by the default method; None where the plan has it, or it was not simulated.
-    """
+    """The forecast of one level of the release."""
 
     level: Level
+    # Expected absolute value of the noise alone, in counts; None where there is none.
     noise_error: float | None
+    # Expected absolute error of a released count, averaged over the level's nodes, in counts; None
+    # where no release was simulated.
     release_error: float | None
+    # The same by the default method; None where the plan has it, or it was not simulated.
     default_error: float | None = None
 
 
 @dataclass(frozen=True)
 class SizeForecast:
-    """The forecast for the counts of one size at one level.
-
-    Attributes
-    ----------
-    low, high : int
-        The true counts are from `low` to `high`, both included.
-    nodes : int
-        Nodes of that size in the simulation, those published exactly left out.
-    error : float
-        Expected absolute error of such a count.
-    bias : float
-        Expected difference of the released count from the true one.
-    standard_error : float
-        That of the bias, from release to release; NaN of a single release.
-    default_error, default_bias : float or None
-        The same by the default method; None where the plan has it, or it was not simulated.
-    """
+    """The forecast for the counts of one size at one level."""
 
     level: str
+    # `low` and `high`: The true counts are from `low` to `high`, both included.
     low: int
     high: int
-    nodes: int
-    error: float
-    bias: float
-    standard_error: float
+    nodes: int  # Nodes of that size in the simulation, those published exactly left out.
+    error: float  # Expected absolute error of such a count.
+    bias: float  # Expected difference of the released count from the true one.
+    standard_error: float  # That of the bias, from release to release; NaN of a single release.
+    # `default_error` and `default_bias`: The same by the default method; None where the plan has
+    # it, or it was not simulated.
     default_error: float | None = None
     default_bias: float | None = None
 

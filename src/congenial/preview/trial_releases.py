@@ -24,24 +24,15 @@ COUNTS_SEED, _SEED = 1, 20_220_201
 
 @dataclass(frozen=True)
 class Simulated:
-    """Simulated releases of a plan, and of the default method where the plan has another.
+    """Simulated releases of a plan, and of the default method where the plan has another."""
 
-    Attributes
-    ----------
-    own, beside : Forecast or None
-        None where nothing could be simulated, or where the plan has the default method.
-    default : str
-        The default method; empty where there is none beside.
-    text : str
-        The basis of the errors, in a sentence.
-    refused : str
-        Why releases of these counts cannot be drawn; empty where they can, or were not tried.
-    """
-
+    # `own` and `beside`: None where nothing could be simulated, or where the plan has the default
+    # method.
     own: Forecast | None
     beside: Forecast | None
-    default: str
-    text: str
+    default: str  # The default method; empty where there is none beside.
+    text: str  # The basis of the errors, in a sentence.
+    # Why releases of these counts cannot be drawn; empty where they can, or were not tried.
     refused: str
 
 

@@ -26,28 +26,16 @@ _MOST = 2**53
 
 @dataclass(frozen=True, eq=False)
 class Contents:
-    """A release whose files could be read.
-
-    Attributes
-    ----------
-    csv, parquet : Table
-        The same rows, if nothing is wrong with the release.
-    plan : Plan
-        That of the certificate.
-    tree : Tree
-        Its nodes are in the order of the rows.
-    value : ndarray of int64, shape (n,)
-        The released counts.
-    measurements : tuple of Table or None
-        CSV and Parquet of the measurements; None where the plan publishes none.
-    """
+    """A release whose files could be read."""
 
     certificate: Certificate
+    # `csv` and `parquet`: The same rows, if nothing is wrong with the release.
     csv: FileRows
     parquet: FileRows
-    plan: Plan
-    tree: Tree
-    value: npt.NDArray[np.int64]
+    plan: Plan  # That of the certificate.
+    tree: Tree  # Its nodes are in the order of the rows.
+    value: npt.NDArray[np.int64]  # ndarray of int64, shape (n,): The released counts.
+    # CSV and Parquet of the measurements; None where the plan publishes none.
     measurements: tuple[FileRows, FileRows] | None = None
 
     @cached_property

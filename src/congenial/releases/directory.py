@@ -53,17 +53,10 @@ MARKER_TEXT = f"{STAMP}\n"
 
 @dataclass(frozen=True)
 class FileRows:
-    """A released table as read from a file.
+    """A released table as read from a file."""
 
-    Attributes
-    ----------
-    columns : tuple of (str, str)
-        Name and DuckDB type of each column.
-    rows : list of tuple
-        One a node; integers where the column has an integer type, else text or None.
-    """
-
-    columns: tuple[tuple[str, str], ...]
+    columns: tuple[tuple[str, str], ...]  # Name and DuckDB type of each column.
+    # One a node; integers where the column has an integer type, else text or None.
     rows: list[tuple[object, ...]]
 
     def column(self, name: str) -> list[object]:

@@ -176,19 +176,11 @@ def release(
 
 @dataclass(frozen=True, eq=False)
 class DrawnCounts:
-    """One draw: the released counts, and the measurements that they follow from.
+    """One draw: the released counts, and the measurements that they follow from."""
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n,)
-    measurements : ndarray of int64, shape (n,), or None
-        None if the plan does not publish them.
-    prior : tuple of LevelAlpha, or None
-        The prior that was fitted to the measurements, for methods that have one.
-    """
-
-    counts: IntArray
-    measurements: IntArray | None
+    counts: IntArray  # shape (n,)
+    measurements: IntArray | None  # shape (n,), or None: None if the plan does not publish them.
+    # The prior that was fitted to the measurements, for methods that have one.
     prior: tuple[LevelAlpha, ...] | None = None
 
 

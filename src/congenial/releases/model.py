@@ -65,50 +65,27 @@ ERROR_LIMIT = 1e-6
 
 @dataclass(frozen=True)
 class Level:
-    """How one level of the hierarchy is measured.
+    """How one level of the hierarchy is measured."""
 
-    Attributes
-    ----------
-    depth : int
-        0 for the root's level.
-    nodes : int
-        Number of nodes.
-    exact : int
-        Number of nodes that are published exactly.
-    scale : float or None
-        Scale of the noise at the other nodes; None if the level is not measured.
-    """
-
-    depth: int
+    depth: int  # 0 for the root's level.
     name: str
-    nodes: int
-    exact: int
-    scale: float | None
+    nodes: int  # Number of nodes.
+    exact: int  # Number of nodes that are published exactly.
+    scale: float | None  # Scale of the noise at the other nodes; None if the level is not measured.
 
 
 @dataclass(frozen=True, eq=False)
 class Model:
-    """Everything a release is drawn from, except the confidential counts.
-
-    Attributes
-    ----------
-    mechanism : Additive
-        The plan's noise, one scale a node.
-    resolved : ResolvedInvariant
-        The invariant resolved for the tree.
-    split : mapping of int to float
-        Share of the noise's budget for each level, by depth.
-    delta : float or None
-        The delta at which zCDP is converted to epsilon, for Gaussian noise. The rest of the plan's
-        delta is kept for the numerical error of a draw. None for Laplace noise.
-    """
+    """Everything a release is drawn from, except the confidential counts."""
 
     plan: Plan
     tree: Tree
-    mechanism: Additive
+    mechanism: Additive  # The plan's noise, one scale a node.
     invariant: Invariant
-    resolved: ResolvedInvariant
-    split: Mapping[int, float]
+    resolved: ResolvedInvariant  # The invariant resolved for the tree.
+    split: Mapping[int, float]  # Share of the noise's budget for each level, by depth.
+    # The delta at which zCDP is converted to epsilon, for Gaussian noise. The rest of the plan's
+    # delta is kept for the numerical error of a draw. None for Laplace noise.
     delta: float | None = None
     engine = renamed("engine", "the release's mechanism", lambda self: choose_method(self))  # noqa: PLW0108
 

@@ -16,18 +16,13 @@ from congenial.types import IntArray
 
 @dataclass(frozen=True, eq=False)
 class ProvedEnds:
-    """Ends of intervals that hold with the plan's confidence, whatever the counts are.
+    """Ends of intervals that hold with the plan's confidence, whatever the counts are."""
 
-    Attributes
-    ----------
-    lower, upper : ndarray of int64, shape (n,)
-        Of each count by itself.
-    lower_all, upper_all : ndarray of int64, shape (n,)
-        Of all counts of a level at once; if the plan does not ask for these, as `lower`, `upper`.
-    """
-
+    # `lower` and `upper`: shape (n,): Of each count by itself.
     lower: IntArray
     upper: IntArray
+    # `lower_all` and `upper_all`: shape (n,): Of all counts of a level at once; if the plan does
+    # not ask for these, as `lower`, `upper`.
     lower_all: IntArray
     upper_all: IntArray
     sums: tuple[tuple[int, int], ...]

@@ -15,29 +15,18 @@ class Fact:
 
 @dataclass(frozen=True)
 class LevelRow:
-    """The accuracy of one level.
-
-    Attributes
-    ----------
-    exact : int
-        Number of its counts that are published exactly or follow from exact counts.
-    expected : float or None
-        Expected absolute error, averaged over the level, in counts; None if it is unknown.
-    margin : str
-        The error margin of its other counts, as text.
-    required : float or None
-        The largest error margin that the plan accepts; None if the plan names none.
-    met : bool or None
-        Whether the level's error margin is at most `required`; None if that is unknown.
-    """
+    """The accuracy of one level."""
 
     name: str
     nodes: int
-    exact: int
+    exact: int  # Number of its counts that are published exactly or follow from exact counts.
     noise: str
+    # Expected absolute error, averaged over the level, in counts; None if it is unknown.
     expected: float | None
-    margin: str
+    margin: str  # The error margin of its other counts, as text.
+    # The largest error margin that the plan accepts; None if the plan names none.
     required: float | None = None
+    # Whether the level's error margin is at most `required`; None if that is unknown.
     met: bool | None = None
 
 
@@ -60,37 +49,20 @@ class Counts:
 
 @dataclass(frozen=True)
 class Page:
-    """The content of a page, as plain text.
-
-    Attributes
-    ----------
-    stamp : str or None
-        Text at the top and bottom of the page if the release is a simulation.
-    lead : tuple of str
-        The release in a few sentences.
-    sentence : str
-        The guarantee as the certificate states it.
-    accuracy : tuple of str
-        Meaning and limits of error margins and expected errors.
-    levels : tuple of LevelRow
-        One row for each level, coarse to fine.
-    margin_label : str
-        Heading of the column of error margins.
-    bent : bool
-        Whether bounds make errors depend on the counts, so that counts have intervals but no
-        error margin.
-    """
+    """The content of a page, as plain text."""
 
     title: str
-    stamp: str | None
-    lead: tuple[str, ...]
+    stamp: str | None  # Text at the top and bottom of the page if the release is a simulation.
+    lead: tuple[str, ...]  # The release in a few sentences.
     protected: tuple[str, ...]
     unprotected: tuple[str, ...]
-    sentence: str
+    sentence: str  # The guarantee as the certificate states it.
     details: tuple[Fact, ...]
-    accuracy: tuple[str, ...]
-    levels: tuple[LevelRow, ...]
-    margin_label: str
+    accuracy: tuple[str, ...]  # Meaning and limits of error margins and expected errors.
+    levels: tuple[LevelRow, ...]  # One row for each level, coarse to fine.
+    margin_label: str  # Heading of the column of error margins.
+    # Whether bounds make errors depend on the counts, so that counts have intervals but no error
+    # margin.
     bent: bool
     counts: Counts
     cite: tuple[str, ...]

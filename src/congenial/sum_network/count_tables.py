@@ -66,22 +66,15 @@ _TAIL = 30.0
 
 @dataclass(frozen=True, eq=False)
 class PriorWeights:
-    """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``.
-
-    Attributes
-    ----------
-    a, b, base, zero : ndarray of float64, shape (d,)
-        See `congenial.kernels.network.priors`.
-    code : ndarray of int32, shape (n,)
-        Place of each node's weight.
-    """
+    """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``."""
 
     unary: Unary
+    # shape (d,): See `congenial.kernels.network.priors`.
     a: FloatArray
     b: FloatArray
     base: FloatArray
     zero: FloatArray
-    code: npt.NDArray[np.int32]
+    code: npt.NDArray[np.int32]  # ndarray of int32, shape (n,): Place of each node's weight.
 
     @property
     def inverse(self) -> FloatArray:

@@ -17,21 +17,14 @@ from congenial.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Compiled:
-    """Sums and weights that have been checked; made by `compile`.
-
-    Attributes
-    ----------
-    forest : SumForest
-    weights : SharedUnary or PriorWeights
-    theta : ndarray of float64, shape (m,)
-        A multiplier for each sum; they tilt the weights so that their means satisfy the sums.
-    freed : Freed, optional
-        Variables that were removed from the sums and follow from the others.
-    """
+    """Sums and weights that have been checked; made by `compile`."""
 
     forest: SumForest
     weights: SharedUnary | PriorWeights
+    # shape (m,): A multiplier for each sum; they tilt the weights so that their means satisfy the
+    # sums.
     theta: FloatArray
+    # Variables that were removed from the sums and follow from the others.
     freed: Freed | None = None
 
 

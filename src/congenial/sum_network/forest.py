@@ -24,27 +24,18 @@ Signs = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class SumForest:
-    """Variables 0..n-1 and constraints 0..m-1.
+    """Variables 0..n-1 and constraints 0..m-1."""
 
-    Attributes
-    ----------
-    above : ndarray of int32, shape (n,)
-        The constraint that each variable is a summand of, -1 for none.
-    owner : ndarray of int32, shape (m,)
-        The variable that each constraint's sum equals up to `sign`; -1 where the sum is fixed.
-    sign : ndarray of int8, shape (m,)
-        +1 or -1.
-    orientation : ndarray of int8, shape (n,)
-        The forest speaks of ``orientation * value``; +1 everywhere for a tree.
-    depth : ndarray of int32, shape (m,)
-        Number of constraints above each constraint.
-    """
-
+    # ndarray of int32, shape (n,): The constraint that each variable is a summand of, -1 for none.
     above: Indices
+    # ndarray of int32, shape (m,): The variable that each constraint's sum equals up to `sign`; -1
+    # where the sum is fixed.
     owner: Indices
-    sign: Signs
+    sign: Signs  # ndarray of int8, shape (m,): +1 or -1.
+    # ndarray of int8, shape (n,): The forest speaks of ``orientation * value``; +1 everywhere for a
+    # tree.
     orientation: Signs
-    depth: Indices
+    depth: Indices  # ndarray of int32, shape (m,): Number of constraints above each constraint.
 
     @staticmethod
     def without_sums(n: int) -> SumForest:

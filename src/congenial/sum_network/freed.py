@@ -21,17 +21,11 @@ Places = npt.NDArray[np.intp]
 
 @dataclass(frozen=True, eq=False)
 class Freed:
-    """Variables that are added up from others once these are drawn.
+    """Variables that are added up from others once these are drawn."""
 
-    Attributes
-    ----------
-    follows : ndarray of bool, shape (n,)
-    rounds : tuple of (variables, starts, terms, signs)
-        In the order in which they are added up. Variable i of a round is the sum of signs times
-        values at ``terms[starts[i] : starts[i + 1]]``.
-    """
-
-    follows: BoolArray
+    follows: BoolArray  # shape (n,)
+    # In the order in which they are added up. Variable i of a round is the sum of signs times
+    # values at ``terms[starts[i] : starts[i + 1]]``.
     rounds: tuple[tuple[Places, Places, Places, Places], ...]
 
     def add_up(self, values: IntArray) -> None:

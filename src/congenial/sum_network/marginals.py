@@ -24,26 +24,17 @@ _FEW, _SHARE = 64, 0.25
 
 
 class Summaries(NamedTuple):
-    """Summaries of the marginal law of every node, each of shape (n,).
-
-    Attributes
-    ----------
-    mean, variance : ndarray of float64
-    median, lower, upper : ndarray of int64
-        `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included. Of
-        several it is the most likely, and of equally likely ones (up to 1e-9) the lowest.
-    reach : ndarray of int64
-        -reach to reach, before `center` is added, has probability 1 - alpha.
-    empty, rise : ndarray of float64
-        Probability of 0, and mean derivative of the log prior by the dispersion.
-    """
+    """Summaries of the marginal law of every node, each of shape (n,)."""
 
     mean: FloatArray
     variance: FloatArray
+    # `lower` to `upper` is the shortest interval of probability 1 - alpha, ends included. Of
+    # several it is the most likely, and of equally likely ones (up to 1e-9) the lowest.
     median: IntArray
     lower: IntArray
     upper: IntArray
-    reach: IntArray
+    reach: IntArray  # -reach to reach, before `center` is added, has probability 1 - alpha.
+    # `empty` and `rise`: Probability of 0, and mean derivative of the log prior by the dispersion.
     empty: FloatArray
     rise: FloatArray
 
@@ -81,25 +72,18 @@ def _alike(classes: Indices, parents: IntArray, level: IntArray) -> npt.NDArray[
 
 
 class OneSided(NamedTuple):
-    """Tails of laws that lie between the laws of two networks.
+    """Tails of laws that lie between the laws of two networks."""
 
-    Attributes
-    ----------
-    below, above : ndarray of int64, shape (n, t)
-        Upper and lower quantiles of each node for each tail probability.
-    mean, variance : ndarray of float64, shape (n,)
-    edge : ndarray of float64, shape (n,)
-        The larger one of the shares of its law that the first and the last value have.
-    lost : ndarray of float64, shape (n,)
-        Share of its law that truncation may have removed.
-    """
-
+    # `below` and `above`: shape (n, t): Upper and lower quantiles of each node for each tail
+    # probability.
     below: IntArray
     above: IntArray
+    # `mean` and `variance`: shape (n,)
     mean: FloatArray
     variance: FloatArray
+    # shape (n,): The larger one of the shares of its law that the first and the last value have.
     edge: FloatArray
-    lost: FloatArray
+    lost: FloatArray  # shape (n,): Share of its law that truncation may have removed.
 
 
 def marginal(tables: Tables, v: int) -> tuple[IntArray, FloatArray]:

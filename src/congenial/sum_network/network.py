@@ -20,79 +20,48 @@ SmallInts = npt.NDArray[np.int8]
 
 @dataclass(frozen=True, eq=False)
 class Network:
-    """Classes in topological order and the program that draws from them.
+    """Classes in topological order and the program that draws from them."""
 
-    Attributes
-    ----------
-    ctype, sign : ndarray of int8, shape (c,)
-    left, right : ndarray of int32, shape (c,)
-        Kind of each class and the classes it is made of (-1 for none).
-    variable : ndarray of int32, shape (c,)
-        Place in `unary` and `tilt` of the weight that a UNARY class has; -1 otherwise.
-    uses : ndarray of int32, shape (c,)
-        Number of random choices from each class.
-    op : ndarray of int8, shape (p,)
-    first, second, third, cls : ndarray of int32, shape (p,)
-        The program, see `kernels.network.descend.draw`. Compositions come last, after splits
-        without tables (`direct`).
-    n : int
-        Number of variables of the forest.
-    slots : int
-        Number of values that the program computes; the first n are the variables.
-    places : int
-        Number of places for these values; fewer than `slots` if partial sums of a family reuse the
-        places of others.
-    slot_class : ndarray of int32, shape (places,)
-        Class of the last value at each place; -1 for variables drawn as compositions.
-    fixed : ndarray of int32
-        Classes of the sums that are fixed at zero.
-    roots : ndarray of int32
-        Classes of the variables above which there is no sum.
-    unary, tilt : Unary and ndarray of float64
-        Distinct weights and tilts, those of sums of geometric variables included.
-    number : ndarray of int32
-        Number of each given weight; equal weights share one.
-    row : ndarray of int32
-        Number of each of `unary`; -1 for weights that no variable has.
-    members : ndarray of int32
-        Slots of the variables drawn as compositions.
-    moved : ndarray of int, ends : ndarray of int64
-        Variables among them that are counted from a bound, and that bound.
-    choices : int
-        Number of random choices weighed by messages, one word of 64 bits each.
-    variables : int
-        Number of slots that have a weight of their own.
-    links : int
-        Number of sums.
-    """
-
+    # `ctype` and `sign`: ndarray of int8, shape (c,)
     ctype: SmallInts
+    # `left` and `right`: ndarray of int32, shape (c,): Kind of each class and the classes it is
+    # made of (-1 for none).
     left: Indices
     right: Indices
     sign: SmallInts
+    # ndarray of int32, shape (c,): Place in `unary` and `tilt` of the weight that a UNARY class
+    # has; -1 otherwise.
     variable: Indices
-    uses: Indices
-    op: SmallInts
+    uses: Indices  # ndarray of int32, shape (c,): Number of random choices from each class.
+    op: SmallInts  # ndarray of int8, shape (p,)
+    # ndarray of int32, shape (p,): The program, see `kernels.network.descend.draw`. Compositions
+    # come last, after splits without tables (`direct`).
     first: Indices
     second: Indices
     third: Indices
     cls: Indices
-    n: int
-    slots: int
+    n: int  # Number of variables of the forest.
+    slots: int  # Number of values that the program computes; the first n are the variables.
+    # Number of places for these values; fewer than `slots` if partial sums of a family reuse the
+    # places of others.
     places: int
+    # ndarray of int32, shape (places,): Class of the last value at each place; -1 for variables
+    # drawn as compositions.
     slot_class: Indices
-    fixed: Indices
-    roots: Indices
+    fixed: Indices  # Classes of the sums that are fixed at zero.
+    roots: Indices  # Classes of the variables above which there is no sum.
+    # `unary` and `tilt`: Distinct weights and tilts, those of sums of geometric variables included.
     unary: Unary
     tilt: FloatArray
-    number: Indices
-    row: Indices
-    members: Indices
+    number: Indices  # Number of each given weight; equal weights share one.
+    row: Indices  # Number of each of `unary`; -1 for weights that no variable has.
+    members: Indices  # Slots of the variables drawn as compositions.
+    # Variables among them that are counted from a bound, and that bound.
     moved: npt.NDArray[np.intp]
     ends: IntArray
-    choices: int
-    variables: int
-    links: int
+    choices: int  # Number of random choices weighed by messages, one word of 64 bits each.
+    variables: int  # Number of slots that have a weight of their own.
+    links: int  # Number of sums.
 
     @property
     def classes(self) -> Classes:

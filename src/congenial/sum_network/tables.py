@@ -56,38 +56,26 @@ _NEAR = 1.2
 
 @dataclass(frozen=True, eq=False)
 class Tables:
-    """A network with its messages filled in and verified.
-
-    Attributes
-    ----------
-    lo, hi, offset : ndarray of int64, shape (c,)
-        Window of each class and where its table begins.
-    table : ndarray of float64
-        All tables, one after another.
-    factor, log_scale : ndarray of float64, shape (c,)
-    middle, share : ndarray of float64, shape (c,)
-        Given its sum s, the left part of a merge lies near ``middle + share * s``.
-    reach : ndarray of int64, shape (c,)
-        Distance from there within which it nearly always lies.
-    error : float
-        Proved bound on the total variation between one draw and its law; the law is that of
-        1 / scale and 1 / (2 sigma^2) rounded to doubles.
-    freed : Freed, optional
-        Variables that are 0 in the network and follow from the others.
-    """
+    """A network with its messages filled in and verified."""
 
     network: Network
+    # shape (c,): Window of each class and where its table begins.
     lo: IntArray
     hi: IntArray
     offset: IntArray
-    table: FloatArray
+    table: FloatArray  # All tables, one after another.
+    # `factor` and `log_scale`: shape (c,)
     factor: FloatArray
     log_scale: FloatArray
+    # `middle` and `share`: shape (c,): Given its sum s, the left part of a merge lies near ``middle
+    # + share * s``.
     middle: FloatArray
     share: FloatArray
-    reach: IntArray
+    reach: IntArray  # shape (c,): Distance from there within which it nearly always lies.
+    # Proved bound on the total variation between one draw and its law; the law is that of 1 / scale
+    # and 1 / (2 sigma^2) rounded to doubles.
     error: float
-    freed: Freed | None = None
+    freed: Freed | None = None  # Variables that are 0 in the network and follow from the others.
 
     @property
     def windows(self) -> Windows:

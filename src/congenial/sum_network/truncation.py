@@ -19,21 +19,14 @@ from congenial.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Messages:
-    """Filled tables of all classes, as `exact.Tables` has them.
+    """Filled tables of all classes, as `exact.Tables` has them."""
 
-    Attributes
-    ----------
-    lo, hi, offset : ndarray of int64, shape (c,)
-    factor : ndarray of float64, shape (c,)
-    errors : mapping of int to ndarray of float64
-        Bounds on the errors of the entries of the tables that transforms have filled.
-    """
-
-    lo: IntArray
+    lo: IntArray  # shape (c,)
     hi: IntArray
     offset: IntArray
     table: FloatArray
-    factor: FloatArray
+    factor: FloatArray  # shape (c,)
+    # Bounds on the errors of the entries of the tables that transforms have filled.
     errors: Mapping[int, FloatArray]
 
     def entries(self, c: int) -> FloatArray:
@@ -43,18 +36,11 @@ class Messages:
 
 @dataclass(frozen=True, eq=False)
 class Losses:
-    """Bounds on the mass missing from tables; a bound may be overwritten after its last reading.
+    """Bounds on the mass missing from tables; a bound may be overwritten after its last reading."""
 
-    Attributes
-    ----------
-    place : ndarray of int64, shape (c,)
-        Where the losses of each class begin in `lost`.
-    tails : ndarray of float64, shape (c, 4)
-        Edge and ratio of the geometric tails below and above each window.
-    """
-
-    place: IntArray
+    place: IntArray  # shape (c,): Where the losses of each class begin in `lost`.
     lost: FloatArray
+    # shape (c, 4): Edge and ratio of the geometric tails below and above each window.
     tails: FloatArray
 
 

@@ -20,23 +20,12 @@ from congenial.types import (
 
 @dataclass(frozen=True, eq=False)
 class Unary:
-    """Unary weights, in the coordinates of the forest.
+    """Unary weights, in the coordinates of the forest."""
 
-    Attributes
-    ----------
-    kind : ndarray of int64, shape (n,)
-        Law codes of `congenial.kernels.numerics.laws`.
-    scale : ndarray of float64, shape (n,)
-        Scale or sigma; ignored for flat weights.
-    center : ndarray of float64, shape (n,)
-        Integer-valued mode.
-    lo, hi : ndarray of float64, shape (n,)
-        Integer-valued or infinite support; equal where pinned.
-    """
-
-    kind: IntArray
-    scale: FloatArray
-    center: FloatArray
+    kind: IntArray  # shape (n,): Law codes of `congenial.kernels.numerics.laws`.
+    scale: FloatArray  # shape (n,): Scale or sigma; ignored for flat weights.
+    center: FloatArray  # shape (n,): Integer-valued mode.
+    # `lo` and `hi`: shape (n,): Integer-valued or infinite support; equal where pinned.
     lo: FloatArray
     hi: FloatArray
 
@@ -49,18 +38,10 @@ class Unary:
 
 @dataclass(frozen=True, eq=False)
 class SharedUnary:
-    """Unary weights of all variables, each listed once.
+    """Unary weights of all variables, each listed once."""
 
-    Attributes
-    ----------
-    unary : Unary
-        The weights that occur.
-    code : ndarray of int32, shape (n,)
-        Place of each variable's weight among them.
-    """
-
-    unary: Unary
-    code: Indices
+    unary: Unary  # The weights that occur.
+    code: Indices  # ndarray of int32, shape (n,): Place of each variable's weight among them.
 
     @property
     def each(self) -> Unary:

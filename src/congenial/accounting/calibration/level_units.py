@@ -16,19 +16,12 @@ from congenial.types import BoolArray, FloatArray
 
 @dataclass(frozen=True)
 class LevelUnits:
-    """Largest changes of the levels between neighbouring datasets.
+    """Largest changes of the levels between neighbouring datasets."""
 
-    Attributes
-    ----------
-    largest : ndarray of float64, shape (depth,)
-        Largest sum of the changes of a level's counts, or of their squares: 2 for a record that
-        moves alone, 1 for a record that enters or leaves.
-    joint : JointMoves or None
-        The moves of several records if none can move alone.
-    """
-
+    # shape (depth,): Largest sum of the changes of a level's counts, or of their squares: 2 for a
+    # record that moves alone, 1 for a record that enters or leaves.
     largest: FloatArray
-    joint: JointMoves | None
+    joint: JointMoves | None  # The moves of several records if none can move alone.
 
     def of(self, share: FloatArray) -> FloatArray:
         """Units at given shares, shape (depth,), scaled so that some pair uses all of the budget.

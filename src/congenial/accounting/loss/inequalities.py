@@ -79,24 +79,15 @@ def _implied_by_cells(low: FloatArray, workload: Workload | None) -> BoolArray:
 
 @dataclass(frozen=True)
 class Pairs:
-    """The neighbouring pairs of datasets, as far as the loss under bounds depends on them.
+    """The neighbouring pairs of datasets, as far as the loss under bounds depends on them."""
 
-    Attributes
-    ----------
-    worst : float
-        Largest loss without the bounds.
-    base, alpha : ndarray of float64, shape (k,)
-        `alpha`, ascending, has the change over scale of each entry whose bounds count, or a grid
-        step over scale if changes differ in size. `base` has the largest loss without bounds among
-        the pairs that change such an entry.
-    steps : float
-        As for `bounded_loss`; 0 if nothing is proved.
-    """
-
-    worst: float
+    worst: float  # Largest loss without the bounds.
+    # `base` and `alpha`: shape (k,): `alpha`, ascending, has the change over scale of each entry
+    # whose bounds count, or a grid step over scale if changes differ in size. `base` has the
+    # largest loss without bounds among the pairs that change such an entry.
     base: FloatArray
     alpha: FloatArray
-    steps: float
+    steps: float  # As for `bounded_loss`; 0 if nothing is proved.
 
     def loss(self, factor: float = 1.0) -> float:
         """Bound on the loss under the bounds, once all scales are divided by `factor`."""

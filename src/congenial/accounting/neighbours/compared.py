@@ -21,23 +21,14 @@ from congenial.types import FloatArray
 
 @dataclass(frozen=True, eq=False)
 class Compared:
-    """The datasets that a guarantee compares, in numbers of records.
+    """The datasets that a guarantee compares, in numbers of records."""
 
-    Attributes
-    ----------
-    resolved : ResolvedInvariant
-        Neighbours agree on its pins and equalities; for a union, on those of all alternatives.
-    counted : Tree, Workload or None
-        Where a record counts.
-    grid : float
-        Spacing of the values of the data, in records; 0 if there is no grid.
-    fixed : ndarray of bool, shape (n,)
-        Pinned entries that a move of records would change without the pin.
-    """
-
+    # Neighbours agree on its pins and equalities; for a union, on those of all alternatives.
     resolved: ResolvedInvariant
-    counted: Counted
-    grid: float
+    counted: Counted  # Where a record counts.
+    grid: float  # Spacing of the values of the data, in records; 0 if there is no grid.
+    # ndarray of bool, shape (n,): Pinned entries that a move of records would change without the
+    # pin.
     fixed: npt.NDArray[np.bool_]
 
     def within(self, other: Compared) -> bool:

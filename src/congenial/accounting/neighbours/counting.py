@@ -18,21 +18,11 @@ Counted = Tree | Workload | None
 
 @dataclass(frozen=True, eq=False)
 class Counting:
-    """The cells that records lie in, and the entries that count them.
+    """The cells that records lie in, and the entries that count them."""
 
-    Attributes
-    ----------
-    n : int
-        Number of entries.
-    cells : ndarray of int64, shape (k,)
-        The entry of each cell, ascending.
-    chain : ndarray of int64, shape (d, k)
-        Entries that count a record in each cell; padded with -1.
-    """
-
-    n: int
-    cells: IntArray
-    chain: IntArray
+    n: int  # Number of entries.
+    cells: IntArray  # shape (k,): The entry of each cell, ascending.
+    chain: IntArray  # shape (d, k): Entries that count a record in each cell; padded with -1.
 
     def summed(self, cost: FloatArray) -> FloatArray:
         """Cost of a record in each cell: that of all entries that count it, shape (k,)."""

@@ -33,29 +33,15 @@ _FACTOR = 0x9E3779B97F4A7C15  # odd: its powers never vanish modulo 2^64
 
 @dataclass(frozen=True)
 class JointMoves:
-    """All moves of at most `records` records, the least number that lets every free cell change.
+    """All moves of at most `records` records, the least number that lets every free cell change."""
 
-    Attributes
-    ----------
-    records : int
-        That number.
-    cost : float
-        Largest cost of such a move.
-    largest : int
-        Largest change of a query in such a move, in records.
-    changes : ndarray of bool, shape (n,)
-        Queries that some such move changes.
-    move : ndarray of int64, shape (cells,)
-        Gain of each cell in a move of the largest cost.
-    sums : ndarray of float64, shape (k, groups)
-        Cost of the moves for each group of queries at cost 1 per unit of change, each row once.
-    """
-
-    records: int
-    cost: float
-    largest: int
-    changes: BoolArray
-    move: IntArray
+    records: int  # That number.
+    cost: float  # Largest cost of such a move.
+    largest: int  # Largest change of a query in such a move, in records.
+    changes: BoolArray  # shape (n,): Queries that some such move changes.
+    move: IntArray  # shape (cells,): Gain of each cell in a move of the largest cost.
+    # shape (k, groups): Cost of the moves for each group of queries at cost 1 per unit of change,
+    # each row once.
     sums: FloatArray
 
 

@@ -22,17 +22,11 @@ MOST_TRIES = 4096
 
 @dataclass(frozen=True)
 class WorstMove:
-    """The neighbouring pair of datasets with the largest summed cost.
+    """The neighbouring pair of datasets with the largest summed cost."""
 
-    Attributes
-    ----------
-    cost : float
-        Sum of the per-unit costs of all queries that change by one.
-    origin, destination : int or None
-        Entries that lose and gain a record; `origin` alone for add-remove.
-    """
-
-    cost: float
+    cost: float  # Sum of the per-unit costs of all queries that change by one.
+    # `origin` and `destination`: Entries that lose and gain a record; `origin` alone for add-
+    # remove.
     origin: int
     destination: int | None
 
@@ -160,21 +154,15 @@ def changed_entries(
 
 @dataclass(frozen=True)
 class _Climbs:
-    """The costliest paths upwards from a leaf that meet no pinned node (climbs).
+    """The costliest paths upwards from a leaf that meet no pinned node (climbs)."""
 
-    Attributes
-    ----------
-    reach : ndarray of float64, shape (n,)
-        Largest cost of a climb that ends at each node.
-    first, second : ndarray of float64, shape (n + 1,)
-        Largest costs of climbs that end at two children; in the last place, at two roots.
-    first_leaf, second_leaf, best_child : ndarray of int64, shape (n + 1,)
-        The leaves where these two climbs start, and the child where the first one ends.
-    """
-
-    reach: FloatArray
+    reach: FloatArray  # shape (n,): Largest cost of a climb that ends at each node.
+    # `first` and `second`: shape (n + 1,): Largest costs of climbs that end at two children; in the
+    # last place, at two roots.
     first: FloatArray
     second: FloatArray
+    # shape (n + 1,): The leaves where these two climbs start, and the child where the first one
+    # ends.
     first_leaf: IntArray
     second_leaf: IntArray
     best_child: IntArray

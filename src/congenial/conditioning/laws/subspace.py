@@ -109,18 +109,11 @@ def subspace(resolved: ResolvedInvariant) -> Subspace:
 
 @dataclass(frozen=True, eq=False)
 class OnForest:
-    """Sums without a cycle, solved in two passes.
+    """Sums without a cycle, solved in two passes."""
 
-    Attributes
-    ----------
-    n : int
-        Number of entries; the forest may have further variables without noise.
-    fixed : ndarray of bool, shape (n,)
-    """
-
-    n: int
+    n: int  # Number of entries; the forest may have further variables without noise.
     forest: SumForest
-    fixed: npt.NDArray[np.bool_]
+    fixed: npt.NDArray[np.bool_]  # ndarray of bool, shape (n,)
 
     @property
     def described(self) -> str:
@@ -153,15 +146,10 @@ class OnForest:
 
 @dataclass(frozen=True, eq=False)
 class FittedForest:
-    """Weights on a sum forest.
-
-    Attributes
-    ----------
-    weight : ndarray of float64, shape (forest.n,)
-    """
+    """Weights on a sum forest."""
 
     space: OnForest
-    weight: FloatArray
+    weight: FloatArray  # shape (forest.n,)
 
     @cached_property
     def climbed(self) -> tuple[FloatArray, FloatArray, FloatArray, float, int]:
@@ -226,17 +214,11 @@ class FittedForest:
 
 @dataclass(frozen=True, eq=False)
 class Dense:
-    """Any equalities on few entries, solved on a basis of the solutions.
-
-    Attributes
-    ----------
-    fixed : ndarray of bool, shape (n,)
-    rows : ndarray of float64, shape (m, n)
-        The solutions u have ``rows @ u == 0``, and are zero where fixed.
-    """
+    """Any equalities on few entries, solved on a basis of the solutions."""
 
     n: int
-    fixed: npt.NDArray[np.bool_]
+    fixed: npt.NDArray[np.bool_]  # ndarray of bool, shape (n,)
+    # shape (m, n): The solutions u have ``rows @ u == 0``, and are zero where fixed.
     rows: FloatArray
 
     @property

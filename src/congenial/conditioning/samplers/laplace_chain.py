@@ -141,14 +141,9 @@ def _uniform(words: Words) -> FloatArray:
 
 @dataclass(frozen=True)
 class LaplaceChainSampler:
-    """Draws continuous Laplace noise by a chain, for studies.
+    """Draws continuous Laplace noise by a chain, for studies."""
 
-    Attributes
-    ----------
-    warmup, thin : int
-        Sweeps left out of each chain, and sweeps for each draw kept.
-    """
-
+    # `warmup` and `thin`: Sweeps left out of each chain, and sweeps for each draw kept.
     warmup: int = 200
     thin: int = 2
     name: ClassVar[str] = "laplace-chain"

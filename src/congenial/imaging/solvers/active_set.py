@@ -24,16 +24,10 @@ _SPARE = 3
 
 @dataclass(frozen=True, eq=False)
 class Levels:
-    """A forest as the level-by-level kernels read it; see `congenial.kernels.projection.levels`.
+    """A forest as the level-by-level kernels read it; see `congenial.kernels.projection.levels`."""
 
-    Attributes
-    ----------
-    rows : ndarray of int64, shape (4, number of parents + 1)
-    order : ndarray of int64, shape (n,) or (0,)
-        The node at each place; empty if the nodes are in this order already.
-    """
-
-    rows: IntArray
+    rows: IntArray  # shape (4, number of parents + 1)
+    # shape (n,) or (0,): The node at each place; empty if the nodes are in this order already.
     order: IntArray
 
     def placed(self, values: npt.NDArray[Any]) -> npt.NDArray[Any]:
@@ -57,26 +51,17 @@ def levels(links: Links) -> Levels:
 
 @dataclass(frozen=True, eq=False)
 class ActiveSet:
-    """L2 projections onto one forest with one set of weights, pins and bounds.
-
-    Attributes
-    ----------
-    leaf : ndarray of float64, shape (3, n)
-        By place: one over the weight (0 if pinned), lower bound and upper bound.
-    inner : ndarray of float64, shape (4, number of parents)
-        Weight, lower bound, upper bound and kind of each parent; bounds implied by others are
-        infinite.
-    kind : ndarray of int8, shape (number of parents,)
-        Whether a parent is pinned.
-    sums : ndarray of float64
-        Fixed values of the nodes that follow the entries of a vector.
-    """
+    """L2 projections onto one forest with one set of weights, pins and bounds."""
 
     levels: Levels
+    # shape (3, n): By place: one over the weight (0 if pinned), lower bound and upper bound.
     leaf: FloatArray
+    # shape (4, number of parents): Weight, lower bound, upper bound and kind of each parent; bounds
+    # implied by others are infinite.
     inner: FloatArray
+    # ndarray of int8, shape (number of parents,): Whether a parent is pinned.
     kind: npt.NDArray[np.int8]
-    sums: FloatArray
+    sums: FloatArray  # Fixed values of the nodes that follow the entries of a vector.
 
     def solve(self, values: FloatArray) -> FloatArray | None:
         """Minimise ``sum(weight * (z - values)**2)`` over z that add up and keep pins and bounds.

@@ -35,16 +35,10 @@ from congenial.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Descent:
-    """Consistency and bounds imposed family by family, parents first.
-
-    Attributes
-    ----------
-    resolved : ResolvedInvariant
-        The tree, pins and bounds, without further linear conditions.
-    """
+    """Consistency and bounds imposed family by family, parents first."""
 
     tree: Tree
-    resolved: ResolvedInvariant
+    resolved: ResolvedInvariant  # The tree, pins and bounds, without further linear conditions.
     integer: bool
 
     @cached_property

@@ -31,18 +31,10 @@ NO_WORDS: Words = np.zeros(0, dtype=np.uint64)
 
 @dataclass(frozen=True, eq=False)
 class Links:
-    """A forest as the kernels read it.
+    """A forest as the kernels read it."""
 
-    Attributes
-    ----------
-    tree : Tree
-        The nodes; those after the first `n` stand for fixed sums.
-    n : int
-        Number of entries of a release.
-    """
-
-    tree: Tree
-    n: int
+    tree: Tree  # The nodes; those after the first `n` stand for fixed sums.
+    n: int  # Number of entries of a release.
     forest: Forest
 
 
@@ -52,28 +44,16 @@ class Task:
 
     All arrays have one entry for each node of `links.tree`. `y`, `lo`, `hi` and solutions are
     relative to `center`, so that rounding errors have the size of the noise, not of the counts.
-
-    Attributes
-    ----------
-    center : ndarray of float64
-        Integers that add up along the tree.
-    y : ndarray of float64
-        Noisy values; 0 where not measured.
-    weight : ndarray of float64
-        At most 1; 0 where not measured.
-    lo, hi : ndarray of float64
-        Range of each node, pins and the subtree's bounds included.
-    prefer : ndarray of float64
-        Preferred value of a node if the norm leaves a choice.
     """
 
     links: Links
-    center: FloatArray
-    y: FloatArray
-    weight: FloatArray
+    center: FloatArray  # Integers that add up along the tree.
+    y: FloatArray  # Noisy values; 0 where not measured.
+    weight: FloatArray  # At most 1; 0 where not measured.
+    # `lo` and `hi`: Range of each node, pins and the subtree's bounds included.
     lo: FloatArray
     hi: FloatArray
-    prefer: FloatArray
+    prefer: FloatArray  # Preferred value of a node if the norm leaves a choice.
 
     @property
     def size(self) -> float:

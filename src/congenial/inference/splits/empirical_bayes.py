@@ -34,18 +34,12 @@ _LEAST_SHARE = 1e-4
 
 @dataclass(frozen=True, eq=False)
 class LevelSplits:
-    """How counts are split, a number a level.
+    """How counts are split, a number a level."""
 
-    Attributes
-    ----------
-    alpha : ndarray of float64, shape (levels,)
-        Of each node of a level within its parent's split, on average over a family, in a typical
-        family; that of the roots is not read.
-    spread : ndarray of float64, shape (levels,)
-        Standard deviation of the logarithm of alpha from family to family.
-    """
-
+    # shape (levels,): Of each node of a level within its parent's split, on average over a family,
+    # in a typical family; that of the roots is not read.
     alpha: FloatArray
+    # shape (levels,): Standard deviation of the logarithm of alpha from family to family.
     spread: FloatArray
 
 

@@ -32,20 +32,12 @@ _LEAST = 0.05
 
 @dataclass(frozen=True, eq=False)
 class Evidence:
-    """The evidence about each node of a tree: its measurement, and the ends of its count.
-
-    Attributes
-    ----------
-    kind : ndarray of int64, shape (n,)
-        Law of the noise; FLAT where there is no measurement.
-    scale, lo, hi : ndarray of float64, shape (n,)
-    y : ndarray of float64, shape (n,)
-    """
+    """The evidence about each node of a tree: its measurement, and the ends of its count."""
 
     tree: Tree
-    kind: IntArray
-    scale: FloatArray
-    y: FloatArray
+    kind: IntArray  # shape (n,): Law of the noise; FLAT where there is no measurement.
+    scale: FloatArray  # shape (n,)
+    y: FloatArray  # shape (n,)
     lo: FloatArray
     hi: FloatArray
 
@@ -87,46 +79,28 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Summaries (n, c) of laws, as `marginals.summarise` has them, and laws themselves.
-
-    Attributes
-    ----------
-    rises : ndarray of float64, shape (n, 2)
-        Means of digamma(z + a) - digamma(a) for each node's alpha, and for its children's sum.
-    first : ndarray of int64, shape (n,)
-        Least value of each law that is kept.
-    offset : ndarray of int64, shape (n + 1,)
-        Where it begins in `flat`; laws that are not kept are empty.
-    lost : float
-        About what laws have beyond the ends of their windows, all shares together.
-    """
+    """Summaries (n, c) of laws, as `marginals.summarise` has them, and laws themselves."""
 
     found: FloatArray
+    # shape (n, 2): Means of digamma(z + a) - digamma(a) for each node's alpha, and for its
+    # children's sum.
     rises: FloatArray
-    first: IntArray
-    offset: IntArray
+    first: IntArray  # shape (n,): Least value of each law that is kept.
+    offset: IntArray  # shape (n + 1,): Where it begins in `flat`; laws that are not kept are empty.
     flat: FloatArray
-    lost: float
+    lost: float  # About what laws have beyond the ends of their windows, all shares together.
 
 
 @dataclass(frozen=True, eq=False)
 class SplitLaw:
-    """Messages that every law and draw follows from.
-
-    Attributes
-    ----------
-    nats : float
-        How far below its largest weight each message is cut off.
-    log_total : float
-        Log of the summed weights of all counts.
-    """
+    """Messages that every law and draw follows from."""
 
     measured: Measured
     splits: Splits
     parents: IntArray
-    nats: float
+    nats: float  # How far below its largest weight each message is cut off.
     messages: FamilyMessages
-    log_total: float
+    log_total: float  # Log of the summed weights of all counts.
 
     def laws(self, kept: BoolArray | None = None, *, shown: int = 0, alpha: float = 0.1) -> Laws:
         """Return the first columns of summaries of every node, and the laws of those kept."""

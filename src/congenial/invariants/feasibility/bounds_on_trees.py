@@ -30,41 +30,24 @@ Points = tuple[IntArray, FloatArray]
 
 @dataclass(frozen=True, eq=False)
 class _Side:
-    """Upper bounds of nodes and lower bounds of their children, or the reverse with signs changed.
+    """Upper bounds of nodes and lower bounds of their children, or both with signs changed."""
 
-    Attributes
-    ----------
-    sign : int
-        -1 if signs are changed.
-    top : ndarray of float64, shape (n,)
-        The tightest bound above.
-    own : ndarray of float64, shape (n,)
-        Lower bounds of single nodes; -inf for a node without one.
-    every : float
-        The lower bound that all nodes share.
-    """
-
-    sign: int
+    sign: int  # -1 if signs are changed.
     tree: Tree
-    top: FloatArray
-    own: FloatArray
-    every: float
+    top: FloatArray  # shape (n,): The tightest bound above.
+    own: FloatArray  # shape (n,): Lower bounds of single nodes; -inf for a node without one.
+    every: float  # The lower bound that all nodes share.
     slack: float
 
 
 @dataclass(frozen=True, eq=False)
 class Ends:
-    """The tightest bounds of every entry, and the invariants that impose them.
+    """The tightest bounds of every entry, and the invariants that impose them."""
 
-    Attributes
-    ----------
-    lo, hi : ndarray of float64, shape (n,)
-    lo_by, hi_by : dict of int to SingleInvariant
-        The invariants that impose bounds, other than bounds().
-    """
-
+    # `lo` and `hi`: shape (n,)
     lo: FloatArray
     hi: FloatArray
+    # `lo_by` and `hi_by`: The invariants that impose bounds, other than bounds().
     lo_by: dict[int, SingleInvariant]
     hi_by: dict[int, SingleInvariant]
 

@@ -25,18 +25,10 @@ class Oracle(Protocol):
 
 @dataclass(frozen=True)
 class IrreducibleInfeasibleSubset:
-    """A subset of the invariants that no point satisfies.
+    """A subset of the invariants that no point satisfies."""
 
-    Attributes
-    ----------
-    members : frozenset of int
-        Any proper subset can hold.
-    fewest : bool
-        Whether no smaller subset is infeasible.
-    """
-
-    members: frozenset[int]
-    fewest: bool
+    members: frozenset[int]  # Any proper subset can hold.
+    fewest: bool  # Whether no smaller subset is infeasible.
 
 
 def irreducible(oracle: Oracle, infeasible: Iterable[int]) -> frozenset[int]:

@@ -30,27 +30,16 @@ _ROUNDS = 30
 
 @dataclass(frozen=True, eq=False)
 class Rows:
-    """All invariants as sparse rows ``least <= row @ z <= most``, one or several an invariant.
+    """All invariants as sparse rows ``least <= row @ z <= most``, one or several an invariant."""
 
-    Attributes
-    ----------
-    n : int
-        Entries.
-    members : list of SingleInvariant
-        The invariants.
-    owner : ndarray of int64, shape (m,)
-        The invariant of each row.
-    start, index, value : ndarray
-        The rows in compressed form.
-    least, most : ndarray of float64, shape (m,)
-    """
-
-    n: int
-    members: list[SingleInvariant]
-    owner: IntArray
+    n: int  # Entries.
+    members: list[SingleInvariant]  # The invariants.
+    owner: IntArray  # shape (m,): The invariant of each row.
+    # The rows in compressed form.
     start: IntArray
     index: IntArray
     value: FloatArray
+    # `least` and `most`: shape (m,)
     least: FloatArray
     most: FloatArray
     whole: bool
@@ -151,16 +140,10 @@ def has_solver() -> bool:
 
 @dataclass(eq=False)
 class Solver:
-    """Feasibility by HiGHS; an integer programme that ends undecided counts as feasible.
-
-    Attributes
-    ----------
-    undecided : bool
-        Whether an integer programme ended undecided.
-    """
+    """Feasibility by HiGHS; an integer programme that ends undecided counts as feasible."""
 
     rows: Rows
-    undecided: bool = False
+    undecided: bool = False  # Whether an integer programme ended undecided.
     _model: Any = field(default=None, init=False, repr=False)
     _kept: frozenset[int] = field(default=frozenset(), init=False, repr=False)
 

@@ -24,49 +24,30 @@ _LISTED = 4
 
 @dataclass(frozen=True, order=True)
 class SingleInvariant:
-    """One invariant on one entry, node, row or pair.
+    """One invariant on one entry, node, row or pair."""
 
-    Attributes
-    ----------
-    kind : str
-        "every" for a bound that all entries share, "lower" and "upper" for bounds of one entry,
-        "pin" for an entry published exactly, "sum" for an inner node that equals the sum of its
-        children, "linear" and "at_least" for rows, "pair" for two entries where one is published
-        exactly and bounds the other.
-    at : int
-        The entry, node or row; of "every", 0 for the lower bound and 1 for the upper.
-    """
-
+    # "every" for a bound that all entries share, "lower" and "upper" for bounds of one entry, "pin"
+    # for an entry published exactly, "sum" for an inner node that equals the sum of its children,
+    # "linear" and "at_least" for rows, "pair" for two entries where one is published exactly and
+    # bounds the other.
     kind: Kind
-    at: int
+    at: int  # The entry, node or row; of "every", 0 for the lower bound and 1 for the upper.
 
 
 @dataclass(frozen=True, eq=False)
 class SingleInvariants:
-    """All single invariants, with bounds rounded to values that entries can take.
-
-    Attributes
-    ----------
-    whole : bool
-        Whether entries are integers.
-    every : (float, float)
-        The bounds that all entries share; infinite if there is none.
-    nonnegative : bool
-        Whether the shared lower bound is that of nonnegative().
-    lo, hi : ndarray of float64, shape (n,)
-        Bounds of single entries if tighter than the shared ones, else infinite.
-    pins : ndarray of int64, shape (k,)
-    values : ndarray of float64, shape (k,)
-        Entries published exactly and their values; both empty if the data are not known.
-    """
+    """All single invariants, with bounds rounded to values that entries can take."""
 
     resolved: ResolvedInvariant
-    whole: bool
-    every: tuple[float, float]
-    nonnegative: bool
+    whole: bool  # Whether entries are integers.
+    every: tuple[float, float]  # The bounds that all entries share; infinite if there is none.
+    nonnegative: bool  # Whether the shared lower bound is that of nonnegative().
+    # `lo` and `hi`: shape (n,): Bounds of single entries if tighter than the shared ones, else
+    # infinite.
     lo: FloatArray
     hi: FloatArray
-    pins: IntArray
+    pins: IntArray  # shape (k,)
+    # shape (k,): Entries published exactly and their values; both empty if the data are not known.
     values: FloatArray
 
     @property
@@ -114,21 +95,11 @@ def take_apart(
 
 @dataclass(frozen=True)
 class InfeasibleSubset:
-    """Single invariants that no release can satisfy together.
+    """Single invariants that no release can satisfy together."""
 
-    Attributes
-    ----------
-    members : tuple of SingleInvariant
-        Without any one of them, the others are feasible.
-    fewest : bool
-        Whether no smaller subset is infeasible.
-    text : str
-        The members, named by the calls that imposed them.
-    """
-
-    members: tuple[SingleInvariant, ...]
-    fewest: bool
-    text: str
+    members: tuple[SingleInvariant, ...]  # Without any one of them, the others are feasible.
+    fewest: bool  # Whether no smaller subset is infeasible.
+    text: str  # The members, named by the calls that imposed them.
 
     @property
     def sentence(self) -> str:

@@ -78,24 +78,20 @@ class FamilyMessages(NamedTuple):
 
 
 class Summarised(NamedTuple):
-    """Summaries and laws of the nodes, which `downward` fills.
+    """Summaries and laws of the nodes, which `downward` fills."""
 
-    Attributes
-    ----------
-    kept : ndarray of bool, shape (n,)
-        Nodes whose laws are returned, without ends of less than 1e-11 each.
-    found : ndarray of float64, shape (n, c)
-        The first c columns of `marginals.summarise`; none is made for c = 0.
-    rises : ndarray of float64, shape (n, 2)
-        Means of the derivatives of the log weights of a node's count under its parent, and of its
-        children's sum, by its own alpha, and by that of one of its children.
-    first, size, place : ndarray of int64, shape (n,)
-        First value of each law that is kept, its size, and where it begins.
-    """
-
+    # ndarray of bool, shape (n,): Nodes whose laws are returned, without ends of less than 1e-11
+    # each.
     kept: np.ndarray
+    # ndarray of float64, shape (n, c): The first c columns of `marginals.summarise`; none is made
+    # for c = 0.
     found: np.ndarray
+    # ndarray of float64, shape (n, 2): Means of the derivatives of the log weights of a node's
+    # count under its parent, and of its children's sum, by its own alpha, and by that of one of its
+    # children.
     rises: np.ndarray
+    # ndarray of int64, shape (n,): First value of each law that is kept, its size, and where it
+    # begins.
     first: np.ndarray
     size: np.ndarray
     place: np.ndarray

@@ -76,17 +76,10 @@ def build(
 
 @dataclass(frozen=True, eq=False)
 class Unconstrained:
-    """Noisy counts as they are, which need not add up and may be negative.
-
-    Attributes
-    ----------
-    model : Model
-    image : Mechanism
-        An image of the same noise, which costs the same.
-    """
+    """Noisy counts as they are, which need not add up and may be negative."""
 
     model: Model
-    image: Mechanism
+    image: Mechanism  # An image of the same noise, which costs the same.
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None

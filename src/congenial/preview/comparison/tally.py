@@ -29,15 +29,10 @@ def size_label(low: int, high: int) -> str:
 
 @dataclass(eq=False)
 class Tally:
-    """Errors as they come in; nothing of a single release is kept.
-
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n,)
-    """
+    """Errors as they come in; nothing of a single release is kept."""
 
     model: Model
-    counts: IntArray
+    counts: IntArray  # shape (n,)
     obeys: bool = True
     absolute: list[FloatArray] = field(default_factory=list)
     squares: FloatArray = field(init=False)

@@ -57,23 +57,12 @@ _KEY = "`counts`"
 
 @dataclass(frozen=True, eq=False)
 class Basis:
-    """Counts that releases are simulated from.
+    """Counts that releases are simulated from."""
 
-    Attributes
-    ----------
-    counts : ndarray of int64, shape (n,)
-    text : str
-        Their origin, in a sentence.
-    options : str
-        Options of the command that gives them.
-    stamp : str or None
-        Set if the counts are confidential.
-    """
-
-    counts: IntArray
-    text: str
-    options: str
-    stamp: str | None = None
+    counts: IntArray  # shape (n,)
+    text: str  # Their origin, in a sentence.
+    options: str  # Options of the command that gives them.
+    stamp: str | None = None  # Set if the counts are confidential.
 
 
 def find_basis(

@@ -49,28 +49,16 @@ _MOST_TRIED = 6
 
 @dataclass(frozen=True, eq=False)
 class Assignments:
-    """A system with the weight of every assignment of its cut set.
-
-    Attributes
-    ----------
-    values : ndarray of int64, shape (b, cut)
-    log_own : ndarray of float64, shape (b,)
-        Log weight of the cut variables themselves.
-    log_weight : ndarray of float64, shape (b,)
-        Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
-    error : float
-        Bound on the total variation between a draw and its law.
-    size : int
-        Number of variables, block sums included.
-    """
+    """A system with the weight of every assignment of its cut set."""
 
     box: Box
     branches: Branches
-    values: IntArray
-    log_own: FloatArray
+    values: IntArray  # shape (b, cut)
+    log_own: FloatArray  # shape (b,): Log weight of the cut variables themselves.
+    # shape (b,): Log weight of the assignment and its forest; each unary weight is 1 at noise 0.
     log_weight: FloatArray
-    error: float
-    size: int
+    error: float  # Bound on the total variation between a draw and its law.
+    size: int  # Number of variables, block sums included.
 
     @property
     def log_total(self) -> float:
@@ -325,24 +313,13 @@ def sample(found: Assignments, rows: int, rng: Randomness) -> IntArray:
 
 @dataclass(frozen=True)
 class CutCost:
-    """Cost of a cut set, from the sums and the noise alone.
-
-    Attributes
-    ----------
-    cut : tuple of int
-    assignments : int
-    entries : int
-        Entries of all tables.
-    work : int
-        Multiplications for all assignments together, at most.
-    tally : int or None
-        The row that is carried along the others, see `congenial.sum_network.cutset.branches`.
-    """
+    """Cost of a cut set, from the sums and the noise alone."""
 
     cut: tuple[int, ...]
     assignments: int
-    entries: int
-    work: int
+    entries: int  # Entries of all tables.
+    work: int  # Multiplications for all assignments together, at most.
+    # The row that is carried along the others, see `congenial.sum_network.cutset.branches`.
     tally: int | None = None
 
     @property

@@ -55,32 +55,20 @@ class _Law:
 
 @dataclass(frozen=True, eq=False)
 class Box:
-    """Windows of all variables of a system.
+    """Windows of all variables of a system."""
 
-    Attributes
-    ----------
-    budget : float
-        Each event left out has probability at most exp(-budget) before the sums are known.
-    lo, hi : ndarray of int64, shape (size,)
-        Windows; fixed entries have (0, 0).
-    spans : list of (signed variables, lo, hi)
-        Each variable in terms of measured ones, and the range that the other variables add.
-    log_multiplicity : float
-        Log of the number of values that unmeasured variables can take beside given measured ones.
-    log_within : float
-        Summed logs of the weights of the measured variables within their bounds.
-    events : int
-        Number of events left out so far.
-    """
-
+    # Each event left out has probability at most exp(-budget) before the sums are known.
     budget: float
+    # `lo` and `hi`: ndarray of int64, shape (size,): Windows; fixed entries have (0, 0).
     lo: npt.NDArray[np.int64]
     hi: npt.NDArray[np.int64]
+    # Each variable in terms of measured ones, and the range that the other variables add.
     spans: list[tuple[Signed, int, int]]
+    # Log of the number of values that unmeasured variables can take beside given measured ones.
     log_multiplicity: float
-    log_within: float
+    log_within: float  # Summed logs of the weights of the measured variables within their bounds.
     unary: Unary
-    events: int
+    events: int  # Number of events left out so far.
     _laws: dict[tuple[float, ...], _Law] = field(repr=False)
 
     def reach(self, signed: Signed) -> tuple[int, int]:

@@ -37,20 +37,11 @@ _MOVES, _WORDS = 32, 4
 
 @dataclass(frozen=True, eq=False)
 class Lattice:
-    """Integer vectors that change no sum.
+    """Integer vectors that change no sum."""
 
-    Attributes
-    ----------
-    dimension : int
-        Number of leading vectors that are a basis.
-    start : ndarray of int64, shape (vectors + 1,)
-        Where each vector's entries begin.
-    at, by : ndarray of int64, shape (entries,)
-        The variables of each vector, and its values there.
-    """
-
-    dimension: int
-    start: IntArray
+    dimension: int  # Number of leading vectors that are a basis.
+    start: IntArray  # shape (vectors + 1,): Where each vector's entries begin.
+    # `at` and `by`: shape (entries,): The variables of each vector, and its values there.
     at: IntArray
     by: IntArray
 
@@ -62,18 +53,11 @@ class Lattice:
 
 @dataclass(frozen=True, eq=False)
 class Walk:
-    """Chains that move along a lattice; the arrays change in place.
-
-    Attributes
-    ----------
-    direction : ndarray of int64, shape (chains, size)
-        The sum of vectors that is being drawn.
-    grows : ndarray of bool, shape (chains,)
-        Whether it has to have another vector.
-    """
+    """Chains that move along a lattice; the arrays change in place."""
 
     lattice: Lattice
-    direction: IntArray
+    direction: IntArray  # shape (chains, size): The sum of vectors that is being drawn.
+    # ndarray of bool, shape (chains,): Whether it has to have another vector.
     grows: npt.NDArray[np.bool_]
 
     @staticmethod

@@ -32,29 +32,17 @@ _MOST_CHAIN = 2**12
 
 @dataclass(frozen=True, eq=False)
 class SumSystem:
-    """The sums that the noise must satisfy: each row adds up to zero.
+    """The sums that the noise must satisfy: each row adds up to zero."""
 
-    Attributes
-    ----------
-    n : int
-        Entries of the mechanism.
-    slacks : int
-        Inequalities; the slack of number k is variable n + k.
-    size : int
-        Entries and, after them, slacks and block sums.
-    rows : tuple of dict of int to int
-        Entry -> -1 or 1; the rows are independent if the search for dependent ones was affordable.
-    fixed : ndarray of bool, shape (n + slacks,)
-        Entries and slacks that keep the value of the data, which no row mentions.
-    forest : SumForest or None
-        The arrangement over `size` variables; None where the rows contain a cycle.
-    """
-
-    n: int
-    slacks: int
-    size: int
+    n: int  # Entries of the mechanism.
+    slacks: int  # Inequalities; the slack of number k is variable n + k.
+    size: int  # Entries and, after them, slacks and block sums.
+    # Entry -> -1 or 1; the rows are independent if the search for dependent ones was affordable.
     rows: tuple[Row, ...]
+    # ndarray of bool, shape (n + slacks,): Entries and slacks that keep the value of the data,
+    # which no row mentions.
     fixed: npt.NDArray[np.bool_]
+    # The arrangement over `size` variables; None where the rows contain a cycle.
     forest: SumForest | None
 
     @property
