@@ -32,31 +32,63 @@ class AllRecords(Kind, frozen=True, tag="all-records"):
 
 
 class ExactNode(Kind, frozen=True, tag="exact-node"):
-    """The exact count of one node."""
+    """The exact count of one node.
 
-    path: tuple[str, ...]  # Path of the node from the root.
+    Attributes
+    ----------
+    path : tuple of str
+        Path of the node from the root.
+    """
+
+    path: tuple[str, ...]
 
 
 class ExactLevel(Kind, frozen=True, tag="exact-level"):
-    """The exact counts of all nodes of a level."""
+    """The exact counts of all nodes of a level.
 
-    level: str  # Name of the level.
-    nodes: int  # Number of its nodes.
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    nodes : int
+        Number of its nodes.
+    """
+
+    level: str
+    nodes: int
 
 
 class SameNodes(Kind, frozen=True, tag="same-nodes"):
-    """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing."""
+    """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing.
 
-    level: str  # Name of the level.
-    paths: tuple[tuple[str, ...], ...]  # Paths of some of these nodes from the root.
-    others: int  # Number of further such nodes of the level.
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    paths : tuple of tuple of str
+        Paths of some of these nodes from the root.
+    others : int
+        Number of further such nodes of the level.
+    """
+
+    level: str
+    paths: tuple[tuple[str, ...], ...]
+    others: int
 
 
 class SameLevel(Kind, frozen=True, tag="same-level"):
-    """Noisy counts of a whole level that are the same in all neighbouring datasets."""
+    """Noisy counts of a whole level that are the same in all neighbouring datasets.
 
-    level: str  # Name of the level.
-    nodes: int  # Number of its nodes.
+    Attributes
+    ----------
+    level : str
+        Name of the level.
+    nodes : int
+        Number of its nodes.
+    """
+
+    level: str
+    nodes: int
 
 
 class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
@@ -64,9 +96,15 @@ class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
 
 
 class Quoted(Kind, frozen=True, tag="quoted"):
-    """An unprotected fact as text, from a certificate of format 1."""
+    """An unprotected fact as text, from a certificate of format 1.
 
-    text: str  # The text.
+    Attributes
+    ----------
+    text : str
+        The text.
+    """
+
+    text: str
 
 
 # Kinds of facts published outside a guarantee on a tree.
