@@ -64,7 +64,7 @@ def test_the_engine_has_exact_derivatives_under_jax(example, read):
 
 def test_the_honest_interval_holds_the_truth_and_the_naive_one_does_not(example, read):
     kind = example["kinds"](read.tree)
-    truth = np.array(read.contents.parquet.column("truth"))[read.tree.leaves]
+    truth = np.array(read.parquet.column("truth"))[read.tree.leaves]
     models = {
         "naive": example["naive"](kind),
         "honest": example["honest"](kind, example["likelihood"](read)),

@@ -14,9 +14,27 @@ import congenial as cg
 from congenial.errors import ArgumentError, ReleaseError, UnsupportedError
 from congenial.plan.plan import read_plan
 from congenial.releases import directory as files
+from congenial.releases.certificate import read_certificate
 from congenial.releases.making import release
+from congenial.releases.reading import read_files
 from support.city import make_city
+from support.edited import rewrite
 
+DAMAGE = {
+    "SELECT * EXCLUDE (value) FROM t": "the plan gives",
+    "SELECT *, value AS truth FROM t": "truth BIGINT; the plan gives",
+    "SELECT * REPLACE (CASE WHEN level = 2 THEN NULL ELSE value END AS value) FROM t": (
+        "a row without a value"
+    ),
+    "SELECT * REPLACE (value + (1::BIGINT << 60) AS value) FROM t": r"a value beyond 2\^53",
+    "SELECT * REPLACE ('Elsewhere' AS root) FROM t": "does not start at the plan's root",
+}
+MEASURED = {
+    "SELECT * REPLACE (measurement * 0 + (1::BIGINT << 60) AS measurement) FROM t": (
+        r"a measurement beyond 2\^53"
+    ),
+    "SELECT * FROM t LIMIT 3": "does not have the nodes of",
+}
 EQUALITIES = 'publish_exactly = ["root"]\nnonnegative = false\n'
 
 
@@ -144,3 +162,37 @@ def test_a_missing_extra_is_told_with_the_command(read, monkeypatch):
     for ask in (read.to_arviz, law.to_arviz):
         with pytest.raises(UnsupportedError, match=r"pip install 'congenial\[inference\]'"):
             ask()
+
+
+@pytest.fixture(scope="module")
+def measured(tmp_path_factory):
+    place = tmp_path_factory.mktemp("city")
+    plan = read_plan(
+        make_city(place, method='name = "imaging"', release='publish = ["table", "measurements"]')
+    )
+    release(plan, place / "out", base=place)
+    return place / "out", plan
+
+
+def test_a_whole_release_is_read(measured):
+    place, plan = measured
+    found = read_files(place, read_certificate(place / files.CERTIFICATE), plan)
+    assert found.values.tolist() == [int(text) for text in found.csv.column("value")]
+    assert found.tree.is_consistent(found.values)
+    assert len(found.measured_rows[1].rows) == len(found.tree)
+
+
+@pytest.mark.parametrize("query", [*DAMAGE, *MEASURED])
+def test_other_tables_are_refused(measured, tmp_path, query):
+    place, plan = shutil.copytree(measured[0], tmp_path / "out"), measured[1]
+    if query in DAMAGE:
+        rewrite(place, query)
+    else:
+        rewrite(place, query, files.MEASUREMENTS)
+    with pytest.raises(ReleaseError, match=DAMAGE.get(query) or MEASURED[query]):
+        read_files(place, read_certificate(place / files.CERTIFICATE), plan)
+
+
+def test_the_old_name_of_its_files_warns(read):
+    with pytest.warns(DeprecationWarning, match="contents is now the release itself"):
+        assert read.contents.parquet is read.parquet

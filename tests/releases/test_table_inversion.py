@@ -154,7 +154,7 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         lower, upper = ends_of(read, 0.1)
         assert column(tmp_path / name / "out", "lower") == lower.tolist()
         assert column(tmp_path / name / "out", "upper") == upper.tolist()
-        assert check_intervals(read.contents).passed
+        assert check_intervals(read).passed
         met = [v.margin for v in levels(read.model, margins(read.model, read.mechanism))]
         assert met == [0, None, None]
 

@@ -275,14 +275,14 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         found = read.posterior("negative-binomial").summary(0.1)
         assert column(tmp_path / name / "out", "lower") == leaves_of(read, found.lower)
         assert column(tmp_path / name / "out", "upper") == leaves_of(read, found.upper)
-        assert check_intervals(read.contents).passed
+        assert check_intervals(read).passed
         met = [v.margin for v in levels(read.model, margins(read.model, read.mechanism))]
         assert met == [0, None, None]
 
 
 def test_a_shift_is_taken_only_where_both_are_as_likely(pristine, monkeypatch):
-    contents = cg.read_release(pristine / "out").contents
-    model, value = contents.model, contents.value
+    read = cg.read_release(pristine / "out")
+    model, value = read.model, read.values
     at = model.tree.leaves
     found = tuple(ends[at] for ends in posterior_ends(model, value))
     stated = found[0] + 1, found[1] + 1

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Any, Literal
@@ -18,36 +19,55 @@ from congenial.inference import exports
 from congenial.inference.posteriors import Posterior, posterior
 from congenial.inference.priors import Prior
 from congenial.invariants.written import nonnegative
+from congenial.namespaces import renamed
 from congenial.plan.plan import Plan
 from congenial.randomness import Randomness
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
-from congenial.releases.contents import Contents, read_contents
+from congenial.releases.directory import FileRows
+from congenial.releases.intervals import interval_columns
 from congenial.releases.measurements import Measurements, read_measurements
-from congenial.releases.model import Model
+from congenial.releases.model import Model, build_model, choose_method
 from congenial.releases.table_posterior import posterior_of_table
 from congenial.types import IntArray
 
+# Larger counts show a damaged file: sums of counts up to this stay within 64 bits.
+_MOST = 2**53
 
-@dataclass(frozen=True, eq=False)
+
+@dataclass(frozen=True, eq=False, repr=False)
 class Release:
     """A release read back from its directory; made by `read_release`.
 
     Attributes
     ----------
     directory : Path
-    contents : Contents
-        Its files as they are.
+    certificate : Certificate
+    plan : Plan
+        That of the certificate.
+    tree : Tree
+        The nodes, in the order of the released table.
+    values : ndarray of int64, shape (n,)
+        Released counts.
+    csv, parquet : FileRows
+        The table in both files: the same rows, if nothing is wrong with the release.
+    measured_rows : tuple of FileRows, or None
+        CSV and Parquet of the measurements; None if they are not published.
     """
 
     directory: Path
-    # thousands of lines, in a notebook
-    contents: Contents = field(repr=False)
+    certificate: Certificate
+    plan: Plan
+    tree: Tree
+    values: IntArray
+    csv: FileRows
+    parquet: FileRows
+    measured_rows: tuple[FileRows, FileRows] | None
+    contents = renamed("contents", "the release itself", lambda release: release)
 
-    @property
-    def tree(self) -> Tree:
-        """The nodes, in the order of the released table."""
-        return self.contents.tree
+    def __repr__(self) -> str:
+        # the tables would take thousands of lines in a notebook
+        return f"Release(directory={self.directory!r})"
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -57,17 +77,7 @@ class Release:
     @property
     def levels(self) -> tuple[str, ...]:
         """Name of every level, coarse to fine; ``tree.level`` has the level of each node."""
-        return self.contents.plan.level_names
-
-    @property
-    def values(self) -> IntArray:
-        """Released counts, shape (n,)."""
-        return self.contents.value
-
-    @property
-    def certificate(self) -> Certificate:
-        """The certificate of the release."""
-        return self.contents.certificate
+        return self.plan.level_names
 
     def value(self, node: int | str) -> int:
         """Released count at a node, given by its index, name or path."""
@@ -75,18 +85,18 @@ class Release:
 
     @cached_property
     def model(self) -> Model:
-        """The noise and the invariant of the release, worked out from its plan."""
-        return self.contents.model
+        """The noise and the invariant of the release, worked out from its plan and nodes."""
+        return build_model(self.plan, self.tree)
 
-    @property
+    @cached_property
     def mechanism(self) -> Certified:
         """The mechanism that drew the release: conditioned or imaged noise."""
-        return self.contents.mechanism
+        return choose_method(self.model)
 
     @cached_property
     def measurements(self) -> Measurements | None:
         """The noisy measurements of the release; None if they are not published."""
-        return None if self.contents.measurements is None else read_measurements(self.directory)
+        return None if self.measured_rows is None else read_measurements(self.directory)
 
     def posterior(
         self, prior: Literal["flat", "poisson", "negative-binomial"] | Prior = "flat"
@@ -230,4 +240,72 @@ def read_release(directory: str | Path) -> Release:
         raise ReleaseError(
             f"the plan in the certificate of {place} is not one ({text}); get the release anew."
         ) from None
-    return Release(place, read_contents(place, certificate, plan))
+    return read_files(place, certificate, plan)
+
+
+def read_files(place: Path, certificate: Certificate, plan: Plan) -> Release:
+    """Read both tables of a release, and rebuild its tree."""
+    csv, parquet = files.read_tables(place)
+    stamped = certificate.simulation is not None
+    expected = files.table_columns(
+        plan.level_names,
+        intervals=interval_columns(simultaneous=plan.accuracy.simultaneous),
+        truth=certificate.simulation is not None and certificate.simulation.with_truth,
+        stamped=stamped,
+    )
+    _check_columns((csv, parquet), expected, (files.CSV, files.PARQUET))
+    tree = files.tree_of(parquet, plan.level_names, files.PARQUET)
+    for row in parquet.rows:
+        if row[2] != plan.hierarchy.root:
+            raise ReleaseError(f"a row of {files.PARQUET} does not start at the plan's root.")
+    value = parquet.column("value")
+    if not all(
+        isinstance(v, int)
+        for name, _ in expected
+        if name in ("value", "truth")
+        for v in parquet.column(name)
+    ):
+        raise ReleaseError(f"{files.PARQUET} has a row without a value.")
+    _check_size(parquet, ("value", "truth"), files.PARQUET)
+    measured = None
+    if plan.release.measurements:
+        measured = files.read_measurement_tables(place)
+        columns = files.measurement_columns(plan.level_names, stamped=stamped)
+        _check_columns(measured, columns, files.MEASUREMENTS)
+        rows, wide = measured[1].rows, 2 + len(plan.level_names)
+        if len(rows) != len(parquet.rows) or any(
+            own[:wide] != row[:wide] for own, row in zip(rows, parquet.rows, strict=True)
+        ):
+            raise ReleaseError(
+                f"{files.MEASUREMENTS_PARQUET} does not have the nodes of {files.PARQUET}, in its "
+                "order."
+            )
+        _check_size(measured[1], ("measurement",), files.MEASUREMENTS_PARQUET)
+    values = np.array(value, dtype=np.int64)
+    return Release(place, certificate, plan, tree, values, csv, parquet, measured)
+
+
+def _check_size(table: FileRows, columns: Sequence[str], name: str) -> None:
+    """Refuse numbers whose sums and intervals could exceed 64 bits."""
+    for column in {*columns} & {known for known, _ in table.columns}:
+        if any(isinstance(v, int) and abs(v) > _MOST for v in table.column(column)):
+            raise ReleaseError(
+                f"{name} has a {column} beyond 2^53, which no count of rows comes near."
+            )
+
+
+def _check_columns(
+    tables: tuple[FileRows, FileRows], expected: files.Columns, names: tuple[str, str]
+) -> None:
+    csv, parquet = tables
+    if parquet.columns != expected:
+        raise ReleaseError(
+            f"{names[1]} has the columns {_named(parquet.columns)}; the plan gives "
+            f"{_named(expected)}."
+        )
+    if [n for n, _ in csv.columns] != [n for n, _ in expected]:
+        raise ReleaseError(f"{names[0]} has other columns than {names[1]}.")
+
+
+def _named(columns: files.Columns) -> str:
+    return ", ".join(f"{name} {kind}" for name, kind in columns)

@@ -10,17 +10,17 @@ import numpy.typing as npt
 from congenial.inference.noise_intervals import noise_margin
 from congenial.preview.comparison.expected import NotSimulated, draws_for
 from congenial.releases import sentences
-from congenial.releases.contents import Contents
 from congenial.releases.model import Level, Model
+from congenial.releases.reading import Release
 from congenial.report.page import Counts, Fact, LevelRow, Page
 from congenial.types import FloatArray
 from congenial.verification.checks import Check
 
 
-def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> Page:
+def compose(release: Release, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> Page:
     """Return the content of the page; `errors` has the expected error of each node."""
-    certificate, tree = contents.certificate, contents.tree
-    model = contents.model
+    certificate, tree = release.certificate, release.tree
+    model = release.model
     settled = model.determined
     kind = "private" if certificate.simulation is None else "simulated"
     title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
@@ -33,10 +33,10 @@ def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | No
         sentence=certificate.sentence,
         details=tuple(Fact(*one) for one in sentences.details(certificate)),
         accuracy=sentences.accuracy(certificate, _expected(errors, len(tree))),
-        levels=tuple(_level_row(level, contents, model, settled, errors) for level in model.levels),
+        levels=tuple(_level_row(level, release, model, settled, errors) for level in model.levels),
         margin_label=sentences.margin_label(certificate),
         bent=sentences.bent(certificate),
-        counts=_counts(contents, settled),
+        counts=_counts(release, settled),
         cite=sentences.cite(certificate, title),
         reuse=sentences.reuse(certificate),
         checks=tuple(Fact(check.name, (check.detail,)) for check in checks),
@@ -45,12 +45,12 @@ def compose(contents: Contents, checks: Sequence[Check], errors: FloatArray | No
 
 def _level_row(
     level: Level,
-    contents: Contents,
+    release: Release,
     model: Model,
     settled: npt.NDArray[np.bool_],
     errors: FloatArray | NotSimulated,
 ) -> LevelRow:
-    certificate, here = contents.certificate, contents.tree.level == level.depth
+    certificate, here = release.certificate, release.tree.level == level.depth
     stated = certificate.accuracy.levels[level.depth]
     noise = model.mechanism.noise
     if settled[here].all():
@@ -60,11 +60,11 @@ def _level_row(
     else:
         text = f"{noise.text}, scale {level.scale:.4g}"
         if not sentences.bent(certificate):
-            within = noise_margin(noise, level.scale, contents.plan.accuracy.alpha)
+            within = noise_margin(noise, level.scale, release.plan.accuracy.alpha)
             text += (
                 f", within ±{within:,} in {sentences.confidence(certificate.accuracy.confidence)}"
             )
-    reach = _reach(contents)[here & ~settled]
+    reach = _reach(release)[here & ~settled]
     return LevelRow(
         level.name,
         level.nodes,
@@ -88,24 +88,24 @@ def _expected(errors: FloatArray | NotSimulated, nodes: int) -> str:
     )
 
 
-def _reach(contents: Contents) -> FloatArray:
+def _reach(release: Release) -> FloatArray:
     """Distance from each released count to the farther end of its interval; inf without one."""
     ends = [
-        np.array([np.inf if v is None else v for v in contents.parquet.column(name)], dtype=float)
+        np.array([np.inf if v is None else v for v in release.parquet.column(name)], dtype=float)
         for name in ("lower", "upper")
     ]
     return np.asarray(
-        np.maximum(np.abs(contents.value - ends[0]), np.abs(ends[1] - contents.value))
+        np.maximum(np.abs(release.values - ends[0]), np.abs(ends[1] - release.values))
     )
 
 
-def _counts(contents: Contents, settled: npt.NDArray[np.bool_]) -> Counts:
-    tree = contents.tree
+def _counts(release: Release, settled: npt.NDArray[np.bool_]) -> Counts:
+    tree = release.tree
     order = np.argsort(tree.level, kind="stable")
     rank = np.empty(len(tree), dtype=np.int64)
     rank[order] = np.arange(len(tree))
     above = tree.parents[order]
-    ends = [contents.parquet.column(name) for name in ("lower", "upper")]
+    ends = [release.parquet.column(name) for name in ("lower", "upper")]
     lower, upper = (
         tuple(end if isinstance(end, int) else None for end in (column[v] for v in order))
         for column in ends
@@ -114,7 +114,7 @@ def _counts(contents: Contents, settled: npt.NDArray[np.bool_]) -> Counts:
         tuple(tree.level[order].tolist()),
         tuple(np.where(above < 0, -1, rank[above]).tolist()),
         tuple(tree.names[v] for v in order),
-        tuple(contents.value[order].tolist()),
+        tuple(release.values[order].tolist()),
         lower,
         upper,
         tuple(settled[order].tolist()),

@@ -15,9 +15,9 @@ from congenial.plan.plan import Plan
 from congenial.preview.comparison.expected import expected_errors
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
-from congenial.releases.contents import Contents, read_contents
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim, exposed
+from congenial.releases.reading import Release, read_files
 from congenial.report.compose import compose
 from congenial.report.render import render
 from congenial.verification.verdict import verify
@@ -67,20 +67,20 @@ def report(
     say("working out margins")
     certificate = read_certificate(place / files.CERTIFICATE)
     plan = msgspec.convert(certificate.plan, Plan)
-    contents = read_contents(place, certificate, plan)
+    release = read_files(place, certificate, plan)
     if certificate.format == FORMAT_1:
         # the page may state checked facts only, and sentences of format 1 are not checked
-        contents = replace(contents, certificate=_in_our_words(contents))
-    errors = expected_errors(contents.mechanism, contents.value, seed=_SEED)
-    page = compose(contents, checks, errors)
+        release = replace(release, certificate=_in_our_words(release))
+    errors = expected_errors(release.mechanism, release.values, seed=_SEED)
+    page = compose(release, checks, errors)
     say("writing")
     _write(target, render(page).encode())
     return target
 
 
-def _in_our_words(contents: Contents) -> Certificate:
+def _in_our_words(release: Release) -> Certificate:
     """Recompute the unprotected facts, which format 1 states only as sentences."""
-    certificate, model = contents.certificate, contents.model
+    certificate, model = release.certificate, release.model
     stated = certificate.guarantee
     found = exposed(model, claim(model, stated.numerical_error))
     own = msgspec.structs.replace(stated, unprotected=found)

@@ -17,10 +17,10 @@ from congenial.inference.best_table import BestTable
 from congenial.randomness import seeded
 from congenial.releases import directory as files
 from congenial.releases.accuracy import margins
-from congenial.releases.contents import Contents
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model
+from congenial.releases.reading import Release
 from congenial.releases.specification import under_prior
 from congenial.releases.table_posterior import as_likely
 from congenial.types import IntArray
@@ -31,9 +31,9 @@ from congenial.wording import show
 _SEED = 0
 
 
-def check_published(place: Path, contents: Contents) -> Check:
+def check_published(place: Path, release: Release) -> Check:
     """Check that the directory has measurements if, and only if, the plan publishes them."""
-    wanted = contents.plan.release.measurements
+    wanted = release.plan.release.measurements
     if any((place / name).exists() != wanted for name in files.MEASUREMENTS):
         text = "are missing" if wanted else "are there, and the plan publishes none"
         return Check("measurement files", False, f"measurements {text}")
@@ -41,38 +41,38 @@ def check_published(place: Path, contents: Contents) -> Check:
     return Check("measurement files", True, text)
 
 
-def check_measurements(contents: Contents) -> Iterator[Check]:
+def check_measurements(release: Release) -> Iterator[Check]:
     """Check the measurements, and that the table follows from them."""
-    if contents.measurements is None:
+    if release.measured_rows is None:
         return
     name = "measurements"
-    csv, parquet = contents.measurements
+    csv, parquet = release.measured_rows
     if not files.same_rows(csv, parquet):
         yield Check(name, False, "the CSV and the Parquet file have different rows")
         return
     try:
-        model = contents.model
+        model = release.model
     except CongenialError as error:
         yield Check(name, False, f"none follow from the plan: {error}")
         return
-    y, pinned = _measured(contents), model.resolved.pinned
+    y, pinned = _measured(release), model.resolved.pinned
     rows = measurement_rows(model.mechanism, pinned, y)
     stated = tuple(parquet.column(c) for c in ("measurement", "noise", "scale"))
     if not close([list(column) for column in rows], [list(column) for column in stated]):
         text = "a measurement is missing, or its noise does not follow from the plan"
         yield Check(name, False, text)
         return
-    if not (y[pinned] == contents.value[pinned]).all():
+    if not (y[pinned] == release.values[pinned]).all():
         yield Check(name, False, "a count published exactly differs from the table")
         return
     yield Check(name, True, "every measurement has the noise that follows from the plan")
-    yield _follows(contents, y)
+    yield _follows(release, y)
 
 
-def _follows(contents: Contents, y: IntArray) -> Check:
-    name, value = "table from measurements", contents.value
+def _follows(release: Release, y: IntArray) -> Check:
+    name, value = "table from measurements", release.values
     try:
-        mechanism = under_prior(contents.mechanism, contents.certificate.prior)
+        mechanism = under_prior(release.mechanism, release.certificate.prior)
         if isinstance(mechanism, BestTable):
             follow = mechanism.follows(y, value, seeded(_SEED))
         else:
@@ -83,18 +83,18 @@ def _follows(contents: Contents, y: IntArray) -> Check:
     return judged(name, follow, text, "the method makes another table from them")
 
 
-def check_intervals(contents: Contents) -> Check:
+def check_intervals(release: Release) -> Check:
     """Check the intervals of all counts and sums, and the certificate's statement about them."""
-    name, certificate = "intervals", contents.certificate
+    name, certificate = "intervals", release.certificate
     try:
-        model = contents.model
-        mechanism = contents.mechanism
+        model = release.model
+        mechanism = release.mechanism
         known = margins(model, mechanism)
     except CongenialError as error:
         return Check(name, False, f"none follow from the plan: {error}")
-    measured = None if contents.measurements is None else _measured(contents)
-    found = intervals(model, mechanism, known, contents.value, measured)
-    kept = _same(model, found, contents)
+    measured = None if release.measured_rows is None else _measured(release)
+    found = intervals(model, mechanism, known, release.values, measured)
+    kept = _same(model, found, release)
     same = compare(name, "", state(model, known, found), certificate.accuracy).passed
     if not kept:
         detail = "an interval does not follow from the published numbers"
@@ -111,9 +111,9 @@ def check_intervals(contents: Contents) -> Check:
     return Check(name, True, f"every interval follows from the published numbers ({found.source})")
 
 
-def _same(model: Model, found: Intervals, contents: Contents) -> bool:
+def _same(model: Model, found: Intervals, release: Release) -> bool:
     """Whether a table has the intervals found, except for ties of a posterior."""
-    stated = {column: contents.parquet.column(column) for column in found.columns}
+    stated = {column: release.parquet.column(column) for column in found.columns}
     off = {
         column: {
             v for v, (one, own) in enumerate(zip(stated[column], ends, strict=True)) if one != own
@@ -130,12 +130,12 @@ def _same(model: Model, found: Intervals, contents: Contents) -> bool:
     if not free[at].all() or not all(isinstance(end, int) for end in (*made[0], *made[1])):
         return False
     low, high = np.array(made, dtype=np.int64)
-    return as_likely(model, contents.value, at, (low, high), (found.lower[at], found.upper[at]))
+    return as_likely(model, release.values, at, (low, high), (found.lower[at], found.upper[at]))
 
 
-def _measured(contents: Contents) -> IntArray:
+def _measured(release: Release) -> IntArray:
     """Measurements of all nodes, 0 for nodes without one."""
-    if contents.measurements is None:
+    if release.measured_rows is None:
         raise ReleaseError("the release has no measurements; publish them.")
-    column = contents.measurements[1].column("measurement")
+    column = release.measured_rows[1].column("measurement")
     return np.array([v if isinstance(v, int) else 0 for v in column], dtype=np.int64)

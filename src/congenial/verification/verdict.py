@@ -19,10 +19,10 @@ from congenial.releases.certificate import (
     plan_digest,
     read_certificate,
 )
-from congenial.releases.contents import Contents, read_contents
 from congenial.releases.directory import STAMP
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim
+from congenial.releases.reading import Release, read_files
 from congenial.releases.sentences import unprotected_texts
 from congenial.releases.specification import PARTS, PARTS_OF_GUARANTEE, Claim, specify
 from congenial.verification.checks import TOLERANCE, Check, compare, judged
@@ -99,18 +99,18 @@ def _checks(place: Path, ledger: str | Path | None) -> Iterator[Check]:
         return
     yield Check("plan", True, "the plan in the certificate is complete and free of contradictions")
     try:
-        contents = read_contents(place, certificate, plan)
+        release = read_files(place, certificate, plan)
     except ReleaseError as error:
         yield Check("table", False, str(error))
         return
-    yield Check("table", True, f"{len(contents.tree)} nodes, each once, every one below its parent")
-    for check in _OF_CONTENTS:
-        yield check(contents)
-    yield from _claims(contents, ledger or beside(place, plan.privacy.ledger))
-    yield check_published(place, contents)
-    yield from check_measurements(contents)
-    yield check_intervals(contents)
-    yield _simulation(place, contents)
+    yield Check("table", True, f"{len(release.tree)} nodes, each once, every one below its parent")
+    for check in _OF_TABLE:
+        yield check(release)
+    yield from _claims(release, ledger or beside(place, plan.privacy.ledger))
+    yield check_published(place, release)
+    yield from check_measurements(release)
+    yield check_intervals(release)
+    yield _simulation(place, release)
 
 
 def _certificate(certificate: Certificate) -> Check:
@@ -148,23 +148,23 @@ def _plan_hash(certificate: Certificate) -> Check:
     return judged("plan hash", same, text, "the plan changed since the release")
 
 
-def _same(contents: Contents) -> Check:
-    same = files.same_rows(contents.csv, contents.parquet)
+def _same(release: Release) -> Check:
+    same = files.same_rows(release.csv, release.parquet)
     differ = "hold different rows, or a value that is not an integer"
     return judged("CSV and Parquet", same, "hold the same rows", differ)
 
 
-def _leaves(contents: Contents) -> Check:
-    tree = contents.tree
-    short = int((tree.level[tree.leaves] != len(contents.plan.level_names) - 1).sum())
+def _leaves(release: Release) -> Check:
+    tree = release.tree
+    short = int((tree.level[tree.leaves] != len(release.plan.level_names) - 1).sum())
     missing = f"{short} branches end before the deepest level, so rows are missing"
     return judged("levels", short == 0, "every branch reaches the deepest level", missing)
 
 
-def _integers(contents: Contents) -> Check:
+def _integers(release: Release) -> Check:
     # the Parquet column is BIGINT, which was checked with the columns
-    at = [name for name, _ in contents.csv.columns].index("value")
-    bad = sum(1 for row in contents.csv.rows if not _is_integer(row[at]))
+    at = [name for name, _ in release.csv.columns].index("value")
+    bad = sum(1 for row in release.csv.rows if not _is_integer(row[at]))
     others = f"{bad} values of the CSV are not integers"
     return judged("integers", bad == 0, "every value is an integer", others)
 
@@ -174,9 +174,9 @@ def _is_integer(text: object) -> bool:
     return digits.isascii() and digits.isdigit()
 
 
-def _additive(contents: Contents) -> Check:
+def _additive(release: Release) -> Check:
     # sums of Python integers cannot overflow, whatever the file says
-    tree, value = contents.tree, [int(v) for v in contents.value]
+    tree, value = release.tree, [int(v) for v in release.values]
     below = [0] * len(tree)
     for v in range(len(tree)):
         parent = int(tree.parents[v])
@@ -190,17 +190,17 @@ def _additive(contents: Contents) -> Check:
     return Check("additivity", True, f"all {inner.size} inner nodes are the sums of their children")
 
 
-def _bounds(contents: Contents) -> Check:
-    if not contents.plan.invariants.nonnegative:
+def _bounds(release: Release) -> Check:
+    if not release.plan.invariants.nonnegative:
         return Check("bounds", True, "the plan asks for none")
-    below = np.flatnonzero(contents.value < 0)
+    below = np.flatnonzero(release.values < 0)
     if below.size:
-        shown = "/".join(contents.tree.path(int(below[0])))
+        shown = "/".join(release.tree.path(int(below[0])))
         return Check("bounds", False, f"{below.size} values are negative, the first at {shown}")
     return Check("bounds", True, "no value is negative")
 
 
-_OF_CONTENTS: tuple[Callable[[Contents], Check], ...] = (
+_OF_TABLE: tuple[Callable[[Release], Check], ...] = (
     _same,
     _leaves,
     _integers,
@@ -209,11 +209,11 @@ _OF_CONTENTS: tuple[Callable[[Contents], Check], ...] = (
 )
 
 
-def _claims(contents: Contents, ledger: str | Path | None) -> Iterator[Check]:
-    certificate, plan, stated = contents.certificate, contents.plan, contents.certificate.guarantee
+def _claims(release: Release, ledger: str | Path | None) -> Iterator[Check]:
+    certificate, plan, stated = release.certificate, release.plan, release.certificate.guarantee
     try:
-        model = contents.model
-        least = contents.mechanism.error_bound
+        model = release.model
+        least = release.mechanism.error_bound
         found = claim(model, stated.numerical_error)
         full = specify(model, found)
     except CongenialError as error:
@@ -268,27 +268,27 @@ def _unprotected_in_words(name: str, what: str, found: Claim, stated: Claim) -> 
     return Check(name, True, text, comparable=False)
 
 
-def _simulation(place: Path, contents: Contents) -> Check:
-    certificate = contents.certificate
+def _simulation(place: Path, release: Release) -> Check:
+    certificate = release.certificate
     marker = place / files.MARKER
     if certificate.simulation is None:
         text = "drawn from the operating system's entropy"
         false = "a file says that this is a simulation and the certificate does not"
         return judged("simulation", not marker.exists(), text, false)
-    shown = [contents.parquet]
-    if contents.measurements is not None:
-        shown.append(contents.measurements[1])
+    shown = [release.parquet]
+    if release.measured_rows is not None:
+        shown.append(release.measured_rows[1])
     stamped = (
         marker.is_file()
         and marker.read_bytes() == files.MARKER_TEXT.encode()
         and all(set(table.column("note")) == {STAMP} for table in shown)
     )
     if stamped and certificate.simulation.with_truth:
-        pinned = contents.model.resolved.pinned
-        truth = np.array(contents.parquet.column("truth"), dtype=np.int64)
-        if not (truth[pinned] == contents.value[pinned]).all():
+        pinned = release.model.resolved.pinned
+        truth = np.array(release.parquet.column("truth"), dtype=np.int64)
+        if not (truth[pinned] == release.values[pinned]).all():
             return Check("simulation", False, "an exact count differs from its true count")
-        if truth.min() < 0 or not contents.tree.is_consistent(truth):
+        if truth.min() < 0 or not release.tree.is_consistent(truth):
             return Check("simulation", False, "the true counts do not add up, or one is negative")
     text = f"{STAMP}, and every part says so"
     return judged("simulation", stamped, text, "a part of this simulation lacks its stamp")
