@@ -87,9 +87,9 @@ def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     var = max(m2 / z - mean * mean, 1e-12)
     # a tail falls no faster than on the way to it, unless the support ends at once
     least = 2.0 * math.sqrt(var) + 1.0
-    if drop_lo > 1.0 and far_lo + mean > least:
+    if start > lo and far_lo + mean > least:
         fall_lo = min(fall_lo, math.log(drop_lo) / (far_lo + mean))
-    if drop_hi > 1.0 and far_hi - mean > least:
+    if start < hi and far_hi - mean > least:
         fall_hi = min(fall_hi, math.log(drop_hi) / (far_hi - mean))
     return start + mean, 0.0 if lo == hi else var, fall_lo, fall_hi
 
