@@ -97,7 +97,7 @@ def test_verify(place, capsys):
     assert (code, list(found["result"])) == (0, keys("verify"))
     assert found["result"]["passed"] is True
     assert all(
-        list(c) == ["name", "passed", "detail", "comparable"] for c in found["result"]["checks"]
+        list(c) == ["name", "passed", "text", "comparable"] for c in found["result"]["checks"]
     )
     with (place / "out/release.csv").open("a") as file:
         file.write("\n")
@@ -122,7 +122,7 @@ def test_audit(place, capsys):
     assert (code, list(result)) == (0, keys("audit"))
     assert result["passed"] is True
     for finding in (*result["enumerated"], *result["drawn"]):
-        assert " ".join(finding) == "check passed found stated pairs outputs detail"
+        assert " ".join(finding) == "check passed found stated pairs outputs text"
 
 
 def test_compare(place, capsys):

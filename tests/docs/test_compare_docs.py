@@ -46,7 +46,7 @@ def test_the_tables_come_again(shown, tmp_path):
         page = pages[r.contender.name, r.contender.noise]
         assert page["epsilon"] == pytest.approx(r.epsilon)
         assert page["delta"] == pytest.approx(r.delta, rel=1e-6)
-        assert page["obeys"] == r.obeys
+        assert page["satisfied"] == r.satisfied
         for level, other in zip(page["levels"], r.levels, strict=True):
             assert (level["level"], level["nodes"]) == (other.level, other.nodes)
             assert level["scale"] == pytest.approx(other.scale)

@@ -218,8 +218,8 @@ def test_no_damage_gives_a_traceback(pristine, tmp_path, seed, capsys):
 
 
 def failed(place):
-    """Return name and detail of the first check that fails."""
-    return next((c.name, c.detail) for c in verify(place) if not c.passed)
+    """Return name and text of the first check that fails."""
+    return next((c.name, c.text) for c in verify(place) if not c.passed)
 
 
 @pytest.mark.parametrize("deep", [DEEP + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000])
@@ -245,9 +245,9 @@ def test_a_key_that_stands_twice_is_refused(pristine, tmp_path, at):
         own = own[key]
     text = put(stated, at, f"{json.dumps(own)}, {json.dumps(at[-1])}: {json.dumps(own)}")
     (place / files.CERTIFICATE).write_text(text)
-    name, detail = failed(place)
+    name, text = failed(place)
     assert name == "certificate"
-    assert f"the key '{at[-1]}' stands there twice" in detail
+    assert f"the key '{at[-1]}' stands there twice" in text
 
 
 @pytest.mark.parametrize(
@@ -258,9 +258,9 @@ def test_a_time_that_is_none_is_refused(pristine, tmp_path, made):
     place = shutil.copytree(pristine / "real", tmp_path / "real")
     stated = json.loads((place / files.CERTIFICATE).read_text())
     certify(place, stated | {"made": made})
-    name, detail = failed(place)
+    name, text = failed(place)
     assert name == "certificate"
-    assert "which is no time" in detail
+    assert "which is no time" in text
 
 
 @pytest.mark.parametrize(("hours", "passed"), [(-1000, True), (0.9, True), (1.1, False)])
@@ -271,7 +271,7 @@ def test_a_release_of_the_future_is_refused(pristine, tmp_path, hours, passed):
     certify(place, stated | {"made": made})
     [check] = [check for check in verify(place) if check.name == "certificate"]
     assert check.passed is passed
-    assert ("in the future" in check.detail) is not passed
+    assert ("in the future" in check.text) is not passed
 
 
 # Columns of a small file that take gigabytes once they are read.
@@ -295,12 +295,12 @@ def test_a_small_file_is_refused_before_it_fills_the_memory(pristine, tmp_path, 
     certify(place, json.loads((place / files.CERTIFICATE).read_text()))
     monkeypatch.setattr(files, "allowance", lambda: 10**8)
     tracemalloc.start()
-    name, detail = failed(place)
+    name, text = failed(place)
     with pytest.raises(ReleaseError, match=r"measurements\.parquet"):
         read_measurements(place)
     assert tracemalloc.get_traced_memory()[1] < 2e7
     tracemalloc.stop()
     assert name == "table"
-    assert said in detail
+    assert said in text
     assert cli.run(["verify", str(place)]) == 1
     assert cli.run(["report", str(place)]) == 2

@@ -65,7 +65,7 @@ def test_a_release_is_debited_once_and_says_so(tmp_path, capsys):
     assert (stated["epsilon"], stated["delta"]) == (entry.cost.epsilon_text, entry.cost.delta_text)
     checks = {check.name: check for check in verify(made.directory)}
     assert all(check.passed for check in checks.values())
-    assert entry.entry in checks["ledger"].detail
+    assert entry.entry in checks["ledger"].text
     # whose rows they are stays in the ledger
     [account] = read_ledger(tmp_path / "ledger").accounts
     assert account.fingerprint[:8] not in (made.directory / files.CERTIFICATE).read_text()
@@ -328,7 +328,7 @@ def test_a_debit_that_does_not_fit_the_claim_is_found(tmp_path, change, told):
 
 def checked(directory, **options):
     [check] = [c for c in verify(directory, **options) if c.name == "ledger"]
-    return check.passed, check.detail
+    return check.passed, check.text
 
 
 def test_verify_looks_up_the_entry_where_the_ledger_is(tmp_path, capsys):

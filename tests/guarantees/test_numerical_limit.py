@@ -59,4 +59,4 @@ def test_nothing_is_debited_or_drawn_that_verify_would_refuse(tmp_path, method, 
         release(plan, tmp_path / "beyond", base=tmp_path)
         assert all(check.passed for check in verify(tmp_path / "beyond"))
     (failed,) = [check for check in verify(tmp_path / "beyond") if check.name == "guarantee"]
-    assert not failed.passed and "the limit is 1e-06" in failed.detail
+    assert not failed.passed and "the limit is 1e-06" in failed.text

@@ -89,7 +89,7 @@ def test_a_prior_that_is_none_is_refused(tmp_path):
     damaged = tuple(msgspec.structs.replace(level, alpha=0.0) for level in stated.prior)
     write_certificate(path, msgspec.structs.replace(stated, prior=damaged))
     failed = [check for check in verify(tmp_path / "out") if not check.passed]
-    assert any("alpha" in check.detail for check in failed)
+    assert any("alpha" in check.text for check in failed)
 
 
 def test_a_plan_is_audited(tmp_path):

@@ -243,7 +243,7 @@ def test_a_release_is_verified_and_debited(tmp_path):
     assert done.certificate.noise.kind == "discrete-gaussian"
     checks = {check.name: check for check in verify(tmp_path / "out")}
     assert all(check.passed for check in checks.values())
-    assert "delta 1e-06 of its 1e-06" in checks["budget"].detail
+    assert "delta 1e-06 of its 1e-06" in checks["budget"].text
     (account,) = read_ledger(tmp_path / "ledger.sqlite").accounts
     assert account.total("spent") == amount_of(1.0, 1e-6)
 

@@ -91,7 +91,7 @@ def test_another_version_is_named_where_it_may_have_worked_otherwise(spoilt):
     rewrite(spoilt, "SELECT * REPLACE (upper + 5 * (level = 2)::INT AS upper) FROM t")
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
-    assert "unless congenial '0.0.9', which made it, computes it differently" in other.detail
+    assert "unless congenial '0.0.9', which made it, computes it differently" in other.text
 
 
 @pytest.mark.parametrize(

@@ -146,10 +146,10 @@ def test_an_edited_end_is_found(spoilt, query):
 def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
     rewrite(spoilt, "SELECT * REPLACE (upper + 5 * (level = 2)::INT AS upper) FROM t")
     (own,) = [check for check in verify(spoilt) if not check.passed]
-    assert "which made it" not in own.detail
+    assert "which made it" not in own.text
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
-    assert "unless congenial '0.0.9', which made it, computes it differently" in other.detail
+    assert "unless congenial '0.0.9', which made it, computes it differently" in other.text
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from congenial.verification.checks import close, compare
 
 STATED = {"epsilon": 1.0, "kind": "pure", "parts": [1, 2.5]}
@@ -19,4 +21,9 @@ def test_what_does_not_follow_from_the_plan_fails():
     assert compare("claim", "the claim", STATED, STATED).passed
     wrong = compare("claim", "the claim", STATED, STATED | {"epsilon": 0.5})
     assert not wrong.passed
-    assert "disagrees with the plan" in wrong.detail
+    assert "disagrees with the plan" in wrong.text
+
+
+def test_the_old_name_of_its_text_warns():
+    with pytest.warns(DeprecationWarning, match="detail is now text"):
+        assert compare("claim", "the claim", STATED, STATED).detail.startswith("the claim")

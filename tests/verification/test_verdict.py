@@ -332,7 +332,7 @@ def test_a_place_without_a_release(tmp_path):
 def test_a_file_that_no_release_has(real, name):
     (real / name).write_text("x")
     checks = verify(real)
-    assert [(c.name, name in c.detail) for c in checks if not c.passed] == [("files", True)]
+    assert [(c.name, name in c.text) for c in checks if not c.passed] == [("files", True)]
 
 
 @pytest.mark.parametrize("text", ["", "private", "SIMULATION: NOT PRIVATE"])

@@ -88,7 +88,7 @@ def computed(
     if worst is None:
         return ()
     stated = guarantee.epsilon if guarantee.rho is None else guarantee.rho
-    detail = (
+    text = (
         "the loss of each pair at its own datasets, from the law that the mechanism states; under "
         "one law of the noise it is all of the loss"
         if pure
@@ -96,9 +96,9 @@ def computed(
         "the law that the mechanism states; draws compare delta"
     )
     if isinstance(mechanism, Moved):
-        detail = f"of the measurements, from which the rest of a release is made: {detail}"
+        text = f"of the measurements, from which the rest of a release is made: {text}"
     if refused:
-        detail += f"; the law was not computed at {refused} further pairs"
+        text += f"; the law was not computed at {refused} further pairs"
     return (
         Finding(
             "loss, computed" if pure else "rho, computed",
@@ -108,7 +108,7 @@ def computed(
             len(pairs) - refused,
             points,
             worst,
-            f"{detail}.",
+            f"{text}.",
         ),
     )
 

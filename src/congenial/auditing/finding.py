@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from congenial.accounting.guarantee import Guarantee
+from congenial.namespaces import renamed
 from congenial.types import Values
 from congenial.wording import aligned
 
@@ -39,7 +40,7 @@ class Finding:
         Number of pairs of datasets, and number of outputs, points or draws for each dataset.
     worst : tuple of two ndarray, or None
         The pair behind `found`.
-    detail : str
+    text : str
         The work done, in a sentence.
     """
 
@@ -50,7 +51,8 @@ class Finding:
     pairs: int
     outputs: int
     worst: Pair | None
-    detail: str
+    text: str
+    detail = renamed("detail", "text")
 
     @property
     def slack(self) -> float:
@@ -93,5 +95,5 @@ class Audit:
             )
             for f in self.findings
         ]
-        findings = [f"{f.check}: {f.detail}" for f in self.findings]
+        findings = [f"{f.check}: {f.text}" for f in self.findings]
         return "\n".join([*aligned((head, *body)), "", *findings, "", LIMITS])

@@ -179,7 +179,7 @@ def _findings(
         ),
     ]
     out = []
-    for name, values, stated, pairs, detail in checks:
+    for name, values, stated, pairs, text in checks:
         if values:
             at = int(np.argmax(values))
             found = values[at]
@@ -192,7 +192,7 @@ def _findings(
                     len(values),
                     draws,
                     pairs[at],
-                    f"{detail.rstrip('.')}.",
+                    f"{text.rstrip('.')}.",
                 )
             )
     return out

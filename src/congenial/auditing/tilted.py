@@ -92,13 +92,13 @@ def tilted(
     terms = _terms(tilt, z, guarantee.epsilon)
     found = mean_at_least(terms, error) - guarantee.sampler_error  # draws have this numerical error
     found = max(0.0, tilt.most * found * math.exp(-2.0 * tilt.rounding))
-    detail = (
+    text = (
         f"a lower bound on delta at epsilon {guarantee.epsilon:.6g}, from the exact losses of "
         f"{draws:,} simulated draws, confidence {1.0 - error:.6g}, at a dataset where such losses "
         f"are common; the divergence of order {tilt.order} proves {tilt.most:.3g} at most there."
     )
     if source is not mechanism:
-        detail = f"of the measurements, from which the rest of a release is made: {detail}"
+        text = f"of the measurements, from which the rest of a release is made: {text}"
     return (
         Finding(
             "delta, from draws",
@@ -108,7 +108,7 @@ def tilted(
             len(candidates),
             draws,
             tilt.pair,
-            detail,
+            text,
         ),
     )
 

@@ -39,7 +39,7 @@ def compose(release: Release, checks: Sequence[Check], errors: FloatArray | NotS
         counts=_counts(release, settled),
         cite=sentences.cite(certificate, title),
         reuse=sentences.reuse(certificate),
-        checks=tuple(Fact(check.name, (check.detail,)) for check in checks),
+        checks=tuple(Fact(check.name, (check.text,)) for check in checks),
     )
 
 

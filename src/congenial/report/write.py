@@ -60,7 +60,7 @@ def report(
     failed = [check for check in checks if not check.passed]
     if failed:
         raise ReleaseError(
-            f"{place} fails the check {failed[0].name!r} ({failed[0].detail}), so no page is "
+            f"{place} fails the check {failed[0].name!r} ({failed[0].text}), so no page is "
             "written; run congenial verify, and get a fresh copy of the release (making another "
             "release would spend privacy budget again)."
         )

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
+from congenial.namespaces import renamed
+
 # Relative tolerance of recomputed claims: machines may round the last digits differently
 TOLERANCE = 1e-12
 
@@ -17,7 +19,7 @@ class Check:
 
     Attributes
     ----------
-    detail : str
+    text : str
         The finding, in a sentence.
     comparable : bool
         False if a certificate of format 1 has only words, which are not compared.
@@ -25,8 +27,9 @@ class Check:
 
     name: str
     passed: bool
-    detail: str
+    text: str
     comparable: bool = True
+    detail = renamed("detail", "text")
 
 
 def judged(name: str, passed: bool, good: str, bad: str) -> Check:

@@ -97,15 +97,15 @@ def check_intervals(release: Release) -> Check:
     kept = _same(model, found, release)
     same = compare(name, "", state(model, known, found), certificate.accuracy).passed
     if not kept:
-        detail = "an interval does not follow from the published numbers"
+        text = "an interval does not follow from the published numbers"
         if certificate.author != __version__ and found.source in (
             "inversion",
             "posterior",
             "simulation",
         ):
             made = show(certificate.author)
-            detail += f", unless congenial {made}, which made it, computes it differently"
-        return Check(name, False, detail)
+            text += f", unless congenial {made}, which made it, computes it differently"
+        return Check(name, False, text)
     if not same:
         return Check(name, False, "the certificate states other intervals")
     return Check(name, True, f"every interval follows from the published numbers ({found.source})")

@@ -98,8 +98,8 @@ def test_every_method_has_the_same_final_epsilon(tmp_path):
     gaussian = [r for r in found.results if r.contender.noise == "discrete-gaussian"]
     assert {r.delta for r in gaussian} == {1e-6}
     assert all(r.delta < 1e-7 for r in found.results if r not in gaussian)
-    obeys = {r.contender.name: r.obeys for r in found.results}
-    assert obeys == {name: name != "noise alone" for name in NAMES}
+    satisfied = {r.contender.name: r.satisfied for r in found.results}
+    assert satisfied == {name: name != "noise alone" for name in NAMES}
     # bounds are charged to conditioning alone, by more of this noise
     scale = {r.contender.name: r.levels[2].scale for r in found.results if r not in gaussian}
     assert scale["exact conditioning"] > scale["imaging L2"] == scale["noise alone"]

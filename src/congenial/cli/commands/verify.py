@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Result:
-    """The checks of a release: name, whether passed, detail, and whether it compares.
+    """The checks of a release: name, whether passed, text, and whether it compares.
 
     Where it does not, numbers and kinds agree, and the words are those of format 1.
     """
@@ -58,7 +58,7 @@ def command(directory: Path, ledger: Path | None) -> Answer:
         compile_once(method_of(directory), quiet=False)
     checks = verify(directory, ledger=ledger)
     width = max(len(check.name) for check in checks)
-    lines = [f"{_mark(check)}  {check.name:{width}}  {check.detail}" for check in checks]
+    lines = [f"{_mark(check)}  {check.name:{width}}  {check.text}" for check in checks]
     failed = sum(not check.passed for check in checks)
     others = sum(not check.comparable for check in checks)
     if failed:

@@ -94,7 +94,7 @@ def compare(
     --------
     >>> import congenial as cg
     >>> found = cg.compare(cg.read_plan("plan.toml"), total=1000, replicates=2)
-    >>> [result.contender.name for result in found.results if result.obeys]
+    >>> [result.contender.name for result in found.results if result.satisfied]
     ['exact conditioning', 'imaging L2', 'imaging L1', 'topdown', 'posterior']
     """
     checked_plan(plan)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from congenial.namespaces import renamed
+
 # Quantiles of the absolute error in the tables.
 QUANTILES = (0.5, 0.9, 0.99)
 
@@ -63,10 +65,11 @@ class Result:
     epsilon: float
     delta: float
     guarantee: str  # In a sentence.
-    obeys: bool  # Whether every release satisfied the invariants of the plan.
+    satisfied: bool  # Whether every release satisfied the invariants of the plan.
     levels: tuple[LevelError, ...]  # Coarse to fine.
     sizes: tuple[SizeError, ...]
     seconds: Seconds
+    obeys = renamed("obeys", "satisfied")
 
 
 @dataclass(frozen=True)

@@ -82,7 +82,7 @@ def methods_table(found: Comparison) -> Exhibit:
             r.contender.noise,
             r.epsilon,
             r.delta,
-            "always" if r.obeys else "no",
+            "always" if r.satisfied else "no",
             "",
         )
         for r in found.results
@@ -227,7 +227,7 @@ def _methods(found: Comparison) -> Grid:
         grid.add_row(
             label(r.contender, found),
             f"({r.epsilon:.6g}, {r.delta:.2g})",
-            "always" if r.obeys else "no",
+            "always" if r.satisfied else "no",
             f"{r.seconds.first:.3g} s",
             f"{r.seconds.further:.3g} s",
         )

@@ -59,7 +59,7 @@ def simulate(
         found.epsilon,
         found.delta,
         found.sentence,
-        tally.obeys,
+        tally.satisfied,
         tally.levels(),
         tally.sizes(),
         Seconds(first, spent / replicates),

@@ -33,7 +33,7 @@ class Tally:
 
     model: Model
     counts: IntArray  # shape (n,)
-    obeys: bool = True
+    satisfied: bool = True
     absolute: list[FloatArray] = field(default_factory=list)
     squares: FloatArray = field(init=False)
     by_size: list[FloatArray] = field(default_factory=list)
@@ -56,8 +56,8 @@ class Tally:
         model, tree = self.model, self.model.tree
         resolved = model.resolved
         inside = (released >= resolved.lo) & (released <= resolved.hi)
-        self.obeys = self.obeys and bool(inside[:, ~resolved.pinned].all())
-        self.obeys = self.obeys and tree.is_consistent(released)
+        self.satisfied = self.satisfied and bool(inside[:, ~resolved.pinned].all())
+        self.satisfied = self.satisfied and tree.is_consistent(released)
         error = released - self.counts
         size = np.abs(error)
         sums = np.zeros((len(released), tree.depth))
