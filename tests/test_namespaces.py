@@ -20,7 +20,7 @@ def test_a_name_is_loaded_when_it_is_first_used_and_then_kept(monkeypatch):
     assert load("CongenialError") is CongenialError is package.CongenialError
 
 
-def test_a_name_that_no_module_offers_is_no_attribute():
+def test_an_unknown_name_is_not_an_attribute():
     _, load, _ = offer("counts", {"wording": "show"})
     with pytest.raises(AttributeError, match="module 'counts' has no attribute 'joined'"):
         load("joined")

@@ -67,14 +67,14 @@ def test_a_seed_repeats_and_another_does_not():
     assert (cg.seeded(np.int64(7)).bits(100) == words).all()
 
 
-def test_words_do_not_depend_on_how_they_are_asked_for():
+def test_words_do_not_depend_on_the_sizes_of_requests():
     source = cg.seeded(3)
     parts = np.concatenate([source.bits(k) for k in (1, 2, 3, 5, 7)])
     assert (parts == cg.seeded(3).bits(18)).all()
 
 
 @pytest.mark.parametrize("seed", [-1, 1.5, "1", None, True])
-def test_a_seed_that_is_none_is_refused(seed):
+def test_an_invalid_seed_is_refused(seed):
     with pytest.raises(ArgumentError, match="give a nonnegative integer"):
         cg.seeded(seed)
 

@@ -74,14 +74,14 @@ def test_a_signal_waits_for_the_end_of_a_block(ender, number):
 
 
 @pytest.mark.usefixtures("ender")
-def test_a_signal_outlives_what_else_goes_wrong():
+def test_a_signal_is_delivered_despite_other_errors():
     with pytest.raises(Ended), held():
         signal.raise_signal(signal.SIGTERM)
         raise RuntimeError
 
 
 @pytest.mark.usefixtures("ender")
-def test_in_a_library_an_interrupt_is_what_it_always_is():
+def test_in_a_library_an_interrupt_raises_keyboard_interrupt():
     signal.signal(signal.SIGINT, signal.default_int_handler)
     with pytest.raises(KeyboardInterrupt), held():
         signal.raise_signal(signal.SIGINT)
@@ -146,7 +146,7 @@ def test_no_signal_is_swallowed(act, capsys):
 
 
 @pytest.mark.parametrize("end", [RuntimeError, KeyboardInterrupt, DataError, None])
-def test_the_code_is_the_signals_whatever_a_library_makes_of_it(ender, end, monkeypatch):
+def test_the_exit_code_is_that_of_the_signal_despite_libraries(ender, end, monkeypatch):
     def swallow(_):
         with suppress(Ended):
             signal.raise_signal(signal.SIGHUP)
@@ -178,7 +178,7 @@ def test_a_long_query_is_cut_short(number):
 
 
 @pytest.mark.usefixtures("ender")
-def test_duckdb_is_set_up_whole_before_a_signal_is_heard(monkeypatch):
+def test_duckdb_is_set_up_completely_before_a_signal_is_handled(monkeypatch):
     class Setting:
         done = 0
 
@@ -240,7 +240,7 @@ def test_a_signal_while_a_failed_release_is_tidied_away_leaves_nothing(tmp_path,
 
 
 @pytest.mark.usefixtures("ender")
-def test_a_ledger_is_made_whole_or_not_at_all(tmp_path, monkeypatch):
+def test_a_signal_leaves_a_complete_ledger_or_none(tmp_path, monkeypatch):
     link = os.link
 
     def struck(*arguments):

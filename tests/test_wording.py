@@ -38,5 +38,5 @@ def test_numbers_with_nouns():
     assert [many(1, "row"), many(2000, "row")] == ["1 row", "2,000 rows"]
 
 
-def test_bytes_that_are_no_text_are_escaped():
+def test_bytes_that_are_not_text_are_escaped():
     assert escaped("a\udc80") == r"a\udc80"

@@ -48,7 +48,7 @@ def test_a_budget_out_of_range_is_refused(epsilon, delta):
 
 
 @pytest.mark.parametrize("pair", [(math.nan, 0.0), (math.inf, 0.0), (-1.0, 0.0), (1.0, -1e-9)])
-def test_a_guarantee_that_is_none_is_refused(pair):
+def test_an_invalid_guarantee_is_refused(pair):
     with pytest.raises(ArgumentError, match="nonnegative, finite"):
         amount_of(*pair)
 

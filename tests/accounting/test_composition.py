@@ -57,12 +57,12 @@ def test_numbers_out_of_range_are_refused(call, match):
         call()
 
 
-def test_nothing_costs_nothing():
+def test_an_empty_composition_costs_nothing():
     assert zcdp_epsilon(0.0, 1e-6) == zcdp_delta(0.0, 1.0) == 0.0
 
 
 @pytest.mark.parametrize("scales", [(2.0, 2.0), (0.7, 3.0, 5.0)])
-def test_epsilons_add_up_and_no_fewer_would_do(scales):
+def test_epsilons_add_up_and_the_sum_is_tight(scales):
     parts = [stated(scale) for scale in scales]
     joint = compose(parts)
     assert joint.epsilon == pytest.approx(sum(1.0 / s for s in scales))
@@ -86,7 +86,7 @@ def test_gaussian_parameters_add_up():
     assert joint.delta == pytest.approx(with_sampler_error(joint.epsilon, ZCDP_DELTA, error))
 
 
-def test_pure_and_gaussian_compose_by_zcdp_only_where_delta_is_the_samplers():
+def test_pure_and_gaussian_compose_by_zcdp_only_if_delta_is_the_sampler_error():
     pure, gaussian = stated(20.0), stated(3.0, kind=cg.DiscreteGaussian)
     joint = compose([pure, gaussian])
     assert joint.rho == pytest.approx(0.5 / 9.0 + 0.5 / 400.0)
@@ -96,7 +96,7 @@ def test_pure_and_gaussian_compose_by_zcdp_only_where_delta_is_the_samplers():
     assert compose([failing, gaussian]).delta >= 1e-3
 
 
-def test_what_is_unprotected_or_covered_by_one_stands_for_all():
+def test_unprotected_facts_and_conditions_of_one_claim_apply_to_the_composition():
     one = stated(relation="substitute")
     other = replace(one, unprotected=("a",), covered="datasets that satisfy the bounds")
     joint = compose([one, other])
@@ -138,7 +138,7 @@ def test_a_group_loses_its_size_and_delta_grows(records):
     assert attained == pytest.approx(records / 2.0)
 
 
-def test_the_delta_of_a_group_is_needed():
+def test_the_larger_delta_of_a_group_is_necessary():
     # leaks with probability d for each record: two records, 2 d - d^2, more than one record's d
     d = 1e-3
     group = group_privacy(replace(stated(), epsilon=0.0, delta=d), 2)

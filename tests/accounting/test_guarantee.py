@@ -137,7 +137,7 @@ def test_bounds_of_one_value_count_as_pins():
     assert "exact count of 0" in released.guarantee("substitute").unprotected[0]
 
 
-def test_a_count_told_by_a_small_noise_is_listed():
+def test_a_count_revealed_by_small_noise_is_listed():
     # B keeps its count in every pair that keeps A, so its noise costs nothing
     tree = cg.Tree.from_paths(["city/A/a1", "city/A/a2", "city/B/b1", "city/B/b2"])
     scales = np.full(len(tree), 4.0)
@@ -160,13 +160,13 @@ def test_a_count_told_by_a_small_noise_is_listed():
         ([1, 0, 0], np.inf, "all datasets that satisfy the bounds"),
     ],
 )
-def test_bounds_that_data_may_break_are_part_of_the_claim(lo, hi, covered):
+def test_bounds_that_data_may_violate_are_part_of_the_claim(lo, hi, covered):
     invariant = cg.consistent(PAIR) & cg.bounds(lo, hi)
     released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), PAIR), invariant)
     assert released.guarantee("add-remove").covered == covered
 
 
-def test_an_alternative_that_pins_rule_out_has_no_weight():
+def test_an_alternative_excluded_by_pins_has_weight_zero():
     # z1 is fixed at 2, so the second alternative, z1 >= 5, cannot hold
     base = cg.linear([1, 1], 4) & cg.exactly(0)
     union = (base & cg.bounds([-9, -9], [9, 3])) | (base & cg.bounds([-9, 5], [9, 9]))
@@ -175,7 +175,7 @@ def test_an_alternative_that_pins_rule_out_has_no_weight():
     assert (released.sample([2, 2], 50, cg.seeded(1)) == 2).all()
 
 
-def test_an_alternative_that_the_sum_rules_out_is_refused():
+def test_an_alternative_excluded_by_the_sum_is_refused():
     wide = cg.linear([1, 1], 2)
     union = (wide & cg.bounds([0, 0], [2, 9])) | (wide & cg.bounds([6, 0], [9, 9]))
     with pytest.raises(InfeasibleError, match=r"bounds\(\).*row 0 of linear\(\)"):
@@ -192,12 +192,12 @@ def test_an_alternative_may_fix_an_entry_at_another_value():
 
 
 @pytest.mark.parametrize("weight", [np.nan, np.inf, 0.0, -1.0, 1.5])
-def test_what_a_record_adds_is_a_step_of_the_grid(weight):
+def test_a_record_that_adds_no_multiple_of_the_grid_spacing_is_refused(weight):
     with pytest.raises(ArgumentError, match="per_record"):
         cg.Additive(cg.DiscreteLaplace(2.0), PAIR, per_record=weight)
 
 
-def test_shares_that_miss_one_by_rounding_are_calibrated_at_once():
+def test_shares_whose_sum_misses_one_by_rounding_reach_epsilon():
     invariant = cg.consistent(DEEP) & cg.exactly(0) & cg.nonnegative()
     noise = cg.calibrate(
         DEEP,

@@ -54,11 +54,11 @@ def faults(text: str) -> list[str]:
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: path.stem)
-def test_a_proof_is_whole(path):
+def test_a_proof_has_all_its_parts(path):
     assert faults(path.read_text(encoding="utf-8")) == []
 
 
-def test_a_lacking_proof_is_found():
+def test_a_missing_proof_is_detected():
     assert faults("# A\n\n## Statement\n\n## Proof\n") == ["Test", "no test named"]
     assert faults("\n## Statement\n\n## Proof\n\n## Test\n`tests/test_nothing.py`") == [
         "tests/test_nothing.py"

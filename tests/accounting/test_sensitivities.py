@@ -147,12 +147,12 @@ def test_mandated_sums_of_fractions_hide_no_pair():
     assert found.value == 3.0
 
 
-def test_cells_that_no_query_tells_apart_change_nothing():
+def test_cells_that_no_query_distinguishes_have_no_effect():
     found = cg.accounting.sensitivity([[1, 1]], neighbours="substitute")
     assert (found.value, found.origin, found.destination) == (0.0, 0, 1)
 
 
-def test_what_leaves_no_neighbours_is_refused():
+def test_invariants_without_neighbours_are_refused():
     pinned = cg.consistent(PAIR) & cg.exactly([1])
     with pytest.raises(EmptyNeighbourhoodError):
         cg.accounting.sensitivity(PAIR, neighbours="substitute", invariant=pinned & cg.exactly([0]))

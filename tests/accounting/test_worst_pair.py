@@ -84,7 +84,7 @@ def cases(seed):
     ("neighbours", "one_sided"),
     [("substitute", False), ("substitute", True), ("add-remove", False)],
 )
-def test_the_worst_pair_is_the_worst_of_all(state, neighbours, one_sided):
+def test_the_worst_pair_has_the_largest_loss_of_all_pairs(state, neighbours, one_sided):
     tried = bounds_decide = 0
     for tree, resolved, noise in cases(20_261_121):
         pinned = determined(resolved)
@@ -113,7 +113,7 @@ def test_the_worst_pair_is_the_worst_of_all(state, neighbours, one_sided):
         assert bounds_decide >= 1
 
 
-def test_what_is_not_worked_out_is_refused():
+def test_unsupported_cases_are_refused():
     tree = cg.Tree.from_parents(TREES[0])
     noise = cg.Additive(cg.DiscreteGaussian(2.0), tree)
     resolved = resolve_invariant(cg.consistent(tree) & cg.linear(np.ones((1, 3)), [4]), 3, tree)

@@ -44,7 +44,7 @@ def laws_at(pair, kind, scales, tree):
 
 
 @pytest.mark.parametrize("law", [cg.DiscreteLaplace, cg.DiscreteGaussian])
-def test_what_is_computed_is_what_brute_force_finds(law, monkeypatch):
+def test_computed_losses_equal_those_of_brute_force(law, monkeypatch):
     """The whole loss of each pair under Laplace noise; divergences of orders under Gaussian."""
     orders = (2, 3)  # brute force leaves out the tails that high orders look at
     monkeypatch.setattr("congenial.auditing.computed.ORDERS", orders)
@@ -84,7 +84,7 @@ def large(factor=1.0, groups=5, leaves=60):
 
 
 @pytest.mark.parametrize("size", [(2, 2), (5, 60)])
-def test_too_little_noise_under_bounds_is_found_by_computing(size):
+def test_computed_losses_reveal_too_little_noise_under_bounds(size):
     """Nearly all of the claim is reached, so that a tenth less noise breaks it."""
     claim = large(1.0, *size).guarantee("substitute")
     for factor, passes in ((1.0, True), (0.9, False), (0.8, False)):
@@ -97,7 +97,7 @@ def test_too_little_noise_under_bounds_is_found_by_computing(size):
         assert min(one[other < one].min(), other[other > one].min()) == 1
 
 
-def test_refusals_are_told_and_one_of_two_neighbours_refused_is_a_fault():
+def test_refusals_are_reported_and_refusing_one_of_two_neighbours_is_a_fault():
     made = large(1.0, 2, 2)
 
     def refuse(where):
@@ -142,7 +142,7 @@ def test_a_leaf_without_noise_is_found_anywhere(faults, leaf, monkeypatch):
     faults.made.cache_clear()
 
 
-def test_the_table_of_faults_is_what_its_command_writes(faults):
+def test_the_table_of_faults_equals_the_output_of_its_command(faults):
     text = faults.PAGE.read_text(encoding="utf-8")
     written = text.partition(faults.BEGIN)[2].partition(faults.END)[0].splitlines()[2:]
     cases = faults.cases()

@@ -29,7 +29,7 @@ def found(mechanism):
     return cg.audit(mechanism, neighbours="substitute", method="exact").findings
 
 
-def test_a_wrong_normaliser_is_found():
+def test_a_wrong_normaliser_is_detected():
     made = cg.condition(NOISY, TOTAL & cg.nonnegative())
     wrong = SimpleNamespace(
         mechanism=made.mechanism,

@@ -21,7 +21,7 @@ def guarantee():
 GOOD = Finding("loss, enumerated", True, 0.5, 2.0, 3, 40, None, "all outputs were compared")
 
 
-def test_an_audit_passes_where_every_finding_does():
+def test_an_audit_passes_if_every_finding_passes():
     bad = replace(GOOD, check="delta, from draws", passed=False, found=2.5)
     assert Audit(guarantee(), (GOOD,), 0.999).passed
     assert not Audit(guarantee(), (GOOD, bad), 0.999).passed

@@ -28,7 +28,7 @@ def failed(found) -> set[str]:
     return {f.check for f in found.findings if not f.passed}
 
 
-def test_pairs_may_be_given_where_queries_are_not_told():
+def test_pairs_may_be_given_if_the_queries_are_unknown():
     made = cg.condition(noisy(), TOTAL)
     bare = SimpleNamespace(sample=made.sample, guarantee=made.guarantee)
     with pytest.raises(ArgumentError, match="pairs="):
@@ -52,7 +52,7 @@ def test_the_same_seed_gives_the_same_audit():
     assert audit(made, draws=2000, rng=cg.secure()).passed
 
 
-def test_what_cannot_be_audited_is_refused():
+def test_mechanisms_that_cannot_be_audited_are_refused():
     made = cg.condition(noisy(), TOTAL)
     with pytest.raises(ArgumentError, match="method is"):
         audit(made, method="both")

@@ -140,7 +140,7 @@ def test_equalities_attain_their_claim():
 
 
 @pytest.mark.parametrize("pinned", [True, False])
-def test_the_loss_enumerated_is_that_of_brute_force(pinned):
+def test_the_enumerated_loss_equals_that_of_brute_force(pinned):
     """Compared with laws that share no code with the package."""
     scales = np.array([INF if pinned else 1.5, 1.1, 0.8])
     whole = cg.consistent(PAIR) & cg.nonnegative()
@@ -226,7 +226,7 @@ def failed(found) -> set[str]:
 
 
 @pytest.mark.parametrize("share", [0.7, 0.5])
-def test_too_little_noise_is_found_by_either_way(share):
+def test_enumeration_and_draws_both_find_too_little_noise(share):
     """Noise 30% too small; and half of it, as where only one end of a move is charged."""
     stated, drawn = (cg.condition(noisy(s), TOTAL) for s in (SCALES, share * SCALES))
     planted = WithLaw(stated, drawn)
@@ -263,7 +263,7 @@ def test_a_record_counted_twice_is_found():
     assert found.findings[0].found == pytest.approx(2 * found.findings[0].stated)
 
 
-def test_inequalities_left_uncharged_are_found():
+def test_uncharged_inequalities_are_detected():
     stated, drawn = cg.condition(noisy(), TOTAL), cg.condition(noisy(), TOTAL & cg.nonnegative())
     found = audit(WithLaw(stated, drawn), method="exact")
     assert failed(found) == TOO_MUCH
@@ -327,7 +327,7 @@ def restore(z, x):
         (restore, "loss, from draws"),
     ],
 )
-def test_clipping_after_the_fact_is_found(change, told):
+def test_clipping_after_the_draw_is_detected(change, told):
     stated, drawn = cg.condition(noisy(WIDE), BOUNDED), cg.condition(noisy(WIDE), TOTAL)
     found = audit(ToldLaw(stated, drawn, change), draws=8000)
     assert told in failed(found)
@@ -381,7 +381,7 @@ def test_more_counts_than_memory_holds_are_refused_at_once():
         audit(huge)
 
 
-def test_a_plan_is_sent_to_the_audit_of_plans():
+def test_a_plan_is_refused_with_the_name_of_audit_plan():
     plan = cg.parse_plan(
         '[data]\nsource = "rows.csv"\n[hierarchy]\nroot = "All"\nlevels = ["a"]\n'
         'domain = "data"\n[privacy]\nneighbours = "substitute"\nepsilon = 1.0\n'

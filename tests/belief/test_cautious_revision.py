@@ -34,13 +34,13 @@ def hierarchies(draw, within=WORLDS):
 
 
 @given(hierarchies())
-def test_full_revision_meets_every_postulate(hierarchy):
+def test_full_revision_satisfies_every_postulate(hierarchy):
     prior, reserve = hierarchy
     assert broken(prior, lambda event: revise(prior, event, reserve=reserve)) == {}
 
 
 @given(st.data(), st.sets(st.sampled_from(WORLDS), min_size=1, max_size=3))
-def test_screened_revision_gives_up_success_alone(data, core):
+def test_screened_revision_violates_success_only(data, core):
     prior, reserve = data.draw(hierarchies(sorted(core)))
     faults = broken(prior, lambda event: screened(prior, event, core=core, reserve=reserve))
     assert set(faults) == {"success"}
@@ -54,7 +54,9 @@ def test_screened_revision_gives_up_success_alone(data, core):
 
 
 @given(hierarchies(), st.sampled_from(THRESHOLDS))
-def test_likely_inputs_alone_keep_relative_success_and_success_monotonicity(hierarchy, threshold):
+def test_revision_by_likely_inputs_satisfies_relative_success_and_success_monotonicity(
+    hierarchy, threshold
+):
     prior, reserve = hierarchy
     credible = likely(prior, threshold)
     faults = broken(
@@ -64,7 +66,7 @@ def test_likely_inputs_alone_keep_relative_success_and_success_monotonicity(hier
     assert set(faults) <= {"success", "vacuity", "trichotomy"}
 
 
-def test_likely_inputs_alone_give_up_success_vacuity_and_trichotomy():
+def test_revision_by_likely_inputs_violates_success_vacuity_and_trichotomy():
     prior = Belief({0: Fraction(1, 3), 1: Fraction(1, 3), 2: Fraction(1, 3), 3: 0})
     credible = likely(prior, Fraction(1, 2))
 
@@ -80,7 +82,7 @@ def test_likely_inputs_alone_give_up_success_vacuity_and_trichotomy():
     assert rule(frozenset({0, 1})) == Belief({0: Fraction(1, 2), 1: Fraction(1, 2)})
 
 
-def test_credibility_without_structure_gives_up_success_monotonicity():
+def test_arbitrary_credibility_violates_success_monotonicity():
     prior = Belief({0: Fraction(1, 2), 1: Fraction(1, 2), 2: 0})
     faults = broken(
         prior, lambda e: credibility_limited(prior, e, credible=lambda event: event == {0})
@@ -89,7 +91,7 @@ def test_credibility_without_structure_gives_up_success_monotonicity():
 
 
 @given(hierarchies(), st.sets(st.frozensets(st.sampled_from(WORLDS), min_size=1)))
-def test_whatever_is_credible_the_input_is_believed_or_ignored(hierarchy, credible):
+def test_every_input_is_either_believed_or_ignored(hierarchy, credible):
     prior, reserve = hierarchy
     faults = broken(
         prior,
@@ -98,7 +100,7 @@ def test_whatever_is_credible_the_input_is_believed_or_ignored(hierarchy, credib
     assert "relative success" not in faults
 
 
-def test_update_is_told_from_revision():
+def test_the_postulates_distinguish_update_from_revision():
     """Imaging believes its input, and breaks what sets revision apart."""
     prior = Belief({0: Fraction(1, 2), 1: 0, 2: 0, 3: Fraction(1, 2)})
 
@@ -129,6 +131,6 @@ def test_every_postulate_can_fail():
         (lambda p: likely(p, 0), "above 0, at most 1"),
     ],
 )
-def test_what_is_refused(wrong, told):
+def test_invalid_arguments_are_refused(wrong, told):
     with pytest.raises(ArgumentError, match=told):
         wrong(Belief({0: Fraction(1, 2), 1: Fraction(1, 2), 2: 0}))

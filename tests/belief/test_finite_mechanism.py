@@ -72,7 +72,7 @@ def test_operations_follow_the_laws():
     assert hash(m) == hash(FiniteMechanism({"y": m["y"], "x": m["x"]}))
 
 
-def test_going_round_a_circle_keeps_noise_additive():
+def test_noise_on_a_circle_stays_additive():
     noise = cyclic_geometric(Fraction(1, 2), 5)
     assert noise.probabilities == tuple(Fraction(w, 10) for w in (4, 2, 1, 1, 2))
     m = cyclic_mechanism(noise, {"x": (0, 4), "y": (1, 4)}, size=5)
@@ -96,7 +96,7 @@ def test_neighbourhoods():
 
 
 @pytest.mark.parametrize("lo", [-math.inf, 0])
-def test_the_conditioning_engine_agrees_with_the_finite_law(lo):
+def test_conditioning_agrees_with_the_finite_law(lo):
     """The same two-bin release, by messages along the tree and by enumeration."""
     tree, scale, total, reach = cg.Tree.from_parents([-1, 0, 0]), 0.8, 4, 60
     a = math.exp(-1 / scale)
@@ -119,7 +119,7 @@ def test_the_conditioning_engine_agrees_with_the_finite_law(lo):
         assert float(law[value, total - value]) == pytest.approx(p, abs=1e-11)
 
 
-def test_a_union_tells_which_part_it_is_in():
+def test_a_union_reveals_which_part_it_is_in():
     """Two Views, Theorem 3.5, part 2, by the exact engine: more is lost than by any part."""
     tree, scale, whole = cg.Tree.from_parents([-1, 0, 0]), 2.0, 4
     fixed = cg.consistent(tree) & cg.exactly("root")
@@ -140,7 +140,7 @@ def test_a_union_tells_which_part_it_is_in():
     assert 1.07 < finite.epsilon(pair) <= engine.guarantee("substitute").epsilon
 
 
-def test_the_imaging_engine_agrees_with_the_finite_law():
+def test_imaging_agrees_with_the_finite_law():
     """Clipping at 0, as an image and as the closest world."""
     noise, x = cg.DiscreteLaplace(0.7), 1
     engine = cg.image(cg.Additive(noise, 1), cg.nonnegative(), integer=True)
@@ -164,6 +164,6 @@ def test_the_imaging_engine_agrees_with_the_finite_law():
         (lambda m: double_geometric(1, [0]), ArgumentError, "between 0 and 1"),
     ],
 )
-def test_what_is_refused(wrong, error, told):
+def test_invalid_arguments_are_refused(wrong, error, told):
     with pytest.raises(error, match=told):
         wrong(FiniteMechanism({"x": Belief({0: 1}), "y": Belief({0: 1})}))

@@ -22,13 +22,13 @@ def test_the_double_geometric_law_falls_by_the_ratio():
 
 
 @pytest.mark.parametrize("size", [1, 2, 5, 6])
-def test_a_circle_goes_the_shorter_way_round(size):
+def test_distances_on_a_circle_are_the_shorter_way_round(size):
     law = cyclic_geometric(HALF, size)
     weights = [HALF ** min(k, size - k) for k in range(size)]
     assert [law.probability({k}) for k in range(size)] == [w / sum(weights) for w in weights]
 
 
-def test_a_shift_by_one_loses_one_ratio_at_most_and_exactly():
+def test_a_shift_by_one_costs_exactly_one_ratio():
     noise = cyclic_geometric(HALF, 5)
     mechanism = cyclic_mechanism(noise, {"x": (0, 4), "y": (1, 4)}, size=5)
     first, second = mechanism.laws

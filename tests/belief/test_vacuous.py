@@ -12,7 +12,7 @@ PRIOR = Belief({"x": Fraction(1, 3), "y": Fraction(2, 3)})
 OUTPUTS = ("a", "b", "c")
 
 
-def test_nothing_is_known_but_what_is_certain():
+def test_only_certain_and_impossible_events_have_sharp_probabilities():
     nothing = Vacuous(OUTPUTS)
     for event in ({"a"}, {"a", "b"}):
         assert (nothing.lower(event), nothing.upper(event)) == (0, 1)
@@ -21,7 +21,7 @@ def test_nothing_is_known_but_what_is_certain():
     assert nothing.posterior(PRIOR, {"a"}) == PRIOR
 
 
-def test_bounds_of_the_posterior_are_met_at_extreme_laws():
+def test_extreme_laws_reach_the_bounds_of_the_posterior():
     for same in (True, False):
         found = dilation(PRIOR, OUTPUTS, {"a"}, same=same)
         wanted = {"x": set(), "y": set()}

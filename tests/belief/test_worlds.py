@@ -31,7 +31,7 @@ def beliefs(draw, size=4):
     return Belief.from_weights(dict(enumerate(weights)))
 
 
-def test_no_apple_is_learned_or_comes_about():
+def test_the_apple_example_gives_the_printed_revision_and_update():
     """Two Views, Example 2.3."""
     found = BOX.condition(NO_APPLE)
     assert [found[w] for w in BOX.worlds] == [0, 0, 1, 0]
@@ -39,7 +39,7 @@ def test_no_apple_is_learned_or_comes_about():
     assert [taken[w] for w in BOX.worlds] == [0, 0, Fraction(3, 10), Fraction(7, 10)]
 
 
-def test_update_makes_the_impossible_possible_and_the_sure_doubtful():
+def test_update_can_change_probabilities_zero_and_one():
     taken = BOX.image(NO_APPLE, APPLE_GONE)
     assert BOX["none"] == 0 < taken["none"]
     sure = {"apple", "banana"}
@@ -47,7 +47,7 @@ def test_update_makes_the_impossible_possible_and_the_sure_doubtful():
 
 
 @given(beliefs(), st.sets(st.integers(0, 3), min_size=1))
-def test_revision_does_neither(belief, event):
+def test_revision_keeps_probabilities_zero_and_one(belief, event):
     if belief.probability(event):
         after = belief.condition(event)
         assert after.support <= belief.support
@@ -83,7 +83,7 @@ def test_events_are_sets_or_tests():
     assert die.image(lambda x: x <= 2, lambda x: min(x, 2))[2] == Fraction(5, 6)
 
 
-def test_an_update_may_lead_to_worlds_not_thought_of():
+def test_an_update_may_lead_to_worlds_that_the_belief_does_not_name():
     coin = Belief({"heads": Fraction(1, 2), "tails": Fraction(1, 2)})
     edge = coin.image({"edge"}, {"heads": "edge", "tails": "edge"})
     assert edge == Belief({"edge": 1})
@@ -135,12 +135,12 @@ def test_total_variation_is_the_largest_difference_of_an_event(p, q):
         (lambda: Vacuous(("a",)).lower({"b"}), "'b', which is not one of the 1 worlds"),
     ],
 )
-def test_what_is_refused(wrong, told):
+def test_invalid_arguments_are_refused(wrong, told):
     with pytest.raises(ArgumentError, match=told):
         wrong()
 
 
-def test_knowing_nothing():
+def test_the_vacuous_belief_has_trivial_bounds():
     """Gong and Meng (2020), Definition 1.4 and equation 5.2."""
     nothing = Vacuous(("a", "b", "c"))
     for event in ((), ("a",), ("a", "b"), ("a", "b", "c")):

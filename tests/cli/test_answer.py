@@ -188,7 +188,7 @@ def test_a_usage_error_is_one_sentence(tmp_path, capsys, monkeypatch, arguments,
     assert err.startswith("Error: ") and err.endswith(".\n") and err.count("\n") == 1
 
 
-def test_an_interrupt_is_told(tmp_path, capsys, monkeypatch):
+def test_an_interrupt_is_reported(tmp_path, capsys, monkeypatch):
     def interrupted(_):
         raise KeyboardInterrupt
 
@@ -202,7 +202,7 @@ def test_a_file_named_json_is_no_request():
     assert not wants_json(["verify", "--", "--json"])
 
 
-def test_what_json_has_no_form_for():
+def test_nan_and_infinity_become_null():
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
     line = encoded(Output(FORMAT, "x", 0, Failure("E", odd), {"a": Path(odd), "b": float("nan")}))
     found = json.loads(line)

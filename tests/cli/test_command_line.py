@@ -208,7 +208,7 @@ def test_a_plan_that_is_not_there(tmp_path, capsys, monkeypatch, command):
     assert listing(tmp_path) == []
 
 
-def test_a_file_in_the_way_and_a_parent_that_is_missing(tmp_path, capsys):
+def test_an_existing_file_or_a_missing_parent_is_refused(tmp_path, capsys):
     plan = make_city(tmp_path)
     (tmp_path / "out").write_text("here first")
     before = listing(tmp_path)

@@ -38,7 +38,7 @@ def test_commands_that_compile_say_so(command, missing, place, monkeypatch, caps
     assert compiled_for == ["conditioning"] * missing
 
 
-def test_nothing_is_compiled_for_a_certificate_that_is_none(place, monkeypatch, capsys):
+def test_nothing_is_compiled_for_an_invalid_certificate(place, monkeypatch, capsys):
     compiled_for = []
     monkeypatch.setattr(compiled, "is_missing", lambda method: True)
     monkeypatch.setattr(compiled, "compile_kernels", compiled_for.append)
@@ -58,7 +58,7 @@ def test_nothing_is_compiled_for_a_certificate_that_is_none(place, monkeypatch, 
         (["audit"], "zones.csv", "data.lookup.source"),
     ],
 )
-def test_nobody_waits_for_compiling_to_be_told_of_a_missing_file(
+def test_a_missing_file_is_reported_before_compiling(
     command, gone, says, tmp_path, monkeypatch, capsys
 ):
     plan = make_city(tmp_path)
@@ -118,7 +118,7 @@ def run_there(site, **env):
     return done.stdout.splitlines(), done.stderr.splitlines()
 
 
-def test_kernels_run_where_they_cannot_be_kept(read_only):
+def test_kernels_run_without_a_writable_cache(read_only):
     said, told = run_there(read_only, HOME=os.devnull)
     assert said == ["3 None True"]
     assert len(told) == 1
@@ -126,7 +126,7 @@ def test_kernels_run_where_they_cannot_be_kept(read_only):
 
 
 @pytest.mark.parametrize("name", ["HOME", "NUMBA_CACHE_DIR"])
-def test_kernels_kept_elsewhere_are_found_there(name, read_only, tmp_path):
+def test_kernels_in_another_cache_are_found(name, read_only, tmp_path):
     elsewhere = tmp_path / "elsewhere"
     elsewhere.mkdir()
     env = {"HOME": os.devnull, name: str(elsewhere)}

@@ -8,7 +8,7 @@ from congenial.cli.progress import progress
 
 
 @pytest.mark.parametrize("quiet", [True, False])
-def test_nothing_is_shown_where_nobody_watches(quiet, capsys):
+def test_nothing_is_shown_without_a_terminal(quiet, capsys):
     with progress(quiet=quiet, patience=0.0) as step:
         step("reading")
     assert capsys.readouterr() == ("", "")

@@ -79,7 +79,7 @@ def test_a_conversation(place):
         assert complaint in done.stderr
 
 
-def test_an_input_that_ends_says_what_was_not_answered(place, capsys, monkeypatch):
+def test_an_input_that_ends_early_names_the_open_question(place, capsys, monkeypatch):
     def ended(_):
         raise EOFError
 
@@ -94,7 +94,7 @@ def unread(tmp_path, monkeypatch):
     return tmp_path
 
 
-def test_guesses_are_told_and_marked(unread, capsys):
+def test_guesses_are_listed_and_marked(unread, capsys):
     assert run("init", "rows.csv", "--yes", "--epsilon", 2, "--json") == 0
     said = capsys.readouterr()
     found = json.loads(said.out)["result"]["guessed"]
@@ -115,7 +115,7 @@ def test_guesses_are_told_and_marked(unread, capsys):
     assert read_plan("plan.toml").hierarchy.levels == ("borough", "zone")
 
 
-def test_nothing_is_guessed_that_was_given(unread, capsys):
+def test_given_answers_are_not_guessed(unread, capsys):
     given = (
         *("--levels", "borough,zone", "--domain", "data", "--root", "City", "--lookup", ""),
         *("--neighbours", "substitute", "--publish-exactly", "", "--nonnegative", "yes"),

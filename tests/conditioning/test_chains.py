@@ -55,7 +55,7 @@ def test_draws_come_from_all_chains_in_turn():
     assert in_turn(values, 3).tolist() == [[0, 1], [12, 13], [2, 3]]
 
 
-def test_a_chain_that_accepts_nothing_says_nothing():
+def test_a_chain_that_accepts_nothing_has_no_diagnostics():
     noise = np.random.default_rng(0).normal(size=(3, 50, 2))
     assert Info(10, 1, noise, acceptance=np.array([0.2, 0.0, 0.3])).worst == (np.inf, 0.0)
     still = Info(10, 1, np.zeros((3, 50, 2)), acceptance=np.ones(3))

@@ -38,17 +38,17 @@ def told(call, error) -> str:
 
 
 @pytest.mark.parametrize("mechanism", [None, LAPLACE, TREE, "laplace"])
-def test_a_mechanism_that_is_none(mechanism):
+def test_an_invalid_mechanism_is_refused(mechanism):
     told(lambda: cg.condition(mechanism, cg.consistent(TREE)), ArgumentError)
 
 
 @pytest.mark.parametrize("invariant", [None, TREE, "consistent", [cg.consistent(TREE)]])
-def test_an_invariant_that_is_none(invariant):
+def test_an_invalid_invariant_is_refused(invariant):
     told(lambda: cg.condition(MECHANISM, invariant), ArgumentError)
 
 
 @pytest.mark.parametrize("sampler", ["mcmc", None, 1, ""])
-def test_a_sampler_that_is_none(sampler):
+def test_an_invalid_sampler_is_refused(sampler):
     text = told(lambda: cg.condition(MECHANISM, cg.consistent(TREE), sampler), ArgumentError)
     assert "auto, exact" in text
 
@@ -83,7 +83,7 @@ ASK = {
         [X, X],
     ],
 )
-def test_counts_that_cannot_be(ask, conditioned, x):
+def test_impossible_counts_are_refused(ask, conditioned, x):
     told(lambda: ASK[ask](conditioned, x), ArgumentError)
 
 
@@ -101,14 +101,14 @@ def test_a_pinned_count_outside_its_bounds_is_refused_too():
 
 
 @pytest.mark.parametrize("x", [[3, 3], [0, 0]])
-def test_counts_that_break_a_linear_condition_are_refused(x):
+def test_counts_that_violate_a_linear_condition_are_refused(x):
     conditioned = cg.condition(cg.Additive(LAPLACE, 2), cg.linear([1, 1], 5))
     for ask in ("sample", "log_normalizer"):
         told(lambda ask=ask: ASK[ask](conditioned, x), InvariantError)
     assert conditioned.sample([2, 3], rng=cg.seeded(1)).sum() == 5
 
 
-def test_a_linear_condition_no_integers_meet_is_refused():
+def test_a_linear_condition_without_integer_solutions_is_refused():
     told(
         lambda: cg.condition(cg.Additive(LAPLACE, 2), cg.linear([1, 1], 0.5)).sample([0, 0]),
         InvariantError,
@@ -130,17 +130,17 @@ def test_a_vector_entry_without_noise_and_bounds_is_refused():
 
 
 @pytest.mark.parametrize("size", [-1, 1.5, "2", True])
-def test_a_size_that_is_none(size):
+def test_an_invalid_size_is_refused(size):
     told(lambda: FREE.sample(X, size=size), ArgumentError)
 
 
 @pytest.mark.parametrize("rng", [1, np.random.default_rng(1), "secure"])
-def test_a_source_that_is_none(rng):
+def test_an_invalid_random_source_is_refused(rng):
     told(lambda: FREE.sample(X, rng=rng), ArgumentError)
 
 
 @pytest.mark.parametrize("node", [3, -1, "nowhere", None, 1.5, True])
-def test_a_node_that_is_none(node):
+def test_an_invalid_node_is_refused(node):
     told(lambda: FREE.marginal(node, X), ArgumentError)
     told(lambda: FREE.interval(node), ArgumentError)
 
@@ -152,7 +152,7 @@ def test_nodes_of_a_vector_are_indices():
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -0.1, 2, np.nan, "a tenth", None])
-def test_an_alpha_that_is_none(alpha):
+def test_an_invalid_alpha_is_refused(alpha):
     told(lambda: FREE.interval(0, alpha), ArgumentError)
 
 
@@ -161,12 +161,12 @@ def test_an_interval_under_bounds_would_depend_on_the_counts():
 
 
 @pytest.mark.parametrize("z", [[1, 2], [[1, 2]], 3, [[[1, 2, 3]]], ["a", "b", "c"], None])
-def test_releases_of_another_shape(z):
+def test_releases_of_a_wrong_shape_are_refused(z):
     told(lambda: FREE.log_prob(z, X), ArgumentError)
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf, 1e300])
-def test_releases_that_are_no_counts_have_no_probability(value):
+def test_releases_that_are_not_counts_have_probability_zero(value):
     assert FREE.log_prob([value, value, 0.0], X) == -np.inf
 
 
@@ -185,7 +185,7 @@ def test_shapes_and_repetition():
     assert (np.array(rows) == [FREE.sample(X, rng=again) for _ in range(6)]).all()
 
 
-def test_counts_may_come_as_lists_whole_floats_and_other_integers():
+def test_counts_may_be_lists_integral_floats_or_any_integers():
     want = HELD.sample(X, rng=cg.seeded(1))
     for x in (X.tolist(), X.astype(float), X.astype(np.uint32), tuple(X.tolist())):
         assert (HELD.sample(x, rng=cg.seeded(1)) == want).all()

@@ -94,7 +94,7 @@ def test_all_margins_of_a_large_table():
     assert made.marginal(7, x).sd == pytest.approx(2.0 * 39 / 40)
 
 
-def test_unmeasured_noise_that_nothing_holds_is_still_refused():
+def test_undetermined_unmeasured_entries_are_still_refused():
     sigma = np.ones(9)
     sigma[[0, 1, 3, 4]] = np.inf  # they can move in a ring
     with pytest.raises(UnsupportedError, match="not measured free"):
@@ -172,7 +172,7 @@ def test_a_long_list_of_rows_is_cut_short():
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(repeated(), st.data())
-def test_sums_of_the_data_never_contradict_and_a_changed_one_does_where_it_follows(rows, data):
+def test_sums_of_the_data_are_consistent_and_a_changed_dependent_sum_is_not(rows, data):
     n = rows.shape[1]
     x = np.array([data.draw(st.sampled_from((0, 1, 7, -3, 2**40))) for _ in range(n)])
     value = rows @ x

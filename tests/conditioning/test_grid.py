@@ -53,7 +53,7 @@ def p_value(noise, u, mass) -> float:
 @pytest.mark.parametrize("kind", sorted(LAWS))
 @pytest.mark.parametrize("step", [2.0**-40, 0.125, 0.5, 4.0, 2.0**40])
 @pytest.mark.parametrize("ratio", [0.02, 0.7, 3.0, 500.0])
-def test_the_law_is_the_one_defined(kind, step, ratio):
+def test_the_law_is_that_of_the_definition(kind, step, ratio):
     scale = ratio * step
     u, mass = grid_pmf(kind, scale, step)
     mechanism = cg.Additive(LAWS[kind](scale, granularity=step), 1)
@@ -67,7 +67,7 @@ def test_the_law_is_the_one_defined(kind, step, ratio):
 
 @pytest.mark.parametrize("kind", sorted(LAWS))
 @pytest.mark.parametrize(("scale", "step"), [(1.0, 0.125), (3.0, 2.0), (0.01, 2.0**-12)])
-def test_draws_follow_the_law_and_no_other(kind, scale, step):
+def test_draws_follow_the_law_and_fail_at_a_wrong_scale(kind, scale, step):
     x = step * np.array([0, -3, 17, 2**40])
     mechanism = cg.Additive(LAWS[kind](scale, step), 4)
     draws = mechanism.sample(x, size=DRAWS // 4, rng=cg.seeded(11))
@@ -150,7 +150,7 @@ def test_the_conditional_law_is_that_of_enumeration(kind, step, scales, pinned, 
     assert low is None or (draws[:, [v for v in range(5) if v not in pinned]] >= lo).all()
 
 
-def test_draws_of_the_conditional_law_and_no_other():
+def test_draws_follow_the_conditional_law_and_fail_at_a_wrong_scale():
     scale, step = 1.5, 0.25
     got, tree = conditioned("laplace", [scale] * 5, step, pinned=(0,))
     x = tree.roll_up(np.array([3.25, 0.5, 2.0]))
@@ -186,7 +186,7 @@ def test_the_conditioned_gaussian_has_its_closed_form():
 
 @pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
 @pytest.mark.parametrize("step", [2.0**-8, 0.25, 1.0])
-def test_the_guarantee_is_that_of_the_scale_whatever_the_grid(neighbours, step):
+def test_the_guarantee_depends_on_the_scale_and_not_on_the_grid(neighbours, step):
     tree = cg.Tree.from_parents(BINARY)
     scales = step * 4.0 + np.array([1.0, 3.0, 4.0, 5.0, 7.0])
     pure = cg.condition(cg.Additive(cg.DiscreteLaplace(scales, step), tree), cg.consistent(tree))
@@ -257,7 +257,7 @@ def test_a_grid_coarser_than_a_record_gets_no_guarantee():
     "step", [0, 3, 0.3, -0.5, 2.0**-41, 2.0**41, np.inf, np.nan, True, None, "1", [1.0], 1 + 2**-52]
 )
 @pytest.mark.parametrize("law", LAWS.values())
-def test_a_granularity_that_is_no_power_of_two_is_refused(law, step):
+def test_a_granularity_that_is_not_a_power_of_two_is_refused(law, step):
     with pytest.raises(ArgumentError, match="give a power of two") as told:
         law(1.0, granularity=step)
     assert "\n" not in str(told.value)
@@ -287,7 +287,7 @@ def test_noise_too_wide_for_exact_sums_is_refused(law):
         cg.Additive(law(1e15), 1).sample([0])
 
 
-def test_bounds_and_sums_are_taken_to_the_grid():
+def test_bounds_and_sums_are_moved_to_the_grid():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0, 0.5), 3)
     got = cg.condition(mechanism, cg.linear([1, 1, 1], 2.5) & cg.bounds(0.2, 1.9))
     draws = got.sample([0.5, 1.0, 1.0], size=300, rng=cg.seeded(8))

@@ -62,7 +62,7 @@ def test_conditioning_on_a_union_weighs_its_alternatives() -> None:
 
 
 @pytest.mark.parametrize("second", [1, 2])
-def test_a_union_of_values_is_charged_for_telling_which(second: int) -> None:
+def test_a_union_of_values_is_charged_for_revealing_the_alternative(second: int) -> None:
     """Each alternative fixes the first leaf; together they do not, and its noise is small."""
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     fixed = cg.consistent(tree) & cg.exactly("root")
@@ -94,7 +94,7 @@ def test_data_outside_every_alternative_are_refused() -> None:
         released.sample(X)
 
 
-def test_a_mixture_loses_what_its_worst_part_loses() -> None:
+def test_a_mixture_has_the_loss_of_its_worst_part() -> None:
     mixed = cg.mixture([laplace(4.0), laplace(2.0)], [0.5, 0.5])
     # a record moved between the leaves changes both by one
     assert cg.condition(mixed, FIXED).guarantee("substitute").epsilon == pytest.approx(1.0)
@@ -136,7 +136,7 @@ def test_parts_that_count_records_in_different_ways_share_no_guarantee() -> None
         cg.mixture(parts, [0.5, 0.5]).guarantee("add-remove")
 
 
-def test_parts_nested_or_on_grids_are_looked_into() -> None:
+def test_nested_parts_and_parts_on_grids_are_checked() -> None:
     halves = cg.Additive(cg.DiscreteLaplace(2.0, granularity=0.5), 3)
     total = cg.linear([1, 1, 1], [6])
     grid, whole = (
@@ -168,7 +168,7 @@ def test_conditioned_parts_must_count_records_alike(other: cg.Tree | int, kept) 
         cg.condition(mixed, kept).guarantee("add-remove")
 
 
-def test_parts_whose_counts_a_record_changes_by_unlike_amounts_share_no_guarantee() -> None:
+def test_parts_with_different_changes_per_record_share_no_guarantee() -> None:
     parts = [
         cg.Additive(cg.DiscreteLaplace(1.0), 1),
         cg.Additive(cg.DiscreteLaplace(6.0), 1, per_record=3.0),
@@ -180,7 +180,7 @@ def test_parts_whose_counts_a_record_changes_by_unlike_amounts_share_no_guarante
 
 
 @pytest.mark.parametrize("weight", [0.5, 0.001])
-def test_weights_that_bounds_move_are_charged_for_where_no_part_is(weight: float) -> None:
+def test_weights_that_depend_on_bounds_are_charged_even_if_no_part_is(weight: float) -> None:
     """Entries without bounds hide from each part what the bound costs, not from the mixture."""
     losses = ([3.0] + [3.05] * 5, [1.0] + [0.05] * 4 + [1.22])
     parts = [cg.Additive(cg.DiscreteLaplace(1.0 / np.array(each)), 6) for each in losses]

@@ -34,7 +34,7 @@ def placed_for(rows, scales, noise=cg.DiscreteLaplace, **proposal):
 
 @settings(max_examples=200, deadline=None, derandomize=True)
 @given(systems(entries=(-2, -1, 0, 1, 3)))
-def test_what_follows_from_an_automatic_index_set_solves_the_equalities(system):
+def test_entries_that_follow_from_an_automatic_index_set_solve_the_equalities(system):
     rows, scales = system
     try:
         placed = placed_for(rows, scales)
@@ -62,7 +62,7 @@ def test_sums_and_differences_of_rank_one_or_two_are_placed(system):
 MARGINS = np.array([[1, 1, 1, 0, 0, 0], [0, 0, 0, 1, 1, 1], [1, 0, 0, 1, 0, 0]])
 
 
-def test_the_automatic_choice_accepts_most():
+def test_the_automatic_index_set_has_the_largest_acceptance():
     scales = np.array([0.4, 1.1, 0.6, 0.5, 0.9, 1.3])
     mechanism = cg.Additive(cg.DiscreteLaplace(scales), 6)
     x = np.array([1, 2, 0, 1, 1, 3])
@@ -91,7 +91,7 @@ def test_the_automatic_choice_accepts_most():
     assert np.ptp(same) < 1e-9
 
 
-def test_rows_that_follow_from_others_are_no_fault():
+def test_redundant_rows_are_accepted():
     placed = placed_for(np.array([[1, 1, 0], [0, 0, 1], [2, 2, 2]]), np.ones(3))
     assert placed.index.size == 1 and placed.rest.size == 2
     fixed = placed.solve[placed.rest.tolist().index(2)]
@@ -125,7 +125,7 @@ ROWS = np.array([[1, 1, 0, 0], [0, 1, 1, 0]])
         ({"scale": [1.0, 2.0]}, "has 2 scales; give one, or 4"),
     ],
 )
-def test_a_proposal_that_does_not_fit_is_told(proposal, told):
+def test_a_proposal_that_does_not_fit_is_refused(proposal, told):
     with pytest.raises(ArgumentError, match=told) as caught:
         placed_for(ROWS, np.ones(4), **proposal)
     assert str(caught.value).endswith(".")
@@ -143,12 +143,12 @@ def test_a_proposal_that_does_not_fit_is_told(proposal, told):
         ({"scale": "wide"}, "proposal's scale is 'wide'"),
     ],
 )
-def test_a_proposal_that_is_none_is_told(proposal, told):
+def test_an_invalid_proposal_is_refused(proposal, told):
     with pytest.raises(ArgumentError, match=told):
         cg.conditioning.Proposal(**proposal)
 
 
-def test_what_is_too_large_or_impossible_is_told(monkeypatch):
+def test_too_large_or_impossible_proposals_are_refused(monkeypatch):
     long = cg.Additive(cg.DiscreteLaplace(1.0), 20_001)
     with pytest.raises(UnsupportedError, match="there are 20001"):
         cg.condition(long, cg.bounds(0, 9), "rejection")

@@ -24,7 +24,7 @@ SAMPLERS = ("rejection", "perfect", "independence")
 
 @pytest.mark.parametrize("sampler", SAMPLERS)
 @pytest.mark.parametrize("name", ALL)
-def test_draws_follow_the_law_and_no_other(name, sampler):
+def test_draws_follow_the_law_and_fail_at_a_wrong_scale(name, sampler):
     case = ALL[name]
     conditioned = made(case, sampler)
     if sampler == "independence":  # far enough apart to be nearly independent
@@ -204,7 +204,7 @@ def test_a_grid_has_chains_and_proposals_too():
     assert conditioned.guarantee("substitute").delta > 0
 
 
-def test_a_study_gives_up_and_tells_no_count(monkeypatch):
+def test_a_study_that_gives_up_shows_no_count(monkeypatch):
     monkeypatch.setattr("congenial.conditioning.proposing._ATTEMPTS", 64)
     tree = cg.Tree.from_parents([-1] + [0] * 40)
     mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)

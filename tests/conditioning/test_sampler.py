@@ -43,7 +43,7 @@ def test_every_file_is_a_sampler_of_its_name():
     assert certified == {"exact"}
 
 
-def test_a_sampler_is_loaded_when_it_is_asked_for_and_no_other():
+def test_only_the_requested_sampler_is_loaded():
     asked = """
         import sys
         import congenial as cg
@@ -70,14 +70,14 @@ def test_a_sampler_is_loaded_when_it_is_asked_for_and_no_other():
     ]
 
 
-def test_an_object_draws_as_the_name_does():
+def test_a_sampler_object_draws_the_same_as_its_name():
     for name in ("exact", "gibbs", "independence", "perfect", "rejection", "tree-mh"):
         by_name = cg.condition(NOISY, ADDS_UP, name).sample(X, 5, cg.seeded(3))
         by_object = cg.condition(NOISY, ADDS_UP, find_sampler(name)).sample(X, 5, cg.seeded(3))
         np.testing.assert_array_equal(by_name, by_object)
 
 
-def test_a_sampler_of_ones_own_covers_grids_mixtures_and_unions():
+def test_a_custom_sampler_covers_grids_mixtures_and_unions():
     made = cg.condition(NOISY, ADDS_UP, Slow())
     np.testing.assert_array_equal(
         made.sample(X, 5, cg.seeded(3)),
@@ -132,7 +132,7 @@ def test_a_new_sampler_is_a_new_file(tmp_path, monkeypatch):
         sys.modules.pop("congenial.conditioning.samplers.dear_me", None)
 
 
-def test_what_is_no_sampler_is_refused():
+def test_an_object_that_is_not_a_sampler_is_refused():
     for wrong in ("", "Exact", "tree_mh", "exact.SAMPLER", "__init__", "../choice"):
         with pytest.raises(ArgumentError, match=r"sampler is .* give one of auto, exact, gibbs"):
             cg.condition(NOISY, ADDS_UP, wrong)
@@ -152,7 +152,7 @@ def test_only_samplers_with_a_known_normaliser_cover_mixtures():
         cg.condition(mixed, ADDS_UP, "gibbs")
 
 
-def test_the_chain_for_laplace_noise_takes_no_other():
+def test_the_laplace_chain_accepts_laplace_noise_only():
     for noise in (cg.DiscreteLaplace(1.0), cg.Gaussian(1.0)):
         with pytest.raises(UnsupportedError, match="continuous Laplace noise and was given"):
             cg.condition(cg.Additive(noise, TREE), ADDS_UP, "laplace-chain")

@@ -141,7 +141,7 @@ def test_neighbours_agree_on_which_alternatives_can_hold():
 @pytest.mark.parametrize("away", [10, 1_000, 100_000])
 @pytest.mark.parametrize("kind", LAWS)
 @pytest.mark.parametrize("scale", [0.1, 3.0])
-def test_an_alternative_far_from_the_data_costs_no_draw(kind, scale, away):
+def test_an_alternative_far_from_the_data_does_not_slow_draws(kind, scale, away):
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     x = tree.roll_up(np.array([200_000, 3, 4]))
     base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
@@ -157,7 +157,7 @@ def test_an_alternative_far_from_the_data_costs_no_draw(kind, scale, away):
     assert np.isfinite(made.log_prob(z, x))
 
 
-def test_the_bound_of_an_alternative_lies_above_its_probability():
+def test_the_bound_of_an_alternative_is_at_least_its_probability():
     for case in cases("laplace")[:60] + cases("gaussian")[:60]:
         made = case.made()
         for part, ends in zip(made.parts, case.ends, strict=True):
@@ -171,7 +171,7 @@ def test_the_bound_of_an_alternative_lies_above_its_probability():
             assert bound >= part.log_normalizer(case.x) - 1e-9
 
 
-def test_sums_that_bounds_exclude_are_refused_whatever_the_windows():
+def test_sums_excluded_by_bounds_are_refused_for_all_windows():
     """The engine itself, below the union, and not by the values of its tables."""
     tree = cg.Tree.from_parents([-1, 0, 0])
     made = cg.condition(
@@ -222,7 +222,7 @@ def test_an_alternative_far_off_many_narrow_counts_is_left_out(kind):
     assert (drawn[:, 3] <= 25).all()
 
 
-def test_data_outside_are_refused_as_those_of_one_invariant_are():
+def test_data_outside_all_alternatives_are_refused():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(5.0), tree)
     held = cg.consistent(tree) & cg.exactly([0])
@@ -274,7 +274,7 @@ def test_no_union_fails_for_an_alternative_far_from_the_data():
         ("gaussian", (-1, 0, 0, 1), (INF, 0.06, INF, 3.0), (4, 0, 4, 0), 3, 0),
     ],
 )
-def test_a_possible_alternative_is_weighed_where_narrow_noise_resists(
+def test_a_possible_alternative_is_weighed_beside_narrow_noise(
     kind, parents, scales, x, node, limit
 ):
     # its tables are filled, at e^-60 and e^-139 of what the data's own alternative has

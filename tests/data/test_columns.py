@@ -129,7 +129,7 @@ def test_no_record_decides_whether_another_is_counted(
 
 
 @pytest.mark.parametrize("source", SOURCES)
-def test_what_rules_make_of_texts_and_of_declared_types(place: Path, source: str) -> None:
+def test_row_filters_use_text_or_declared_types(place: Path, source: str) -> None:
     def kept(where: str, types: str = "") -> list[int]:
         counted = SOURCES[source](place, [9, "none", 12, None, "8"], where, types)
         return [int(n) for n in counted.counts[1:]]
@@ -153,7 +153,7 @@ def test_a_name_is_one_record_s_own(place: Path) -> None:
         assert by_zone["1.0"] >= 1
 
 
-def test_a_rule_that_needs_types_is_refused_before_a_row_is_read(place: Path) -> None:
+def test_a_row_filter_that_needs_types_is_refused_before_reading(place: Path) -> None:
     for where in ("x >= 18", "x < DATE '2020-06-01'", "month(x) = 2", "abs(x) = 1"):
         message = refusal(lambda w=where: from_csv(place, ["9"], w), PlanError)
         assert "x VARCHAR" in message
@@ -161,7 +161,7 @@ def test_a_rule_that_needs_types_is_refused_before_a_row_is_read(place: Path) ->
         assert refusal(lambda w=where: from_csv(place, ["none"], w), PlanError) == message
 
 
-def test_a_constant_that_does_not_fit_is_the_rule_s_fault(place: Path) -> None:
+def test_a_constant_of_the_wrong_type_is_refused_as_a_fault_of_the_row_filter(place: Path) -> None:
     """The zones of the public file are whole numbers, which 'z' is not."""
     (place / "rows.csv").write_text("zone\n1\nz\n")
     message = refusal(lambda: count(plan_of("rows.csv", "zone <> 'z'"), base=place), PlanError)
@@ -220,7 +220,7 @@ def test_parquet_files_of_one_glob_have_one_schema(place: Path) -> None:
         assert "'p2.parquet' has other columns or types than 'p1.parquet'" in message
 
 
-def test_a_folder_s_name_gives_a_column_no_type(place: Path) -> None:
+def test_a_folder_name_does_not_give_a_column_a_type(place: Path) -> None:
     """A partition that one record makes does not turn the others' values from numbers to text."""
     plan = plan_of("rows/*/r.csv", "age > '10'")
     for last in ("50", "none"):

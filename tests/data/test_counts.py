@@ -57,7 +57,7 @@ ROWS = st.lists(
 
 @settings(max_examples=6, deadline=None)
 @given(rows=ROWS)
-def test_every_source_counts_like_a_counter(
+def test_every_source_gives_the_counts_of_a_python_counter(
     rows: list[Row], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("rows")
@@ -77,7 +77,7 @@ def test_every_source_counts_like_a_counter(
 
 @settings(max_examples=6, deadline=None)
 @given(rows=ROWS)
-def test_a_domain_from_the_data_is_what_occurs(
+def test_a_domain_from_the_data_has_the_values_that_occur(
     rows: list[Row], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     place = tmp_path_factory.mktemp("rows")
@@ -147,7 +147,7 @@ def test_a_domain_from_a_file(place: Path) -> None:
     assert counted.counts.tolist() == [3, 2, 0, 2, 0, 1, 1]
 
 
-def test_a_domain_file_may_lean_on_the_lookup(place: Path) -> None:
+def test_a_domain_file_may_use_columns_of_the_lookup(place: Path) -> None:
     write_csv(place / "nodes.csv", ("zone",), [(2,), (7,), (3,)])
     source, _ = as_csv(place, [(7, 9, "a")])
     counted = count(make_plan(source, domain="nodes.csv"), base=place)
@@ -173,7 +173,7 @@ def test_keys_keep_their_leading_zeros(place: Path) -> None:
     assert as_dict(counted) == {("City", "A", "01"): 2, ("City", "A", "02"): 1}
 
 
-def test_whole_numbers_are_one_name_in_every_type(place: Path) -> None:
+def test_integers_have_the_same_name_in_every_type(place: Path) -> None:
     plan = make_plan("rows.csv", where="zone IS NOT NULL")
     floats = pd.DataFrame({"zone": [2.0, None, 7.0]})
     assert count(plan, frame=floats, base=place).counts[0] == 2

@@ -81,7 +81,7 @@ def test_missing_tables_are_named_with_those_there(place: Path) -> None:
         assert "trips" in message
 
 
-def test_files_that_are_not_what_they_say(place: Path) -> None:
+def test_files_of_another_format_are_refused(place: Path) -> None:
     for name in ("bad.parquet", "bad.csv.gz", "bad.duckdb", "bad.sqlite"):
         (place / name).write_bytes(b"SQLite format 3\0 7654321 and so on" * 40)
         table = {"table": "t"} if name.endswith(("duckdb", "sqlite")) else {}
@@ -159,7 +159,7 @@ def test_a_column_in_both_tables_is_ambiguous(place: Path) -> None:
 @pytest.mark.parametrize(
     "frame", [3, [1, 2], {"zone": [1]}, pd.DataFrame([[1, 2]]), pd.DataFrame()]
 )
-def test_what_is_no_frame_is_refused(place: Path, frame: object) -> None:
+def test_an_object_that_is_not_a_frame_is_refused(place: Path, frame: object) -> None:
     plan = make_plan("rows.csv")
     message = refusal(lambda: count(plan, frame=frame, base=place), ArgumentError)
     assert type(frame).__name__ in message
@@ -216,7 +216,7 @@ def test_a_connection_reads_nothing_but_its_files(place: Path) -> None:
                 connection.execute(forbidden)
 
 
-def test_interruption_and_lack_of_memory_are_told_apart() -> None:
+def test_interruption_and_lack_of_memory_are_distinguished() -> None:
     class Failing:
         def __init__(self, error: Exception) -> None:
             self.error = error
@@ -239,7 +239,7 @@ def test_interruption_and_lack_of_memory_are_told_apart() -> None:
 
 
 @pytest.mark.parametrize("kept", [0.01, 0.5, 0.999])
-def test_a_file_cut_short_is_not_counted_short(place: Path, kept: float) -> None:
+def test_a_truncated_file_is_refused(place: Path, kept: float) -> None:
     rows: list[Row] = [(2, i % 24, f"{i * 2654435761 % 2**32:x}") for i in range(20_000)]
     for write in (as_gzip, as_parquet):
         source, _ = write(place, rows)

@@ -47,7 +47,7 @@ def told(*names):
 
 
 @pytest.mark.parametrize("pair", ALIKE)
-def test_siblings_that_look_alike_are_told(pair):
+def test_siblings_that_look_alike_are_reported(pair):
     (sentence,) = told("other", *pair)
     assert all(ascii(name) in sentence for name in pair)
     assert sentence.isascii()
@@ -55,24 +55,24 @@ def test_siblings_that_look_alike_are_told(pair):
 
 
 @pytest.mark.parametrize("name", MIXED)
-def test_words_of_two_scripts_are_told(name):
+def test_words_of_two_scripts_are_reported(name):
     (sentence,) = told("other", name)
     assert ascii(name) in sentence
     assert "two scripts" in sentence
 
 
-def test_other_names_are_not_told():
+def test_other_names_are_not_reported():
     assert told(*PLAIN) == ()
 
 
-def test_many_are_one_sentence_of_each_kind():
+def test_many_odd_names_give_one_sentence_of_each_kind():
     sentences = told(*(name for pair in ALIKE for name in pair), *MIXED)
     assert len(sentences) == 2
     assert f"and {len(ALIKE)} more such" in sentences[0]  # Queens stands there twice
     assert f"and {len(MIXED) - 1} more such" in sentences[1]
 
 
-def test_explain_and_release_tell_them(tmp_path, capsys):
+def test_explain_and_release_report_odd_names(tmp_path, capsys):
     zones = {1: "Arden", 2: "arden", 3: "P\u0430ris"}
     plan = make_city(tmp_path, zones=zones, trips={1: 3, 2: 4, 3: 5})
     for command in (["explain", plan], ["release", plan, "--out", tmp_path / "out"]):

@@ -39,7 +39,7 @@ def test_rows_come_in_batches_in_their_order(file, monkeypatch):
     assert [row for batch in found for row in batch] == [(f"n{i}", str(i)) for i in range(25)]
 
 
-def test_a_table_that_is_not_there_is_told_with_those_that_are(file, tmp_path):
+def test_a_missing_table_is_refused_with_the_names_of_existing_tables(file, tmp_path):
     with pytest.raises(DataError, match="other"):
         SqliteTable(file, "rows.db", "nosuch").columns()
     (tmp_path / "text.db").write_text("not a database")

@@ -62,7 +62,9 @@ def test_the_engine_has_exact_derivatives_under_jax(example, read):
     assert ours[1] - ours[0] == pytest.approx(theirs[1] - theirs[0], rel=1e-7)
 
 
-def test_the_honest_interval_holds_the_truth_and_the_naive_one_does_not(example, read):
+def test_the_interval_that_models_the_noise_contains_the_truth_and_the_naive_one_does_not(
+    example, read
+):
     kind = example["kinds"](read.tree)
     truth = np.array(read.parquet.column("truth"))[read.tree.leaves]
     models = {

@@ -123,7 +123,7 @@ def test_a_case_over_its_limit_is_stopped():
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="told by Linux alone")
-def test_what_a_process_used_is_told():
+def test_the_resources_of_a_process_are_reported():
     assert 0.0 < machine.used_seconds(os.getpid()) <= 0.1 + sum(os.times()[:2])
 
 

@@ -46,7 +46,7 @@ def test_the_whole_table_adds_up_to_everyone_counted(example):
 
 
 @pytest.mark.parametrize("exact", [["sex"], ["sex", "voting_age"]])
-def test_every_county_obeys_by_every_method(example, exact):
+def test_every_county_satisfies_the_invariants_by_every_method(example, exact):
     table, counts = example(1)["census"]()
     workload = cg.Workload.of(table, {"state": exact})
     x = workload.answers(counts)

@@ -100,7 +100,7 @@ def test_the_list_of_commands_says_what_each_does(name):
     assert cli.cli.get_command(None, top).name == top
 
 
-def test_what_the_page_lacks_would_be_seen():
+def test_the_test_fails_for_a_missing_entry():
     assert "--colour" not in PAGE
     broken = PAGE.replace("| `--draws` |", "| `--colour` |")
     assert "--draws" not in first_cells(sections(broken)["audit"][1])

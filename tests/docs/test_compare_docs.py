@@ -30,7 +30,7 @@ def shown():
     return json.loads((PLACE / "comparison.json").read_text(encoding="utf-8"))
 
 
-def test_the_tables_come_again(shown, tmp_path):
+def test_the_tables_are_reproduced(shown, tmp_path):
     """The same counts from a file; releases may differ where a sampler has changed, errors not."""
     tree, x = sources.taxi()
     lines = [f"{','.join(tree.path(int(v))[1:])},{x[v]}\n" for v in tree.leaves]
@@ -56,7 +56,7 @@ def test_the_tables_come_again(shown, tmp_path):
         assert sizes == [(s.level, s.low, s.nodes) for s in r.sizes]
 
 
-def test_what_the_page_says_is_so(shown):
+def test_the_numbers_on_the_page_are_those_of_the_comparison(shown):
     found = results(shown)
 
     def zone(name, noise):
@@ -106,7 +106,7 @@ def test_the_files_agree(shown):
     assert command.replace("examples/taxi", "$(TAXI)") in makefile
 
 
-def test_what_the_decision_says_of_the_trips_and_of_doubles_is_so():
+def test_the_numbers_of_the_decision_are_right():
     tree, x = sources.taxi()
     logs = []
     for borough in np.flatnonzero(tree.level == 1):

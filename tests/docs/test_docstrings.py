@@ -38,7 +38,7 @@ def test_examples_run(name, place, monkeypatch):
     assert found.failed == 0
 
 
-def test_an_example_that_fails_is_told(capsys):
+def test_a_failing_example_is_reported(capsys):
     example = doctest.DocTestParser().get_doctest(">>> 1 + 1\n3\n", {}, "wrong", None, 0)
     assert doctest.DocTestRunner().run(example).failed == 1
     assert "Expected:\n    3" in capsys.readouterr().out

@@ -78,12 +78,12 @@ def block(language, text, file=None):
         (block("console", "$ congenial --version\nError: no.\n"), "ended with 0"),
     ],
 )
-def test_what_nobody_runs_or_is_not_so_is_told(wrong, told, tmp_path):
+def test_blocks_that_are_not_run_or_differ_are_reported(wrong, told, tmp_path):
     with pytest.raises(AssertionError, match=re.escape(told)):
         Runner("page", tmp_path).run(wrong)
 
 
-def test_blocks_that_fail_are_told(tmp_path):
+def test_failing_blocks_are_reported(tmp_path):
     runner = Runner("page", tmp_path)
     runner.run(block("python", "x = 1\n"))
     runner.run(block("python", "assert x == 1\n"))

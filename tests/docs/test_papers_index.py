@@ -61,7 +61,7 @@ def faults(text: str) -> list[str]:
     return found
 
 
-def test_what_the_page_names_exists():
+def test_files_named_on_the_page_exist():
     assert faults(PAGE.read_text(encoding="utf-8")) == []
 
 
@@ -77,7 +77,7 @@ def test_what_the_page_names_exists():
         ('claim "nothing of the kind"', "claim"),
     ],
 )
-def test_what_is_missing_is_found(line, told):
+def test_a_missing_item_is_detected(line, told):
     (fault,) = faults(line)
     assert fault.startswith(told)
 

@@ -32,7 +32,7 @@ def test_files_linked_are_there() -> None:
     assert [link for link in links if not (ROOT / link).exists()] == []
 
 
-def test_every_key_of_a_plan_is_told_and_no_other() -> None:
+def test_the_page_lists_every_key_of_a_plan_and_no_other() -> None:
     sections = {
         "data": Data,
         "hierarchy": Hierarchy,

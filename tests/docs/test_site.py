@@ -110,7 +110,7 @@ def drawn_as(path: Path) -> tuple[str, list[float]]:
     return re.sub(number, "", text), [float(found) for found in re.findall(number, text)]
 
 
-def test_pictures_come_again(tmp_path):
+def test_pictures_are_reproduced(tmp_path):
     written = runpy.run_path(str(DOCS / "figures" / "draw.py"))["draw"](tmp_path)
     kept = sorted(path.name for path in (DOCS / "figures").glob("*.svg"))
     assert sorted(path.name for path in written) == kept
@@ -170,5 +170,5 @@ def test_links_of_the_built_site_are_checked(tmp_path, body, told):
     assert found == [] if told is None else len(found) == 1 and told in found[0]
 
 
-def test_a_site_without_pages_is_told(tmp_path):
+def test_a_site_without_pages_is_reported(tmp_path):
     assert "no page" in CHECK["faults"](tmp_path)[0]

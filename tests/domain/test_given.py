@@ -38,13 +38,13 @@ def test_bounds_are_floats_and_have_no_side_that_nothing_satisfies():
         ([[1], [2, 3]], "different lengths"),
     ],
 )
-def test_counts_that_are_none_are_refused_and_not_shown(given, said):
+def test_invalid_counts_are_refused_and_not_shown(given, said):
     with pytest.raises(ArgumentError, match=said) as told:
         whole_counts("people", given, (2,))
     assert "717" not in str(told.value)
 
 
-def test_counts_up_to_the_largest_sum_are_taken():
+def test_counts_up_to_the_largest_sum_are_accepted():
     most = np.array([2**62, 2**62 - 1], dtype=np.uint64)
     assert whole_counts("people", most, (2,)).tolist() == [2**62, 2**62 - 1]
 
@@ -63,7 +63,7 @@ def test_places_among_known_values():
         assert "secret" not in str(told.value)
 
 
-def test_values_of_an_axis_are_there_once():
+def test_values_of_an_axis_are_unique():
     check_values("axis 'sex'", ("F", "M"))
     for wrong in ("FM", [], ["F", "F"], {"F"}):
         with pytest.raises(StructureError, match="axis 'sex'"):

@@ -101,7 +101,7 @@ def test_large_counts_add_up_exactly():
         ([True, False], "integer"),
     ],
 )
-def test_parents_that_form_no_tree_are_refused(parents, told):
+def test_parents_that_do_not_form_a_tree_are_refused(parents, told):
     with pytest.raises(StructureError) as caught:
         cg.Tree.from_parents(parents)
     assert told in str(caught.value)
@@ -109,7 +109,7 @@ def test_parents_that_form_no_tree_are_refused(parents, told):
 
 
 @pytest.mark.parametrize("n", [1, 2, 126, 127, 128, 129, 255, 256, 32_767, 32_768, 32_769])
-def test_levels_are_right_where_their_type_ends(n):
+def test_levels_are_right_at_the_largest_value_of_their_type(n):
     chain = np.arange(-1, n - 1)
     tree = cg.Tree.from_parents(chain)
     assert tree.level.dtype == np.int64
@@ -168,7 +168,7 @@ def test_paths_make_inner_nodes_where_they_first_appear():
         ([""], "empty"),
     ],
 )
-def test_paths_that_form_no_tree_are_refused(paths, told):
+def test_paths_that_do_not_form_a_tree_are_refused(paths, told):
     with pytest.raises(StructureError) as caught:
         cg.Tree.from_paths(paths)
     assert told in str(caught.value)
@@ -208,7 +208,7 @@ def test_a_node_that_is_neither_index_nor_name_is_refused(node):
         tree.find(node)
 
 
-def test_a_long_chain_is_no_burden():
+def test_a_long_chain_of_nodes_is_fast():
     n = 2000
     tree = cg.Tree.from_parents(np.arange(-1, n - 1))
     assert tree.depth == n

@@ -36,7 +36,7 @@ def test_a_figure_is_the_same_bytes_each_time(form, begins):
     assert one == same
 
 
-def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
+def test_a_failed_write_leaves_the_old_file(tmp_path):
     path = tmp_path / "sub" / "a.csv"
     path.parent.mkdir()
     path.write_bytes(b"old")
@@ -45,7 +45,7 @@ def test_a_file_is_replaced_whole_or_not_at_all(tmp_path):
     assert [p.name for p in path.parent.iterdir()] == ["a.csv"]
 
 
-def test_what_is_not_installed_is_told_before_work_begins():
+def test_missing_libraries_are_reported_before_work_begins():
     check_installed("a study", ("json",))
     with pytest.raises(UnsupportedError, match="no_such_library"):
         check_installed("a study", ("json", "no_such_library"))

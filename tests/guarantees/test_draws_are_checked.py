@@ -76,7 +76,7 @@ def deny(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.parametrize("size", [None, 5])
 @pytest.mark.parametrize("name", MADE)
-def test_a_draw_that_breaks_an_invariant_is_not_given_out(name, size, monkeypatch):
+def test_a_draw_that_violates_an_invariant_is_not_released(name, size, monkeypatch):
     made = MADE[name]()
     assert made.sample(data(made), size, cg.seeded(1)).shape[-1] == data(made).size
     deny(monkeypatch)
@@ -155,7 +155,7 @@ def test_one_broken_condition_in_one_of_many_rows_is_found(name, real):
         checked_draws(known, rows, X)
 
 
-def test_a_bound_that_follows_from_a_pin_is_looked_at():
+def test_a_bound_that_follows_from_a_pin_is_checked():
     known = replace(resolved(FIXED), relative=np.array([[0, 1]]))
     wrong = X + np.array([0, 9, -9, 0])
     assert known.satisfied_by(X, X)

@@ -62,14 +62,14 @@ def test_a_full_device_behind_stderr():
     assert end("sh", "-c", command) == (3, "")
 
 
-def test_a_mistake_of_ours_shows_its_traceback():
+def test_a_bug_shows_its_traceback():
     code, said = end(sys.executable, "-c", break_in("ValueError('x')"))
     assert code == 70
     assert "Traceback" in said
     assert said.endswith("ValueError: x\nThis is a bug in congenial; please report it.\n")
 
 
-def test_lack_of_memory_is_a_sentence():
+def test_lack_of_memory_is_reported_in_one_sentence():
     code, said = end(sys.executable, "-c", break_in("MemoryError"))
     assert (code, said.count("\n")) == (2, 1)
     assert said.startswith("Error: this needs more memory")

@@ -224,7 +224,7 @@ def failed(place):
 
 @pytest.mark.parametrize("deep", [DEEP + "]" * 100_000, '{"a":' * 100_000 + "1" + "}" * 100_000])
 @pytest.mark.parametrize("at", [("plan", "data"), ("made",), ("guarantee", "epsilon")])
-def test_deep_nesting_is_a_sentence(pristine, tmp_path, deep, at, capsys):
+def test_deep_nesting_is_refused_in_one_sentence(pristine, tmp_path, deep, at, capsys):
     place = shutil.copytree(pristine / "real", tmp_path / "real")
     stated = json.loads((place / files.CERTIFICATE).read_text())
     (place / files.CERTIFICATE).write_text(put(stated, at, deep))
@@ -237,7 +237,7 @@ def test_deep_nesting_is_a_sentence(pristine, tmp_path, deep, at, capsys):
 
 
 @pytest.mark.parametrize("at", [("made",), ("guarantee", "epsilon"), ("plan", "data", "source")])
-def test_a_key_that_stands_twice_is_refused(pristine, tmp_path, at):
+def test_a_duplicate_key_is_refused(pristine, tmp_path, at):
     place = shutil.copytree(pristine / "real", tmp_path / "real")
     stated = json.loads((place / files.CERTIFICATE).read_text())
     own = stated
@@ -254,7 +254,7 @@ def test_a_key_that_stands_twice_is_refused(pristine, tmp_path, at):
     "made",
     ["", "now", "2026-13-01T00:00:00+00:00", "2026-01-01", "2026-01-01T00:00:00", "1" * 9999],
 )
-def test_a_time_that_is_none_is_refused(pristine, tmp_path, made):
+def test_an_invalid_time_is_refused(pristine, tmp_path, made):
     place = shutil.copytree(pristine / "real", tmp_path / "real")
     stated = json.loads((place / files.CERTIFICATE).read_text())
     certify(place, stated | {"made": made})

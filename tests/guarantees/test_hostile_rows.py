@@ -48,7 +48,7 @@ def test_a_gzip_file_with_a_wrong_check_sum_is_refused(tmp_path, content):
     assert "give a whole CSV file" in refusal(lambda: count(plan("x.csv.gz"), base=tmp_path))
 
 
-def test_gzip_files_of_several_parts_are_whole(tmp_path):
+def test_gzip_files_of_several_parts_are_read_completely(tmp_path):
     (tmp_path / "x.csv.gz").write_bytes(gzip.compress(b"k\na\n") + gzip.compress(b"b\n"))
     assert counts(plan("x.csv.gz"), tmp_path) == [2, 1, 1]
 
@@ -88,7 +88,7 @@ def test_frames_with_one_name_in_two_spellings_are_refused(tmp_path):
     assert count(plan(), frame=spare, base=tmp_path).counts.tolist() == [1, 1]
 
 
-def test_objects_that_polars_cannot_give_away_are_refused(tmp_path):
+def test_polars_objects_that_cannot_be_exported_are_refused(tmp_path):
     # the names would be addresses in memory
     frame = pl.DataFrame({"k": [object(), object()]}, schema={"k": pl.Object})
     said = refusal(lambda: count(plan(), frame=frame, base=tmp_path), ArgumentError)
@@ -158,7 +158,7 @@ def bomb(place, distinct):
         )
 
 
-def test_a_file_that_swells_ends_in_a_sentence(tmp_path, monkeypatch):
+def test_a_file_that_expands_beyond_memory_is_refused_in_one_sentence(tmp_path, monkeypatch):
     monkeypatch.setattr(sources, "allowance", lambda: 200 * 2**20)
     bomb(tmp_path, 10)
     assert counts(plan("x.csv.gz", ["v"]), tmp_path)[0] == 1_000_000
@@ -190,7 +190,7 @@ def test_more_names_than_there_is_room_for_are_refused(tmp_path, monkeypatch):
     assert "names more than 2 nodes" in refusal(lambda: count(plan("x.csv"), base=tmp_path))
 
 
-def test_a_name_that_is_a_whole_text_is_refused(tmp_path):
+def test_an_overlong_name_is_refused(tmp_path):
     (tmp_path / "x.csv").write_text(f"k\n{'é' * 1000}\n")
     assert counts(plan("x.csv"), tmp_path) == [1, 1]
     (tmp_path / "x.csv").write_text(f"k\n{'é' * 1001}\n")

@@ -218,7 +218,7 @@ def test_published_counts_are_shown_and_no_others(observe):
     assert values["Brook", ""] == BOROUGHS["Brook"]
 
 
-def test_rows_left_out_are_said_to_be_left_out_and_not_how_many(observe):
+def test_excluded_rows_are_mentioned_without_their_number(observe):
     seen = observe(privacy=QUICK)
     assert "Their number is confidential" in seen.texts["stdout"]
     assert "their number is confidential" in seen.texts["log"]
@@ -236,7 +236,7 @@ def test_rows_left_out_are_said_to_be_left_out_and_not_how_many(observe):
         {"privacy": 'neighbours = "add-remove"\nepsilon = 1.0', "invariants": PINNED},
     ],
 )
-def test_a_release_that_fails_shows_nothing_either(observe, sections):
+def test_a_failed_release_shows_no_confidential_count(observe, sections):
     seen = observe(**sections)
     assert seen.code == 2
     assert seen.texts["stderr"].startswith("Error: ")
@@ -248,7 +248,7 @@ def test_a_release_that_fails_shows_nothing_either(observe, sections):
     "stage",
     ["making.build_model", "making.checked_draws", "making.certify", "atomic_directory._settle"],
 )
-def test_a_mistake_of_ours_shows_nothing_either(observe, monkeypatch, stage):
+def test_a_bug_shows_no_confidential_count(observe, monkeypatch, stage):
     def fail(*_, **__):
         raise congenial.errors.NumericalError("the draw failed; report this.")
 

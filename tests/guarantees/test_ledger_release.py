@@ -97,7 +97,7 @@ def crossed(place, levels, exact):
     return plan
 
 
-def test_releases_that_share_no_neighbours_are_told(tmp_path, capsys):
+def test_releases_without_shared_neighbours_are_reported(tmp_path, capsys):
     make_ledger(tmp_path)
     cells = "".join(f"{r},{c}\n" for r in "ab" for c in "xy")
     for name in ("rows.csv", "cells.csv"):
@@ -169,7 +169,7 @@ def test_a_simulation_debits_nothing_and_says_so(tmp_path, capsys):
 @pytest.mark.parametrize(
     "stage", ["making.build_model", "making._counted", "atomic_directory._check_target"]
 )
-def test_what_fails_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage):
+def test_a_failure_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage):
     city(tmp_path)
     monkeypatch.setattr(f"congenial.releases.{stage}", fail)
     with pytest.raises(ReleaseError, match="planted"):
@@ -181,7 +181,7 @@ def test_what_fails_before_the_debit_costs_nothing(tmp_path, monkeypatch, stage)
     "stage",
     ["making.checked_draws", "making.certify", "atomic_directory._settle", "atomic_directory._put"],
 )
-def test_what_fails_after_the_debit_stays_debited(tmp_path, monkeypatch, stage):
+def test_a_failure_after_the_debit_stays_debited(tmp_path, monkeypatch, stage):
     city(tmp_path)
     with monkeypatch.context() as patch:
         patch.setattr(f"congenial.releases.{stage}", fail)
@@ -233,7 +233,7 @@ def test_a_ledger_that_fails_last_does_not_undo_a_release(tmp_path, monkeypatch,
     assert all(check.passed for check in verify(tmp_path / "out"))
 
 
-def test_a_ledger_that_is_missing_is_told_before_counting(tmp_path, monkeypatch):
+def test_a_missing_ledger_is_reported_before_counting(tmp_path, monkeypatch):
     make_city(tmp_path, privacy=PRIVACY)
     before = listing(tmp_path)
     monkeypatch.setattr(
@@ -262,7 +262,7 @@ def test_a_ledger_for_other_neighbours_is_refused(tmp_path):
         ),
     ],
 )
-def test_a_plan_that_names_a_ledger_wrongly(tmp_path, sections, told):
+def test_a_plan_with_an_invalid_ledger_is_refused(tmp_path, sections, told):
     make_city(tmp_path, **sections)
     assert told in refusal(lambda: make(tmp_path), PlanError)
 
@@ -274,7 +274,7 @@ def test_a_pattern_with_a_name_is_released(tmp_path):
     assert make(tmp_path).debit.label == "trips"
 
 
-def test_explain_tells_the_cost_and_what_remains(tmp_path, capsys):
+def test_explain_states_the_cost_and_the_remaining_budget(tmp_path, capsys):
     city(tmp_path, epsilon="1.5")
     plan = read_plan(tmp_path / "plan.toml")
     before = (tmp_path / "ledger").read_bytes()
@@ -392,7 +392,7 @@ def test_a_certificate_names_no_ledger_that_is_elsewhere(tmp_path, name):
     assert beside(tmp_path / "release", "ledger") == tmp_path / "ledger"
 
 
-def test_a_debit_that_is_missing_or_owed_by_nobody_is_found(tmp_path):
+def test_a_missing_or_unexplained_debit_is_detected(tmp_path):
     city(tmp_path)
     real, simulated = make(tmp_path).certificate, make(tmp_path, "sim", simulate=1).certificate
     for wrong in (

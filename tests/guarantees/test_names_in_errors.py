@@ -67,7 +67,7 @@ def test_entries_have_their_names(world):
 
 
 @pytest.mark.parametrize("domain", [TREE, NESTED, CROSSING], ids=["tree", "nested", "crossing"])
-def test_a_pin_that_is_no_integer_is_named(domain):
+def test_a_pin_that_is_not_an_integer_is_named(domain):
     imposed = cg.consistent(domain)
     total = cg.exactly(0) if domain is TREE else cg.exactly(margins=[()])
     if domain is NESTED:

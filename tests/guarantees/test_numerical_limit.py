@@ -37,7 +37,9 @@ def debits(place):
 
 
 @pytest.mark.parametrize("method", ["imaging", "topdown"])
-def test_nothing_is_debited_or_drawn_that_verify_would_refuse(tmp_path, method, monkeypatch):
+def test_plans_that_verify_would_refuse_are_neither_debited_nor_drawn(
+    tmp_path, method, monkeypatch
+):
     plan = plan_for(tmp_path, 1e-6, method)
     with pytest.raises(PrivacyError, match="the limit is 1e-06") as told:
         explain(plan, tmp_path)

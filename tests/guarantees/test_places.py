@@ -42,7 +42,7 @@ def make(out, here):
         *("\u00fcn\u00ef \u6771\u4eac", "x" * 255, "\u00e9" * 127, "\U0001f600" * 63, "%41", "a;b"),
     ],
 )
-def test_any_name_of_a_directory_serves(out, here):
+def test_every_directory_name_works(out, here):
     (here / "sub").mkdir()
     (here / "link").symlink_to("sub")
     make(out, here)
@@ -133,7 +133,7 @@ def test_fifty_levels_are_released_and_verified(tmp_path):
     assert all(check.passed for check in verify(tmp_path / "out"))
 
 
-def test_more_levels_than_there_is_room_for_are_refused(tmp_path):
+def test_too_many_levels_are_refused(tmp_path):
     assert data.build_tree(deep(200, tmp_path), base=tmp_path).parents.size > 200
     with pytest.raises(PlanError, match=r"has 201 entries; .* from 1 to 200"):
         deep(201, tmp_path)

@@ -62,7 +62,7 @@ def assert_secret(act: Callable[[], object], words: str) -> None:
         assert secret not in said
 
 
-def test_the_watch_on_secrets_can_fail() -> None:
+def test_the_search_for_secrets_can_fail() -> None:
     def leak() -> None:
         try:
             int(WORD)
@@ -100,7 +100,7 @@ def test_two_parents_in_the_data_are_not_shown(place: Path) -> None:
     assert_secret(counting(place, source, **keys), "puts a zone under two parents")
 
 
-def test_a_blank_level_is_told_without_its_row(place: Path) -> None:
+def test_a_blank_level_is_reported_without_its_row(place: Path) -> None:
     source, _ = as_parquet(place, [(KEY, None, WORD)] * TIMES)
     keys = {"levels": ["kind", "hour"], "lookup": "", "where": None, "domain": "data"}
     assert_secret(counting(place, source, **keys), "without a value in 'hour'")
@@ -137,7 +137,7 @@ def test_a_relation_that_fails_is_not_shown(place: Path) -> None:
         assert_secret(lambda: count(plan, frame=rows, base=place), "the frame")
 
 
-def test_sqlite_text_that_is_none_is_not_shown(place: Path) -> None:
+def test_invalid_sqlite_text_is_not_shown(place: Path) -> None:
     source, named = as_sqlite(place, [(2, 3, "a")])
     with closing(sqlite3.connect(place / source)) as database:
         database.execute(
@@ -147,7 +147,9 @@ def test_sqlite_text_that_is_none_is_not_shown(place: Path) -> None:
     assert_secret(counting(place, source, where="kind <> 'x'", **named), "SQLite database")
 
 
-def test_nothing_is_left_on_the_disk(place: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_no_temporary_file_remains_on_the_disk(
+    place: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     work = place / "work"
     work.mkdir()
     monkeypatch.chdir(work)

@@ -30,7 +30,7 @@ def near():
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2", "topdown"])
-def test_those_that_are_as_close_follow_and_no_others(norm):
+def test_only_equally_close_tables_follow_from_the_measurements(norm):
     engine = (
         topdown_image(NOISE, KNOWN)
         if norm == "topdown"

@@ -76,7 +76,7 @@ def test_a_vector_with_one_public_total():
     assert (draws.sum(axis=1) == 9).all() and draws.min() >= 0 and draws.max() <= 7
 
 
-def test_real_data_add_up_but_for_rounding():
+def test_real_data_add_up_up_to_rounding():
     tree = Tree.from_parents([-1, 0, 0])
     imaged = image(Additive(Laplace(1.0), tree), consistent(tree), "l2")
     imaged.measure([3.0 + 1e-12, 1.25, 1.75], rng=seeded(1))

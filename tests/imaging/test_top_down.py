@@ -56,7 +56,7 @@ def reachable(tree, resolved, y):
 
 @given(problems(most=12))
 @settings(max_examples=150, deadline=None)
-def test_each_family_is_the_closest_to_what_its_parent_got(problem):
+def test_each_family_is_projected_onto_its_parents_value(problem):
     tree, y, invariant, _, _ = problem
     z = topdown(y, tree, invariant, integer=False)
     assert z.dtype == np.float64
@@ -103,7 +103,7 @@ def test_a_wide_family_is_rounded_by_largest_remainder_too():
 
 
 @pytest.mark.parametrize("width", [3, 60])
-def test_units_that_do_not_divide_go_to_anyone(width):
+def test_remaining_units_go_to_random_children(width):
     tree = Tree.from_parents([-1, *[0] * width])
     y = np.concatenate(([width // 3], np.zeros(width)))
     source = seeded(6)
@@ -213,7 +213,7 @@ def test_each_level_may_have_its_own_share_of_the_budget(noise):
         (lambda: topdown([5, 2.0**60, 1, 1], FLAT, nonnegative()), ArgumentError, "2\\^53"),
     ],
 )
-def test_what_cannot_be_done_is_said_without_a_count(call, error, words):
+def test_unsupported_cases_are_refused_without_a_count(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     assert "771" not in str(caught.value)

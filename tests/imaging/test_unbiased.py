@@ -107,7 +107,7 @@ def test_families_are_rounded_apart_given_their_parents():
     assert abs(agree - 0.5) < 5.0 * np.sqrt(0.25 / DRAWS)
 
 
-def test_rounding_errors_do_not_move_what_is_whole():
+def test_rounding_errors_do_not_change_integers():
     tree = Tree.from_parents([-1, *[0] * 10])
     z = np.array([1.0, *[0.1] * 10])
     assert sum([0.1] * 10) != 1.0
@@ -161,7 +161,7 @@ def test_a_free_root_over_many_thirds():
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_the_grid_is_as_near_as_stated(seed):
+def test_the_grid_values_are_as_close_as_stated(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 200))
     tree = Tree.from_parents([-1] + [int(rng.integers(max(0, i - 9), i)) for i in range(1, n)])
@@ -177,7 +177,7 @@ def test_the_grid_is_as_near_as_stated(seed):
     assert (off <= 32.0 * (1 + tree.level)).all()
 
 
-def test_a_family_makes_up_for_what_its_parent_misses():
+def test_a_family_compensates_the_rounding_of_its_parent():
     tree = Tree.from_parents([-1, 0, 0, 0])
     z = np.array([1000.0, 999.0, 0.5, 0.5 - 4e-7])
     steps = grid_parts(z, tree)
@@ -203,12 +203,12 @@ def test_a_family_makes_up_for_what_its_parent_misses():
         (lambda tree: cg.imaging.round_unbiased([3.0, 1.5, 1.5], tree, 3), "rng"),
     ],
 )
-def test_what_is_wrong_is_said(call, words):
+def test_invalid_arguments_are_refused(call, words):
     with pytest.raises(ArgumentError, match=words):
         call(Tree.from_parents([-1, 0, 0]))
 
 
-def test_rows_of_different_lengths_are_told():
+def test_rows_of_different_lengths_are_refused():
     tree = cg.Tree.from_parents([-1, 0, 0])
     with pytest.raises(ArgumentError, match="rows of different lengths"):
         cg.imaging.round_unbiased([[1], [2, 3]], tree)

@@ -153,7 +153,7 @@ def test_a_hundred_thousand_leaves_in_seconds():
     assert taken < 10.0  # about 0.2 s on two quiet cores
 
 
-def test_what_cannot_be_imaged_is_refused():
+def test_unsupported_cases_are_refused():
     mechanism = Additive(DiscreteLaplace(1.0), FLAT)
     with pytest.raises(UnsupportedError, match="at_least"):
         image(mechanism, at_least([0, 1, 1, 0], 3), norm="l1")

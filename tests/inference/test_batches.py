@@ -9,7 +9,7 @@ from congenial.errors import ArgumentError
 from congenial.inference.batches import in_batches, truths
 
 
-def test_answers_are_those_of_all_draws_in_their_order():
+def test_results_are_those_of_all_draws_in_order():
     drawn = []
 
     def sample(size):

@@ -36,7 +36,7 @@ def made(tree, scale, *, loss="l1"):
 
 
 @for_each_seed(25)
-def test_no_other_table_is_expected_to_be_less_off(seed):
+def test_no_other_table_has_a_smaller_expected_error(seed):
     rng = np.random.default_rng(seed)
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     engine = made(tree, 10.0 ** rng.uniform(-0.3, 0.5))
@@ -81,7 +81,7 @@ def test_a_plan_is_explained_released_and_verified(tmp_path, published):
     assert certificate.accuracy.source == ("none" if published is None else "measurements")
 
 
-def test_a_prior_that_is_none_is_refused(tmp_path):
+def test_an_invalid_prior_is_refused(tmp_path):
     plan = read_plan(make_city(tmp_path, method=METHOD, release=BOTH))
     release(plan, tmp_path / "out", base=tmp_path)
     path = tmp_path / "out" / "certificate.json"
@@ -97,7 +97,7 @@ def test_a_plan_is_audited(tmp_path):
     assert audit_model(build_model(plan, TREE), draws=100).passed
 
 
-def test_its_loss_is_asked_of_it_alone(tmp_path):
+def test_method_loss_is_accepted_with_the_posterior_only(tmp_path):
     with pytest.raises(cg.errors.PlanError, match=r"method\.loss"):
         read_plan(make_city(tmp_path, method='name = "imaging"\nloss = "l2"'))
 

@@ -92,7 +92,7 @@ def of_level(given, noise, source):
 
 
 @pytest.mark.parametrize("ask", [of_sum, of_level])
-def test_simulated_margins_cover_as_often_as_they_say(ask):
+def test_simulated_margins_have_the_stated_coverage(ask):
     tree = grown(3, 4)
     known = cg.consistent(tree) & cg.exactly(0)
     noise = {f: cg.Additive(cg.DiscreteLaplace(6.0 * f), tree) for f in (1.0, 0.7)}
@@ -105,7 +105,7 @@ def test_simulated_margins_cover_as_often_as_they_say(ask):
     assert covered(given[0.7], given[1.0], ask, replicates, 3) < 0.9 - error
 
 
-def test_margins_of_what_is_published_exactly_are_zero():
+def test_margins_of_exact_counts_are_zero():
     tree = grown(3, 2)
     known = cg.consistent(tree) & cg.exactly([0, 1])
     given = cg.condition(cg.Additive(cg.DiscreteLaplace(3.0), tree), known)
@@ -118,7 +118,7 @@ def test_margins_of_what_is_published_exactly_are_zero():
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("kind", sorted(LAWS))
-def test_an_image_moves_with_the_counts_where_inner_nodes_are_not_measured(norm, kind):
+def test_errors_of_imaging_do_not_depend_on_the_counts_with_unmeasured_inner_nodes(norm, kind):
     # margins are simulated at counts of 0, so the error may not depend on the counts
     tree = grown(3, 2, 3)
     scales = np.array([0.8, INF, INF, 3.0])[tree.level]
@@ -133,7 +133,7 @@ def test_an_image_moves_with_the_counts_where_inner_nodes_are_not_measured(norm,
 
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
-def test_margins_of_images_want_every_count_told_by_measurements(norm):
+def test_margins_of_imaging_need_every_count_determined_by_measurements(norm):
     tree = cg.Tree.from_paths(["a/b", "a/c", "a/d"])
     two_open = cg.Additive(cg.DiscreteLaplace([1.0, 2.0, INF, INF]), tree)
     engine = cg.image(two_open, cg.consistent(tree), norm, integer=True)
@@ -200,7 +200,7 @@ def test_likelihood_of_a_model_against_enumeration(kind, dispersion, pins):
     )
 
 
-def test_a_release_whose_exact_counts_cannot_be_has_no_likelihood():
+def test_a_release_with_impossible_exact_counts_has_likelihood_zero():
     tree = cg.Tree.from_parents([-1, 0, 0])
     noisy, model = cg.Additive(cg.DiscreteLaplace(1.0), tree), cg.inference.Prior([2.0, 4.0], 0.7)
     for pinned, z in ((0, [7, 2, 5]), (1, [7, 2, 5])):
@@ -224,7 +224,7 @@ def test_a_release_whose_exact_counts_cannot_be_has_no_likelihood():
 
 
 @pytest.mark.parametrize("row", [[0, 1, -1], [1, 0, 0], [0, 1, 1]])
-def test_a_model_is_refused_where_its_counts_may_break_a_linear_condition(row):
+def test_a_model_whose_counts_may_violate_a_linear_condition_is_refused(row):
     tree = cg.Tree.from_parents([-1, 0, 0])
     noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     z = np.array([6, 3, 3])

@@ -57,7 +57,7 @@ def test_arviz_holds_values_draws_and_the_guarantee(read, tmp_path):
     assert 1200 < float(np.asarray(size)) < 3000
 
 
-def test_arviz_takes_measurements_of_anybody():
+def test_arviz_accepts_measurements_from_elsewhere():
     pytest.importorskip("arviz")
     tree = cg.Tree.from_paths(["City/North/a", "City/North/b", "City/South/a", "City/South/d"])
     noisy = cg.Additive(cg.DiscreteLaplace([2.0, 2.0, 1.0, 1.0, np.inf, 1.0, 1.0]), tree)

@@ -17,7 +17,7 @@ def measured(tree, x, scale, seed):
     return mechanism.sample(x, rng=cg.seeded(seed)), mechanism, cg.consistent(tree)
 
 
-def test_shares_of_empty_leaves_pay(monkeypatch):
+def test_a_share_of_empty_leaves_improves_the_fit(monkeypatch):
     tree, x = blocks("53067")
     given = measured(tree, x, 4.0, 1)
     found = {}
@@ -50,7 +50,7 @@ def test_a_large_leaf_among_empty_ones_keeps_its_count():
     assert abs(np.mean(off)) < 6.0
 
 
-def test_points_are_the_same_however_far_values_are_told_apart(monkeypatch):
+def test_best_tables_do_not_depend_on_the_first_window(monkeypatch):
     tree, x = blocks("53067")
     law = cg.posterior(*measured(tree, x, 10.0, 2), "negative-binomial")
     draws = law.sample(15, cg.seeded(3))
@@ -65,14 +65,14 @@ def test_points_are_the_same_however_far_values_are_told_apart(monkeypatch):
 
 
 @pytest.mark.parametrize("scale", [15.0, 40.0])
-def test_noise_above_the_counts_tells_of_no_empty_leaves(scale):
+def test_noise_above_the_counts_gives_no_share_of_empty_leaves(scale):
     tree, x = blocks("53067")
     law = cg.posterior(*measured(tree, x, scale, 0), "negative-binomial")
     assert law.prior.zeros.max() == 0.0
     assert law.error_bound < 1e-6
 
 
-def test_leaves_that_are_exact_leave_nothing_to_fit():
+def test_exact_leaves_need_no_fit():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     y, mechanism, known = measured(tree, tree.roll_up([3, 0, 5]), 2.0, 1)
     y[1:] = 3, 0, 5

@@ -119,7 +119,7 @@ def test_ends_are_quantiles_of_the_extreme_laws(seed):
 
 
 @pytest.mark.parametrize("seed", range(10))
-def test_intervals_hold_the_release_and_grow_with_what_they_are_to_hold(seed):
+def test_intervals_contain_the_release_and_grow_with_confidence_and_together(seed):
     mechanism, z, lo = random_case(np.random.default_rng(1000 + seed))
     before = z, z
     for alpha, together in ((0.5, 1), (0.2, 1), (0.2, 3), (0.05, 3), (0.05, 10)):
@@ -135,7 +135,7 @@ def test_intervals_hold_the_release_and_grow_with_what_they_are_to_hold(seed):
 
 
 @pytest.mark.parametrize("kind", sorted(LAWS))
-def test_leaves_are_cut_at_bounds_that_miss_no_more_than_they_may(kind):
+def test_leaves_are_cut_at_bounds_with_the_stated_error(kind):
     scales = np.array([4.0, 0.6, 5.0, 0.6])
     mechanism = released_by([-1, 0, 0, 0], kind, scales, pinned=[0])
     z, bound = np.array([1600, 30, 100, 1470]), np.array([-INF, 0.0, -3.0, 0.0])
@@ -198,13 +198,13 @@ EVERY = [
 
 
 @pytest.mark.parametrize("case", EVERY)
-def test_every_count_of_every_dataset_is_held_often_enough(case):
+def test_intervals_have_the_stated_coverage_for_every_dataset(case):
     *about, further = case
     assert least_coverage(*about, **further)[0] >= 0.9
 
 
 @pytest.mark.parametrize("case", EVERY[:2])
-def test_noise_wider_than_told_is_noticed(case):
+def test_noise_wider_than_stated_lowers_coverage_visibly(case):
     *about, further = case
     assert least_coverage(*about, **further, told=0.7)[0] < 0.9
 
@@ -245,7 +245,7 @@ def test_shown_messages_give_the_laws_of_networks_that_differ_below(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_one_sided_ends_leave_at_most_alpha_beyond(seed):
+def test_one_sided_bounds_have_at_most_alpha_beyond(seed):
     rng = np.random.default_rng(seed)
     p = rng.random(int(rng.integers(1, 30))) * (rng.random() < 0.8) + 1e-3
     p[rng.random(p.size) < 0.2] = 0.0
@@ -259,7 +259,7 @@ def test_one_sided_ends_leave_at_most_alpha_beyond(seed):
         assert high[i] == -7 + p.size - 1 - np.argmax(above > tail)
 
 
-def test_an_end_where_just_alpha_lies_beyond_is_the_next():
+def test_a_bound_with_exactly_alpha_beyond_moves_to_the_next_value():
     low, high = (np.empty(1, dtype=np.int64) for _ in range(2))
     kernels.one_sided(np.array([0.1, 0.2, 0.4, 0.2, 0.1]), 1.0, 0, np.array([0.3]), low, high)
     assert (low[0], high[0]) in {(1, 3), (2, 2)}
@@ -293,7 +293,7 @@ def test_extreme_cases(kind, case):
     assert np.array_equal(found, expected(mechanism, z, lo, 0.1, reach=150))
 
 
-def test_a_family_of_many_zeros_is_held_below_by_all_of_them():
+def test_intervals_in_a_family_of_many_zeros_equal_those_of_dense_laws():
     # the sum of the others is as large as their bounds allow, and that of a leaf as small
     parents = [-1] + [0] * 25
     mechanism = released_by(parents, "laplace", np.full(26, 3.0))
@@ -304,7 +304,7 @@ def test_a_family_of_many_zeros_is_held_below_by_all_of_them():
     assert (lower == 0).all()
 
 
-def test_laws_too_far_apart_for_numbers_are_refused():
+def test_laws_too_far_apart_for_floating_point_are_refused():
     # the others' sum, cut, has no weight to speak of where a single leaf can make up for it
     mechanism = released_by([-1] + [0] * 800, "gaussian", np.full(801, 10.0))
     with pytest.raises(NumericalError, match="too far apart"):
@@ -345,7 +345,7 @@ def image():
         (image, "not for a"),
     ],
 )
-def test_what_is_not_covered_is_refused(mechanism, says):
+def test_unsupported_cases_are_refused(mechanism, says):
     with pytest.raises(UnsupportedError, match=says):
         cg.inference.inverted_intervals(mechanism(), [2, 1, 1])
 
@@ -373,14 +373,14 @@ def test_arguments_are_checked(z, alpha, together, says):
 
 
 @pytest.mark.parametrize("alpha", [4e-9, 1e-12, 1e-300, 5e-324])
-def test_levels_that_are_lost_in_rounding_are_refused(alpha):
+def test_an_alpha_lost_in_rounding_is_refused(alpha):
     with pytest.raises(NumericalError, match="give a larger alpha"):
         cg.inference.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], alpha)
     cg.inference.inverted_intervals(refused(cg.nonnegative()), [2, 1, 1], 1e-8)
 
 
 @pytest.mark.parametrize("roots", [1, 2])
-def test_leaves_that_nothing_measures_are_refused(roots):
+def test_unmeasured_leaves_are_refused(roots):
     # without its bounds, one of two such siblings may be anything
     parents = [-1, 0, 0] if roots == 1 else [-1, -1, 1]
     noise = cg.DiscreteLaplace([1.0, INF, INF] if roots == 1 else [INF, 1.0, 1.0])

@@ -53,7 +53,7 @@ def test_the_gradient_of_the_likelihood_of_a_release():
     assert whole.mean.sum() == pytest.approx((step[0] - step[1]) / 2e-4, rel=1e-6)
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_refused_with_a_message():
     tree = cg.Tree.from_parents([-1, 0, 0])
     noisy = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     known = cg.consistent(tree)

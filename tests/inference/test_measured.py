@@ -12,7 +12,7 @@ from congenial.inference.measured import pose
 INF = np.inf
 
 
-def test_mistakes_are_told():
+def test_mistakes_are_refused_with_a_message():
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace([1.0, INF, INF]), tree)
     known = cg.consistent(tree) & cg.nonnegative()
@@ -54,7 +54,7 @@ def test_an_exact_count_given_as_zero_over_large_measurements_is_refused():
 
 @pytest.mark.parametrize("law", [cg.DiscreteLaplace, cg.DiscreteGaussian])
 @pytest.mark.parametrize("scale", [0.3, 40.0])
-def test_noise_around_a_true_zero_is_no_mistake(law, scale):
+def test_noise_around_a_true_zero_is_accepted(law, scale):
     tree = cg.Tree.from_paths([f"all/{i}/{i}.{j}" for i in range(20) for j in range(50)])
     mechanism = cg.Additive(law(scale), tree)
     mandates = cg.consistent(tree) & cg.exactly("root") & cg.nonnegative()
@@ -76,7 +76,7 @@ def posed(y, noise=1.0, invariant=None, **options):
     return pose(y, mechanism, known, **{"nonnegative_leaves": True, **options})
 
 
-def test_integers_that_doubles_hold_are_measurements():
+def test_integers_that_doubles_represent_are_measurements():
     most = 2**52
     assert posed([most, most, 0]).y.tolist() == [most, most, 0]
     for wrong in (most + 1, 0.5, np.inf):
@@ -90,7 +90,7 @@ def test_integers_that_doubles_hold_are_measurements():
     assert np.isnan(found.groups["observed_data"]["measurement"]).tolist() == [True, False, False]
 
 
-def test_bounds_that_no_tree_of_counts_meets_are_refused():
+def test_bounds_that_no_tree_of_counts_satisfies_are_refused():
     for bounds in (
         cg.bounds([-INF, 3, 3], [5, INF, INF]),
         cg.bounds([5, -INF, -INF], [INF, 2, 2]),

@@ -103,7 +103,7 @@ def test_marginals_means_and_intervals_against_enumeration(case):
 
 @given(cases())
 @settings(max_examples=40, derandomize=True, deadline=None)
-def test_draws_satisfy_what_is_known(case):
+def test_draws_satisfy_the_invariants(case):
     tree, _, _, y, pinned, lo, hi, prior = case
     z = found(*case).sample(50, cg.seeded(7))
     assert tree.is_consistent(z)
@@ -152,7 +152,7 @@ def test_draws_against_enumeration(kind, prior):
 
 @pytest.mark.parametrize("upwards", [True, False])
 @pytest.mark.parametrize("root", [2.0, INF])
-def test_draws_of_leaves_that_nothing_but_bounds_holds(root, upwards):
+def test_draws_of_unmeasured_leaves_with_bounds(root, upwards):
     # two unmeasured siblings are any composition of their sum, whose weight is their number
     sign = 1 if upwards else -1
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])

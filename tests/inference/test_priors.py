@@ -38,6 +38,6 @@ def test_the_law_is_negative_binomial_or_poisson_with_more_zeros(dispersion, zer
 @pytest.mark.parametrize(
     "given", [(0.0, 1.0), (-1.0, 1.0), (1.0, 0.0), (1.0, 1.0, 1.0), ("x", 1.0)]
 )
-def test_what_is_no_prior_is_refused(given):
+def test_invalid_parameters_are_refused(given):
     with pytest.raises(cg.errors.ArgumentError):
         cg.inference.Prior(*given)

@@ -23,7 +23,7 @@ from support.margins_of_plans import SHARE, SLACK, ends_of, made
 
 @pytest.mark.parametrize("alpha", [0.5, 0.1, 0.01])
 @pytest.mark.parametrize("size", [17, 100, 256])
-def test_a_cautious_quantile_is_the_least_that_is_hardly_ever_too_small(size, alpha):
+def test_a_cautious_quantile_is_the_least_that_is_too_small_with_small_probability(size, alpha):
     share = 1 - Fraction(str(alpha))
     chances = [math.comb(size, k) * share**k * (1 - share) ** (size - k) for k in range(size + 1)]
     found = cautious_alpha(alpha, size, RISK)
@@ -44,7 +44,7 @@ def test_the_largest_values_of_parts_are_those_of_the_whole(batch, kept):
     assert (largest(parts, kept) == np.sort(np.abs(whole), axis=0)[40 - kept]).all()
 
 
-def test_parts_change_no_margin(monkeypatch):
+def test_batches_do_not_change_margins(monkeypatch):
     model = made((2, 3), method="imaging")
     whole = cg.inference.error_margins(choose_method(model), size=999, rng=seeded(3))
     monkeypatch.setattr(simulated, "_VALUES", 50)
@@ -65,7 +65,9 @@ def test_sums_share_a_simulation():
 
 
 @pytest.mark.parametrize(("draws", "method"), [(100, "imaging"), (256, "topdown")])
-def test_margins_by_few_simulated_releases_hold_and_say_how_few(monkeypatch, draws, method):
+def test_margins_from_few_simulated_releases_hold_and_state_their_number(
+    monkeypatch, draws, method
+):
     asked = 'simultaneous = true\nsums = { some = ["t0", "t1/b0"] }'
     model = made((2, 5), accuracy=asked, method=method)
     usual = margins(model, choose_method(model))

@@ -56,7 +56,7 @@ def table(rng):
     return cg.Workload.of(made, dict(enumerate(picked)))
 
 
-def test_what_follows_in_random_tables_is_the_row_space():
+def test_determined_margins_of_random_tables_are_those_in_the_row_space():
     rng = np.random.default_rng(8)
     more = 0
     for _ in range(120):
@@ -74,7 +74,7 @@ def test_what_follows_in_random_tables_is_the_row_space():
     assert more >= 40
 
 
-def test_what_follows_in_random_vectors_and_trees_with_sums():
+def test_determined_entries_of_random_vectors_and_trees_with_sums():
     rng = np.random.default_rng(9)
     tree = cg.Tree.from_paths(["city/a/x", "city/a/y", "city/b/z", "city/b/w", "city/c"])
     each = np.zeros((len(tree), tree.leaves.size), dtype=int)
@@ -113,7 +113,7 @@ def test_a_margin_that_follows_from_others_is_named():
 
 
 @pytest.mark.parametrize("limit", ["MOST_STEPS", "LARGEST", "EXACT"])
-def test_beyond_the_limits_no_more_is_said_and_it_is_listed_still(monkeypatch, limit):
+def test_beyond_the_limits_only_the_pinned_counts_are_listed(monkeypatch, limit):
     workload = cg.Workload.of(cg.Table(AXES), ["r", "c"])
     invariant = cg.consistent(workload) & cg.exactly([0, 1, 2, 3])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), workload)
@@ -126,7 +126,7 @@ def test_beyond_the_limits_no_more_is_said_and_it_is_listed_still(monkeypatch, l
     assert cut.epsilon >= full.epsilon
 
 
-def test_large_tables_are_worked_out():
+def test_determined_margins_of_large_tables_are_found():
     labels = tuple(map(str, range(40)))
     workload = cg.Workload.of(cg.Table({"r": labels, "c": labels}), ["r", "c"])
     resolved = resolve_invariant(

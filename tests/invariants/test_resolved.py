@@ -17,7 +17,7 @@ EVERY = np.array([(sum(leaves), *leaves) for leaves in product(range(4), repeat=
 
 
 @pytest.mark.parametrize("seed", range(25))
-def test_what_satisfies_an_invariant_and_what_it_determines(seed):
+def test_satisfied_by_and_determined_entries_of_an_invariant(seed):
     rng = np.random.default_rng(seed)
     pinned = np.flatnonzero(rng.random(4) < 0.3).tolist()
     lo, hi = rng.integers(0, 2, 4), rng.integers(1, 4, 4)

@@ -18,7 +18,7 @@ TREE = cg.Tree.from_paths(["city/north/a", "city/north/b", "city/south"])
 INF = np.inf
 
 
-def test_and_joins_parts_whatever_the_order():
+def test_and_joins_parts_in_any_order():
     a, b, c = cg.consistent(TREE), cg.exactly("root"), cg.nonnegative()
     for joined in ((a & b) & c, a & (b & c), c & a & b):
         resolved = resolve_invariant(joined, 5)
@@ -60,7 +60,7 @@ def test_an_invariant_joins_no_other_thing(other):
         _ = cg.nonnegative() | other
 
 
-def test_bounds_meet_in_the_tightest():
+def test_joined_bounds_keep_the_tightest():
     joined = cg.bounds(-3, 9) & cg.bounds([-5, 0, 1], [4, 20, INF]) & cg.nonnegative()
     resolved = resolve_invariant(joined, 3)
     assert resolved.lo.tolist() == [0, 0, 1]
@@ -110,13 +110,13 @@ def test_exactly_refuses_nodes_that_are_not_there(given):
 
 
 @pytest.mark.parametrize("given", [[], (), np.array([], dtype=int)])
-def test_exactly_refuses_nothing(given):
+def test_exactly_refuses_an_empty_list(given):
     with pytest.raises(ArgumentError, match="no node"):
         cg.exactly(given)
 
 
 @pytest.mark.parametrize("given", [None, 1.5, [1.5], [None], [True], True])
-def test_exactly_refuses_what_names_no_node(given):
+def test_exactly_refuses_unknown_nodes(given):
     with pytest.raises(ArgumentError):
         resolve_invariant(cg.exactly(given), 5, TREE)
 
@@ -168,7 +168,7 @@ def test_linear_refuses_shapes_and_numbers(make, matrix, value):
 @pytest.mark.parametrize(
     ("matrix", "value"), [(["a", "b"], 1), ([[1], [1, 2]], [1, 2]), ([1, 1], "x"), (None, 1)]
 )
-def test_linear_refuses_what_is_no_number(make, matrix, value):
+def test_linear_refuses_values_that_are_not_numbers(make, matrix, value):
     with pytest.raises(ArgumentError):
         make(matrix, value)
 
@@ -181,7 +181,7 @@ def test_bounds_refuse_nan(bad):
 
 
 @pytest.mark.parametrize("bad", ["low", [[0], [1, 2]]])
-def test_bounds_refuse_what_is_no_number(bad):
+def test_bounds_refuse_values_that_are_not_numbers(bad):
     with pytest.raises(ArgumentError):
         cg.bounds(bad)
 
@@ -206,7 +206,7 @@ def test_bounds_that_leave_no_integer_are_refused(infeasible):
         resolve_invariant(infeasible, 2)
 
 
-def test_bounds_between_integers_hold_real_numbers():
+def test_bounds_between_integers_are_satisfied_by_reals():
     between = cg.bounds(0.2, 0.8)
     assert cg.project([1.0, 0.5, 0.1], between).tolist() == [0.8, 0.5, 0.2]
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
@@ -243,7 +243,7 @@ def test_trees_must_fit_the_vector_and_each_other():
 
 
 @pytest.mark.parametrize("wrong", [None, "nonnegative", 1, cg.bounds(0, 1) | cg.bounds(2, 3)])
-def test_requirements_of_what_is_no_invariant_are_refused(wrong):
+def test_an_object_that_is_not_an_invariant_is_refused(wrong):
     with pytest.raises(ArgumentError, match="the invariant is a"):
         resolve_invariant(wrong, 5)
 
@@ -266,7 +266,7 @@ def test_an_inequality_of_unequal_weights_is_not_covered_by_the_exact_sampler():
         ([[0.5, 1, 0]], "other than -1, 0 and 1"),
     ],
 )
-def test_rows_that_are_no_sums_are_not_covered(rows, told):
+def test_rows_that_are_not_sums_are_not_covered(rows, told):
     invariant = cg.linear(rows, np.zeros(len(rows)))
     with pytest.raises(UnsupportedError, match=told):
         cg.condition(cg.Additive(cg.DiscreteLaplace(1.0), 3), invariant)

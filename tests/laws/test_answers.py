@@ -63,7 +63,7 @@ QUESTIONS = {
 
 
 @pytest.mark.parametrize("way", EXACT)
-def test_exact_ways_answer(way):
+def test_exact_samplers_have_every_method_of_the_law(way):
     known, x = conditioned(way)
     draws = known.sample(x, 7, cg.seeded(1))
     assert draws.shape == (7, x.size)
@@ -91,7 +91,7 @@ def test_exact_ways_answer(way):
 
 
 @pytest.mark.parametrize("way", CHAINS)
-def test_chains_draw_for_studies_and_answer_nothing_else(way):
+def test_chains_draw_for_studies_and_refuse_questions_about_the_law(way):
     chained, x = conditioned(way)
     draw, info = chained.run(x, 20, 2, cg.seeded(3))
     assert draw.values.shape == (2, 20, x.size)
@@ -123,7 +123,7 @@ def test_chains_on_a_grid_are_those_of_its_units():
 
 @pytest.mark.parametrize("way", [*EXACT, *CHAINS])
 @pytest.mark.parametrize("nodes", [None, 1, np.int64(1), "1", 1.5, [True], [None], [99], ["no"]])
-def test_nodes_that_are_none_are_refused(way, nodes):
+def test_invalid_nodes_are_refused(way, nodes):
     made, x = conditioned(way)
     with pytest.raises(CongenialError) as told:
         made.joint(nodes, x)
@@ -132,7 +132,7 @@ def test_nodes_that_are_none_are_refused(way, nodes):
 
 @pytest.mark.parametrize("way", EXACT)
 @pytest.mark.parametrize("z", [None, "a", [[1], [1, 2]], [1.0], np.zeros((2, 2, 5)), [1j] * 5])
-def test_releases_that_are_none_are_refused(way, z):
+def test_invalid_releases_are_refused(way, z):
     made, x = conditioned(way)
     with pytest.raises(ArgumentError, match=r"^z "):
         made.log_prob(z, x)

@@ -105,7 +105,7 @@ def test_moves_charged_as_those_of_one_record_are_found(name):
     assert failed(found) == {"loss, enumerated", "loss, computed"}
 
 
-def test_bounds_left_uncharged_are_found():
+def test_uncharged_bounds_are_detected():
     stated, drawn = table("2 by 3"), table("2 by 3", lo=0)
     found = audit(planted(stated, drawn), method="exact")
     assert failed(found) == {"loss, enumerated", "loss, computed"}
@@ -137,7 +137,7 @@ def test_pairs_that_are_given_may_differ_in_as_many_records_as_the_claim_says():
         audit(made, method="exact", pairs=[three])
 
 
-def test_too_few_records_are_said_to_be_too_few():
+def test_too_few_records_are_refused():
     with pytest.raises(ArgumentError, match=r"total is 2, and no two .* raise it"):
         cg.audit(table("2 by 3"), neighbours="substitute", method="exact", total=2)
 

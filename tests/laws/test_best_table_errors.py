@@ -57,7 +57,7 @@ def errors(tree, x, scale, seeds):
 
 
 @pytest.mark.parametrize(("scale", "least"), [(5.0, 0.08), (20.0, 0.18)])
-def test_hours_are_nearer_and_no_level_is_farther_off(scale, least):
+def test_errors_of_hours_are_smaller_and_those_of_no_level_larger(scale, least):
     """Hours by the share given; the levels above within three standard errors of the best other."""
     found = errors(*zone_hours(), scale, range(3))
     apart = found[0] - found[1:].min(axis=0)
@@ -66,7 +66,7 @@ def test_hours_are_nearer_and_no_level_is_farther_off(scale, least):
     assert (apart.mean(axis=0) < 3.0 * error + 1e-9).all()
 
 
-def test_blocks_of_a_county_are_no_farther_off():
+def test_errors_of_the_blocks_of_a_county_are_not_larger():
     found = errors(*sources.blocks("53067"), 10.0, range(3))
     apart = found[0] - found[1:].min(axis=0)
     error = apart.std(axis=0, ddof=1) / np.sqrt(3.0)

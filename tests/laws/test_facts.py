@@ -64,7 +64,7 @@ def worked_out(act):
         {"method": 'name = "topdown"', "release": 'publish = ["table", "measurements"]'},
     ],
 )
-def test_each_fact_is_worked_out_once(tmp_path, sections):
+def test_each_fact_is_computed_once(tmp_path, sections):
     plan = read_plan(make_city(tmp_path, **sections))
     made = worked_out(lambda: release(plan, tmp_path / "out", base=tmp_path))
     # the context manager of the connection is entered, and left

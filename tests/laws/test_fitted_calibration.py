@@ -61,7 +61,7 @@ def covered(kind, scale, told):
 
 @pytest.mark.parametrize("scale", [4.0, 15.0])
 @pytest.mark.parametrize("kind", WORLDS)
-def test_intervals_of_small_families_hold(kind, scale):
+def test_intervals_of_small_families_have_the_stated_coverage(kind, scale):
     leaves, by_class, inner = covered(kind, scale, 1.0)
     assert 0.87 < leaves < 0.96
     assert min(by_class) > 0.75
@@ -69,7 +69,7 @@ def test_intervals_of_small_families_hold(kind, scale):
 
 
 @pytest.mark.parametrize("scale", [4.0, 15.0])
-def test_intervals_told_too_little_noise_do_not_hold(scale):
+def test_intervals_for_too_small_a_scale_lack_coverage(scale):
     # where counts are small and alike, the prior holds more than the measurements do
     kinds = ("skewed", "long families", "large and skewed")
     right, wrong = ([covered(kind, scale, told) for kind in kinds] for told in (1.0, 0.7))
@@ -77,7 +77,7 @@ def test_intervals_told_too_little_noise_do_not_hold(scale):
     assert np.mean([found[2] for found in wrong]) < 0.84 < np.mean([found[2] for found in right])
 
 
-def test_leaves_hold_where_no_sum_is_measured_and_sums_less_often():
+def test_without_measured_sums_leaves_have_coverage_and_sums_less():
     # a limit that pages tell: the fit's own error is shared by all leaves, but no prior says so
     families, size, scale = 8, 30, 5.0
     tree = cg.Tree.from_parents([-1, *[0] * families, *np.repeat(np.arange(8) + 1, size).tolist()])
@@ -126,7 +126,7 @@ def test_large_counts_have_posteriors(size, alike):
 
 
 @pytest.mark.parametrize("prior", [cg.inference.Prior(5.0, 0.5), "poisson"])
-def test_what_would_take_too_long_is_refused_at_once(prior):
+def test_too_long_computations_are_refused_at_once(prior):
     tree = cg.Tree.from_parents([-1, *[0] * 4])
     x = tree.roll_up(np.random.default_rng(1).gamma(1.0, 1e9, 4).astype(np.int64))
     mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)
@@ -135,7 +135,7 @@ def test_what_would_take_too_long_is_refused_at_once(prior):
         law.summary()
 
 
-def test_what_many_windows_cost_is_added_up(monkeypatch):
+def test_the_costs_of_many_windows_are_added_up(monkeypatch):
     monkeypatch.setattr(tables._Filled, "lost", lambda *_: 1.0)
     monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
     tree = cg.Tree.from_parents([-1, 0, 0])
@@ -147,7 +147,7 @@ def test_what_many_windows_cost_is_added_up(monkeypatch):
         law.summary()
 
 
-def test_a_fourth_filling_of_large_tables_is_not_in_vain(monkeypatch):
+def test_large_tables_succeed_at_the_fourth_filling(monkeypatch):
     lost = iter([1.0, 1.0, 0.0])
     monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)
     monkeypatch.setattr(tables._Filled, "lost", lambda *_: next(lost))

@@ -58,7 +58,7 @@ def build(method="imaging", tree=TREE, **sections):
         ('noise = "discrete-gaussian"\ndelta = "x"', "privacy.delta is 'x'; give a number"),
     ],
 )
-def test_a_mistake_about_delta_is_one_sentence(asked, message):
+def test_an_invalid_delta_is_refused_in_one_sentence(asked, message):
     with pytest.raises(PlanError, match=message) as caught:
         parse_plan(plan_text(privacy=f'neighbours = "substitute"\nepsilon = 1.0\n{asked}'))
     assert str(caught.value).endswith(".")
@@ -75,7 +75,7 @@ def test_rho_is_the_largest_that_gives_epsilon(epsilon, delta):
 @pytest.mark.parametrize(
     ("epsilon", "delta"), [(0.0, 0.1), (1.0, 0.0), (1.0, 1.0), (math.inf, 0.1)]
 )
-def test_what_no_rho_gives_is_refused(epsilon, delta):
+def test_an_unattainable_epsilon_and_delta_is_refused(epsilon, delta):
     with pytest.raises(ArgumentError, match="give a number above 0"):
         zcdp_rho(epsilon, delta)
 
@@ -174,7 +174,7 @@ def test_conditioning_under_equalities_has_the_same_noise():
     assert "proofs/composition.md" in proofs_of(guaranteed(model))
 
 
-def test_conditioning_under_bounds_pays_for_whole_orders_alone():
+def test_conditioning_under_bounds_only_pays_for_integer_orders():
     model, image = build("conditioning"), build("imaging")
     found = guaranteed(model)
     assert found.whole_orders and not guaranteed(image).whole_orders
@@ -214,7 +214,7 @@ def test_noise_too_wide_to_draw_is_refused_with_the_plan():
         build("topdown", privacy=privacy(share))
 
 
-def test_explain_tells_rho_and_the_error_of_the_noise(tmp_path):
+def test_explain_states_rho_and_the_error_of_the_noise(tmp_path):
     plan = read_plan(make_city(tmp_path, privacy=privacy(), method='name = "imaging"'))
     found = explain(plan, tmp_path)
     text = as_text(found)
@@ -249,7 +249,7 @@ def test_a_release_is_verified_and_debited(tmp_path):
 
 
 @pytest.mark.parametrize("factor", [1.0, 0.7])
-def test_the_audit_holds_the_noise_to_its_claim(factor):
+def test_the_audit_checks_the_claim_of_the_noise(factor):
     """Laws enumerated on a part of the plan; noise 30% narrower is refuted."""
     model = build("conditioning", invariants=EQUALITIES)
     narrow = cg.Additive(cg.DiscreteGaussian(factor * model.mechanism.scales), TREE)

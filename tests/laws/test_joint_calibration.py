@@ -201,7 +201,7 @@ def test_sensitivity_of_a_vector():
     assert sigma == cg.accounting.gaussian_sigma(epsilon=1.0, delta=1e-6, sensitivity=4.0)
 
 
-def test_what_cannot_be_searched_is_still_refused():
+def test_cases_outside_the_search_are_still_refused():
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     rows = np.array([[0.0, 0.0, 1.0, 7.0]])
     invariant = cg.consistent(tree) & cg.linear(rows, [8.0])

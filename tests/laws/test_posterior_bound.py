@@ -106,7 +106,7 @@ def lost(case):
 
 
 @pytest.mark.parametrize("zeros", [0.0, 1.0])
-def test_what_windows_lose_is_within_the_bound(zeros):
+def test_the_truncation_of_windows_is_within_the_bound(zeros):
     cases = [random_case(seed, zeros) for seed in range(150)]
     for case in (*cases, *NARROW):
         share, apart, bound = lost(case)

@@ -102,7 +102,7 @@ def drawn(conditioned, x, seed):
 
 @given(mixed_trees(), st.integers(0, 2**32))
 @settings(max_examples=50, derandomize=True, deadline=None, phases=PHASES)
-def test_draws_within_boxes_where_some_entries_are_not_measured(one, seed):
+def test_draws_within_boxes_with_unmeasured_entries(one, seed):
     tree, x, noise, pinned, lo, hi = one
     invariant = cg.consistent(tree) & cg.bounds(lo, hi)
     if pinned:

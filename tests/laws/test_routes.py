@@ -90,7 +90,7 @@ def test_exact_routes_have_their_law(route, kind, which, step):
     ("which", "step"), [*((w, 1.0) for w in TABLE_SCALES), ("one scale", 0.25)]
 )
 @pytest.mark.parametrize("kind", sorted(LAWS))
-def test_chains_have_their_law_and_no_other(kind, which, step):
+def test_chains_have_their_law_and_fail_at_a_wrong_scale(kind, which, step):
     made, counts, law = table_case(kind, which, step, "gibbs")
     draw, info = made.run(step * counts, 3000, 4, cg.seeded(5))
     values = np.rint(draw.values / step).astype(int)

@@ -72,7 +72,7 @@ def test_no_pair_loses_more_than_is_stated():
 
 @pytest.mark.parametrize("scale", [0.5, 2.0])
 @pytest.mark.parametrize("granularity", [1.0, 0.5])
-def test_the_guarantee_states_it(scale, granularity):
+def test_the_guarantee_states_the_largest_loss(scale, granularity):
     weights = cg.linear(np.array([[1, 2, 3]]), [8])
     noise = cg.Additive(cg.DiscreteLaplace(scale, granularity), 3)
     resolved = resolve_invariant(weights & cg.nonnegative(), 3)

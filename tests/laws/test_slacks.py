@@ -157,7 +157,7 @@ def test_random_rows_have_the_enumerated_law(seed):
 
 
 @pytest.mark.parametrize("case", ["two rows", "two rows on a cycle", "cousins", "siblings"])
-def test_draws_have_the_law_and_no_other(case):
+def test_draws_have_the_law_and_fail_at_a_wrong_scale(case):
     given = CASES[case][0]
     scales = np.broadcast_to(given.get("scales", 0.4), (len(given["x"]),))
     x, least = np.asarray(given["x"]), np.atleast_2d(given["least"])
@@ -214,7 +214,7 @@ def test_data_outside_are_refused_without_a_count():
         assert "73" not in str(caught.value)
 
 
-def test_what_is_not_a_sum_is_refused():
+def test_inequalities_that_are_not_sums_are_refused():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 2)
     with pytest.raises(UnsupportedError, match="weighs its entries differently"):
         cg.condition(mechanism, cg.at_least([1, 2], 0))

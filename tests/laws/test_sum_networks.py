@@ -33,7 +33,7 @@ def test_any_network_has_its_law(case):
 
 @settings(QUICK, max_examples=40)
 @given(networks(unmeasured=True))
-def test_an_entry_without_noise_is_held_or_refused(case):
+def test_an_unmeasured_entry_is_determined_or_refused(case):
     if case.proper:
         assert_same_law(case.condition(), case.law(), case.x, most=200)
     else:

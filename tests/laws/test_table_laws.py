@@ -93,7 +93,7 @@ def least(slope, each, resolved, x):
 
 
 @pytest.mark.parametrize("name", [name for name in CASES if "cross" not in name])
-def test_no_pair_of_neighbours_is_told_apart_better_than_guaranteed(name):
+def test_no_pair_of_neighbours_is_distinguished_better_than_guaranteed(name):
     workload, _, mechanism, more = world(name)
     table = workload.tables[0]
     made = cg.condition(mechanism, cg.consistent(workload) & more)
@@ -149,7 +149,7 @@ def joint_moves(fixed, k, records):
         ([("sex",), ("age",)], [("sex",), ("age",)], 2, 4 / 0.5),
     ],
 )
-def test_guarantees_of_small_tables_worked_out_by_hand(margins, exact, records, base):
+def test_guarantees_of_small_tables_equal_those_computed_by_hand(margins, exact, records, base):
     workload = cg.Workload.of(small(), margins)
     scales = {("sex", "age"): 0.5, ("age",): 0.25, ("sex",): 0.2, (): 0.1}
     given = {m: s for m, s in scales.items() if m in margins or m == ("sex", "age")}
@@ -192,7 +192,7 @@ def test_sensitivity_of_a_workload_is_that_of_its_query_matrix():
 
 
 @pytest.mark.parametrize("name", ["nested groups", "one margin exact, another measured"])
-def test_the_auditor_finds_tables_as_private_as_they_say(name):
+def test_the_auditor_confirms_the_claims_of_tables(name):
     workload, _, mechanism, more = world(name)
     made = cg.condition(mechanism, cg.consistent(workload) & more)
     found = cg.audit(made, neighbours="substitute", method="exact", total=2)

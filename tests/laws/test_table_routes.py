@@ -73,7 +73,7 @@ def test_two_rows_of_a_table_are_a_forest_at_any_scale(sizes, bounded):
     assert len(np.unique(z[:, 1])) > 10
 
 
-def test_entries_that_no_single_sum_tells_are_fixed():
+def test_entries_that_several_sums_determine_together_are_fixed():
     # the cells of three pairs in a ring, of which every sum of two neighbours is told
     workload = crossing(3, 3, impossible=np.eye(3, dtype=bool)[::-1])
     resolved = cg.condition(*measured(workload, ["axis0", "axis1"], 0.3)).resolved
@@ -144,7 +144,7 @@ def test_no_scale_is_too_wide_for_chains(kind):
         assert spread[0] == pytest.approx(np.sqrt(np.linalg.inv(each.T @ each)[0, 0]), rel=0.05)
 
 
-def test_noise_that_nothing_holds_is_refused_for_chains_too():
+def test_undetermined_entries_are_refused_for_chains_too():
     workload = crossing(2, 2)
     mechanism = cg.Additive(
         cg.DiscreteLaplace(workload.scales({("axis0", "axis1"): np.inf, ("axis0",): 1.0})), workload

@@ -81,7 +81,7 @@ def test_integers_of_thousands_of_families_add_up(norm):
         assert (z[1:] >= resolve_invariant(invariant, len(tree)).lo[1:]).all()
 
 
-def test_what_is_projected_is_rounded_whatever_the_size_of_the_noise():
+def test_projections_are_rounded_for_noise_of_any_size():
     for seed in range(2000):
         tree, y, invariant, _ = family(seed)
         z = projector(tree, invariant, norm="l2", integer=False).apply(y, cg.seeded(seed))
@@ -135,7 +135,7 @@ def test_doubled_precision_is_exact_on_every_processor():
         assert Fraction(s) + Fraction(low) == Fraction(x) + Fraction(y)
 
 
-def test_summaries_of_thousands_of_laws_do_not_hang_on_rounding():
+def test_summaries_of_thousands_of_laws_do_not_depend_on_rounding():
     draw = np.random.default_rng(7)
     ties = 0
     for _ in range(3000):
@@ -161,7 +161,7 @@ def test_summaries_of_thousands_of_laws_do_not_hang_on_rounding():
     assert ties > 500
 
 
-def test_margins_of_equally_likely_counts_do_not_hang_on_rounding():
+def test_margins_of_equally_likely_counts_do_not_depend_on_rounding():
     tails = np.array([0.1, 0.25])
     for scale in (1.0, 1.0 / 3.0, 0.1):
         p, below, above = np.full(20, scale), np.empty(2, np.int64), np.empty(2, np.int64)

@@ -43,7 +43,7 @@ def test_a_draw_is_topdown_of_noisy_counts():
     assert (many[:, 0] == X[0]).all()
 
 
-def test_what_is_not_measured_is_the_sum_of_what_is_below():
+def test_an_unmeasured_node_is_the_sum_of_its_children():
     scales = np.where(TREE.level < 2, np.inf, 1e-3)  # noise that is always 0
     mechanism = cg.Additive(cg.DiscreteLaplace(scales), TREE)
     made = topdown_image(mechanism, cg.nonnegative())
@@ -78,7 +78,7 @@ def test_what_is_not_measured_is_the_sum_of_what_is_below():
         ),
     ],
 )
-def test_what_it_does_not_cover_is_refused(make, error, message):
+def test_unsupported_plans_are_refused(make, error, message):
     with pytest.raises(error, match=message) as caught:
         make()
     assert str(caught.value).endswith(".")

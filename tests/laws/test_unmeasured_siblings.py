@@ -33,7 +33,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_draws_follow_the_law_and_no_other(name):
+def test_draws_follow_the_law_and_fail_at_a_wrong_scale(name):
     one = CASES[name]
     conditioned = one.condition()
     tables = conditioned._prepare(one.x, compose=True)
@@ -47,7 +47,7 @@ def test_draws_follow_the_law_and_no_other(name):
         assert fit(draws, wrong.law(), range(one.n)) < FAILS
 
 
-def test_a_biased_composition_would_be_seen():
+def test_the_test_fails_for_a_biased_composition():
     one = CASES["pinned total"]
     draws = one.condition().sample(one.x, size=DRAWS, rng=cg.seeded(20220202))
     # the law of leaves that are measured after all, however widely

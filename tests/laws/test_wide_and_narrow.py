@@ -12,7 +12,7 @@ import congenial as cg
 
 @pytest.mark.parametrize("kind", [cg.DiscreteLaplace, cg.DiscreteGaussian])
 @pytest.mark.parametrize("leaves", [*permutations([0, 0, 10**6]), (0, 0, 0), (3, 10**4, 0)])
-def test_wide_noise_beside_narrow_noise_is_drawn_wherever_the_counts_lie(kind, leaves):
+def test_wide_noise_beside_narrow_noise_is_drawn_for_all_counts(kind, leaves):
     """Nothing is measured of the root, so that leaves are independent: each has its own mass."""
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     scales = np.array([np.inf, 1000.0, 1000.0, 0.1])

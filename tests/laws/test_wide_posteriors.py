@@ -19,7 +19,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_its_draws_lie_where_the_measurements_do(name):
+def test_draws_of_a_wide_posterior_are_near_the_measurements(name):
     parents, y, scales, law = CASES[name]
     tree = cg.Tree.from_parents(parents)
     noise = cg.DiscreteLaplace(scales) if law == "Laplace" else cg.DiscreteGaussian(scales)

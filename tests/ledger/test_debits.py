@@ -47,7 +47,7 @@ def spent_of(path, dataset=0):
 
 
 @given(EPSILONS, DELTAS)
-def test_an_amount_implies_the_guarantee_that_it_stands_for(epsilon, delta):
+def test_an_amount_implies_its_guarantee(epsilon, delta):
     cost = amount_of(epsilon, delta)
     charged = Fraction(cost.epsilon, 10**12), Fraction(cost.delta, 10**18)
     assert charged[1] >= Fraction(delta)
@@ -69,7 +69,7 @@ def test_ten_decimal_epsilons_add_up_to_what_people_expect(epsilon):
     assert budget(str(10 * Decimal(repr(epsilon))), "1e-6").covers(total)
 
 
-def test_a_hair_above_a_decimal_is_charged_to_delta():
+def test_an_excess_over_a_decimal_is_charged_to_delta():
     above = math.nextafter(1.0, 2.0)
     assert amount_of(above, 0.0) == Amount(10**12, 604)
     assert (above - 1.0) * math.e * 1e18 == pytest.approx(603.6, abs=0.1)
@@ -90,7 +90,7 @@ def test_delta_is_rounded_up_and_a_budget_down():
         *(("1", d) for d in ("1", "-1e-9", "nan", "2", "1e-19", "1e-999999999", "tiny")),
     ],
 )
-def test_a_budget_that_is_none_is_refused(epsilon, delta):
+def test_an_invalid_budget_is_refused(epsilon, delta):
     told = refusal(lambda: budget(epsilon, delta), ArgumentError)
     assert repr(epsilon) in told or repr(delta) in told
 
@@ -304,7 +304,7 @@ def identity(base, data=SECTIONS["data"], **sections):
     return dataset_of(parse_plan(plan_text(data=data, **sections)), base).identity
 
 
-def test_rules_hierarchies_and_spellings_share_a_budget(tmp_path):
+def test_row_filters_hierarchies_and_spellings_share_a_budget(tmp_path):
     (tmp_path / "deep").mkdir()
     (tmp_path / "rows.csv").write_text("zone\n1\n")
     (tmp_path / "alias.csv").symlink_to("rows.csv")
@@ -346,7 +346,7 @@ def test_tables_of_one_database_share_a_budget_unless_named(tmp_path):
     assert by["trips", 'name = "trips"'] != by["adults", 'name = "dults"']
 
 
-def test_a_name_outlives_the_place_of_the_rows(tmp_path):
+def test_a_name_keeps_its_budget_when_the_rows_move(tmp_path):
     named = 'source = "{}"\nname = "trips"\nlookup = { source = "z.csv", key = "a", on = "zone" }'
     (tmp_path / "new").mkdir()
     old = identity(tmp_path, named.replace("{}", "rows.csv"))
@@ -391,7 +391,7 @@ def test_named_tables_of_one_place_have_budgets_of_their_own(tmp_path):
     assert "data.name is missing" in told
 
 
-def test_a_ledger_does_not_tell_which_rows_it_is_for(tmp_path):
+def test_a_ledger_does_not_reveal_which_rows_it_is_for(tmp_path):
     dataset = Dataset(None, "path:/secret/place/rows.csv", "rows.csv")
     paths = [make_ledger(tmp_path, name=f"ledger{i}") for i in range(2)]
     for path in paths:

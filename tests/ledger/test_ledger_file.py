@@ -22,7 +22,7 @@ from support.ledgers import debit, execute, make_ledger
 from support.rows import refusal
 
 
-def test_a_ledger_is_made_whole_for_its_owner_alone(tmp_path):
+def test_a_ledger_is_complete_and_readable_by_its_owner_only(tmp_path):
     before = os.umask(0)
     try:
         path = make_ledger(tmp_path)
@@ -70,7 +70,7 @@ def test_no_other_program_s_database_is_changed(tmp_path):
 
 
 @pytest.mark.parametrize("kind", ["a ledger", "a file", "a directory", "a dangling link"])
-def test_a_ledger_is_never_made_over_something(tmp_path, kind):
+def test_a_ledger_never_replaces_a_file(tmp_path, kind):
     path = tmp_path / "ledger"
     if kind == "a ledger":
         debit(make_ledger(tmp_path))
@@ -112,7 +112,7 @@ def test_a_ledger_that_cannot_be_made_leaves_nothing(tmp_path, monkeypatch, step
 
 
 @pytest.mark.parametrize("place", ["no/such/ledger", "file/ledger", "nul\0byte"])
-def test_a_place_where_no_ledger_can_be(tmp_path, place):
+def test_an_unusable_place_is_refused(tmp_path, place):
     (tmp_path / "file").write_text("")
     path = tmp_path / place
     told = refusal(
@@ -197,7 +197,7 @@ SPOILT = {
 
 
 @pytest.mark.parametrize("spoil", SPOILT, ids=lambda spoil: spoil.__name__)
-def test_a_spoilt_ledger_is_refused_and_left_alone(tmp_path, spoil, capsys):
+def test_a_damaged_ledger_is_refused_and_unchanged(tmp_path, spoil, capsys):
     path = make_ledger(tmp_path)
     made = debit(path)
     try:

@@ -47,7 +47,7 @@ def test_nothing_is_looked_up_where_there_is_no_ledger():
     assert "not looked up" in text
 
 
-def test_a_ledger_is_sought_beside_the_release_alone(tmp_path):
+def test_a_ledger_is_looked_up_only_beside_the_release(tmp_path):
     path = make_ledger(tmp_path)
     release = tmp_path / "release"
     assert beside(release, "ledger") == path

@@ -25,7 +25,7 @@ def account(*entries):
     return Account("print", "trips", entries)
 
 
-def test_rows_are_known_by_their_name_else_by_their_real_place(tmp_path):
+def test_rows_are_identified_by_their_name_or_their_real_path(tmp_path):
     plan = cg.read_plan(make_city(tmp_path))
     (tmp_path / "Link").symlink_to(tmp_path)
     here, there = dataset_of(plan, tmp_path), dataset_of(plan, tmp_path / "Link")
@@ -47,7 +47,7 @@ def test_entries_add_up_by_state():
     assert both.total(SPENT) == both.total(RESERVED) == ONE.cost
 
 
-def test_entries_share_neighbours_where_one_fixes_all_that_others_do():
+def test_entries_share_neighbours_if_one_fixes_everything_that_others_fix():
     other = replace(TWO, fixes="y")
     unknown = replace(TWO, fixes=None)
     assert account(ONE, TWO).adds_up
@@ -56,12 +56,12 @@ def test_entries_share_neighbours_where_one_fixes_all_that_others_do():
     assert not account(ONE, unknown).adds_up
 
 
-def test_a_clock_that_went_back_is_told():
+def test_a_clock_that_went_back_is_reported():
     assert not account(ONE, TWO).clock_jumped
     assert account(TWO, ONE).clock_jumped
 
 
-def test_the_text_names_every_entry_and_what_is_left():
+def test_the_text_names_every_entry_and_the_remaining_budget():
     text = as_text(Ledger(Amount(3 * 10**12, 10**12), "substitute", (account(ONE, TWO),)))
     assert "trips" in text
     assert all(entry in text for entry in ("aa", "bb"))

@@ -87,7 +87,7 @@ def flip(path, times, seed):
     return seen
 
 
-def test_no_flipped_bit_is_taken_for_an_amount(path, monkeypatch):
+def test_every_flipped_bit_is_detected(path, monkeypatch):
     monkeypatch.setattr(ledger_files, "PATIENCE", 0.1)
     seen = flip(path, 150, 11)
     assert seen["wrong"] == 0
@@ -95,7 +95,7 @@ def test_no_flipped_bit_is_taken_for_an_amount(path, monkeypatch):
     assert seen["refused"] > 40
 
 
-def test_a_flipped_amount_would_be_seen(path, monkeypatch):
+def test_the_test_fails_for_an_undetected_amount(path, monkeypatch):
     # as it was before there were hashes
     monkeypatch.setattr("congenial.ledger.seals._check_seals", lambda *_: None)
     before = read_ledger(path)
@@ -140,7 +140,7 @@ def test_a_clumsy_edit_is_refused(path, edit):
 
 
 @pytest.mark.parametrize("edit", ["a trigger", "a name of no dataset", "a view"])
-def test_not_even_the_key_makes_these_a_ledger(path, edit):
+def test_files_with_the_key_and_without_the_tables_are_not_ledgers(path, edit):
     execute(path, EDITS[edit])
     reseal(path)
     assert "is damaged" in refused(path)
@@ -217,7 +217,7 @@ def test_a_ledger_with_two_names_is_refused(path):
     assert len(read_ledger(path).accounts) == 3
 
 
-def test_locks_that_fail_are_called_by_their_name(path, monkeypatch):
+def test_failing_locks_are_reported_as_such(path, monkeypatch):
     monkeypatch.setattr(ledger_files, "PATIENCE", 0.1)
 
     def fail(*_):
@@ -248,7 +248,7 @@ def test_a_clock_that_goes_back_changes_no_order(path, monkeypatch):
 
 
 @pytest.mark.skipif(sys.platform == "darwin", reason="names are text there")
-def test_a_release_whose_name_is_no_text_is_debited(path):
+def test_a_release_whose_name_is_not_valid_text_is_debited(path):
     debit(path, 0.25, release=os.fsdecode(b"out\xff"), dataset=OTHER)
     assert read_ledger(path).accounts[1].entries[-1].release == "out\\udcff"
 

@@ -39,7 +39,7 @@ def test_log_prob_adds_up_over_entries_and_takes_rows():
 
 
 @pytest.mark.parametrize("law", [*DISCRETE.values(), *CONTINUOUS.values()])
-def test_one_scale_an_entry_and_nothing_of_an_entry_not_measured(law):
+def test_each_entry_has_a_scale_and_an_unmeasured_entry_no_noise(law):
     scales = np.array([0.5, 200.0, np.inf, 20.0])
     mechanism = cg.Additive(law(scales), 4)
     draws = mechanism.sample([1000, 2000, 3000, 4000], size=4000, rng=cg.seeded(1))
@@ -69,7 +69,7 @@ def test_the_number_of_scales_and_of_queries_is_checked():
     "x",
     [[1], [1, 2, 3], [[1, 2]], [1.5, 2], [np.nan, 1], [np.inf, 1], ["a", "b"], None, [2**62, 0]],
 )
-def test_counts_that_are_none_are_refused(x):
+def test_invalid_counts_are_refused(x):
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 2)
     with pytest.raises(ArgumentError, match=r"^x ") as told:
         mechanism.sample(x, rng=cg.seeded(1))
@@ -82,7 +82,7 @@ def test_counts_of_uneven_rows_are_refused():
         cg.Additive(cg.DiscreteLaplace(1.0), 2).sample([[1], [2, 3]], rng=cg.seeded(1))
 
 
-def test_whole_numbers_may_come_as_floats():
+def test_integers_may_be_given_as_floats():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 2)
     a = mechanism.sample([1.0, 2.0], rng=cg.seeded(1))
     assert a.dtype == np.int64
@@ -90,7 +90,7 @@ def test_whole_numbers_may_come_as_floats():
 
 
 @pytest.mark.parametrize("size", [-1, 2.5, True, "3"])
-def test_a_size_that_is_none_is_refused(size):
+def test_an_invalid_size_is_refused(size):
     with pytest.raises(ArgumentError, match="size is"):
         cg.Additive(cg.DiscreteLaplace(1.0), 2).sample([1, 2], size=size, rng=cg.seeded(1))
 
@@ -116,7 +116,7 @@ def test_counts_are_as_large_as_doubles_resolve():
             mechanism.counts([0, wrong])
 
 
-def test_off_the_grid_there_is_no_data_and_no_probability():
+def test_values_off_the_grid_are_refused_as_data_and_have_probability_zero():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0, granularity=0.25), 2)
     assert mechanism.counts([0.5, -0.75]).tolist() == [0.5, -0.75]
     with pytest.raises(ArgumentError, match=r"no multiple of the granularity 0\.25"):

@@ -24,7 +24,7 @@ def p_value(drawn, sigma, granularity):
 
 
 @pytest.mark.parametrize(("sigma", "granularity"), [(1.5, 1.0), (6.0, 0.25), (9000.0, 1.0)])
-def test_draws_follow_the_law_and_none_30_percent_off(sigma, granularity):
+def test_draws_follow_the_law_and_fail_at_a_scale_30_percent_off(sigma, granularity):
     scale = np.array([sigma * granularity])
     drawn = DiscreteGaussian(scale, granularity).draw(WORDS, scale)[:, 0]
     assert (drawn % granularity == 0).all()

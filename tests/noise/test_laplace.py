@@ -8,7 +8,7 @@ from congenial.noise.laplace import Laplace
 from support.continuous_laws import check_density, check_draws, check_no_bound
 
 
-def test_draws_follow_the_density_and_none_30_percent_off():
+def test_draws_follow_the_density_and_fail_at_a_scale_30_percent_off():
     check_draws(Laplace, stats.laplace)
 
 

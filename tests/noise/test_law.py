@@ -52,7 +52,7 @@ def p_value(noise, kind, scale) -> float:
 
 @pytest.mark.parametrize("kind", sorted(DISCRETE))
 @pytest.mark.parametrize("scale", [0.3, 1.0, 2.5, 30.0, 1e4])
-def test_integer_draws_follow_the_law_and_no_other(kind, scale):
+def test_integer_draws_follow_the_law_and_fail_at_a_wrong_scale(kind, scale):
     if kind == "gaussian" and scale < 1:
         scale = 0.6
     mechanism = cg.Additive(DISCRETE[kind](scale), 4)
@@ -67,7 +67,7 @@ def test_integer_draws_follow_the_law_and_no_other(kind, scale):
 
 @pytest.mark.parametrize("kind", sorted(CONTINUOUS))
 @pytest.mark.parametrize("scale", [0.01, 1.0, 1e4])
-def test_real_draws_follow_the_law_and_no_other(kind, scale):
+def test_real_draws_follow_the_law_and_fail_at_a_wrong_scale(kind, scale):
     mechanism = cg.Additive(CONTINUOUS[kind](scale), 4)
     draws = mechanism.sample(np.zeros(4), size=DRAWS // 4, rng=cg.seeded(2022))
     assert draws.dtype == np.float64
@@ -114,7 +114,7 @@ def test_entries_and_draws_are_independent(law):
 
 
 @pytest.mark.parametrize("kind", sorted(DISCRETE))
-def test_draws_take_extreme_words_without_harm(kind):
+def test_draws_from_extreme_words_are_valid(kind):
     law = DISCRETE[kind](3.0)
     lowest, highest = np.uint64(0), np.uint64(2**64 - 1)
     words = np.array([[lowest, highest], [highest, lowest], [lowest, lowest]], dtype=np.uint64)
@@ -165,14 +165,14 @@ def test_the_sampling_error_is_small_and_grows_with_the_scale(kind):
 
 @pytest.mark.parametrize("law", [*DISCRETE.values(), *CONTINUOUS.values()])
 @pytest.mark.parametrize("scale", [0, -1, np.nan, [1.0, 0.0], [[1.0]], -np.inf])
-def test_a_scale_that_is_none_is_refused(law, scale):
+def test_an_invalid_scale_is_refused(law, scale):
     with pytest.raises(ArgumentError, match="give a positive number"):
         law(scale)
 
 
 @pytest.mark.parametrize("law", [*DISCRETE.values(), *CONTINUOUS.values()])
 @pytest.mark.parametrize("scale", ["wide", None, [1.0, "x"], [[1.0], [1.0, 2.0]]])
-def test_a_scale_that_is_no_number_is_refused(law, scale):
+def test_a_scale_that_is_not_a_number_is_refused(law, scale):
     with pytest.raises(ArgumentError):
         law(scale)
 

@@ -63,7 +63,7 @@ def test_every_count_of_a_plan_begun_by_init_has_an_interval(
         assert all(row["lower"] and row["upper"] for row in csv.DictReader(file))
 
 
-def test_on_skewed_counts_the_default_errs_far_less_than_conditioning():
+def test_on_skewed_counts_the_default_has_far_smaller_errors_than_conditioning():
     """The numbers of the changelog: a month of taxi trips by borough, zone and hour of the day."""
     taxi = Path(__file__).parents[2] / "examples" / "taxi"
     with (taxi / "taxi_zone_lookup.csv").open(encoding="utf-8", newline="") as file:
@@ -108,9 +108,7 @@ def accuracy_by_level(text):
 @pytest.mark.parametrize("publish", ["", 'publish = ["table", "measurements"]'])
 @pytest.mark.parametrize("method", ["conditioning", "imaging", "topdown"])
 @pytest.mark.parametrize("bounds", [True, False])
-def test_no_margin_of_the_noise_is_told_of_a_count_that_bounds_have_bent(
-    tmp_path, method, publish, bounds
-):
+def test_counts_under_bounds_have_no_error_margin_of_the_noise(tmp_path, method, publish, bounds):
     if method == "conditioning":
         publish = ""
     invariants = 'publish_exactly = ["root"]' + "\nnonnegative = true" * bounds

@@ -30,12 +30,12 @@ class Outer(Section, frozen=True):
         ({"name": "x", "inner": {}}, "inner.size"),
     ],
 )
-def test_what_does_not_fit_is_named_by_its_key(raw, key):
+def test_an_invalid_value_is_named_by_its_key(raw, key):
     with pytest.raises(PlanError, match=key.replace(".", r"\.")):
         fit(raw, Outer)
 
 
-def test_what_fits_becomes_a_struct():
+def test_valid_values_become_a_struct():
     made = fit({"name": "x", "share": 1, "inner": {"size": "2"}}, Outer)
     assert made == Outer("x", 1.0, Inner("2"))
     assert fit(msgspec.to_builtins(made), Outer) == made

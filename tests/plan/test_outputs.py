@@ -10,7 +10,7 @@ from congenial.plan.outputs import OWN_COLUMNS, Accuracy, Publication
 from congenial.releases import directory as files
 
 
-def test_a_table_is_always_published_and_measurements_where_asked():
+def test_a_table_is_always_published_and_measurements_on_request():
     assert not Publication().measurements
     assert Publication(("table", "measurements")).measurements
     for publish in (("measurements",), ()):
@@ -35,7 +35,7 @@ def test_sums_have_names_and_name_each_node_once():
         Accuracy(sums={"both": ("North", "North")})
 
 
-def test_no_level_may_be_called_like_a_column_that_files_have():
+def test_a_level_may_not_have_the_name_of_a_column_of_the_files():
     made = {
         name
         for simultaneous in (("lower", "upper"), ("lower", "upper", "level_lower", "level_upper"))

@@ -44,7 +44,7 @@ GOAL = ("split = {", "goal = {")
     "text",
     ["[data", "a = ", "a = 1\na = 2", "a = '\x00'", f"a = {'[' * 5000}", f"a = 1{'0' * 5000}"],
 )
-def test_bad_toml_is_one_sentence(text: str) -> None:
+def test_bad_toml_is_refused_in_one_sentence(text: str) -> None:
     assert refusal(text).startswith("the plan is not valid TOML: ")
 
 
@@ -77,7 +77,7 @@ def test_a_plan_made_in_python_is_checked_too() -> None:
     assert copy.deepcopy(good) == good
 
 
-def test_split_is_forgiven_rounding() -> None:
+def test_a_split_may_miss_one_by_rounding() -> None:
     plan = parse_plan(changed(("0.4", "0.3333333333"), ("0.6", "0.6666666667")))
     assert plan.privacy.split == {"Borough": 0.3333333333, "PULocationID": 0.6666666667}
 
@@ -140,7 +140,7 @@ def test_exact_nodes_that_are_not_there() -> None:
 
 
 @pytest.mark.parametrize("call", [cg.release, cg.explain, cg.compare])
-def test_a_path_in_the_place_of_a_plan_is_refused_with_the_way_out(call):
+def test_a_path_instead_of_a_plan_is_refused_with_a_remedy(call):
     more = {"out": "never"} if call is cg.release else {}
     with pytest.raises(
         ArgumentError, match=r"a str, not a plan; give cg\.read_plan\('plan\.toml'\)"
@@ -149,6 +149,6 @@ def test_a_path_in_the_place_of_a_plan_is_refused_with_the_way_out(call):
 
 
 @pytest.mark.parametrize("call", [cg.read_plan, cg.verify, cg.read_release])
-def test_a_number_in_the_place_of_a_path_is_refused(call):
+def test_a_number_instead_of_a_path_is_refused(call):
     with pytest.raises(CongenialError, match=r"is 3; give the path of a"):
         call(3)

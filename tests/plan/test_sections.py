@@ -15,7 +15,7 @@ from congenial.plan.sections import NORMS
 from support.plan_texts import GOOD, changed, refusal
 
 
-def test_the_words_known_here_are_those_known_below() -> None:
+def test_the_values_accepted_here_are_those_of_lower_layers() -> None:
     assert plans.NEIGHBOURS == RELATIONS
     # the guarantees of the last two are those of images
     assert (*METHODS, "topdown", "posterior") == plans.METHODS
@@ -218,7 +218,7 @@ MISTAKES: list[tuple[str, list[tuple[str, str]], list[str]]] = [
 @pytest.mark.parametrize(
     ("pairs", "words"), [m[1:] for m in MISTAKES], ids=[m[0].replace(" ", "-") for m in MISTAKES]
 )
-def test_a_mistake_is_answered_by_one_sentence(
+def test_a_mistake_is_refused_in_one_sentence(
     pairs: list[tuple[str, str]], words: list[str]
 ) -> None:
     message = refusal(changed(*pairs))

@@ -68,7 +68,7 @@ def test_sums_are_nested_where_a_node_lies_below_another(seed):
     assert nested_sums(model, SimpleNamespace(sums=sums)) == wanted
 
 
-def test_rows_that_are_not_there_are_missing(tmp_path):
+def test_a_missing_source_is_reported(tmp_path):
     plan = read_plan(make_city(tmp_path))
     assert not source_missing(plan, tmp_path)
     (tmp_path / "rows.csv").unlink()

@@ -42,7 +42,7 @@ def test_no_row_is_needed_and_nothing_is_written(tmp_path):
     assert listing(tmp_path) == before
 
 
-def test_the_source_is_not_opened_and_that_is_said(tmp_path):
+def test_the_source_is_not_opened_and_the_explanation_says_so(tmp_path):
     plan = make_city(tmp_path)
     (tmp_path / "rows.csv").write_bytes(b"no table")
     assert "rows.csv was not opened" in as_text(explain(read_plan(plan), tmp_path))
@@ -64,7 +64,7 @@ def test_the_source_is_not_opened_and_that_is_said(tmp_path):
         ("add-remove", "", "{ root = 0.2, borough = 0.3, zone = 0.5 }", ()),
     ],
 )
-def test_a_share_that_buys_nothing_is_told(tmp_path, neighbours, pins, split, unused):
+def test_a_useless_share_is_reported(tmp_path, neighbours, pins, split, unused):
     privacy = f'neighbours = "{neighbours}"\nepsilon = 1.0\nsplit = {split}'
     plan = make_city(tmp_path, privacy=privacy, invariants=pins)
     found = explain(read_plan(plan), tmp_path)
@@ -74,7 +74,7 @@ def test_a_share_that_buys_nothing_is_told(tmp_path, neighbours, pins, split, un
     assert ("uses 0.8 of" in as_text(found)) is bool(unused)
 
 
-def test_the_shares_found_for_a_goal_are_told_and_make_the_same_noise(tmp_path):
+def test_the_shares_for_a_goal_are_shown_and_give_the_same_noise(tmp_path):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\n'
     plan = read_plan(make_city(tmp_path, privacy=privacy + "goal = { borough = 3, zone = 1 }"))
     found = explain(plan, tmp_path)
@@ -115,7 +115,7 @@ def test_every_promise_is_named(tmp_path):
     assert "made-up counts" in text
 
 
-def test_the_rule_is_told(tmp_path):
+def test_the_row_filter_is_stated(tmp_path):
     data = """
         source = "rows.csv"
         where = "zone < 90"
@@ -173,7 +173,7 @@ def test_two_explanations_are_the_same(tmp_path):
     assert as_text(explain(plan, tmp_path)) == as_text(explain(plan, tmp_path))
 
 
-def test_what_a_release_refuses_is_refused_here_too(tmp_path):
+def test_explain_refuses_what_a_release_refuses(tmp_path):
     plan = make_city(tmp_path, invariants='publish_exactly = ["Nowhere"]')
     with pytest.raises(CongenialError, match="Nowhere"):
         explain(read_plan(plan), tmp_path)
@@ -188,7 +188,7 @@ def test_what_a_release_refuses_is_refused_here_too(tmp_path):
         ('["zone", "sex"]', False),
     ],
 )
-def test_levels_that_seem_reversed_are_told(tmp_path, levels, told):
+def test_levels_that_seem_reversed_are_reported(tmp_path, levels, told):
     listed = "borough,zone,sex\n" + "".join(
         f"{'NS'[zone % 2]},z{zone},{sex}\n" for zone in range(6) for sex in "fm"
     )
@@ -205,7 +205,7 @@ def test_levels_that_seem_reversed_are_told(tmp_path, levels, told):
     assert ("Check the order: most counts of zone" in as_text(explain(plan, tmp_path))) is told
 
 
-def test_what_substitution_never_hides_is_told_beside_a_rule(tmp_path):
+def test_facts_that_substitution_never_protects_are_stated_with_a_row_filter(tmp_path):
     (tmp_path / "places.csv").write_text("borough,zone\nN,1\nN,2\nS,3\n")
     data = 'source = "rows.csv"\nwhere = "zone IS NOT NULL"'
     for relation, told in (
@@ -222,7 +222,7 @@ def test_what_substitution_never_hides_is_told_beside_a_rule(tmp_path):
         assert told in as_text(explain(read_plan(plan), tmp_path))
 
 
-def test_a_sum_that_counts_a_place_twice_is_told(tmp_path):
+def test_a_sum_that_counts_a_place_twice_is_reported(tmp_path):
     accuracy = """
         sums = { once = ["Arden", "4"], twice = ["Arden", "2"], all = ["root", "5"] }
         """
@@ -256,7 +256,7 @@ def test_errors_are_those_that_compare_finds_of_the_same_counts(tmp_path):
     assert f"{80 * 20:,} records in all" in found.basis
 
 
-def test_the_pile_of_empty_leaves_is_told_with_the_error_of_the_default(tmp_path):
+def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_path):
     found = explain(read_plan(make_city(tmp_path, zones=SPARSE)), tmp_path)
     empty = next(s for s in found.sizes if (s.level, s.high) == ("zone", 0))
     assert empty.nodes > 10
@@ -324,7 +324,7 @@ def test_where_nothing_can_be_simulated_a_page_says_so(tmp_path, monkeypatch):
     assert "<td class=number>not known</td>" in text
 
 
-def test_a_fault_of_the_plan_is_still_told_when_it_is_simulated(tmp_path, monkeypatch):
+def test_a_fault_of_the_plan_is_still_reported_in_a_simulation(tmp_path, monkeypatch):
     def refused(*_, **__):
         raise PrivacyError("none.")
 

@@ -63,13 +63,13 @@ def test_honest_plans_pass(tmp_path, sections):
     assert loss.pairs >= 4 + ("data" in sections)
 
 
-def test_equalities_attain_what_the_plan_states(tmp_path):
+def test_equalities_attain_the_stated_epsilon(tmp_path):
     found = audit_plan.audit_model(model_of(tmp_path, invariants=EQUAL), draws=100)
     assert found.exact is not None
     assert found.exact.findings[0].slack == pytest.approx(0.0, abs=1e-9)
 
 
-def test_an_imaged_plan_rests_on_draws(tmp_path):
+def test_a_plan_with_imaging_is_audited_by_draws(tmp_path):
     model = model_of(tmp_path, method='name = "imaging"')
     found = audit_plan.audit_model(model, draws=300, confidence=SURE)
     assert found.passed

@@ -30,7 +30,7 @@ def model_of(method, fans):
     return build_model(plan, tree)
 
 
-def test_slow_conditioning_waits_for_a_word_and_the_default_does_not():
+def test_slow_conditioning_is_simulated_on_request_only():
     model = model_of("conditioning", (100, 1000))
     basis = made_up(model.tree, seed=1)
     found = simulated(model, choose_method(model), basis, asked=False)
@@ -40,7 +40,7 @@ def test_slow_conditioning_waits_for_a_word_and_the_default_does_not():
     assert "Errors of imaging are means over 19 simulated releases" in found.text
 
 
-def test_counts_that_are_asked_for_are_tried_and_their_refusal_is_told():
+def test_requested_counts_are_tried_and_a_refusal_is_reported():
     model = model_of("conditioning", (100, 1000))
 
     class Refusing:

@@ -39,7 +39,7 @@ def size_law(noise, scale, count):
 @pytest.mark.parametrize("noise", NOISES, ids=lambda noise: noise.name)
 @pytest.mark.parametrize("scale", [0.1, 0.3, 0.7, 1.0, 3.3, 12.5, 100.0])
 @pytest.mark.parametrize("alpha", [0.1, 1e-4])
-def test_the_margin_of_noise_is_the_least_that_holds(noise, scale, alpha):
+def test_the_margin_of_noise_is_the_least_valid_one(noise, scale, alpha):
     within = np.cumsum(size_law(noise, scale, int(60 * scale) + 60))
     margin = noise_margin(noise, scale, alpha)
     assert within[margin] >= 1.0 - alpha - 1e-12
@@ -57,7 +57,7 @@ def test_the_normal_quantile_takes_over_without_a_jump():
     ("scales", "times"),
     [([3.0, 3.0], 1), ([0.4, 2.0, 5.0], 1), ([2.0, 2.0, 1.0], [1, 3, 2]), ([4.0] * 7, 1)],
 )
-def test_the_margin_of_a_sum_is_the_least_that_holds(noise, scales, times):
+def test_the_margin_of_a_sum_is_the_least_valid_one(noise, scales, times):
     """Against the law of the sum by plain convolution."""
     law = np.ones(1)
     for scale, factor in zip(scales, np.broadcast_to(times, len(scales)), strict=True):
@@ -162,7 +162,7 @@ def test_too_many_counts_to_simulate_have_no_intervals(monkeypatch):
     assert found.basis == NoIntervals(("too-many-counts",))
 
 
-def test_margins_of_images_know_what_they_cannot_do():
+def test_margins_of_imaging_refuse_unsupported_cases():
     tree = Tree.from_parents([-1, 0, 0])
     noisy = cg.Additive(DiscreteLaplace(2.0), tree)
     imaged = cg.image(noisy, cg.consistent(tree), integer=True)
@@ -191,7 +191,7 @@ def test_margins_of_images_know_what_they_cannot_do():
         ("simultaneous = 1", "accuracy.simultaneous is 1; give true or false"),
     ],
 )
-def test_mistakes_in_what_is_asked_are_told(asked, told):
+def test_mistakes_in_requested_accuracy_are_refused(asked, told):
     with pytest.raises(PlanError, match=told):
         made((2, 3), accuracy=asked)
 
@@ -215,7 +215,7 @@ def test_a_sum_of_a_node_that_is_not_there_is_refused():
         ("imaging", ("table", "measurement"), "did you mean 'measurements'"),
     ],
 )
-def test_mistakes_in_what_is_published_are_told(method, publish, told):
+def test_mistakes_in_release_publish_are_refused(method, publish, told):
     with pytest.raises(PlanError, match=f"release.publish .*{told}"):
         made((2, 3), method=method, publish=publish)
 

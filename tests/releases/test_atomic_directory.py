@@ -35,7 +35,7 @@ def failing(out, error):
 
 @pytest.mark.parametrize("error", [KeyboardInterrupt, ValueError])
 @pytest.mark.parametrize("before", [True, False])
-def test_a_failure_leaves_what_was_there(tmp_path, error, before):
+def test_a_failure_leaves_the_older_directory(tmp_path, error, before):
     out = tmp_path / "out"
     if before:
         fill(out, "one")
@@ -45,7 +45,7 @@ def test_a_failure_leaves_what_was_there(tmp_path, error, before):
     assert not before or (out / directory.CSV).read_text() == "one"
 
 
-def test_a_disk_that_fails_is_a_sentence(tmp_path):
+def test_a_failing_disk_is_reported_in_one_sentence(tmp_path):
     with pytest.raises(ReleaseError, match=r"cannot be written .*no space left"):
         failing(tmp_path / "out", OSError(28, "No space left on device"))
     assert list(tmp_path.iterdir()) == []

@@ -53,7 +53,7 @@ def stated(tmp_path_factory):
     return read_certificate(path), path
 
 
-def test_what_is_no_certificate_is_told(stated, tmp_path):
+def test_an_invalid_certificate_is_refused(stated, tmp_path):
     found, path = stated
     text = path.read_text(encoding="utf-8")
     for changed, told in (
@@ -70,7 +70,7 @@ def test_what_is_no_certificate_is_told(stated, tmp_path):
     assert read_certificate(tmp_path / "c.json") == found
 
 
-def test_a_debit_covers_the_claim_and_is_stated_where_one_is_owed(stated):
+def test_a_debit_covers_the_claim_and_is_stated_with_a_ledger(stated):
     found, _ = stated
     owed = amount_of(found.guarantee.epsilon, found.guarantee.delta)
     plan = found.plan | {"privacy": found.plan["privacy"] | {"ledger": "l.sqlite"}}

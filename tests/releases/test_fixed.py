@@ -38,7 +38,7 @@ def path(tmp_path):
         ([None, ""], False),
     ],
 )
-def test_sums_hold_where_one_release_fixes_all_that_the_others_do(tmp_path, fixes, adds_up):
+def test_sums_hold_if_one_release_fixes_everything_that_the_others_fix(tmp_path, fixes, adds_up):
     path = make_ledger(tmp_path)
     made = [debit(path, 0.25, fixes=one) for one in fixes]
     assert made[-1].adds_up == adds_up
@@ -57,7 +57,7 @@ def hashed(**sections):
     return fixed(build_model(parse_plan(plan_text(**sections)), TREE))
 
 
-def test_nothing_but_the_number_of_records_is_no_hash():
+def test_fixing_only_the_number_of_records_gives_no_hash():
     assert hashed(invariants=ROOT) == ""
     # of some of the rows the number is not that of the dataset
     where = DATA + 'where = "hour < 12"\n'

@@ -96,7 +96,7 @@ def test_its_numbers_and_kinds_are_checked(tmp_path, keys, value, check):
 @pytest.mark.parametrize(
     ("epsilon", "error", "check"), [(0.5, 1e-9, "guarantee"), (1.0, 0.0, "numerical error")]
 )
-def test_what_is_stated_twice_is_checked_too(tmp_path, epsilon, error, check):
+def test_facts_stated_twice_are_checked_too(tmp_path, epsilon, error, check):
     out = other("conditioned", tmp_path / "out", "made", value="2026-01-31T13:00:00+00:00")
     path = out / files.CERTIFICATE
     stated = json.loads(path.read_text(encoding="utf-8"))
@@ -108,7 +108,7 @@ def test_what_is_stated_twice_is_checked_too(tmp_path, epsilon, error, check):
     assert check in failed(out)
 
 
-def test_its_words_are_not_read_and_not_shown(tmp_path):
+def test_its_sentences_are_not_read_and_not_shown(tmp_path):
     lie = "Nobody can learn anything."
     out = other("conditioned", tmp_path / "out", "sentence", value=lie)
     assert failed(out) == []

@@ -36,7 +36,7 @@ def test_under_bounds_there_are_margins_of_exact_counts_alone():
         assert shown.sums[0].lower is None and shown.sums[1].upper == 0
 
 
-def test_intervals_of_measurements_keep_to_bounds_and_reach_the_count():
+def test_intervals_of_measurements_satisfy_bounds_and_contain_the_count():
     model = made((2, 3), bound=True, method="imaging", publish=BOTH)
     found, n = margins(model, choose_method(model)), len(model.tree)
     y = np.array([50, -90, 3, 3, 70, 0, 0, 900])

@@ -38,7 +38,7 @@ def rows_of(directory):
         return list(csv.DictReader(file))
 
 
-def test_one_row_a_node_that_adds_up(tmp_path):
+def test_there_is_one_row_for_each_node_and_sums_hold(tmp_path):
     made = make(tmp_path)
     rows = rows_of(made.directory)
     paths = ["root", "borough", "zone"]
@@ -63,7 +63,7 @@ def test_parquet_holds_the_same_rows(tmp_path):
     assert as_text == [list(row.values()) for row in rows_of(directory)]
 
 
-def test_certificate_says_what_was_promised(tmp_path):
+def test_the_certificate_states_the_guarantee(tmp_path):
     made = make(tmp_path)
     stated = json.loads((made.directory / files.CERTIFICATE).read_text())
     assert stated["guarantee"]["epsilon"] == pytest.approx(1.0)
@@ -198,7 +198,7 @@ def test_names_that_need_quotes_survive(tmp_path):
     assert all(check.passed for check in verify(made.directory))
 
 
-def test_an_older_release_is_replaced_only_when_told(tmp_path):
+def test_an_older_release_is_replaced_only_with_overwrite(tmp_path):
     plan = make_city(tmp_path)
     make(tmp_path, plan=plan, simulate=1)
     before = (tmp_path / "out" / files.CSV).read_text()
@@ -306,7 +306,7 @@ def test_a_file_system_that_refuses_is_one_sentence(tmp_path, monkeypatch, code)
     ],
 )
 @pytest.mark.parametrize("error", [KeyboardInterrupt, MemoryError, CongenialError])
-def test_whatever_breaks_nothing_is_left(tmp_path, monkeypatch, stage, error):
+def test_no_failure_leaves_files(tmp_path, monkeypatch, stage, error):
     plan = make_city(tmp_path)
     before = listing(tmp_path)
 
@@ -331,7 +331,7 @@ def test_a_draw_that_breaks_an_invariant_is_held_back(tmp_path, monkeypatch):
     assert not (tmp_path / "out").exists()
 
 
-def test_each_step_is_told_and_says_no_number(tmp_path):
+def test_each_step_is_announced_without_a_number(tmp_path):
     steps = []
     make(tmp_path, notify=steps.append)
     assert steps == [

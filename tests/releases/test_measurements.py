@@ -67,7 +67,7 @@ def test_a_release_of_both_passes_every_check(pristine, name):
 
 
 @pytest.mark.parametrize("name", sorted(PLANS))
-def test_the_file_gives_back_what_was_measured(pristine, name):
+def test_the_file_contains_the_measurements(pristine, name):
     found = cg.inference.read_measurements(pristine / name)
     again = cg.inference.read_measurements(pristine / name / files.MEASUREMENTS_PARQUET)
     np.testing.assert_array_equal(found.y, again.y)
@@ -103,7 +103,7 @@ def test_the_joint_claim_is_that_of_the_noise_at_all_that_is_not_exact(pristine)
     assert alone.epsilon == pytest.approx(worst)
 
 
-def test_measurements_are_right_on_average_and_not_cut_at_zero(tmp_path):
+def test_measurements_are_unbiased_and_not_cut_at_zero(tmp_path):
     model = build_model(plan := city_plan(tmp_path, "l2"), build_tree(plan, base=tmp_path))
     truth = model.tree.roll_up(np.array([31, 0, 12, 7, 25, 4]))
     y = choose_method(model).measure(truth, 4_000, seeded(1))
@@ -202,7 +202,7 @@ def test_another_table_does_not_follow_from_the_measurements(pristine, name):
         ("SELECT * FROM t WHERE false", "table"),
     ],
 )
-def test_changed_measurements_whose_hashes_were_made_anew(spoilt, query, check):
+def test_changed_measurements_with_new_hashes_are_detected(spoilt, query, check):
     rewrite(spoilt, query, files.MEASUREMENTS)
     assert check in failed(spoilt)
 
@@ -215,7 +215,7 @@ def test_changed_measurements_whose_hashes_were_made_anew(spoilt, query, check):
         "SELECT * REPLACE (lower + 1 AS lower, upper + 1 AS upper) FROM t",
     ],
 )
-def test_changed_intervals_whose_hashes_were_made_anew(spoilt, query):
+def test_changed_intervals_with_new_hashes_are_detected(spoilt, query):
     rewrite(spoilt, query)
     assert failed(spoilt) == ["intervals"]
 
@@ -233,7 +233,7 @@ def test_changed_intervals_whose_hashes_were_made_anew(spoilt, query):
         (("accuracy", "levels", 2, "met"), True, "intervals"),
     ],
 )
-def test_what_the_certificate_says_of_them_is_worked_out_again(spoilt, part, value, check):
+def test_the_certificates_statement_about_intervals_is_recomputed(spoilt, part, value, check):
     def put(stated):
         for key in part[:-1]:
             stated = stated[key]
@@ -258,7 +258,7 @@ def test_a_changed_sum_of_a_simulated_margin_is_found(tmp_path, key, off):
     assert failed(tmp_path / "out") == ["intervals"]
 
 
-def test_measurements_that_are_missing_or_too_many_are_found(spoilt, pristine, tmp_path):
+def test_missing_or_additional_measurements_are_detected(spoilt, pristine, tmp_path):
     (spoilt / files.MEASUREMENTS_CSV).unlink()
     assert "hashes" in failed(spoilt)
     plan = read_plan(make_city(tmp_path, **PLANS["l2"]))
@@ -299,7 +299,7 @@ def test_the_truth_of_a_simulation_adds_up(tmp_path):
     assert failed(tmp_path / "sham") == ["simulation"]
 
 
-def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
+def test_files_without_measurements_are_refused(pristine, tmp_path):
     with pytest.raises(ReleaseError, match=r"does not exist; give the directory .* publish = "):
         cg.inference.read_measurements(tmp_path)
     with pytest.raises(ReleaseError, match=r"give the measurements\.parquet of a"):
@@ -312,7 +312,7 @@ def test_files_that_hold_no_measurements_are_told(pristine, tmp_path):
         cg.inference.read_measurements(broken)
 
 
-def test_a_level_may_not_be_called_like_a_column_of_ours(tmp_path):
+def test_a_level_may_not_have_the_name_of_a_column_of_the_file(tmp_path):
     zones = 'root = "City"\nlevels = ["borough", "lower"]\ndomain = "lookup"'
     lookup = 'source = "rows.csv"\nlookup = { source = "zones.csv", key = "zone_id", on = "zone" }'
     split = 'neighbours = "substitute"\nepsilon = 1.0\nsplit = { borough = 0.4, lower = 0.6 }'

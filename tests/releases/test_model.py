@@ -98,7 +98,7 @@ def test_equal_shares_where_the_plan_gives_none():
     assert [v.scale for v in model.levels] == [None, pytest.approx(scale), pytest.approx(scale)]
 
 
-def test_nodes_taken_from_the_rows_are_said_to_be_unprotected():
+def test_nodes_from_the_rows_are_listed_as_unprotected():
     hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
     assert any(
         "which nodes exist" in text for text in guaranteed(build(hierarchy=hierarchy)).unprotected
@@ -120,7 +120,7 @@ def test_nodes_taken_from_the_rows_are_said_to_be_unprotected():
         ),
     ],
 )
-def test_mistakes_are_one_sentence(sections, message):
+def test_mistakes_are_refused_in_one_sentence(sections, message):
     with pytest.raises(PlanError, match=message) as caught:
         sections = {"privacy": PRIVACY} | sections if "hierarchy" in sections else sections
         build(**sections)
@@ -139,7 +139,7 @@ def test_no_neighbours_left_is_refused():
         build(invariants=exactly(*zones), privacy=PRIVACY)
 
 
-def test_a_rule_lets_the_substituted_record_leave_the_count():
+def test_under_a_row_filter_the_substituted_record_may_leave_the_count():
     """Under a noisy total a record may go from a counted zone to one that is left out."""
     privacy = PRIVACY + "split = { root = 0.8, zone = 0.2 }"
     inside = build(privacy=privacy, invariants="nonnegative = false")

@@ -53,7 +53,7 @@ def read(place):
     return cg.read_release(place / "equal" / "out")
 
 
-def test_it_holds_what_the_table_holds(place, read):
+def test_a_release_has_the_values_of_the_table(place, read):
     rows = files.read_tables(place / "equal" / "out")[1]
     assert read.values.tolist() == rows.column("value")
     assert [read.levels[v] for v in read.tree.level] == rows.column("level_name")
@@ -123,7 +123,7 @@ def test_images_without_measurements_leave_no_posterior_and_say_so(tmp_path):
 
 
 @pytest.mark.parametrize("spoil", ["table", "name", "plan", "gone", "certificate"])
-def test_a_directory_that_is_not_as_its_certificate_says_is_refused(place, tmp_path, spoil):
+def test_a_directory_that_contradicts_its_certificate_is_refused(place, tmp_path, spoil):
     out = shutil.copytree(place / "equal" / "out", tmp_path / "out")
     stated = json.loads((out / files.CERTIFICATE).read_text())
     if spoil == "table":
@@ -156,7 +156,7 @@ def test_released_counts_alone_serve_where_there_is_no_posterior(tmp_path):
     np.testing.assert_array_equal(data["observed_data"]["released"].values, found.values)
 
 
-def test_a_missing_extra_is_told_with_the_command(read, monkeypatch):
+def test_a_missing_extra_is_reported_with_the_command(read, monkeypatch):
     monkeypatch.setitem(sys.modules, "arviz", None)
     law = read.posterior()
     for ask in (read.to_arviz, law.to_arviz):

@@ -17,7 +17,7 @@ from support.city import make_city
 
 
 @pytest.mark.parametrize("delta", [1e-9, 1e-6, 1e-3])
-def test_how_sure_a_reader_may_become_is_true_of_gaussian_noise(tmp_path, delta):
+def test_the_statement_about_a_readers_belief_is_true_for_gaussian_noise(tmp_path, delta):
     """The loss of Gaussian noise of rho-zCDP is normal, of mean rho and variance 2 rho."""
     privacy = f"""
         neighbours = "substitute"

@@ -292,7 +292,7 @@ def test_nodes_that_come_from_the_rows_are_not_named(made, tmp_path):
 
 
 @pytest.mark.parametrize("name", ["bounds", "equalities", "imaging", "gaussian", "rule"])
-def test_the_worst_pair_is_told_before_anything_is_spent(made, tmp_path, name):
+def test_explain_states_the_worst_pair_before_anything_is_spent(made, tmp_path, name):
     path = make_city(tmp_path, **PLANS[name])
     (tmp_path / "rows.csv").unlink()
     told = explain(read_plan(path), tmp_path)

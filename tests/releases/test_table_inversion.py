@@ -39,7 +39,7 @@ def ends_of(read, alpha, together=1):
     return cg.inference.inverted_intervals(engine, read.values, alpha, together=together)
 
 
-def test_the_columns_are_what_anybody_works_out_from_the_table(pristine):
+def test_the_columns_follow_from_the_published_table(pristine):
     read = cg.read_release(pristine / "out")
     lower, upper = ends_of(read, 0.2)
     assert column(pristine / "out", "lower") == lower.tolist()
@@ -82,12 +82,12 @@ def test_levels_hold_at_once_and_sums_by_the_ends_of_their_parts(pristine):
         "SELECT * REPLACE (nullif(lower, lower) AS lower, nullif(upper, upper) AS upper) FROM t",
     ],
 )
-def test_an_edited_end_is_found(spoilt, query):
+def test_an_edited_end_is_detected(spoilt, query):
     rewrite(spoilt, query)
     assert failed(spoilt) == ["intervals"]
 
 
-def test_another_version_is_named_where_it_may_have_worked_otherwise(spoilt):
+def test_another_version_is_named_if_it_may_compute_differently(spoilt):
     rewrite(spoilt, "SELECT * REPLACE (upper + 5 * (level = 2)::INT AS upper) FROM t")
     change(spoilt, lambda stated: stated["versions"].update(congenial="0.0.9"))
     (other,) = [check for check in verify(spoilt) if not check.passed]
@@ -105,7 +105,7 @@ def test_another_version_is_named_where_it_may_have_worked_otherwise(spoilt):
         (("sums", 0, "lower"), None),
     ],
 )
-def test_another_statement_of_them_is_found(spoilt, part, value):
+def test_a_changed_statement_about_intervals_is_detected(spoilt, part, value):
     def put(stated):
         place = stated["accuracy"]
         for key in part[:-1]:
@@ -116,7 +116,7 @@ def test_another_statement_of_them_is_found(spoilt, part, value):
     assert failed(spoilt) == ["intervals"]
 
 
-def test_nothing_is_known_before_a_draw_and_explain_says_so(pristine):
+def test_explain_says_that_intervals_are_unknown_before_a_draw(pristine):
     told = explain(read_plan(pristine / "plan.toml"), pristine)
     found = told.margins
     assert found.source == "inversion"
@@ -129,7 +129,7 @@ def test_nothing_is_known_before_a_draw_and_explain_says_so(pristine):
     assert "Required at zone: within ±50, no margin is known before it is drawn." in text
 
 
-def test_a_page_says_what_they_are(spoilt, tmp_path):
+def test_a_page_explains_the_intervals(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80%" in page and "on average" not in page
     assert "worst true counts that this table leaves possible" in page
@@ -159,7 +159,7 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         assert met == [0, None, None]
 
 
-def test_counts_beside_many_small_ones_and_their_sums_are_held():
+def test_intervals_beside_many_small_counts_contain_the_true_counts():
     held, shifted = [], []
     for tree, x, z, ends in small_worlds():
         assert ends.known.all()

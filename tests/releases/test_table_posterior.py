@@ -59,7 +59,7 @@ def leaves_of(read, ends):
     return [v if k else None for v, k in zip(kept, fixed | read.tree.is_leaf, strict=True)]
 
 
-def test_the_columns_are_the_posterior_that_a_reader_has(pristine):
+def test_the_columns_equal_the_readers_posterior(pristine):
     read = cg.read_release(pristine / "out")
     law = read.posterior("negative-binomial")
     found = law.summary(1.0 - 0.8)
@@ -73,7 +73,7 @@ def test_the_columns_are_the_posterior_that_a_reader_has(pristine):
     assert failed(pristine / "out") == []
 
 
-def test_sums_levels_and_counts_with_parts_have_none_but_where_they_are_exact(pristine):
+def test_sums_levels_and_inner_counts_have_no_interval_unless_exact(pristine):
     read = cg.read_release(pristine / "out")
     exact, root = determined(read.model.resolved), read.value("City")
     assert [read.tree.names[v] for v in np.flatnonzero(exact)] == ["City"]
@@ -138,12 +138,12 @@ def test_a_few_counts_by_enumeration(tmp_path):
         "SELECT * REPLACE (nullif(lower, lower) AS lower, nullif(upper, upper) AS upper) FROM t",
     ],
 )
-def test_an_edited_end_is_found(spoilt, query):
+def test_an_edited_end_is_detected(spoilt, query):
     rewrite(spoilt, query)
     assert failed(spoilt) == ["intervals"]
 
 
-def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
+def test_another_version_is_named_if_it_may_fit_differently(spoilt):
     rewrite(spoilt, "SELECT * REPLACE (upper + 5 * (level = 2)::INT AS upper) FROM t")
     (own,) = [check for check in verify(spoilt) if not check.passed]
     assert "which made it" not in own.text
@@ -167,7 +167,7 @@ def test_another_version_is_named_where_it_may_have_fitted_otherwise(spoilt):
         (("sums", 0, "lower"), 0),
     ],
 )
-def test_another_statement_of_them_is_found(spoilt, part, value):
+def test_a_changed_statement_about_intervals_is_detected(spoilt, part, value):
     def put(stated):
         place = stated["accuracy"]
         for key in part[:-1]:
@@ -178,7 +178,7 @@ def test_another_statement_of_them_is_found(spoilt, part, value):
     assert failed(spoilt) == ["intervals"]
 
 
-def test_a_page_says_what_they_are_and_promises_no_more(spoilt, tmp_path):
+def test_a_page_explains_the_intervals_and_promises_no_more(spoilt, tmp_path):
     page = report(spoilt, tmp_path / "page.html").read_text()
     assert "Interval, 80% on average" in page
     assert "On average over the lowest level of tables like this one, about 80%" in page
@@ -198,7 +198,7 @@ REASONS = [
 
 
 @pytest.mark.parametrize(("error", "why"), REASONS, ids=lambda v: type(v).__name__)
-def test_what_a_posterior_cannot_give_is_empty_with_its_reason(
+def test_intervals_that_a_posterior_cannot_give_are_empty_with_a_reason(
     error, why, pristine, tmp_path, monkeypatch
 ):
     def refuse(*_):
@@ -218,7 +218,7 @@ def test_what_a_posterior_cannot_give_is_empty_with_its_reason(
     assert failed(tmp_path / "out") == ["intervals"]
 
 
-def test_too_much_work_is_not_taken_on(pristine, tmp_path, monkeypatch):
+def test_too_much_work_is_refused(pristine, tmp_path, monkeypatch):
     plan = read_plan(pristine / "plan.toml")
     scale = float(build_model(plan, cg.read_release(pristine / "out").tree).levels[2].scale)
     for more, known in ((1e-6, True), (-1e-6, False)):
@@ -255,7 +255,7 @@ def coverage(tmp_path, scale):
     return float(np.mean(held))
 
 
-def test_they_hold_on_average_and_too_seldom_where_noise_is_wider_than_told(tmp_path):
+def test_coverage_is_right_on_average_and_too_low_for_wider_noise_than_stated(tmp_path):
     """5,760 leaves: a share has a standard error of 0.004, five of which are 0.02."""
     assert 0.87 <= coverage(tmp_path, 1.0) <= 0.93
     assert coverage(tmp_path, 1.0 / 0.7) < 0.84
@@ -280,7 +280,7 @@ def test_unmeasured_and_exact_counts_have_them_too(tmp_path):
         assert met == [0, None, None]
 
 
-def test_a_shift_is_taken_only_where_both_are_as_likely(pristine, monkeypatch):
+def test_a_shifted_interval_is_accepted_only_if_equally_likely(pristine, monkeypatch):
     read = cg.read_release(pristine / "out")
     model, value = read.model, read.values
     at = model.tree.leaves
@@ -295,7 +295,7 @@ def test_a_shift_is_taken_only_where_both_are_as_likely(pristine, monkeypatch):
     assert not as_likely(model, value, at, stated, found)
 
 
-def test_of_intervals_that_are_as_likely_the_lowest_is_found():
+def test_the_lowest_of_equally_likely_intervals_is_found():
     values = np.arange(6)
     for off in (0.0, 1e-12, -1e-12):  # whatever the last digits
         even = np.full(6, 1.0 / 6.0)
@@ -306,7 +306,7 @@ def test_of_intervals_that_are_as_likely_the_lowest_is_found():
     assert interval_and_reach(values, tilted, 0.5)[:2] == (2, 4)
 
 
-def test_beside_many_small_counts_leaves_are_held_and_nothing_is_claimed_of_their_sums():
+def test_beside_many_small_counts_leaves_have_coverage_and_sums_no_interval():
     held = []
     for tree, x, _, ends in small_worlds():
         assert (ends.known == tree.is_leaf).all()

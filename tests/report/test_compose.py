@@ -218,7 +218,7 @@ def test_it_says_what_is_protected_and_what_is_not(place):
         assert proof in said
 
 
-def test_margins_are_called_what_they_are(place):
+def test_margins_have_the_right_name(place):
     equal = read(place / "equal", place / "equal.html")
     bounded = read(place / "bounded", place / "bounded.html")
     assert "A margin is exact" in equal.said and "probability of at least 90%" in equal.said
@@ -229,7 +229,7 @@ def test_margins_are_called_what_they_are(place):
     assert None not in bounded.data["lower"]
 
 
-def test_where_there_is_no_margin_the_page_says_so(tmp_path):
+def test_the_page_says_so_if_there_is_no_margin(tmp_path):
     plan = make_city(tmp_path, method='name = "imaging"')
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     hidden = read(tmp_path / "out", None)
@@ -245,7 +245,7 @@ ASKED = """
     """
 
 
-def test_intervals_of_measurements_and_what_is_required_are_told(tmp_path):
+def test_intervals_of_measurements_and_required_accuracy_are_shown(tmp_path):
     both = 'publish = ["table", "measurements"]'
     plan = make_city(tmp_path, method='name = "imaging"', release=both, accuracy=ASKED)
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
@@ -258,7 +258,7 @@ def test_intervals_of_measurements_and_what_is_required_are_told(tmp_path):
     assert None not in found.data["lower"]
 
 
-def test_the_number_of_records_is_told_once(tmp_path):
+def test_the_number_of_records_is_stated_once(tmp_path):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0'
     plan = make_city(tmp_path, privacy=privacy, invariants="", method='name = "imaging"')
     made = release(read_plan(plan), tmp_path / "out", base=tmp_path)
@@ -287,7 +287,7 @@ def test_names_are_text_wherever_they_stand(name):
     assert not set("<>&\u2028\u2029") & set(embedded(tiny(name)))
 
 
-def test_a_hostile_name_goes_the_whole_way(tmp_path):
+def test_a_hostile_name_stays_text_from_the_rows_to_the_page(tmp_path):
     zones = {1: EVIL.replace('"', "'"), 2: "Brook"}
     plan = read_plan(make_city(tmp_path, zones=zones, trips={1: 3, 2: 4}))
     release(plan, tmp_path / "out", base=tmp_path)
@@ -296,7 +296,7 @@ def test_a_hostile_name_goes_the_whole_way(tmp_path):
     assert len(found.all("script")) == 2 and found.all("b") == []
 
 
-def test_a_count_that_is_not_exact_is_not_called_so():
+def test_a_count_that_is_not_exact_is_not_called_exact():
     assert Reader(render(tiny(ends=(3, 3)))).data["exact"] == [1, 0]
     assert Reader(render(tiny(ends=(None, None)))).data["lower"] == [3, None]
 
@@ -341,7 +341,7 @@ def test_the_page_may_stay_with_its_release_and_goes_with_it(tmp_path, capsys):
     assert sorted(path.name for path in out.iterdir()) == sorted(files.ALWAYS)
 
 
-def test_no_page_speaks_for_a_release_that_was_changed(place, tmp_path, capsys):
+def test_no_page_is_written_for_a_changed_release(place, tmp_path, capsys):
     spoilt = tmp_path / "spoilt"
     release(read_plan(make_city(tmp_path)), spoilt, base=tmp_path)
     text = (spoilt / files.CSV).read_text()
@@ -366,7 +366,7 @@ def test_no_page_speaks_for_a_release_that_was_changed(place, tmp_path, capsys):
         ("bounded", "rows.csv", "exists and is no page about a release"),
     ],
 )
-def test_mistakes_are_told_in_a_sentence(place, capsys, directory, out, told):
+def test_mistakes_are_refused_in_one_sentence(place, capsys, directory, out, told):
     before = (place / "bounded" / files.CSV).read_bytes()
     (place / "rows.csv").write_text("name,zone\n")
     option = [] if out is None else ["--out", str(place / out)]

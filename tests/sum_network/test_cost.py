@@ -35,7 +35,7 @@ def test_entries_are_those_of_the_tables_that_a_draw_fills(scale, children):
     assert apart.work > cost.work
 
 
-def test_nothing_is_said_where_bounds_alone_hold_the_law():
+def test_no_cost_is_stated_if_only_bounds_make_the_law_finite():
     forest = of_tree(Tree.from_parents([-1, 0, 0]))
     assert forest_cost(forest, noise(forest, np.inf), shared=True, compose=False) is None
 

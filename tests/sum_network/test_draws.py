@@ -128,7 +128,7 @@ def chisquare(first, second):
 
 
 @pytest.mark.parametrize("off", [-3.0, 0.0, 2.0, 1e6])
-def test_where_a_choice_looks_first_changes_no_law(off):
+def test_the_first_guess_of_a_choice_does_not_change_the_law(off):
     tables = tables_of()
     rows = 40_000
     elsewhere = replace(
@@ -164,7 +164,7 @@ def test_choices_compare_integers_exactly(width):
 
 
 @pytest.mark.parametrize("scale", [0.3, 1.0, 30.0, 300.0])
-def test_root_choices_are_off_by_no_more_than_is_charged(scale):
+def test_the_error_of_root_choices_is_at_most_the_charge(scale):
     # tails far longer than the law is wide
     t = np.exp(-np.abs(np.arange(-40 * int(scale + 1), 40 * int(scale + 1) + 1)) / scale)
     row = np.empty(t.size, dtype=np.int64)
@@ -179,7 +179,7 @@ def test_root_choices_are_off_by_no_more_than_is_charged(scale):
     assert apart << 60 < t.size * whole * total
 
 
-def test_a_tape_too_short_is_made_longer_and_begun_anew(monkeypatch):
+def test_a_tape_that_is_too_short_is_extended_and_read_again(monkeypatch):
     tables = tables_of(bounded=False)
     tapes = []
 

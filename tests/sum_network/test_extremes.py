@@ -29,7 +29,7 @@ def test_windows_that_are_far_too_narrow_are_widened_until_they_do(size, scale, 
     assert np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
-def test_windows_that_ends_alone_would_take_for_wide_enough_are_not(monkeypatch):
+def test_windows_with_small_ends_are_still_widened_if_laws_move(monkeypatch):
     mechanism, z = small_beside_a_family(size=25, scale=3.0)
     right = cg.inference.inverted_intervals(mechanism, z)
     monkeypatch.setattr(extremes, "_FIRST", 0.1)
@@ -39,7 +39,7 @@ def test_windows_that_ends_alone_would_take_for_wide_enough_are_not(monkeypatch)
     assert not np.array_equal(cg.inference.inverted_intervals(mechanism, z), right)
 
 
-def test_what_is_widened_is_around_the_nodes_that_moved():
+def test_only_windows_around_nodes_that_moved_are_widened():
     # two families of unlike leaves, so that no two nodes have one class
     scales = np.arange(1.0, 12.0)
     mechanism = released_by([-1, 0, 0, 1, 1, 1, 1, 2, 2, 2, 2], "laplace", scales)
@@ -60,7 +60,7 @@ def test_what_is_widened_is_around_the_nodes_that_moved():
     assert laws.around(tree, np.arange(11) == 4).sum() > 5 + 1
 
 
-def test_more_work_than_is_taken_on_is_refused(monkeypatch):
+def test_too_much_work_is_refused(monkeypatch):
     mechanism, z = small_beside_a_family(size=25, scale=3.0)
     monkeypatch.setattr(extremes, "_FIRST", 0.1)
     monkeypatch.setattr(extremes, "_TIMES", 2)
@@ -68,7 +68,7 @@ def test_more_work_than_is_taken_on_is_refused(monkeypatch):
         cg.inference.inverted_intervals(mechanism, z)
 
 
-def test_what_would_be_too_much_is_widened_less(monkeypatch):
+def test_windows_that_would_be_too_large_are_widened_less(monkeypatch):
     # nearly all laws reach the ends of their windows, and none needs wider ones
     mechanism = released_by(
         [-1, 0, 0] + [1] * 30 + [2] * 30, "laplace", np.full(63, 20.0), pinned=[0]

@@ -38,7 +38,7 @@ def random_network(rng):
 
 
 @for_each_seed(150)
-def test_the_others_keep_their_laws_and_the_sums_hold(seed):
+def test_the_other_variables_keep_their_laws_and_the_sums_hold(seed):
     forest, weights = random_network(np.random.default_rng(seed))
     whole = sum_network.fill(sum_network.compile(forest, weights))
     light = sum_network.fill(sum_network.compile(forest, weights, whole=False))
@@ -58,7 +58,7 @@ def test_the_others_keep_their_laws_and_the_sums_hold(seed):
         assert (left == (forest.sign[k] * drawn[:, v] if v >= 0 else 0)).all()
 
 
-def test_what_follows_in_turn_is_added_up_in_turn():
+def test_variables_that_follow_from_others_are_added_up_in_order():
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
     forest = of_tree(tree)
     scales = np.where(tree.is_leaf, 2.0, np.inf)
@@ -68,7 +68,7 @@ def test_what_follows_in_turn_is_added_up_in_turn():
     assert tree.are_consistent(drawn).all() and (drawn[:, 0] != 0).any()
 
 
-def test_bounds_weights_and_further_sums_keep_a_sum():
+def test_a_sum_with_bounds_weights_or_further_sums_is_kept():
     forest = of_tree(cg.Tree.from_parents([-1, 0, 0, 1, 1]))
     for scales, lo in (
         ([np.inf, 2.0, 2.0, 2.0, 2.0], [0.0, *[-np.inf] * 4]),
@@ -88,7 +88,7 @@ def test_wide_noise_under_an_unmeasured_root_takes_tables_of_its_own_width(bound
     assert 3 * light.table.size < whole.table.size
 
 
-def test_the_law_of_what_follows_is_still_known():
+def test_the_law_of_a_freed_variable_is_still_known():
     tree = cg.Tree.from_parents([-1, 0, 0])
     conditioned = cg.condition(
         cg.Additive(cg.DiscreteLaplace([np.inf, 1.0, 1.0]), tree),

@@ -59,7 +59,7 @@ def test_convolutions_are_within_their_units(way):
                 assert error <= units * truth or truth < 1e-290
 
 
-def test_longer_sums_without_compensation_are_off_by_more():
+def test_longer_sums_without_compensation_have_larger_errors():
     rng = np.random.default_rng(3)
     a, b = rng.uniform(0.5, 1.0, 3000), rng.uniform(0.5, 1.0, 3000)
     worst = []
@@ -121,7 +121,7 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
         assert (-used.lo[np.isfinite(used.lo)]).max() < 150
 
 
-def test_windows_are_not_widened_for_what_transforms_lose():
+def test_windows_are_not_widened_for_errors_of_transforms():
     # 200,401 nodes at epsilon 0.01: this was refused after twelve fillings
     tree = cg.Tree.from_parents([-1, *[0] * 200, *(1 + np.arange(200_000) // 1000)])
     pinned = cg.consistent(tree) & cg.exactly([0])

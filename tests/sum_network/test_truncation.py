@@ -121,7 +121,7 @@ def test_the_bound_is_above_the_true_loss_of_the_windows_of_thousands_of_forests
     assert cuts > 600
 
 
-def test_losses_beyond_all_numbers_are_whole():
+def test_an_infinite_loss_counts_as_one():
     one, inside = np.ones(1), np.array([0.0, 0.5, 0.0, 0.5])
     assert certify.root_loss(one, np.array([INF]), inside) == 1.0
     assert certify.root_loss(one, np.array([1.0]), inside) == 0.5
@@ -206,7 +206,7 @@ def test_only_draws_that_are_charged_the_limit_may_lose_as_much():
 
 
 @pytest.mark.parametrize("name", WIDE)
-def test_what_every_message_lost_is_within_its_bound(name):
+def test_the_loss_of_every_message_is_within_its_bound(name):
     tree, one = WIDE[name]
     forest, unary = of_tree(tree), weights_of(one)
     wide, _, _ = filled(forest, unary, cut=1e-18, generous=1.5)
@@ -339,7 +339,7 @@ def test_sums_of_a_plain_vector_have_a_bound_too():
 
 @given(open_cases(most=8))
 @settings(max_examples=40, derandomize=True, deadline=None)
-def test_rooms_that_are_given_again_change_no_loss(one):
+def test_reused_workspace_does_not_change_the_loss(one):
     assume(np.isfinite(one.scales).any())
     forest, unary = of_tree(cg.Tree.from_parents(one.parents)), weights_of(one)
     try:
@@ -359,7 +359,7 @@ def test_rooms_that_are_given_again_change_no_loss(one):
         assert (held[place[c] : place[c] + width[c]] == c).all()
 
 
-def test_rooms_of_a_large_tree_take_less_than_its_tables():
+def test_the_workspace_of_a_large_tree_is_smaller_than_its_tables():
     tree = cg.Tree.from_parents([-1, *[0] * 40, *np.repeat(np.arange(1, 41), 25)])
     x = tree.roll_up(np.random.default_rng(3).poisson(3, 1000))
     resolved = cg.consistent(tree) & cg.nonnegative()
@@ -372,7 +372,7 @@ def test_rooms_of_a_large_tree_take_less_than_its_tables():
 
 @pytest.mark.parametrize("scale", [2.0, 5.0, 20.0])
 @pytest.mark.parametrize("noise", [cg.DiscreteLaplace, cg.DiscreteGaussian])
-def test_the_first_windows_do(noise, scale, monkeypatch):
+def test_the_first_windows_suffice(noise, scale, monkeypatch):
     # many leaves near 0 and few far from it, in one family and in a tree of three levels
     filled_so_far = []
     fill = exact._fill

@@ -69,7 +69,7 @@ def test_each_variable_leaves_its_window_with_at_most_the_cut(seed):
         assert hi[c] <= held[-1] + 40
 
 
-def test_noise_that_nothing_holds_has_no_law():
+def test_undetermined_entries_have_no_law():
     forest = of_tree(Tree.from_parents([-1, 0, 0]))
     flat = Unary(
         np.full(1, laws.FLAT), np.full(1, INF), np.zeros(1), -np.full(1, INF), np.full(1, INF)
@@ -80,7 +80,7 @@ def test_noise_that_nothing_holds_has_no_law():
         check_proper(forest, weights)
 
 
-def test_bounds_that_no_sum_meets_are_refused():
+def test_bounds_that_no_sum_satisfies_are_refused():
     forest = of_tree(Tree.from_parents([-1, 0, 0]))
     one = np.ones(3)
     each = Unary(

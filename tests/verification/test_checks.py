@@ -17,7 +17,7 @@ def test_numbers_agree_up_to_rounding():
     assert not close(STATED, {key: STATED[key] for key in ("epsilon", "kind")})
 
 
-def test_what_does_not_follow_from_the_plan_fails():
+def test_a_claim_that_does_not_follow_from_the_plan_fails():
     assert compare("claim", "the claim", STATED, STATED).passed
     wrong = compare("claim", "the claim", STATED, STATED | {"epsilon": 0.5})
     assert not wrong.passed

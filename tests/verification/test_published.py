@@ -19,7 +19,7 @@ EXACT = 'publish_exactly = ["root"]'
 
 @pytest.mark.parametrize("part", ["lower + 1 AS lower", "upper - 1 AS upper", "both", "stated"])
 @pytest.mark.parametrize("version", [None, "0.0.9"])
-def test_simulated_ends_are_held_whatever_version_made_them(tmp_path, part, version):
+def test_simulated_ends_pass_for_every_version(tmp_path, part, version):
     made = make_city(tmp_path, method='name = "imaging"', invariants=EXACT)
     release(read_plan(made), tmp_path / "out", base=tmp_path)
     here = tmp_path / "out"

@@ -90,7 +90,7 @@ def test_a_release_for_a_goal_passes_and_its_noise_follows_from_it(tmp_path):
     assert "noise" in failed(tmp_path / "out")
 
 
-def test_rewriting_alone_changes_nothing(real):
+def test_rewriting_a_file_unchanged_passes(real):
     # the helper by which the tests below spoil a release does not spoil it by itself
     retable(real, "SELECT * FROM t")
     assert failed(real) == []
@@ -102,13 +102,13 @@ def test_verify_needs_no_data(real):
 
 
 @pytest.mark.parametrize("name", [files.CSV, files.PARQUET, files.CERTIFICATE])
-def test_a_missing_file(real, name):
+def test_a_missing_file_fails(real, name):
     (real / name).unlink()
     assert failed(real) == ["files"]
 
 
 @pytest.mark.parametrize("name", [files.CSV, files.PARQUET])
-def test_a_changed_byte(real, name):
+def test_a_changed_byte_fails(real, name):
     path = real / name
     content = bytearray(path.read_bytes())
     content[len(content) // 2] ^= 1
@@ -117,14 +117,14 @@ def test_a_changed_byte(real, name):
 
 
 @pytest.mark.parametrize("name", [files.CSV, files.PARQUET])
-def test_a_file_that_is_no_table(real, name):
+def test_a_file_that_is_not_a_table_fails(real, name):
     (real / name).write_bytes(b'\xff\xfe"')
     restate(real, lambda stated: None)
     assert failed(real) == ["table"]
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"format": 1}'])
-def test_a_certificate_that_is_none(real, content):
+def test_an_invalid_certificate_fails(real, content):
     (real / files.CERTIFICATE).write_text(content)
     assert failed(real) == ["certificate"]
 
@@ -171,12 +171,12 @@ def test_a_certificate_that_is_none(real, content):
         ("SELECT * FROM t WHERE false", "table"),
     ],
 )
-def test_a_changed_table_whose_hashes_were_made_anew(real, query, check):
+def test_a_changed_table_with_new_hashes_fails(real, query, check):
     retable(real, query)
     assert check in failed(real)
 
 
-def test_csv_and_parquet_that_differ(real):
+def test_csv_and_parquet_that_differ_fail(real):
     path = real / files.CSV
     lines = path.read_text().splitlines()
     at = next(i for i, line in enumerate(lines) if line.startswith("2,"))
@@ -243,7 +243,7 @@ def put(*path, value):
         (put("plan", "data", "source", value=3), "plan"),
     ],
 )
-def test_a_changed_claim(real, change, check):
+def test_a_changed_claim_fails(real, change, check):
     restate(real, change)
     assert check in failed(real)
 
@@ -262,7 +262,7 @@ def test_a_changed_claim(real, change, check):
         ("versions",),
     ],
 )
-def test_a_part_that_is_left_out(real, path):
+def test_a_missing_part_fails(real, path):
     def change(stated):
         for key in path[:-1]:
             stated = stated[key]
@@ -272,22 +272,22 @@ def test_a_part_that_is_left_out(real, path):
     assert failed(real) == ["certificate"]
 
 
-def test_a_changed_plan_without_its_hash(real):
+def test_a_changed_plan_without_its_hash_fails(real):
     restate(real, put("plan", "data", "source", value="other.csv"), rehash=False)
     assert failed(real) == ["plan hash"]
 
 
-def test_a_file_that_is_not_certified(real):
+def test_a_file_that_is_not_certified_fails(real):
     restate(real, lambda stated: stated["files"].pop(files.PARQUET))
     assert failed(real) == ["hashes"]
 
 
-def test_a_field_that_no_certificate_has(real):
+def test_an_unknown_field_fails(real):
     restate(real, lambda stated: stated.update(audited=True))
     assert failed(real) == ["certificate"]
 
 
-def test_a_budget_larger_than_the_plan_allows(real):
+def test_a_budget_larger_than_the_plan_allows_fails(real):
     # scales, claim and sentence all agree with each other, and not with the plan
     def halve(stated):
         for level in stated["noise"]["levels"][1:]:
@@ -299,27 +299,27 @@ def test_a_budget_larger_than_the_plan_allows(real):
     assert {"noise", "guarantee"} <= set(failed(real))
 
 
-def test_a_simulation_without_its_marker_or_notes(sham):
+def test_a_simulation_without_its_marker_or_notes_fails(sham):
     (sham / files.MARKER).unlink()
     assert {"hashes", "simulation"} <= set(failed(sham))
 
 
-def test_a_simulation_with_a_clean_note(sham):
+def test_a_simulation_with_a_clean_note_fails(sham):
     retable(sham, "SELECT * REPLACE ('' AS note) FROM t")
     assert "simulation" in failed(sham)
 
 
-def test_a_simulation_that_claims_to_be_real(sham):
+def test_a_simulation_that_claims_to_be_real_fails(sham):
     restate(sham, put("simulation", value=None))
     assert failed(sham)
 
 
-def test_a_pinned_count_that_is_not_the_truth(sham):
+def test_a_pinned_count_that_is_not_the_true_count_fails(sham):
     retable(sham, "SELECT * REPLACE (truth + 1 AS truth) FROM t")
     assert failed(sham) == ["simulation"]
 
 
-def test_a_place_without_a_release(tmp_path):
+def test_a_place_without_a_release_is_refused(tmp_path):
     assert failed(tmp_path) == ["files"]
     with pytest.raises(ReleaseError, match=r"there is no directory '.*nowhere'"):
         verify(tmp_path / "nowhere")
@@ -329,14 +329,14 @@ def test_a_place_without_a_release(tmp_path):
 
 
 @pytest.mark.parametrize("name", ["notes.txt", ".hidden", "truth.csv"])
-def test_a_file_that_no_release_has(real, name):
+def test_an_unknown_file_fails(real, name):
     (real / name).write_text("x")
     checks = verify(real)
     assert [(c.name, name in c.text) for c in checks if not c.passed] == [("files", True)]
 
 
 @pytest.mark.parametrize("text", ["", "private", "SIMULATION: NOT PRIVATE"])
-def test_a_marker_that_says_something_else(sham, text):
+def test_a_marker_with_another_text_fails(sham, text):
     (sham / files.MARKER).write_text(text)
     restate(sham, lambda stated: None)
     assert failed(sham) == ["simulation"]
@@ -351,7 +351,7 @@ WAYS = [
 
 
 @pytest.mark.parametrize(("method", "invariants"), WAYS)
-def test_errors_that_are_left_out_everywhere(tmp_path, method, invariants):
+def test_an_error_missing_everywhere_fails(tmp_path, method, invariants):
     plan = make_city(tmp_path, method=f'name = "{method}"', invariants=invariants)
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     assert failed(tmp_path / "out") == []

@@ -47,7 +47,7 @@ WORKLOADS = {
 
 @pytest.mark.parametrize("method", ["conditioning", "imaging"])
 @pytest.mark.parametrize("epsilon", [0.3, 1.0, 4.0])
-def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
+def test_calibrated_noise_on_margins_gives_the_requested_epsilon(method, epsilon):
     def reached(workload, invariant, split):
         asked = {"epsilon": epsilon, "neighbours": "substitute", "method": method}
         noise = cg.calibrate(workload, invariant, split=split, **asked)
@@ -75,7 +75,7 @@ def test_noise_on_margins_ends_in_the_epsilon_asked_for(method, epsilon):
     assert np.unique(scales[np.isfinite(scales)]) == pytest.approx(2 / epsilon)
 
 
-def test_shares_that_cannot_be_given_are_told():
+def test_impossible_shares_are_refused_with_a_message():
     workload = WORKLOADS["levels"]
     invariant = cg.consistent(workload) & cg.exactly(margins=["sex"])
     asked = {"epsilon": 1.0, "neighbours": "substitute"}

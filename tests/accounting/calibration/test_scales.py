@@ -43,7 +43,7 @@ def proved(base, leaf_share):
     return base + math.log(1 + math.exp((1 - leaf_share) * base) * (1 - math.exp(-base)))
 
 
-def test_taxi_plan_gives_the_scales_worked_out_by_hand():
+def test_the_taxi_plan_gives_the_scales_computed_by_hand():
     # a substitution changes two nodes of each level
     noise = calibrate(CITY, BOUNDED, epsilon=1.0, neighbours="substitute", split={1: 0.4, 2: 0.6})
     claim = reached(CITY, BOUNDED, noise, "substitute")
@@ -60,7 +60,7 @@ def test_taxi_plan_gives_the_scales_worked_out_by_hand():
 
 
 @pytest.mark.parametrize("epsilon", [0.01, 1.0, 5.0])
-def test_one_pinned_total_takes_the_base_of_the_closed_form(epsilon):
+def test_one_pinned_total_has_the_base_of_the_closed_form(epsilon):
     tree = cg.Tree.from_parents([-1] + [0] * 6)
     invariant = cg.consistent(tree) & cg.exactly("root") & cg.nonnegative()
     noise = calibrate(tree, invariant, epsilon=epsilon, neighbours="substitute")
@@ -78,7 +78,7 @@ def test_leaves_that_are_not_measured_leave_half_of_epsilon():
     assert (claim.gamma, claim.gamma_source) == (1.0, "trivial: gamma = 1")
 
 
-def test_bounds_do_not_hand_a_share_that_is_not_used_to_others():
+def test_bounds_do_not_give_an_unused_share_to_other_levels():
     # no substitution changes the root, so its share is not used
     free = cg.consistent(CITY) & cg.nonnegative()
     split = {0: 0.5, 1: 0.2, 2: 0.3}
@@ -94,7 +94,7 @@ def test_bounds_do_not_hand_a_share_that_is_not_used_to_others():
     ("invariant", "method"),
     [(BOUNDED, "conditioning"), (PINNED, "conditioning"), (BOUNDED, "imaging")],
 )
-def test_epsilon_is_reached_and_never_passed(epsilon, share, invariant, method):
+def test_epsilon_is_reached_and_never_exceeded(epsilon, share, invariant, method):
     noise = calibrate(
         CITY,
         invariant,
@@ -173,7 +173,7 @@ def test_pinned_boroughs_leave_moves_within_a_borough_only():
 
 
 @pytest.mark.parametrize("epsilon", [0.0, -1.0, math.nan, math.inf, True, "1", None])
-def test_an_epsilon_that_is_none_is_refused(epsilon):
+def test_an_invalid_epsilon_is_refused(epsilon):
     with pytest.raises(ArgumentError, match="epsilon is"):
         calibrate(CITY, PINNED, epsilon=epsilon, neighbours="substitute")
 
@@ -187,7 +187,7 @@ def test_an_epsilon_that_is_none_is_refused(epsilon):
         ({1: math.nan, 2: 1.0}, "split.1. is nan"),
     ],
 )
-def test_a_split_that_is_none_is_refused(split, message):
+def test_an_invalid_split_is_refused(split, message):
     with pytest.raises(ArgumentError, match=message):
         calibrate(CITY, PINNED, epsilon=1.0, neighbours="substitute", split=split)
 

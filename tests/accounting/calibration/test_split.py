@@ -118,7 +118,7 @@ def test_equalities_alone_split_like_the_roots_of_the_weights(weights, scale):
     assert list(found.values()) == pytest.approx(roots / roots.sum(), abs=1 / UNITS)
 
 
-def test_bounds_make_shares_of_leaves_dearer_to_lose():
+def test_bounds_give_leaves_a_larger_share():
     asked = {"epsilon": 1.0, "neighbours": "substitute"}
     resolved = resolve_invariant(FREE[TWO] & cg.exactly("root"), len(TWO), TWO)
     goal = {1: 1.0, 2: 1.0}
@@ -128,7 +128,7 @@ def test_bounds_make_shares_of_leaves_dearer_to_lose():
 
 @pytest.mark.parametrize("epsilon", [1e-3, 0.3, 3.0, 16.0])
 @pytest.mark.parametrize("name", CASES)
-def test_epsilon_is_never_passed(name, epsilon):
+def test_epsilon_is_never_exceeded(name, epsilon):
     tree, invariant, neighbours, goal = CASES[name]
     resolved = resolve_invariant(invariant, len(tree), tree)
     for method, state in (("conditioning", conditioned_guarantee), ("imaging", imaged_guarantee)):
@@ -215,13 +215,13 @@ def test_order_of_the_levels_does_not_matter():
         ({0: 1.0, 2: 1.0}, PrivacyError, "level 0, which is published exactly"),
     ],
 )
-def test_a_goal_that_is_none_is_refused(goal, error, message):
+def test_an_invalid_goal_is_refused(goal, error, message):
     invariant = FREE[TWO] & cg.exactly("root")
     with pytest.raises(error, match=message):
         cg.calibrate(TWO, invariant, epsilon=1.0, neighbours="substitute", goal=goal)
 
 
-def test_a_goal_and_a_split_are_one_too_many():
+def test_a_goal_together_with_a_split_is_refused():
     with pytest.raises(ArgumentError, match="both split and goal"):
         cg.calibrate(
             TWO, FREE[TWO], epsilon=1.0, neighbours="substitute", split={2: 1.0}, goal={2: 1.0}

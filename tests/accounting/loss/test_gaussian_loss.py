@@ -79,7 +79,7 @@ def test_the_three_questions_invert_each_other(epsilon, delta):
 
 @pytest.mark.parametrize("epsilon", [0.0, 1e-300, 1e-12, 700.0, 1e6, 1e9])
 @pytest.mark.parametrize("delta", [1e-280, 1e-12, 0.5, 0.999999])
-def test_extremes_are_answered(epsilon, delta):
+def test_extreme_arguments_have_results(epsilon, delta):
     sigma = cg.accounting.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1e-3)
     if 1e-9 < sigma < 1e97:
         assert cg.accounting.gaussian_delta(epsilon=epsilon, sigma=sigma, sensitivity=1e-3) <= delta
@@ -92,11 +92,11 @@ def test_extremes_are_answered(epsilon, delta):
         cg.accounting.gaussian_epsilon(sigma=1e120, delta=delta, sensitivity=1.0)
 
 
-def test_no_epsilon_is_needed_where_delta_pays_for_all():
+def test_epsilon_is_zero_if_delta_covers_the_whole_loss():
     assert cg.accounting.gaussian_epsilon(sigma=10.0, delta=0.5, sensitivity=1.0) == 0.0
 
 
-def test_the_analytic_calibration_is_the_least_of_all():
+def test_the_analytic_calibration_gives_the_least_sigma():
     for epsilon, delta in itertools.product((0.1, 0.5, 1.0), DELTAS[1:]):
         tight = cg.accounting.gaussian_sigma(epsilon=epsilon, delta=delta, sensitivity=1.0)
         rho = 0.5 / tight**2
@@ -139,7 +139,7 @@ def test_the_published_formula():
     assert sigma == pytest.approx(3.0 * (1.0 + math.sqrt(1.0 + math.log(1e5))) / 0.5)
 
 
-def test_noise_so_calibrated_is_private():
+def test_calibrated_noise_is_private():
     # the probability of the worst event, z above a threshold, under two neighbouring counts
     sigma = cg.accounting.gaussian_sigma(epsilon=0.8, delta=1e-3, sensitivity=1.0)
     above = np.linspace(-5 * sigma, 8 * sigma, 4001)
@@ -216,7 +216,7 @@ def test_wrong_arguments_are_refused():
         cg.accounting.discrete_gaussian_delta(epsilon=1.0, sigma=1e5, change=(1, 1, 1))
 
 
-def test_a_computed_sensitivity_is_taken():
+def test_a_computed_sensitivity_is_accepted():
     tree = cg.Tree.from_parents([-1, 0, 0])
     computed = cg.accounting.sensitivity(tree, neighbours="substitute", norm=2)
     assert cg.accounting.gaussian_sigma(

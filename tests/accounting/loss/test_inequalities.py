@@ -220,7 +220,7 @@ def claim(case):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_no_pair_loses_more_than_the_theorem_says(name):
+def test_no_pair_loses_more_than_the_theorem_states(name):
     case = CASES[name]
     found = normalizers(case)
     pairs, most = 0, -INF
@@ -284,7 +284,7 @@ def test_one_cell_and_added_records_reach_the_bound(a, steps):
 
 
 @pytest.mark.parametrize("a", [Fraction(3, 5), Fraction(4, 5)])
-def test_the_form_for_cells_breaks_where_leaves_are_not_measured(a):
+def test_the_formula_for_cells_fails_if_leaves_are_not_measured(a):
     """ln(2 e^E - 1) with the loss of the pair as E is no bound for trees: two free leaves."""
     case = Case(RAGGED, [NO, a, a, NO, NO], total=12, largest=12)
     found = normalizers(case)
@@ -296,7 +296,7 @@ def test_the_form_for_cells_breaks_where_leaves_are_not_measured(a):
     assert claim(case).gamma_source == TRIVIAL
 
 
-def test_the_trivial_bound_is_reached_by_many_leaves_not_measured():
+def test_many_unmeasured_leaves_reach_the_trivial_bound():
     q = HALF
     ratio = {d: q * (1 - q) ** d + (1 - (1 - q) ** d) / q for d in (1, 2, 40)}
     assert ratio[1] == 1 + q - q**2
@@ -341,7 +341,7 @@ def test_bounds_that_follow_from_others_do_not_count():
     assert charged(resolved, 0.25).tolist() == [False, True, *leaves[2:]]
 
 
-def test_what_is_not_proved_is_charged_twice():
+def test_unproved_cases_are_charged_twice_the_loss():
     tree = cg.Tree.from_parents(FLAT3)
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
     held = cg.consistent(tree) & cg.exactly(0)
@@ -357,7 +357,7 @@ def test_what_is_not_proved_is_charged_twice():
     assert conditioned_guarantee(real, resolved, "substitute", sampler_error=0.0).gamma == 1.0
 
 
-def test_a_mixture_under_bounds_is_charged_twice():
+def test_a_mixture_under_bounds_is_charged_twice_the_loss():
     # its weights depend on the data, which the bound of its parts says nothing about
     tree = cg.Tree.from_parents(FLAT3)
     parts = [cg.Additive(cg.DiscreteLaplace(s), tree) for s in (2.0, 3.0)]

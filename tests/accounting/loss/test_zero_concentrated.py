@@ -101,7 +101,7 @@ def nested_cases(seed, count):
 
 
 @pytest.mark.parametrize("order", [2, 3, 5])
-def test_whole_orders_are_those_of_the_noise_under_nested_bounds(order):
+def test_under_nested_bounds_integer_orders_have_the_divergence_of_the_noise(order):
     found = [excess(*case, order) for case in nested_cases(order, 60)]
     assert max(found) <= 1
     assert max(found) > Fraction(99, 100)  # and nothing smaller would do
@@ -138,7 +138,7 @@ def test_the_four_functions_of_the_lemma(shape):
     assert left > right
 
 
-def test_conditions_that_are_no_sums_break_it():
+def test_the_lemma_fails_for_conditions_that_are_not_sums():
     square = np.array([*itertools.product(range(-3, 4), repeat=2)])
     kept = square[(square @ [3, 1] >= -1) & (square @ [-3, -1] >= -2)]
     weights = [Fraction(math.exp(-0.5 / s**2)) for s in (1.0, 0.5)]
@@ -149,7 +149,7 @@ def test_conditions_that_are_no_sums_break_it():
         conditioned_guarantee(tree_free, resolved, "add-remove", sampler_error=0.0)
 
 
-def test_other_orders_break_it():
+def test_the_lemma_fails_for_non_integer_orders():
     # three cells, and the sum of the first two, with noise below a step
     cells = np.array([[0, 0, 2], [0, 1, 1], [1, 0, 1], [1, 1, 0], [2, 0, 0]])
     counts = np.column_stack((cells, cells[:, 0] + cells[:, 1]))
@@ -168,7 +168,7 @@ def test_other_orders_break_it():
 
 @pytest.mark.parametrize("rho", [1e-4, 0.02, 0.5, 3.0, 40.0])
 @pytest.mark.parametrize("delta", [1e-2, 1e-6, 1e-12])
-def test_whole_orders_are_searched(rho, delta):
+def test_all_integer_orders_are_searched(rho, delta):
     every = np.arange(2.0, 2e4)
     rest = (every - 1) * np.log1p(-1 / every) - np.log(every)
     best = (every * rho + (rest - math.log(delta)) / (every - 1)).min()
@@ -205,7 +205,7 @@ ENGINES = {
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_the_engines_laws_keep_to_their_guarantees(name):
+def test_exact_laws_satisfy_their_guarantees(name):
     mechanism, invariant, neighbours = ENGINES[name]
     engine = cg.condition(mechanism, invariant)
     claim = engine.guarantee(neighbours)
@@ -225,14 +225,14 @@ def test_the_engines_laws_keep_to_their_guarantees(name):
     assert max(shares) > 0.6
 
 
-def test_whole_orders_alone_cost_next_to_nothing():
+def test_using_integer_orders_only_costs_almost_nothing():
     rho = zcdp_rho(1.0, 1e-6)
     more = zcdp_epsilon(rho, 1e-6, whole_orders=True) / zcdp_epsilon(rho, 1e-6)
     assert 1.0 < more < 1.001
 
 
 @pytest.mark.parametrize("name", ENGINES)
-def test_less_noise_than_claimed_is_found(name):
+def test_too_little_noise_is_detected(name):
     mechanism, invariant, neighbours = ENGINES[name]
     claim = cg.condition(mechanism, invariant).guarantee(neighbours)
     less = cg.Additive(cg.DiscreteGaussian(0.7 * mechanism.scales), mechanism.tree or mechanism.n)
@@ -242,7 +242,7 @@ def test_less_noise_than_claimed_is_found(name):
     assert not found.passed
 
 
-def test_what_is_nested_is_known():
+def test_nested_sums_are_recognised():
     rng = np.random.default_rng(4)
     seen = set()
     for _ in range(300):
@@ -286,7 +286,7 @@ def test_crossing_sums_are_refused():
     assert (chosen.rho, chosen.whole_orders) == (None, False)
 
 
-def test_real_noise_pays_nothing_at_any_order():
+def test_continuous_noise_pays_nothing_at_any_order():
     resolved = resolve_invariant(cg.consistent(PAIR) & cg.nonnegative(), len(PAIR), PAIR)
     real = cg.Additive(cg.Gaussian(2.0), PAIR)
     claim = conditioned_guarantee(real, resolved, "add-remove", sampler_error=0.0)
@@ -294,7 +294,7 @@ def test_real_noise_pays_nothing_at_any_order():
     assert claim.ideal_only
 
 
-def test_whole_orders_stay_with_what_is_composed():
+def test_composition_keeps_the_restriction_to_integer_orders():
     bounded = cg.condition(noisy(2.0, PAIR), cg.consistent(PAIR) & cg.nonnegative())
     free = cg.condition(noisy(2.0, PAIR), cg.consistent(PAIR))
     one, other = bounded.guarantee("add-remove"), free.guarantee("add-remove")

@@ -51,7 +51,7 @@ def test_claims_that_fix_different_counts_do_not_compose():
         (("city",), ("city", "a")),
     ],
 )
-def test_claims_compose_where_one_fixes_all_that_the_others_do(one, other):
+def test_claims_compose_if_one_fixes_everything_that_the_others_fix(one, other):
     claims = [of_tree(CITY, *one), of_tree(CITY, *other, noise=3.0)]
     joint = compose(claims)
     assert joint.epsilon == pytest.approx(2.0 + 2.0 / 3.0)
@@ -62,7 +62,7 @@ def test_claims_compose_where_one_fixes_all_that_the_others_do(one, other):
         compose([joint, of_tree(CITY, "b")])
 
 
-def test_the_number_of_records_is_fixed_by_all_that_substitute():
+def test_every_claim_by_substitution_fixes_the_number_of_records():
     joint = compose([of_tree(CITY, "city"), of_tree(AGES, "all", "young"), of_tree(AGES)])
     assert joint.epsilon == pytest.approx(6.0)
     assert {"the exact count of city", "the exact count of all"} <= set(joint.unprotected)

@@ -37,7 +37,7 @@ def test_a_record_adds_one_where_it_counts(counted):
     assert lay.on_cells(rows) == pytest.approx(rows @ dense)
 
 
-def test_cells_are_alike_where_their_records_add_the_same_to_what_is_fixed():
+def test_cells_are_alike_if_their_records_add_the_same_to_fixed_values():
     invariant = cg.consistent(TREE) & cg.exactly([0, 2])
     lay = counting(6, TREE)
     assert lay.cells.tolist() == [3, 4, 5]

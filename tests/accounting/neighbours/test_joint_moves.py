@@ -167,7 +167,7 @@ TABLES = ["2 by 2", "2 by 3", "3 by 3", "steps"]
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_equalities_cost_what_the_dearest_move_costs(name):
+def test_equalities_cost_as_much_as_the_most_expensive_move(name):
     claim, worst = check(name, None)
     assert worst == pytest.approx(claim.epsilon, abs=1e-9)
     assert (claim.records, claim.at_once, claim.gamma) == (3 if name == "steps" else 2, True, 0.0)
@@ -183,7 +183,7 @@ def test_bounds_are_charged(name):
 
 @pytest.mark.parametrize("name", TABLES)
 @pytest.mark.parametrize("lo", [None, 0])
-def test_a_search_that_misses_moves_is_found(name, lo, monkeypatch):
+def test_a_search_that_misses_moves_is_detected(name, lo, monkeypatch):
     def lax(*args, **options):
         found = joint_moves(*args, **options)
         return replace(found, cost=0.4 * found.cost)
@@ -222,7 +222,7 @@ def test_counts_of_a_tree_pay_too():
     assert (got.records, got.epsilon) == (records, pytest.approx(worst))
 
 
-def test_the_sentence_tells_moves_at_once_from_groups():
+def test_the_sentence_distinguishes_joint_moves_from_groups():
     claim = conditioned(SUMS["3 by 3"], 1.0).guarantee("substitute")
     text = "replacing 2 records at once, the fewest that keep what is published exactly,"
     assert text in claim.sentence
@@ -239,7 +239,7 @@ def test_the_sentence_tells_moves_at_once_from_groups():
             cg.accounting.compose([claim, other])
 
 
-def test_records_that_can_move_alone_do_as_before():
+def test_records_that_can_move_alone_are_charged_for_single_moves():
     # cells 0 and 1 are alike, the square of the others lets two records move
     sums = np.zeros((5, 6))
     sums[0, :2] = 1
@@ -248,7 +248,7 @@ def test_records_that_can_move_alone_do_as_before():
     assert (claim.records, claim.at_once, claim.epsilon) == (1, False, 2.0)
 
 
-def test_what_is_not_searched_is_refused():
+def test_cases_outside_the_search_are_refused():
     with pytest.raises(PrivacyError, match="no integer"):
         joint_moves(np.ones(3), np.eye(3), np.array([[0.1, 0.2, 0.3]]))
     wide = margins(21, 20)

@@ -51,7 +51,7 @@ def random_case(rng: np.random.Generator):
 
 
 @pytest.mark.parametrize("seed", range(6))
-def test_what_is_held_in_place_never_differs_and_on_trees_nothing_is_missed(seed: int) -> None:
+def test_entries_held_in_place_never_differ_and_on_trees_all_are_found(seed: int) -> None:
     rng = np.random.default_rng(seed)
     held = empty = 0
     for _ in range(60):
@@ -87,7 +87,7 @@ def test_public_sums_are_carried_along() -> None:
 @pytest.mark.parametrize(
     ("grid", "high", "pinned"), [(0.5, 0.5, True), (0.5, 1.0, False), (1.0, 0.9, True)]
 )
-def test_an_entry_with_less_room_than_a_record_needs_is_held(grid, high, pinned) -> None:
+def test_an_entry_with_less_room_than_one_record_is_held_in_place(grid, high, pinned) -> None:
     resolved = resolve_invariant(cg.bounds([0.0, -np.inf], [high, np.inf]), 2)
     assert with_implied(resolved, None, grid=grid).pinned.tolist() == [pinned, False]
 
@@ -105,13 +105,13 @@ LAPLACE, LEAF = cg.DiscreteLaplace(1.0), cg.Tree.from_parents([-1, 0, 0])
         (2, cg.bounds([0, 0], [0, np.inf]) | cg.bounds([10, 0], [10, np.inf])),
     ],
 )
-def test_a_guarantee_of_no_pair_is_refused(queries, mandate, relation) -> None:
+def test_a_guarantee_without_neighbouring_pairs_is_refused(queries, mandate, relation) -> None:
     released = cg.condition(cg.Additive(LAPLACE, queries), mandate)
     with pytest.raises(EmptyNeighbourhoodError):
         released.guarantee(relation)
 
 
-def test_sums_between_two_equal_numbers_are_mandated() -> None:
+def test_sums_between_two_equal_bounds_count_as_fixed() -> None:
     both = cg.at_least([[1, 1], [-2, -2]], [5, -10])
     noise = cg.Additive(LAPLACE, 2)
     for released in (cg.image(noise, both), cg.condition(noise, both)):
@@ -120,7 +120,7 @@ def test_sums_between_two_equal_numbers_are_mandated() -> None:
         assert "mandated linear" in released.guarantee("substitute").sentence
 
 
-def test_a_union_says_where_its_neighbours_are() -> None:
+def test_a_union_states_which_datasets_are_neighbours() -> None:
     noise = cg.Additive(LAPLACE, 2)
     low, near, far = (
         cg.bounds([a, -np.inf], [b, np.inf]) for a, b in ((-np.inf, 0), (1, 3), (10, np.inf))

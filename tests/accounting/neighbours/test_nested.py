@@ -16,7 +16,7 @@ BELOW = [{0, 1, 2, 3}, {0, 1}, {2, 3}, {0}, {1}, {2}, {3}]
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_sums_share_no_cell_or_one_holds_the_other(seed):
+def test_nested_sums_are_disjoint_or_one_contains_the_other(seed):
     rng = np.random.default_rng(seed)
     sums = [set(np.flatnonzero(rng.random(4) < 0.5).tolist()) or {0} for _ in range(2)]
     rows = np.zeros((2, 7))
@@ -29,7 +29,7 @@ def test_sums_share_no_cell_or_one_holds_the_other(seed):
     assert nested_sums(resolved) == wanted
 
 
-def test_a_condition_that_is_no_sum_of_cells_is_not_nested():
+def test_a_condition_that_is_not_a_sum_of_cells_is_not_nested():
     row = np.array([[0.0, 0, 0, 1, 2, 0, 0]])
     resolved = resolve_invariant(cg.consistent(TREE) & cg.linear(row, [3.0]), 7, TREE)
     assert not nested_sums(resolved)

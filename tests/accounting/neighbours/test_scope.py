@@ -13,7 +13,7 @@ from congenial.invariants.resolved import determined
 from congenial.invariants.written import resolve_invariant
 
 
-def test_what_follows_from_pins_is_listed():
+def test_counts_that_follow_from_pins_are_listed():
     tree = cg.Tree.from_paths(["city/a/x", "city/a/y", "city/b/z"])
     invariant = cg.consistent(tree) & cg.exactly(["root", "a"])
     released = cg.condition(cg.Additive(cg.DiscreteLaplace(2.0), tree), invariant)
@@ -70,7 +70,7 @@ def test_what_follows_from_pins_is_listed():
         ),
     ],
 )
-def test_counts_that_no_neighbours_differ_in_are_listed(leaves, pins, listed):
+def test_counts_that_are_equal_in_all_neighbours_are_listed(leaves, pins, listed):
     tree = cg.Tree.from_paths([f"city/{leaf}" for leaf in leaves])
     invariant = cg.consistent(tree) & cg.nonnegative()
     if pins:

@@ -51,7 +51,7 @@ def pairs(each, resolved, cost):
                 yield a, b, float(cost[changed].sum())
 
 
-def test_the_dearest_move_is_that_of_all_pairs():
+def test_the_most_expensive_move_is_the_maximum_over_all_pairs():
     seen = {"pairs": 0, "none": 0, "pinned": 0}
     for workload, resolved, cost in worlds(150, 3):
         each = masks(workload)
@@ -99,7 +99,7 @@ def test_records_that_enter_or_leave_and_the_entries_that_change():
     assert still >= 10
 
 
-def test_a_search_cut_short_gives_a_bound_and_says_no_less(monkeypatch):
+def test_a_search_that_stops_early_gives_an_upper_bound(monkeypatch):
     rng = np.random.default_rng(0)
     looser = 0
     for workload, _, cost in worlds(40, 5):

@@ -18,7 +18,7 @@ def _case() -> tuple[cg.Tree, np.ndarray]:
     return tree, row
 
 
-def test_guarantee_does_not_depend_on_the_unit_of_a_mandate() -> None:
+def test_the_guarantee_does_not_depend_on_the_unit_of_an_invariant() -> None:
     tree, row = _case()
     stated = [
         cg.image(
@@ -32,7 +32,7 @@ def test_guarantee_does_not_depend_on_the_unit_of_a_mandate() -> None:
     assert stated[0] == stated[1] == 2.0
 
 
-def test_sensitivity_does_not_depend_on_the_unit_of_a_mandate() -> None:
+def test_the_sensitivity_does_not_depend_on_the_unit_of_an_invariant() -> None:
     tree, row = _case()
     found = cg.accounting.sensitivity(
         tree, neighbours="substitute", invariant=cg.consistent(tree) & cg.linear(row, [0.9])
@@ -45,7 +45,7 @@ def _claim(row: list[float]) -> cg.Guarantee:
     return cg.condition(law, cg.linear([row], [4.0 * row[0]])).guarantee("substitute")
 
 
-def test_coefficients_that_differ_in_their_last_digits_part_the_records() -> None:
+def test_coefficients_that_differ_in_their_last_digits_distinguish_records() -> None:
     # two of the middle cell for one of each other: no single record can move
     big = 2.0**39
     for row in ([big, big + 1, big + 2], [2.0**60, 2.0**60 + 2**8, 2.0**60 + 2**9]):
@@ -58,7 +58,7 @@ def test_coefficients_that_differ_in_their_last_digits_part_the_records() -> Non
                 _claim(row)
 
 
-def test_decimals_are_whole_numbers_once_multiplied() -> None:
+def test_decimals_become_integers_after_scaling() -> None:
     whole, tenths = _claim([1, 2, 3]), _claim([0.1, 0.2, 0.3])
     assert whole.records == tenths.records == 2
     assert whole.rho == tenths.rho == (1 + 4 + 1) / (2 * 4.0)
@@ -67,7 +67,7 @@ def test_decimals_are_whole_numbers_once_multiplied() -> None:
 @pytest.mark.parametrize(
     "row", [[0.5, 0.5 + 1e-12, 0.5 + 2e-12], [0.3, 0.1 + 0.2, 0.7], [1 / 3, 1 / 3 + 2**-40, 1.0]]
 )
-def test_doubt_is_refused(row: list[float]) -> None:
+def test_ambiguous_coefficients_are_refused(row: list[float]) -> None:
     with pytest.raises(PrivacyError, match="in doubt"):
         _claim(row)
     with pytest.raises(PrivacyError, match="in doubt"):

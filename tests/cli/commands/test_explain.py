@@ -33,7 +33,7 @@ def test_nothing_is_read_or_written(plan, tmp_path, capsys):
     assert sorted(path.name for path in tmp_path.iterdir()) == before
 
 
-def test_a_total_or_public_counts_are_taken(plan, tmp_path, capsys):
+def test_a_total_or_public_counts_are_accepted(plan, tmp_path, capsys):
     assert run(["explain", "plan.toml", "--total", "77", "--json"]) == 0
     result = told(capsys)["result"]
     assert "77 records in all (a stated total)" in result["basis"]

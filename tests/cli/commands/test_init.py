@@ -95,7 +95,7 @@ def test_answers_by_options_go_into_the_plan(place):
 @pytest.mark.parametrize("neighbours", ["substitute", "add-remove"])
 @pytest.mark.parametrize("method", ["conditioning", "imaging", "topdown"])
 @pytest.mark.parametrize("nonnegative", ["yes", "no"])
-def test_every_way_is_accepted_by_explain(place, domain, neighbours, method, nonnegative):
+def test_explain_accepts_the_plan_of_every_method(place, domain, neighbours, method, nonnegative):
     chosen = (
         *("--domain", domain, "--neighbours", neighbours, "--method", method),
         *("--nonnegative", nonnegative),
@@ -123,7 +123,7 @@ def conversation(capsys, source, monkeypatch):
     return outcome(capsys, source)
 
 
-def test_of_a_csv_file_one_line_is_read(place, capsys, monkeypatch):
+def test_only_the_first_line_of_a_csv_file_is_read(place, capsys, monkeypatch):
     first = conversation(capsys, "rows.csv", monkeypatch)
     (place / "rows.csv").write_bytes(b"hour,zone\n" + POISON)
     assert conversation(capsys, "rows.csv", monkeypatch) == first
@@ -133,7 +133,7 @@ def test_of_a_csv_file_one_line_is_read(place, capsys, monkeypatch):
     assert [part.replace("csv.gz", "csv") for part in packed] == list(first)
 
 
-def test_of_a_parquet_file_the_footer_is_read(place, capsys, monkeypatch):
+def test_only_the_footer_of_a_parquet_file_is_read(place, capsys, monkeypatch):
     duckdb.sql("SELECT i AS zone, i / 7 AS rate FROM range(1000) AS t (i)").write_parquet(
         "r.parquet"
     )
@@ -148,7 +148,7 @@ def test_of_a_parquet_file_the_footer_is_read(place, capsys, monkeypatch):
 
 
 @pytest.mark.parametrize("kind", ["duckdb", "sqlite"])
-def test_of_a_database_the_catalogue_is_read(place, capsys, monkeypatch, kind):
+def test_only_the_catalogue_of_a_database_is_read(place, capsys, monkeypatch, kind):
     seen = []
     for values in (["('x', 1.5)"], ["('SECRET', -9)", "('y', 2)"] * 700):
         name = f"d.{kind}"
@@ -168,7 +168,7 @@ def test_of_a_database_the_catalogue_is_read(place, capsys, monkeypatch, kind):
 ODD = ['a "b"', "c,d", "e\\f", "g\nh", "ü 名", "tab\there", "#i", "j]k", "'l'", "null\u2028sep"]
 
 
-def test_names_that_toml_must_quote_go_all_the_way(place):
+def test_names_that_need_toml_quotes_survive_to_the_release(place):
     names = ", ".join(f'i % 3 AS "{name.replace(chr(34), chr(34) * 2)}"' for name in ODD[:4])
     duckdb.sql(f"SELECT {names} FROM range(9) AS t (i)").write_parquet('it\'s "odd" [1].parquet')
     chosen = asking.listed([ODD[0], ODD[1]])
@@ -224,7 +224,7 @@ MISTAKES = {
 
 
 @pytest.mark.parametrize("header", MISTAKES)
-def test_headers_that_cannot_be_used(place, capsys, header):
+def test_unusable_headers_are_refused(place, capsys, header):
     (place / "rows.csv").write_text(header)
     *arguments, told = MISTAKES[header]
     said = refusal(capsys, *arguments, "--yes")
@@ -262,7 +262,7 @@ def test_headers_that_cannot_be_used(place, capsys, header):
         (["rows.csv", *LOOKUP, "--publish-exactly", "Nowhere"], "neither a level nor a node"),
     ],
 )
-def test_what_cannot_be_used_is_refused_in_a_sentence(place, capsys, arguments, told):
+def test_unusable_input_is_refused_in_one_sentence(place, capsys, arguments, told):
     (place / "folder").mkdir()
     (place / "both.csv").write_text("zone,borough\n")
     for name in ("rows.xlsx", "broken.parquet", "broken.duckdb"):
@@ -295,7 +295,7 @@ def test_several_files_by_a_pattern(place):
     assert run("explain", "plan.toml") == 0
 
 
-def test_an_older_plan_stays_until_it_is_asked_away(place, capsys):
+def test_an_older_plan_is_replaced_only_with_overwrite(place, capsys):
     (place / "plan.toml").write_text("mine")
     assert "--overwrite" in refusal(capsys, "rows.csv", "--yes")
     assert (place / "plan.toml").read_text() == "mine"
@@ -313,7 +313,7 @@ def test_paths_start_from_the_plan(place):
     assert run("explain", "plans/p.toml") == 0
 
 
-def test_names_under_two_parents_are_seen_in_a_public_list_alone(place):
+def test_repeated_names_are_detected_only_in_a_public_list(place):
     (place / "cells.csv").write_text("sex,age\nf,1\nm,1\n")
     (place / "rows.csv").write_text("sex,age\nf,1\n")
     assert run("init", "rows.csv", "--levels", "sex,age", "--domain", "cells.csv", "--yes") == 0
@@ -321,7 +321,7 @@ def test_names_under_two_parents_are_seen_in_a_public_list_alone(place):
     assert run("explain", "plan.toml") == 0
 
 
-def test_every_example_in_a_comment_may_be_put_in_force(place):
+def test_every_example_in_a_comment_works_when_uncommented(place):
     draft = Draft(
         *("rows.csv", "City", ("state", "borough", "zone"), "data", "substitute", 1.0, True),
         "conditioning",
@@ -352,7 +352,7 @@ def test_every_key_has_a_comment(place):
     assert all(len(line) <= 100 for line in lines)
 
 
-def test_values_that_an_enum_lists_are_not_told(place, capsys):
+def test_values_of_an_enum_are_not_shown(place, capsys):
     with duckdb.connect("e.duckdb") as database:
         database.execute("CREATE TYPE p AS ENUM ('Secret Ann', 'it''s Secret, Bob)')")
         database.execute("CREATE TABLE t (name p, home STRUCT(a p, b INTEGER), n INTEGER)")

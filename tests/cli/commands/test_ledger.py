@@ -22,7 +22,7 @@ def told(capsys):
     return json.loads(capsys.readouterr().out)
 
 
-def test_what_is_spent_is_shown(plan, tmp_path, capsys):
+def test_spent_amounts_are_shown(plan, tmp_path, capsys):
     budget = ["--epsilon", "3", "--delta", "1e-6", "--neighbours", "substitute"]
     assert run(["ledger", "init", "book", *budget]) == 0
     assert run(["ledger", "init", "book", *budget]) == 2

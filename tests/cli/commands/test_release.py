@@ -32,7 +32,7 @@ def test_a_release_is_made_once(plan, tmp_path, capsys):
     assert (tmp_path / "out" / "release.csv").read_bytes() == before
 
 
-def test_a_simulation_is_the_same_again_and_says_that_it_protects_nobody(plan, tmp_path, capsys):
+def test_a_simulation_is_reproducible_and_says_that_it_protects_nobody(plan, tmp_path, capsys):
     for out in ("one", "same"):
         assert run(["release", "plan.toml", "--out", out, "--simulate", "5"]) == 0
     one, same = ((tmp_path / out / "release.csv").read_bytes() for out in ("one", "same"))
@@ -55,7 +55,7 @@ MEASURED = 'publish = ["table", "measurements"]'
         ({"invariants": 'publish_exactly = ["root"]'}, False, False),
     ],
 )
-def test_missing_intervals_and_the_cost_of_bounds_are_said(
+def test_missing_intervals_and_the_cost_of_bounds_are_stated(
     tmp_path, monkeypatch, capsys, sections, missing, dear
 ):
     monkeypatch.chdir(tmp_path)
@@ -70,7 +70,7 @@ def test_missing_intervals_and_the_cost_of_bounds_are_said(
     assert any(row.split(",")[lower] == "" for row in rows[1:]) is missing
 
 
-def test_a_release_with_intervals_of_its_leaves_alone_says_so(plan, monkeypatch, capsys):
+def test_a_release_with_intervals_for_leaves_only_says_so(plan, monkeypatch, capsys):
     from congenial.releases import intervals
     from congenial.releases.table_posterior import NoEnds
 

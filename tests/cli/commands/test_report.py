@@ -22,7 +22,7 @@ def told(capsys):
     return json.loads(capsys.readouterr().out)
 
 
-def test_a_page_is_written_of_a_release_alone(plan, tmp_path, capsys):
+def test_a_page_is_written_only_for_a_release(plan, tmp_path, capsys):
     assert run(["release", "plan.toml", "--out", "out", "--quiet"]) == 0
     capsys.readouterr()
     assert run(["report", "out", "--json"]) == 0

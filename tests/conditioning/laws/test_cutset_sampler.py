@@ -52,7 +52,7 @@ def test_a_tree_with_a_crossing_sum():
     assert "3" not in conditioned.explain().split("(")[0]
 
 
-def test_the_cost_is_told_and_does_not_depend_on_the_data():
+def test_the_cost_is_stated_and_does_not_depend_on_the_data():
     case = TABLES["nonnegative"]
     text = case.condition().explain()
     for told in ("cut set", "entry", "assignments", "multiplications", "limits", "do not enter"):
@@ -65,7 +65,7 @@ def test_the_cost_is_told_and_does_not_depend_on_the_data():
     assert weighed.values.shape[0] <= free.cost.assignments
 
 
-def test_too_many_cycles_are_refused_by_exact_and_chained_otherwise():
+def test_with_too_many_cycles_exact_refuses_and_auto_uses_chains():
     rows = margins(6, 6)
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), 36)
     invariant = cg.linear(rows, np.zeros(12))

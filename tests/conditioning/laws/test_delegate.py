@@ -18,7 +18,7 @@ from support.tree_cases import CASES
 SAMPLERS = ("rejection", "perfect", "independence")
 
 
-def test_the_law_is_that_of_the_exact_engine():
+def test_the_law_is_that_of_the_exact_sampler():
     case = CASES["star"]
     exact = made(case, "exact")
     for sampler in SAMPLERS:

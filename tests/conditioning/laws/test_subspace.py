@@ -80,7 +80,7 @@ def test_it_equals_the_l2_image_draw_by_draw(sigma, pinned):
 
 
 @pytest.mark.parametrize("sigma", [[1.0, 0.4, 2.0, 1.0, 0.7], [1.0, INF, 2.0, 1.0, 0.7]])
-def test_draws_follow_the_law_and_no_other(sigma):
+def test_draws_follow_the_law_and_fail_at_a_wrong_scale(sigma):
     """Mahalanobis lengths are chi-square, marginals normal; neither at 0.7 or 1.3 of the scale."""
     sigma = np.array(sigma)
     made = cg.condition(*build(5, sigma, BINARY))
@@ -119,7 +119,7 @@ def test_a_fine_grid_has_the_same_law():
     assert (p * values**2).sum() == pytest.approx(made.marginal(1, x).sd ** 2, rel=1e-8)
 
 
-def test_what_the_gaussian_answers_besides():
+def test_the_gaussian_has_its_other_methods():
     made = cg.condition(*build(5, np.full(5, 2.0), BINARY, (0,)))
     x = BINARY.roll_up([1.0, 2.0, 3.0])
     assert made.sample(x).dtype == np.float64
@@ -161,7 +161,7 @@ LAWS = [cg.Gaussian(1.0), cg.Laplace(1.0)]
 
 
 @pytest.mark.parametrize("noise", LAWS)
-def test_what_is_refused(noise):
+def test_unsupported_cases_are_refused(noise):
     mechanism = cg.Additive(noise, STAR)
     with pytest.raises(UnsupportedError, match="inequalities is not covered"):
         cg.condition(mechanism, cg.consistent(STAR) & cg.nonnegative())
@@ -191,7 +191,7 @@ def test_what_is_refused(noise):
 
 
 @pytest.mark.parametrize("alpha", [0, 1, -1, np.nan, "a", None])
-def test_an_alpha_that_is_none(alpha):
+def test_an_invalid_alpha_is_refused(alpha):
     made = cg.condition(cg.Additive(cg.Gaussian(1.0), 3), cg.linear([1, 1, 1], 0.0))
     with pytest.raises(ArgumentError, match="alpha is"):
         made.interval(0, alpha)

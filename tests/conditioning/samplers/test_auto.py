@@ -9,7 +9,7 @@ from congenial.conditioning.laws.forest_sampler import Conditioned
 from congenial.conditioning.samplers.gibbs import GibbsConditioned
 
 
-def test_wide_crossing_sums_are_drawn_by_a_chain_and_others_exactly():
+def test_auto_uses_chains_for_wide_crossing_sums_only():
     size = 5
     rows = np.zeros((2 * size, size * size))
     for i in range(size):

@@ -14,7 +14,7 @@ TOTAL = cg.consistent(TREE) & cg.exactly([0])
 X = [9, 4, 5]
 
 
-def test_auto_is_exact_where_that_is_affordable():
+def test_auto_is_exact_if_that_is_affordable():
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), TREE)
     draws = [
         cg.condition(mechanism, TOTAL, sampler).sample(X, 20, cg.seeded(1)).tolist()
@@ -25,7 +25,7 @@ def test_auto_is_exact_where_that_is_affordable():
     assert not AUTO.certified
 
 
-def test_exact_refuses_where_auto_takes_a_chain():
+def test_exact_refuses_the_cases_in_which_auto_uses_a_chain():
     mechanism = cg.Additive(cg.Laplace(2.0), TREE)
     with pytest.raises(UnsupportedError, match="DiscreteLaplace"):
         cg.condition(mechanism, TOTAL, SAMPLER)

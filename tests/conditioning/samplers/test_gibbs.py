@@ -32,7 +32,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_chains_follow_the_law_and_no_other(name):
+def test_chains_follow_the_law_and_fail_at_a_wrong_scale(name):
     case = CASES[name]
     draw, info = chained(case).run(case.x, 5000, 4, cg.seeded(3))
     assert draw.values.shape == (4, 5000, 9)
@@ -46,7 +46,7 @@ def test_chains_follow_the_law_and_no_other(name):
         assert fit(thinned, scaled(case, off), range(9)) < FAILS
 
 
-def test_a_table_with_many_cycles_is_chained_by_itself():
+def test_auto_uses_chains_for_a_table_with_many_cycles():
     rng = cg.seeded(5)
     x = (rng.bits(25) % np.uint64(7)).astype(np.int64)
     rows = margins(5, 5)
@@ -76,7 +76,7 @@ def test_blocks_are_forests_and_together_move_everything():
         assert cycle_closers(rest, range(system.size)) == []
 
 
-def test_nothing_is_released_and_nothing_certified():
+def test_chains_neither_release_nor_state_a_guarantee():
     case = CASES["laplace"]
     conditioned = chained(case)
     for call in (

@@ -86,7 +86,7 @@ def test_the_bound_holds_for_the_chain_itself(name):
     assert told == pytest.approx(bound_after(log_ratio, 25))
 
 
-def test_the_chain_moves_as_its_matrix_says():
+def test_the_chain_has_the_transition_matrix_of_its_definition():
     case = TINY["wider proposal"]
     conditioned = made(case, "independence", scale=case.scales * 1.4)
     move, law, _ = chain(case, conditioned.placed)
@@ -102,7 +102,7 @@ def test_the_chain_moves_as_its_matrix_says():
     assert set(info.acceptance) == {0.0, 1.0}
 
 
-def test_the_start_depends_on_what_is_mandated_alone():
+def test_the_start_depends_on_the_invariant_only():
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 2, 2])
     mechanism = cg.Additive(cg.DiscreteLaplace(2.0), tree)
     totals = cg.consistent(tree) & cg.exactly([0])
@@ -136,7 +136,7 @@ def test_a_start_may_be_given_and_must_be_feasible():
             conditioned.run(case.x, 5, 2, cg.seeded(1), start=wrong)
 
 
-def test_a_start_that_is_not_found_is_told(monkeypatch):
+def test_a_missing_start_is_reported(monkeypatch):
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
     invariant = cg.linear([[1, 1, 1]], 6) & cg.bounds(1, 3)
     conditioned = cg.condition(mechanism, invariant, "independence")
@@ -155,13 +155,13 @@ def test_a_start_that_is_not_found_is_told(monkeypatch):
         conditioned.run([1, 2, 3], 5, 2, cg.seeded(1))
 
 
-def test_the_acceptance_in_the_long_run_is_for_studies():
+def test_the_stationary_acceptance_is_for_studies():
     conditioned = made(CASES["star"], "independence")
     with pytest.raises(PrivacyError, match="for a study"):
         conditioned.acceptance(CASES["star"].x)
 
 
-def test_the_acceptance_is_that_of_chains_in_the_long_run():
+def test_the_stationary_acceptance_is_that_of_long_chains():
     for name, factor in (("star", 1.0), ("star, pinned total, nonnegative", 0.9)):
         conditioned = made(CASES[name], "independence", scale=CASES[name].scales * factor)
         x = CASES[name].x
@@ -244,7 +244,7 @@ def test_chains_on_a_grid_take_the_options_of_the_chain(sampler):
         on_grid.run(x, 5, 2, cg.seeded(7), start=start + np.array([0, 0.25, -0.25, 0]))
 
 
-def test_a_chain_that_never_moved_is_told():
+def test_a_chain_that_never_moved_is_reported():
     mechanism = cg.Additive(cg.DiscreteGaussian([0.51, 0.92]), 2)
     narrow = cg.condition(
         mechanism,

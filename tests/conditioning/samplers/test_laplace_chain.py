@@ -45,7 +45,7 @@ def test_the_variance_of_three_leaves_is_five_sixths(three_leaves):
     assert min(off[0.7], off[1.3]) > 4.9
 
 
-def test_the_chain_agrees_with_a_fine_grid_and_no_other(three_leaves):
+def test_the_chain_agrees_with_a_fine_grid_and_not_with_a_wrong_scale(three_leaves):
     x, draw, _ = three_leaves
     thinned = draw.values[0, :, 1]  # one chain; its draws are nearly independent
     for factor in (1.0, 0.7, 1.3):
@@ -83,7 +83,7 @@ def test_the_chain_on_a_tree_with_noise_everywhere():
         assert (max(off) < 5) == (factor == 1.0), off
 
 
-def test_the_chain_where_sums_cross():
+def test_the_chain_under_crossing_sums():
     made = cg.condition(cg.Additive(cg.Laplace(1.5), 5), cg.linear(CROSSED, np.zeros(4)))
     draws = made.sample(np.zeros(5), 4000, cg.seeded(4))
     assert np.abs(draws @ CROSSED.T).max() < 1e-9

@@ -12,7 +12,7 @@ from support.tree_cases import CASES
 
 
 @pytest.mark.parametrize("rows", [1, 60])
-def test_draws_end_where_all_chains_have_met_in_whatever_batches(monkeypatch, rows):
+def test_draws_do_not_depend_on_the_batches_of_proposals(monkeypatch, rows):
     case, batches, draw = CASES["star"], [], Perfect.batch
 
     def recorded(self, counts, rows, steps, source):

@@ -14,7 +14,7 @@ from support.tree_cases import CASES
 
 
 @pytest.mark.parametrize("name", ALL)
-def test_the_acceptance_is_what_the_normaliser_says(name):
+def test_the_acceptance_follows_from_the_normaliser(name):
     case = ALL[name]
     conditioned = made(case, "rejection")
     batch = conditioned.batch(case.x, 1, 40_000, cg.seeded(7))
@@ -48,7 +48,7 @@ def batches(monkeypatch):
     return made
 
 
-def test_a_study_takes_what_is_accepted_in_order(batches):
+def test_a_study_returns_accepted_candidates_in_order(batches):
     case = CASES["star"]
     found = made(case, "rejection").sample(case.x, 20, cg.seeded(3))
     noise, weights, uniforms = (
@@ -57,7 +57,7 @@ def test_a_study_takes_what_is_accepted_in_order(batches):
     np.testing.assert_array_equal(found, case.x + noise[uniforms <= weights][:20])
 
 
-def test_fixed_work_takes_the_first_accepted_or_else_the_last_candidate(batches):
+def test_fixed_work_returns_the_first_accepted_or_the_last_candidate(batches):
     case, rows, steps = CASES["star"], 60, 7
     conditioned = replace(made(case, "rejection"))
     object.__setattr__(conditioned, "steps", steps)

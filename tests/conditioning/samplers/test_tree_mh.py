@@ -38,7 +38,7 @@ TREES = {
 
 
 @pytest.mark.parametrize("name", TREES)
-def test_chains_follow_the_law_and_no_other(name):
+def test_chains_follow_the_law_and_fail_at_a_wrong_scale(name):
     case = TREES[name]
     draw, info = made(case, "tree-mh").run(case.x, 5000, 4, cg.seeded(9), thin=60)
     draws = draw.values.reshape(-1, case.n)
@@ -98,7 +98,7 @@ LARGE = cg.Tree.from_parents([-1, 0, 0, 0] + [1 + i % 3 for i in range(61)])
 COUNTS = LARGE.roll_up(np.arange(61))
 
 
-def test_the_step_is_tuned_in_the_warm_up_alone():
+def test_the_step_is_tuned_in_the_warm_up_only():
     mechanism = cg.Additive(cg.Laplace(np.where(LARGE.is_leaf, 3.0, 1.0)), LARGE)
     conditioned = cg.condition(mechanism, cg.consistent(LARGE), "tree-mh")
     _, info = conditioned.run(COUNTS, 2000, 3, cg.seeded(1))
@@ -141,7 +141,7 @@ def test_starts_are_feasible_and_may_be_given():
         conditioned.run(COUNTS, 3, 4, cg.seeded(4), start=np.arange(len(LARGE)))
 
 
-def test_nothing_is_released_and_nothing_certified():
+def test_chains_neither_release_nor_state_a_guarantee():
     conditioned = made(CASES["star"], "tree-mh")
     x = CASES["star"].x
     for call in (
@@ -167,7 +167,7 @@ def test_nothing_is_released_and_nothing_certified():
             conditioned.run(x, **({"rng": cg.seeded(1)} | wrong))
 
 
-def test_what_is_not_covered_is_told():
+def test_unsupported_cases_are_refused():
     tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     adds_up = cg.consistent(tree)

@@ -74,7 +74,7 @@ def test_bounds_on_one_side_of_the_leaves_are_always_solved(problem, slack):
 
 @given(problems(most=14, weights=MEASURED))
 @settings(max_examples=200, deadline=None)
-def test_what_it_finds_is_what_the_dynamic_programme_finds(problem):
+def test_both_solvers_find_the_same_point(problem):
     tree, y, invariant, weight, _ = problem
     resolved, relative, found = set_up(tree, invariant, weight)
     z = found.solve(y.astype(float))
@@ -118,7 +118,7 @@ def test_families_all_below_their_bounds_at_first_are_solved(total):
     assert off_optimum(z, y, tree, resolved, weight) < 1e-9
 
 
-def test_where_it_finds_nothing_the_dynamic_programme_is_asked(monkeypatch):
+def test_the_dynamic_programme_solves_cases_that_the_active_set_does_not(monkeypatch):
     tree, x, rng = city(60, 3, 9)
     y = x + rng.normal(0.0, 3.0, len(tree))
     imposed = consistent(tree) & nonnegative()
@@ -127,7 +127,7 @@ def test_where_it_finds_nothing_the_dynamic_programme_is_asked(monkeypatch):
     assert project(y, imposed) == pytest.approx(found, abs=1e-9)
 
 
-def test_leaves_without_a_measurement_are_not_for_it():
+def test_leaves_without_a_measurement_are_left_to_the_other_solver():
     tree = Tree.from_parents([-1, 0, 0])
     resolved = resolve_invariant(consistent(tree), 3)
     links = link(tree, 3)
@@ -148,7 +148,7 @@ def test_leaves_without_a_measurement_are_not_for_it():
         ([5.0, -2.0, 9.0], exactly([1]) & nonnegative()),
     ],
 )
-def test_nothing_is_found_where_nothing_fits(y, invariant):
+def test_infeasible_problems_have_no_result(y, invariant):
     tree = Tree.from_parents([-1, 0, 0])
     imposed = consistent(tree) & invariant
     _, _, found = set_up(tree, imposed, None)
@@ -157,7 +157,7 @@ def test_nothing_is_found_where_nothing_fits(y, invariant):
         project(y, imposed)
 
 
-def test_numbers_that_are_no_numbers_are_left_to_the_check():
+def test_nan_is_left_to_the_check():
     tree = Tree.from_parents([-1, 0, 0])
     _, _, found = set_up(tree, consistent(tree), None)
     for bad in (np.nan, np.inf, 2.0**54):

@@ -46,7 +46,7 @@ def test_topdown_of_one_level_is_the_simplex_projection_rounded():
     assert seen == {(10, 6, 4, 0, 0), (10, 5, 5, 0, 0)}
 
 
-def test_topdown_keeps_what_pins_below_need():
+def test_topdown_respects_pins_on_lower_levels():
     # the first child must hold at least the 7 pinned under it, whatever its own noise
     tree = Tree.from_parents([-1, 0, 0, 1, 1])
     z = topdown([8, -20, 30, 7, 0], tree, exactly([0, 3]) & nonnegative(), rng=seeded(3))

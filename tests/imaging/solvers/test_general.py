@@ -145,7 +145,7 @@ def test_large_counts_keep_their_last_digit():
     assert project(y, invariant, integer=True, rng=seeded(1))[1:3].sum() == 1
 
 
-def test_what_cannot_hold_is_said():
+def test_infeasible_conditions_are_reported():
     with pytest.raises(InfeasibleError, match=r"nonnegative\(\) and row 0"):
         project([1.0, 2.0, 3.0], linear([[1, 1, 0], [0, 1, 1]], [-1, 2]) & nonnegative())
     half = linear([[2, 2, 0], [0, 2, 2]], [3, 4]) & nonnegative()
@@ -160,7 +160,7 @@ def test_a_missing_solver_is_named(monkeypatch):
 
 
 @pytest.mark.parametrize("seed", [107, 731, 971])
-def test_tight_bounds_of_which_too_many_seem_to_bind(seed):
+def test_tight_bounds_with_too_many_apparently_active(seed):
     table = cg.Table({"a": ("0", "1", "2"), "b": ("0", "1", "2"), "c": ("0", "1", "2")})
     workload = cg.Workload.of(table, ["c", ("a", "b")])
     n = len(workload)
@@ -179,7 +179,7 @@ def test_tight_bounds_of_which_too_many_seem_to_bind(seed):
     assert gap(replace(resolved, equalities=(rows, values)), y, weight, z) < 1e-5
 
 
-def test_conditions_that_rounding_alone_tells_apart_are_no_contradiction():
+def test_conditions_that_differ_only_by_rounding_do_not_contradict():
     rows = [[0.2, -0.1], [-0.2, 0.1]]
     for off in (0.0, 1e-9, 1e-6, 1e-3):
         close = at_least(rows, [0.2 - off, -0.2 - off]) & bounds(-9, 9)

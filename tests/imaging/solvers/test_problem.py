@@ -89,7 +89,7 @@ TREE = Tree.from_parents([-1, 0, 0], names=["city", "east", "west"])
         (lambda: topdown([1, np.inf, 3], TREE, nonnegative()), ArgumentError, "city/east"),
     ],
 )
-def test_what_cannot_be_done_is_said_without_a_count(call, error, words):
+def test_unsupported_problems_are_refused_without_a_count(call, error, words):
     with pytest.raises(error, match=words) as caught:
         call()
     text = str(caught.value)
@@ -107,7 +107,7 @@ def test_weights_are_relative_and_no_further_apart_than_doubles_resolve():
             checked_weights(wrong, 2)
 
 
-def test_a_task_does_not_depend_on_where_the_counts_lie():
+def test_a_problem_does_not_depend_on_a_shift_of_the_counts():
     """Of 2^50 records and of none: the same noise, bounds and preferred values around them."""
     tree = Tree.from_parents([-1, 0, 0, 1, 1])
     links = link(tree, 5)

@@ -33,7 +33,7 @@ def test_ties_between_integers_do_not_go_by_position():
     assert (draws[:, 1] + draws[:, 2] == 1).all()
 
 
-def test_integers_meet_conditions_whose_coefficients_are_none():
+def test_integers_satisfy_conditions_with_non_integer_coefficients():
     rng = np.random.default_rng(9)
     for seed in range(60):
         x = rng.integers(0, 6, 4)

@@ -47,7 +47,7 @@ def test_two_bins_keep_the_papers_convex_combination(beta, y):
     assert np.abs(z - y).sum() == pytest.approx(abs(10 - sum(y)))
 
 
-def test_half_is_what_is_done_without_beta():
+def test_the_default_beta_is_one_half():
     rng = np.random.default_rng(1)
     for _ in range(20):
         y = rng.normal(5, 4, size=2)
@@ -98,7 +98,7 @@ def test_entries_of_greater_weight_do_not_move():
     assert cg.project(y, SUM, [1.0, 2.0], norm="l1").tolist() == [8.0, 2.0]
 
 
-def test_an_entry_that_is_not_measured_takes_what_is_missing():
+def test_an_unmeasured_entry_takes_the_whole_difference():
     z = cg.project([np.nan, 2.0], SUM, [0.0, 1.0], norm="l1", beta=0.0)
     assert z.tolist() == [8.0, 2.0]
 
@@ -164,7 +164,7 @@ def test_the_claim_for_real_noise_is_the_loss(beta):
     assert loss.max() > 0.99 * claim.epsilon
 
 
-def test_the_loss_is_that_of_the_noise_where_no_less_is_proved():
+def test_the_loss_is_that_of_the_noise_unless_less_is_proved():
     noise = cg.Additive(cg.Laplace(0.9), 3)
     plain = cg.image(cg.Additive(cg.Laplace(0.9), 2), SUM, norm="l1")
     assert plain.guarantee("substitute").epsilon == pytest.approx(2 / 0.9)

@@ -10,7 +10,7 @@ from congenial.inference import DirichletTree
 
 
 @pytest.mark.parametrize("alpha", [[1.0, 0.0], [1.0, -1.0], [np.nan, 1.0], [[1.0]], "x", [2.0**41]])
-def test_other_numbers_are_refused(alpha):
+def test_invalid_parameters_are_refused(alpha):
     with pytest.raises(cg.errors.ArgumentError, match="alpha"):
         DirichletTree(alpha)
 

@@ -78,7 +78,7 @@ def test_no_other_alpha_of_a_level_is_much_likelier():
             assert other.log_evidence() < best + 0.3
 
 
-def test_parts_of_a_large_tree_tell_what_the_whole_does(monkeypatch):
+def test_a_sample_of_a_large_tree_gives_nearly_the_same_fit(monkeypatch):
     from congenial.inference.splits import empirical_bayes
 
     tree, _, mechanism, y = made(4, groups=60, blocks=40, alpha=(5.0, 0.6))

@@ -77,7 +77,7 @@ def test_draws_have_the_law(seed):
             assert stats.chi2.sf(chi, want.size - 1) > 1e-6
 
 
-def test_the_test_of_draws_sees_a_scale_that_is_off():
+def test_the_test_of_draws_fails_at_a_wrong_scale():
     tree = cg.Tree.from_parents([-1, 0, 0])
     y, known, prior = [40, 21, 20], cg.consistent(tree), cg.inference.DirichletTree(np.ones(3))
     one, other = (
@@ -117,7 +117,7 @@ def test_large_contradicting_counts_have_laws():
         even.summary()
 
 
-def test_counts_that_cannot_be_are_refused():
+def test_impossible_counts_are_refused():
     tree = cg.Tree.from_parents([-1, 0, 0])
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
     known = cg.consistent(tree) & cg.bounds(hi=[np.inf, 1.0, 1.0]) & cg.exactly([0])

@@ -27,7 +27,7 @@ def joined(parts):
     return whole
 
 
-def test_a_larger_tree_gives_as_few_as_the_solver():
+def test_a_subset_of_a_larger_tree_is_as_small_as_the_solvers():
     rng = np.random.default_rng(3)
     sizes = []
     for _ in range(150):

@@ -117,7 +117,7 @@ def smallest(holds):
 
 
 @pytest.mark.parametrize(("case", "seed", "least"), [(tree_case, 1, 40), (row_case, 2, 40)])
-def test_the_fewest_are_found_wherever_enumeration_finds_no_point(case, seed, least):
+def test_a_smallest_infeasible_subset_is_found_if_enumeration_finds_no_point(case, seed, least):
     rng = np.random.default_rng(seed)
     clashes = 0
     for _ in range(220):
@@ -171,12 +171,12 @@ LAPLACE = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
         lambda: cg.topdown(np.zeros(5), TREE, INFEASIBLE),
     ],
 )
-def test_every_way_to_a_release_refuses_before_data_are_seen(call):
+def test_every_method_refuses_infeasible_invariants_before_reading_data(call):
     with pytest.raises(InfeasibleError, match=r"these 4 .* bounds\(\) of 'city' \(at most 5\)"):
         call()
 
 
-def test_what_is_published_exactly_is_looked_at_alone():
+def test_counts_published_exactly_are_checked_alone():
     invariant = (
         cg.consistent(TREE)
         & cg.exactly(["city", "city/south"])
@@ -196,7 +196,7 @@ def test_what_is_published_exactly_is_looked_at_alone():
         assert "10" not in text.replace("10 invariants", "")
 
 
-def test_a_pair_with_a_count_published_exactly_is_looked_at_with_the_data():
+def test_a_pair_with_an_exact_count_is_checked_with_the_data():
     streets = cg.Tree.from_paths([("town", "a"), ("town", "b")])
     homes = cg.Table({"occupied": ("yes", "no")}, geography=streets, name="homes")
     people = cg.Table({"age": ("0-17", "18+")}, geography=streets, name="people")
@@ -260,7 +260,7 @@ def test_counts_published_exactly_are_refused_before_the_debit(tmp_path, monkeyp
 
 
 @pytest.mark.parametrize("by", [cg.condition, cg.image])
-def test_a_mechanism_on_a_tree_says_where_its_counts_need_not_add_up(by):
+def test_a_mechanism_on_a_tree_without_consistent_says_that_counts_need_not_add_up(by):
     tree = cg.Tree.from_paths(["all/a", "all/b"])
     on_tree, plain = (cg.Additive(cg.DiscreteLaplace(2.0), over) for over in (tree, 3))
     said = "Released counts need not add up, because the invariant has no consistent(domain)."

@@ -26,7 +26,7 @@ class Intervals:
 
 
 @pytest.mark.parametrize("seed", range(40))
-def test_a_subset_is_infeasible_and_no_smaller_one_is(seed):
+def test_a_subset_is_infeasible_and_its_proper_subsets_are_feasible(seed):
     rng = np.random.default_rng(seed)
     oracle = Intervals(rng.random((8, 10)) < 0.6)
     everything = frozenset(range(8))

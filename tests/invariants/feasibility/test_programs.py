@@ -17,7 +17,7 @@ from congenial.invariants.written import resolve_invariant
 INF = np.inf
 
 
-def test_real_numbers_may_do_where_integers_clash():
+def test_constraints_may_be_feasible_for_reals_and_infeasible_for_integers():
     invariant = cg.linear([[1, 1, 0], [0, 1, 1], [1, 0, 1]], [1, 1, 1])
     resolved = resolve_invariant(invariant, 3)
     assert find_infeasible_subset(resolved, invariant, whole=False) is None
@@ -26,7 +26,7 @@ def test_real_numbers_may_do_where_integers_clash():
     assert len(found.members) == 3
 
 
-def test_without_the_solver_bounds_are_carried_from_row_to_row(monkeypatch):
+def test_without_the_solver_bounds_are_propagated_from_row_to_row(monkeypatch):
     chain = cg.linear([[1, -1, 0, 0], [0, 1, -1, 0], [0, 0, 1, 1]], [2, 2, 1])
     infeasible = chain & cg.bounds([9, -INF, -INF, 0], INF)
     hidden = cg.linear([[1, 1, 1, 0], [1, 1, 0, 1]], [4, 4]) & cg.at_least([0, 0, 1, -1], 1)
@@ -52,7 +52,7 @@ PEOPLE = cg.Table({"sex": ("F", "M"), "age": ("0-17", "18+")}, name="people")
 CROSSING = cg.Workload.of(PEOPLE, [(), ("sex",), ("age",)])
 
 
-def test_tables_without_bounds_above_hold_at_once(monkeypatch):
+def test_tables_without_upper_bounds_are_feasible_without_search(monkeypatch):
     whole = cg.consistent(CROSSING) & cg.nonnegative() & cg.exactly(margins=[("sex",)])
     resolved = resolve_invariant(whole, len(CROSSING), CROSSING)
     x = CROSSING.answers([[1, 2], [3, 4]])

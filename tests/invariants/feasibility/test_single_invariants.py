@@ -39,7 +39,7 @@ NAMED = [
 
 
 @pytest.mark.parametrize(("invariant", "text"), NAMED)
-def test_members_are_told_in_the_words_of_the_invariant(invariant, text):
+def test_members_are_named_as_the_invariant_was_written(invariant, text):
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
     with pytest.raises(InfeasibleError) as caught:
         cg.condition(mechanism, invariant)
@@ -49,7 +49,7 @@ def test_members_are_told_in_the_words_of_the_invariant(invariant, text):
 INFEASIBLE = cg.consistent(TREE) & cg.bounds([-INF, 3, -INF, -INF, 4], [5, INF, INF, INF, INF])
 
 
-def test_bounds_on_a_grid_are_told_as_they_were_given():
+def test_bounds_on_a_grid_are_named_as_they_were_given():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0, granularity=0.5), TREE)
     with pytest.raises(InfeasibleError, match=r"at most 5\).*at least 7 together"):
         cg.condition(mechanism, INFEASIBLE)

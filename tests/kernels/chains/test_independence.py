@@ -29,7 +29,7 @@ def test_each_chain_accepts_or_stays():
         assert current[r] == last
 
 
-def test_all_starts_have_met_where_a_coupled_draw_ends():
+def test_chains_from_all_starts_agree_at_the_end_of_a_coupled_draw():
     rng = np.random.default_rng(2)
     weights, uniforms = -rng.exponential(1.0, 400), np.log(rng.random(400))
     chosen = np.empty(400, dtype=np.int64)

@@ -158,7 +158,7 @@ def test_the_certificate_is_above_the_true_distance(name):
     assert tables.error < 1e-11
 
 
-def test_the_cut_of_narrow_windows_is_seen():
+def test_the_truncation_of_narrow_windows_is_detected():
     largest = [max((true for true, _ in claims(one)), default=0.0) for one in CASES.values()]
     assert sum(true > 1e-8 for true in largest) >= 5
     # and other scales are further away than what is certified of these draws

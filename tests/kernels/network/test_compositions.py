@@ -118,7 +118,7 @@ def test_every_regime_adds_up_within_its_words(total, n):
     ("total", "n"),
     [(10**6, 40), (10**7, 200), (2**50, 150), (250, 200), (3000, 200), (2500, 2000), (10**5, 400)],
 )
-def test_parts_have_their_law_wherever_they_stand(total, n):
+def test_parts_have_the_same_law_at_every_position(total, n):
     draws = 4000
     parts, read, size = split(total, 0, n, None, draws)
     assert read <= size
@@ -188,7 +188,7 @@ def test_tables_of_the_binomial_law_are_right_to_62_bits(n, odds):
     assert sum(abs(a - b) for a, b in zip(got, truth, strict=True)) / 2 < Fraction(1, 2**62)
 
 
-def test_a_tape_that_ends_too_soon_is_told_and_longer_ones_agree():
+def test_a_tape_that_is_too_short_is_reported_and_longer_tapes_agree():
     for total, n in ((100, 30), (10**5, 1000), (10**8, 1000)):
         words = cg.seeded(3).bits(20_000)
         parts, read, _ = split(total, 7, n, words)
@@ -201,7 +201,7 @@ def test_a_tape_that_ends_too_soon_is_told_and_longer_ones_agree():
         split(total, 7, n, np.zeros(read // 2, dtype=np.uint64))
 
 
-def test_all_subsets_of_few_places_are_told_apart():
+def test_all_subsets_of_few_places_are_equally_likely():
     parts, _, _ = split(2, 0, 4, None, 8000)
     seen = Counter(map(tuple, parts))
     stars = [tuple(np.bincount(c, minlength=4)) for c in combinations(range(4), 2)]

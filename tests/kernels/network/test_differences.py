@@ -157,7 +157,7 @@ def test_a_large_split_is_nearly_normal():
     assert stats.kstest(scores, stats.norm(0, 1.3).cdf).pvalue < LEAST
 
 
-def test_a_tape_that_ends_too_soon_is_told():
+def test_a_tape_that_is_too_short_is_reported():
     words = cg.seeded(2).bits(400)
     values, read, _ = split(5, 100, 3.0, 20, words=words)
     again, read_again, _ = split(5, 100, 3.0, 20, words=words[:read])

@@ -24,7 +24,7 @@ def test_two_gaussian_messages_end_where_their_product_has_lost_the_nats():
     assert got == pytest.approx(np.sqrt(2.0 * 40.0 * 3.0), rel=0.01)
 
 
-def test_a_shift_of_the_means_is_paid_for():
+def test_a_shift_of_the_means_widens_the_window():
     # exponents (y + 3)^2 / 8 + (y - 9)^2 / 24 less their values at y = 0: y^2 / 6 again
     got = span(4.0, np.inf, 12.0, np.inf, 3.0, 40.0)
     assert got == pytest.approx(np.sqrt(2.0 * 40.0 * 3.0), rel=0.01)

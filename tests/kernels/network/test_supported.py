@@ -15,7 +15,7 @@ pytestmark = pytest.mark.kernels
 
 
 @for_each_seed(150)
-def test_nothing_lies_beyond_the_ends_and_all_else_within_what_is_lost(seed):
+def test_entries_outside_the_support_are_zero_and_others_within_the_stated_error(seed):
     rng = np.random.default_rng(seed)
     ctype, left, right = (
         np.array([UNARY, UNARY, MERGE]),

@@ -65,7 +65,7 @@ def test_any_row_of_any_network_may_be_carried(case, data):
 
 @QUICK
 @given(networks(unmeasured=True))
-def test_any_row_may_be_carried_where_an_entry_is_not_measured(case):
+def test_any_row_may_be_carried_if_an_entry_is_not_measured(case):
     made = case.condition() if case.proper else None
     if isinstance(made, CutConditioned):
         law = case.law()
@@ -95,7 +95,7 @@ TABLES = {
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_draws_of_a_table_with_a_row_carried_follow_the_law_and_no_other(name):
+def test_draws_of_a_table_with_a_tally_follow_the_law_and_fail_at_a_wrong_scale(name):
     case = TABLES[name]
     for way in every_way(case.condition())[:2]:
         draws = way.sample(case.x, 20_000, cg.seeded(8))
@@ -151,7 +151,7 @@ def test_without_a_tally_the_same_law_costs_more():
             assert table.get(value, 0.0) == pytest.approx(mass, abs=1e-12)
 
 
-def test_what_is_still_chained():
+def test_cases_that_still_need_chains():
     for made in (
         across(8, 3, 20.0)[3],  # tallies as wide as the noise is
         cg.condition(
@@ -161,7 +161,7 @@ def test_what_is_still_chained():
         assert isinstance(made, GibbsConditioned)
 
 
-def test_the_price_is_that_of_the_tables():
+def test_the_estimated_cost_is_that_of_the_tables():
     _, _, x, made = across(6, 3, 0.5)
     found = made._weighed(x)
     assert found.branches.state.table.size == found.branches.width.sum()

@@ -14,7 +14,7 @@ pytestmark = pytest.mark.kernels
 
 
 @for_each_seed(200)
-def test_values_are_twins_where_their_ways_differ_by_like_parts_alone(seed):
+def test_values_are_twins_if_their_paths_differ_only_in_like_parts(seed):
     rng = np.random.default_rng(seed)
     ctype, left, right = [UNARY] * 2, [-1] * 2, [-1] * 2
     for _ in range(int(rng.integers(1, 6))):

@@ -47,7 +47,7 @@ def test_weights_are_within_a_unit_of_long_arithmetic(law):
                     assert got < 1e-250
 
 
-def test_a_weight_is_told_from_its_neighbour_in_the_last_places():
+def test_the_test_of_weights_sees_an_error_in_the_last_places():
     out = np.empty(3)
     fill_unary(laws.LAPLACE, 0.5, 0.0, 0.0, -1, out)
     close = np.empty(3)

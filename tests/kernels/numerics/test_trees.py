@@ -34,7 +34,7 @@ def test_sums_go_up_every_path(seed):
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_rows_that_add_up_are_told(seed):
+def test_rows_that_add_up_are_recognised(seed):
     rng = np.random.default_rng(seed)
     n = int(rng.integers(2, 30))
     parents = random_parents(rng, n)

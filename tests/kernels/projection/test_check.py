@@ -51,7 +51,7 @@ def test_ranges_of_inner_nodes_are_what_the_subtrees_allow(seed):
 
 
 @for_each_seed(200)
-def test_residuals_are_zero_at_the_least_points_alone(seed):
+def test_residuals_are_zero_at_the_optimum_only(seed):
     rng, parents, links, lo, hi, x = case(seed)
     points = points_within(parents, lo, hi)
     n = x.size

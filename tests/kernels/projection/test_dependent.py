@@ -47,7 +47,7 @@ def test_values_that_do_not_add_up_are_found():
 
 
 @pytest.mark.parametrize("seed", range(12))
-def test_each_value_goes_up_in_proportion_to_its_fraction(seed):
+def test_each_value_is_rounded_up_with_probability_equal_to_its_fraction(seed):
     rng, rows, z = case(seed)
     whole, part = on_grid(rows, z)
     draws, total = 20_000, np.zeros(z.size)
@@ -61,7 +61,7 @@ def test_each_value_goes_up_in_proportion_to_its_fraction(seed):
     assert (np.abs(total / draws - p) <= 6.0 * np.sqrt(p * (1.0 - p) / draws)).all()
 
 
-def test_every_pair_of_a_family_goes_up_together_as_often():
+def test_every_pair_of_a_family_is_rounded_up_together_equally_often():
     rows, _ = laid(np.array([-1, 0, 0, 0, 0]))
     rng = np.random.default_rng(3)
     whole, part = on_grid(rows, np.array([2.0, 0.5, 0.5, 0.5, 0.5]))

@@ -56,7 +56,7 @@ def test_each_family_is_the_closest_to_its_measurements(seed, whole):
             np.testing.assert_allclose(z[family], wanted, atol=1.0 + 2e-6 if whole else 1e-8)
 
 
-def test_what_cannot_be_is_refused():
+def test_infeasible_problems_are_refused():
     rows, order = laid(np.array([-1, 0, 0]))
     lo, hi = np.array([5.0, 0.0, 0.0]), np.array([9.0, 2.0, 2.0])
     assert not tighten(rows, lo, hi, 1e-9)

@@ -165,7 +165,7 @@ def test_equal_remainders_are_chosen_from_at_random(width):
     assert sum(up) == 0 or chisquare(up).pvalue > 1e-6
 
 
-def test_pins_that_are_not_whole_are_refused():
+def test_pins_that_are_not_integers_are_refused():
     tree = Tree.from_parents([-1, 0, 0])
     for pins in ([0], [1]):
         with pytest.raises(InfeasibleError, match="not an integer"):
@@ -191,7 +191,7 @@ def test_large_counts_are_rounded_as_small_ones(big, seed):
 
 @pytest.mark.parametrize("norm", ["l1", "l2"])
 @pytest.mark.parametrize("integer", [False, True])
-def test_what_obeys_is_its_own_closest_point(norm, integer):
+def test_a_table_that_satisfies_the_invariant_is_its_own_closest_point(norm, integer):
     tree = Tree.from_paths([("all", "a", "1"), ("all", "a", "2"), ("all", "b", "3")])
     known = consistent(tree) & exactly("all") & nonnegative()
     y = tree.roll_up([3, 0, 4])

@@ -62,7 +62,7 @@ def test_no_row_is_read_by_default(tmp_path):
             compare(plan, tmp_path, rows=rows, replicates=4)
 
 
-def test_names_of_nodes_that_come_from_the_rows_are_told(tmp_path):
+def test_node_names_from_the_rows_are_reported(tmp_path):
     hierarchy = 'root = "City"\nlevels = ["borough", "zone"]\ndomain = "data"'
     plan = read_plan(make_city(tmp_path, hierarchy=hierarchy))
     found = compare(plan, tmp_path, replicates=2)
@@ -71,7 +71,7 @@ def test_names_of_nodes_that_come_from_the_rows_are_told(tmp_path):
 
 
 @pytest.mark.parametrize("method", ["total", "counts", "public", "truth"])
-def test_confidential_counts_come_in_on_demand_alone(tmp_path, monkeypatch, method):
+def test_confidential_counts_are_read_only_on_demand(tmp_path, monkeypatch, method):
     """A spy stands where rows are counted."""
     plan = read_plan(make_city(tmp_path))
     read = []
@@ -136,7 +136,7 @@ def test_progress_never_goes_back(tmp_path):
     assert len(set(shares)) > 20
 
 
-def test_a_method_that_does_not_fit_is_left_out_and_said(tmp_path):
+def test_a_method_that_does_not_fit_is_left_out_with_a_reason(tmp_path):
     """The numerical error of a conditioned draw is above what this delta leaves for it."""
     found = compare(plan_at(tmp_path), tmp_path, delta=1e-10, replicates=2)
     (refused,) = found.refused
@@ -148,7 +148,7 @@ def test_a_method_that_does_not_fit_is_left_out_and_said(tmp_path):
     assert "not drawn" in page
 
 
-def test_where_nothing_fits_that_is_the_answer(tmp_path):
+def test_the_comparison_says_so_if_no_method_fits(tmp_path):
     zones = ", ".join(f'"{borough}/{zone}"' for zone, borough in ZONES.items())
     plan = plan_at(
         tmp_path,
@@ -173,7 +173,7 @@ def test_bad_numbers_are_refused(tmp_path):
             compare(plan, tmp_path, **given)
 
 
-def test_an_earlier_release_may_be_what_is_compared_on(tmp_path):
+def test_an_earlier_release_may_give_the_counts(tmp_path):
     plan = read_plan(make_city(tmp_path))
     release(plan, tmp_path / "out", base=tmp_path)
     found = compare(plan, tmp_path, counts=tmp_path / "out/release.csv", replicates=2)

@@ -26,7 +26,7 @@ def test_fewer_releases_of_many_counts_are_simulated():
 
 
 @pytest.mark.parametrize("error", [NumericalError("too hard."), MemoryError()])
-def test_what_cannot_be_simulated_says_why(error):
+def test_plans_that_cannot_be_simulated_have_a_reason(error):
     def sample(*_, **__):
         raise error
 

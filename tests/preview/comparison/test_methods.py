@@ -18,7 +18,7 @@ def plan_at(place, **sections):
     return plan
 
 
-def test_a_variant_keeps_the_plan_but_for_method_noise_and_ledger(tmp_path):
+def test_a_variant_changes_only_method_noise_and_ledger(tmp_path):
     privacy = 'neighbours = "substitute"\nepsilon = 1.0\nledger = "l.sqlite"'
     plan = plan_at(tmp_path, privacy=privacy, method='name = "conditioning"\nsampler = "exact"')
     made = [variant(plan, c, delta=1e-6) for c in contenders(plan, delta=1e-6)]

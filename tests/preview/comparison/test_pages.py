@@ -35,7 +35,7 @@ def run(*arguments):
     return cli.run([str(argument) for argument in arguments])
 
 
-def test_the_same_seed_gives_the_same_files_but_for_times(tmp_path):
+def test_the_same_seed_gives_the_same_files_except_times(tmp_path):
     plan = plan_at(tmp_path)
     one, two = (compare(plan, tmp_path, replicates=5, seed=3) for _ in "ab")
     assert report.as_json(one) == report.as_json(two)
@@ -64,7 +64,7 @@ def test_the_same_seed_gives_the_same_files_but_for_times(tmp_path):
     assert "## Time per release" in page
 
 
-def test_what_cannot_be_written_is_told(tmp_path, capsys, monkeypatch):
+def test_unwritable_files_are_reported(tmp_path, capsys, monkeypatch):
     path = make_city(tmp_path)
     (tmp_path / "file").write_text("")
     found = compare(read_plan(path), tmp_path, replicates=2)

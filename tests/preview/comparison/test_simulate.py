@@ -50,7 +50,7 @@ def test_the_errors_of_noise_alone_are_those_of_the_law(tmp_path):
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_what_is_summed_up_is_what_was_drawn(tmp_path, name):
+def test_the_tally_equals_that_of_the_draws(tmp_path, name):
     """The same draws again, kept whole, with errors worked out one by one."""
     plan = plan_at(tmp_path)
     contender = next(c for c in contenders(plan) if c.name == name)

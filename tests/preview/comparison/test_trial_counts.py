@@ -99,7 +99,7 @@ def blocks():
     )
 
 
-def test_the_facts_beside_the_rule_are_those_of_the_data():
+def test_the_made_up_counts_have_the_documented_features_of_the_data():
     taxi, trips = taxi_hours()
     assert shares(np.array(trips)) == [22, 38, 18, 22, 0.85]
     made = made_up(taxi, seed=1).counts[taxi.leaves]
@@ -130,7 +130,7 @@ def written(place, text):
     return file
 
 
-def test_counts_of_the_leaves_are_taken_as_they_are(city):
+def test_counts_of_the_leaves_are_used_unchanged(city):
     plan, tree, place = city
     rows = "".join(f"{n},{zone},{ZONES[zone]}\n" for zone, n in TRIPS.items())
     found = from_file(plan, tree, written(place, "Count,ZONE,Borough\n" + rows), seed=1)
@@ -138,7 +138,7 @@ def test_counts_of_the_leaves_are_taken_as_they_are(city):
     assert found.options == "--counts public.csv"
 
 
-def test_coarse_counts_are_shared_out_below(city):
+def test_coarse_counts_are_split_among_leaves(city):
     plan, tree, place = city
     file = written(place, "borough,value\nArden,500\nBrook,0\n")
     found = from_file(plan, tree, file, seed=1)
@@ -151,7 +151,7 @@ def test_coarse_counts_are_shared_out_below(city):
     assert not np.array_equal(found.counts, again.counts)
 
 
-def test_the_deepest_level_of_a_file_counts(city):
+def test_the_deepest_level_of_a_file_is_used(city):
     plan, tree, place = city
     rows = "borough,zone,count\n,,99\nArden,,50\nArden,1,7\nCombe,6,3\n"
     found = from_file(plan, tree, written(place, rows), seed=1)
@@ -175,7 +175,7 @@ def test_the_deepest_level_of_a_file_counts(city):
         ("borough,zone,count\n,1,4\n", "has a row with a gap in its path"),
     ],
 )
-def test_a_file_that_does_not_fit_is_one_sentence(city, text, message):
+def test_a_file_that_does_not_fit_is_refused_in_one_sentence(city, text, message):
     plan, tree, place = city
     with pytest.raises(DataError, match=message) as caught:
         from_file(plan, tree, written(place, text), seed=1)
@@ -184,7 +184,7 @@ def test_a_file_that_does_not_fit_is_one_sentence(city, text, message):
 
 
 @pytest.mark.parametrize("name", ["none.csv", ".", "x.txt"])
-def test_a_file_that_cannot_be_read_is_told(city, name):
+def test_a_file_that_cannot_be_read_is_reported(city, name):
     plan, tree, place = city
     (place / "x.txt").write_bytes(b"\x00\xff")
     with pytest.raises(DataError, match="`counts`"):
@@ -202,7 +202,7 @@ def test_rows_are_counted_and_stamped_unless_they_are_public(city):
     assert "declares public" in public.text
 
 
-def test_the_plans_own_rows_are_no_public_counts_by_whatever_name(city):
+def test_the_plans_own_rows_are_refused_as_public_counts_under_any_name(city):
     plan, tree, place = city
     rows = place / "rows.csv"
     rows.write_text("borough,zone,count\nArden,1,4\n")

@@ -30,7 +30,7 @@ def test_each_assignment_weighs_what_its_solutions_do(seed):
 
 
 @pytest.mark.parametrize("seed", range(60))
-def test_draws_are_solutions_with_what_is_held(seed):
+def test_draws_are_solutions_with_the_values_of_the_cut_set(seed):
     rows, unary, box, cut, solutions = cut_case(seed)
     branches = compile_branches(tuple(rows), box, list(range(unary.lo.size)), cut)
     held, _ = listed(unary, box, cut)

@@ -31,7 +31,7 @@ def test_joint_laws_are_those_of_enumeration(name, nodes):
 
 
 @pytest.mark.parametrize("off", [0.7, 1.3])
-def test_another_scale_would_be_seen(off):
+def test_the_test_fails_at_a_wrong_scale(off):
     case = CASES["equalities"]
     wrong = Case(case.kind, case.scales * off, case.x, parents=BINARY)
     with pytest.raises(AssertionError):
@@ -72,7 +72,7 @@ def test_names_and_pins():
 
 
 @pytest.mark.parametrize("nodes", [[], [1, 1], [0, 1, 2, 3], [9], "root", 1])
-def test_nodes_that_cannot_be(nodes):
+def test_invalid_nodes_are_refused(nodes):
     case = CASES["equalities"]
     with pytest.raises(ArgumentError) as caught:
         case.condition().joint(nodes, case.x)
@@ -89,7 +89,7 @@ def test_a_joint_law_of_wide_noise_is_refused():
 
 
 @pytest.mark.parametrize("bounded", [False, True])
-def test_the_cost_is_told_before_any_table_is_filled(bounded, monkeypatch):
+def test_the_cost_is_stated_before_any_table_is_filled(bounded, monkeypatch):
     def fail(*_args, **_more):
         raise AssertionError("tables were filled")
 
@@ -105,7 +105,7 @@ def test_the_cost_is_told_before_any_table_is_filled(bounded, monkeypatch):
     assert ("not the confidential counts" in text) == bounded
 
 
-def test_the_told_size_is_that_of_the_tables():
+def test_the_stated_size_is_that_of_the_tables():
     tree = cg.Tree.from_parents([-1, *[0] * 5, *[1 + i % 5 for i in range(200)]])
     conditioned = cg.condition(cg.Additive(cg.DiscreteGaussian(3.0), tree), cg.consistent(tree))
     told = float(conditioned.explain().split(" table entries")[0].split()[-1])

@@ -69,7 +69,7 @@ def test_a_basis_generates_every_integer_solution(largest):
     assert seen > 5
 
 
-def test_sums_too_large_for_a_basis_are_told(monkeypatch):
+def test_sums_too_large_for_a_basis_are_reported(monkeypatch):
     monkeypatch.setattr("congenial.sum_network.cutset.lattice._MOST_ROWS", 3)
     _, x, mechanism, invariant, _ = CASES["2x2x2x2, total"].world("laplace")
     made = cg.condition(mechanism, invariant, "gibbs")
@@ -230,7 +230,7 @@ def chained(case, mechanism, invariant):
 
 
 @pytest.mark.parametrize("name", CASES)
-def test_chains_have_the_law_of_enumeration_and_no_other(name):
+def test_chains_have_the_enumerated_law_and_fail_at_a_wrong_scale(name):
     case = CASES[name]
     kind = sorted(LAWS)[list(CASES).index(name) % 2]
     _, x, mechanism, invariant, given = case.world(kind)
@@ -282,7 +282,7 @@ def test_moves_connect_all_tables(name):
         assert pieces(values, basis) > 10  # which a basis alone does not
 
 
-def test_sums_of_vectors_cross_where_single_ones_are_stopped():
+def test_sums_of_vectors_cross_regions_that_single_vectors_cannot():
     """Two tables of all the same two-way margins, between which every third one is below 0."""
     names = ["axis0", "axis1", "axis2"]
     plain = crossing(3, 3, 3).tables[0]

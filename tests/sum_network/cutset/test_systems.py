@@ -44,7 +44,7 @@ def test_tables_have_their_law(name):
 
 
 @pytest.mark.parametrize("name", TABLES)
-def test_draws_follow_the_law_and_no_other(name):
+def test_draws_follow_the_law_and_fail_at_a_wrong_scale(name):
     case = TABLES[name]
     draws = case.condition().sample(case.x, size=20_000, rng=cg.seeded(8))
     assert fit(draws, case.law(), range(case.n)) > FAILS
@@ -52,7 +52,7 @@ def test_draws_follow_the_law_and_no_other(name):
         assert fit(draws, scaled(case, off), range(case.n)) < FAILS
 
 
-def test_a_cut_value_drawn_without_regard_to_its_weight_would_be_seen():
+def test_the_test_fails_for_cut_values_drawn_uniformly():
     case = TABLES["narrow"]
     law = case.law()
     uniform = np.resize(law.states, (20_000, case.n))
@@ -136,7 +136,7 @@ def box_of(case, budget=None):
 
 @pytest.mark.parametrize("budget", [4.0, 8.0, 16.0])
 @pytest.mark.parametrize("name", ["narrow", "nonnegative", "gaussian"])
-def test_what_windows_leave_out_is_below_its_bound(name, budget):
+def test_the_truncation_is_below_its_bound(name, budget):
     case = TABLES[name]
     law = case.law()
     system, unary, box = box_of(case, budget)
@@ -179,7 +179,7 @@ def test_margins_leave_no_single_record_to_move():
 
 # two entries of one scale: a loss of 4 becomes log(2 e^4 - 1), proofs/inequalities.md
 @pytest.mark.parametrize(("lo", "gamma"), [(-INF, 0.0), (0.0, np.log(2 - np.exp(-4)) / 4)])
-def test_where_a_record_can_move_its_loss_is_charged(lo, gamma):
+def test_the_loss_of_a_record_that_can_move_is_charged(lo, gamma):
     # entries 0 and 9 are in the same row and the same column
     rows = np.column_stack((margins(3, 3), margins(3, 3)[:, 0]))
     x = np.array([*SQUARE, 2])

@@ -91,7 +91,7 @@ def test_tables_that_never_change_are_merged_first():
     assert made.columns["op"][nothing] == cutset.POINT
 
 
-def test_a_value_told_by_others_keeps_what_the_rest_may_move_it_by():
+def test_the_window_of_a_determined_value_covers_the_moves_of_the_others():
     made, _ = compiler(np.random.default_rng(2), 3)
     spans = [({1: 1}, -2, 5), ({1: 1, 2: -1}, 0, 0), ({2: 1}, 0, 0)]
     made = Compiler(replace(made.box, spans=spans))
