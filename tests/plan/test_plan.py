@@ -12,6 +12,7 @@ import congenial as cg
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, CongenialError, PlanError
 from congenial.plan import plan as plans
+from congenial.plan import sections
 from congenial.plan.plan import exact_nodes, parse_plan, read_plan
 from support.plan_texts import GOOD, changed, one_sentence, refusal
 
@@ -21,7 +22,7 @@ def test_the_good_plan_is_understood() -> None:
     assert plan.level_names == ("root", "Borough", "PULocationID")
     assert plan.exact_levels == ("root",)
     assert plan.unmeasured_levels == ()
-    assert plan.data.lookup == plans.Lookup("taxi_zone_lookup.csv", "LocationID", "PULocationID")
+    assert plan.data.lookup == sections.Lookup("taxi_zone_lookup.csv", "LocationID", "PULocationID")
     assert plan.privacy.epsilon == 1.0 and isinstance(plan.privacy.epsilon, float)
 
 
@@ -34,7 +35,7 @@ def test_the_optional_parts_may_be_left_out() -> None:
     text = GOOD[: GOOD.index("[invariants]")].replace("split = {", "# {")
     plan = parse_plan(text)
     assert plan.privacy.split is None
-    assert plan.invariants == plans.Invariants() and plan.method == plans.Method()
+    assert plan.invariants == sections.Invariants() and plan.method == sections.Method()
 
 
 GOAL = ("split = {", "goal = {")
@@ -70,7 +71,7 @@ def test_a_plan_made_in_python_is_checked_too() -> None:
         plans.Plan(
             good.data,
             good.hierarchy,
-            plans.Privacy("substitute", -1.0),
+            sections.Privacy("substitute", -1.0),
             good.invariants,
             good.method,
         )

@@ -10,18 +10,17 @@ from congenial.accounting.calibration.scales import METHODS
 from congenial.accounting.neighbours.single_moves import RELATIONS
 from congenial.conditioning.sampler import sampler_names
 from congenial.imaging.closest import Norm
-from congenial.plan import plan as plans
-from congenial.plan.sections import NORMS
+from congenial.plan import sections
 from support.plan_texts import GOOD, changed, refusal
 
 
 def test_the_values_accepted_here_are_those_of_lower_layers() -> None:
-    assert plans.NEIGHBOURS == RELATIONS
+    assert sections.NEIGHBOURS == RELATIONS
     # the guarantees of the last two are those of images
-    assert (*METHODS, "topdown", "posterior") == plans.METHODS
-    assert get_args(Norm) == NORMS
+    assert (*METHODS, "topdown", "posterior") == sections.METHODS
+    assert get_args(Norm) == get_args(sections.Norm)
     # a chain is for studies: a plan makes releases, and no release comes from one
-    assert sampler_names()[:2] == plans.SAMPLERS
+    assert sampler_names()[:2] == sections.SAMPLERS
 
 
 GOAL = ("split = {", "goal = {")

@@ -61,10 +61,8 @@ NOTHING = Amount(0, 0)
 def amount_of(epsilon: float, delta: float) -> Amount:
     """Smallest convenient amount that covers an (epsilon, delta) guarantee.
 
-    Returns
-    -------
-    Amount
-        Epsilon to the nearest unit; its rounding error is charged to delta, which is rounded up.
+    Returns epsilon to the nearest unit; its rounding error is charged to delta, which is
+    rounded up.
 
     Notes
     -----

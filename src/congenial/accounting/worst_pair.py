@@ -53,10 +53,7 @@ def worst_pair(
 ) -> WorstPair:
     """Find the pair of neighbours with the largest loss under the guarantee of one release.
 
-    Returns
-    -------
-    WorstPair
-        Its loss is the guarantee's epsilon.
+    Its loss is the guarantee's epsilon.
 
     References
     ----------

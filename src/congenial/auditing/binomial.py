@@ -13,10 +13,7 @@ _HALVINGS = 200
 def probability_bounds(successes: int, trials: int, error: float) -> tuple[float, float]:
     """Lower and upper confidence bound for a probability, each wrong with probability `error`.
 
-    Returns
-    -------
-    lower, upper : float
-        No success gives the lower bound 0, no failure the upper bound 1.
+    No success gives the lower bound 0, no failure the upper bound 1.
 
     References
     ----------

@@ -63,10 +63,7 @@ def computed(
 ) -> tuple[Finding, ...]:
     """Compare the losses of pairs with a claim, if a formula covers it.
 
-    Returns
-    -------
-    tuple of Finding
-        One or none.
+    Returns one or none.
     """
     pure = space.mechanism.noise.measure == "pure"
     log_prob = law_of(mechanism)

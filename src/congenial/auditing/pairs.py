@@ -35,10 +35,7 @@ _FEW = 3
 def chosen_pairs(space: Space, neighbours: Neighbours, source: Randomness) -> list[Pair]:
     """Return some dozens of neighbours: by the costliest move, by random moves, and random ones.
 
-    Returns
-    -------
-    list of Pair
-        Empty if no pair is known.
+    Empty if no pair is known.
     """
     try:
         gains = space.dearest(neighbours)

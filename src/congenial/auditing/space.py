@@ -140,12 +140,8 @@ class Space:
     def hard_pairs(self, neighbours: Neighbours) -> list[Pair]:
         """Pairs that make the costliest move among few records, beside a crowd, and among crowds.
 
-        Raises
-        ------
-        EmptyNeighbourhoodError
-            If the pins leave no neighbouring datasets.
-        PrivacyError
-            If fixed sums leave only moves of several records, and too many to search.
+        Raises EmptyNeighbourhoodError if the pins leave no neighbouring datasets; PrivacyError if
+        fixed sums leave only moves of several records, and too many to search.
         """
         gains = self.dearest(neighbours)
         low = np.clip(self.alternatives[0].lo[self.entries], 0.0, None).astype(np.int64)

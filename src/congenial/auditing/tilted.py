@@ -67,10 +67,7 @@ def tilted(
 ) -> tuple[Finding, ...]:
     """Compare delta at the claim's epsilon with the claim, at the hardest of some pairs.
 
-    Returns
-    -------
-    tuple of Finding
-        One, or none where the bounds leave no dataset to draw at.
+    Returns one, or none where the bounds leave no dataset to draw at.
     """
     source = mechanism.mechanism if isinstance(mechanism, Moved) else mechanism
     candidates: list[tuple[float, int, _Tilt]] = []

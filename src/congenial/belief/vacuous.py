@@ -137,11 +137,8 @@ def dilation(
 ) -> dict[World, tuple[Probability, Probability]]:
     """Bounds of the posterior over all laws of the output.
 
-    Returns
-    -------
-    dict
-        From dataset to smallest and largest posterior probability, over the laws that make the
-        report possible.
+    The result maps each dataset to its smallest and largest posterior probability, over the laws
+    that make the report possible.
 
     Notes
     -----

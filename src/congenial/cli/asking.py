@@ -34,10 +34,7 @@ class Asker:
     ) -> Any:
         """Return what an option says, or the answer to a question; `kind` understands both.
 
-        Raises
-        ------
-        click.UsageError
-            If the option's value is not a valid answer, or the input ends.
+        Raises click.UsageError if the option's value is not a valid answer, or the input ends.
         """
         option = f"--{name.replace('_', '-')}"
         convert = click.types.convert_type(kind)

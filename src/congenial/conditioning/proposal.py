@@ -90,10 +90,7 @@ class ByProposals:
     def check_covers(self, resolved: ResolvedInvariant) -> None:
         """Refuse bounds that depend on counts published exactly.
 
-        Raises
-        ------
-        UnsupportedError
-            If there are such bounds.
+        Raises UnsupportedError if there are such bounds.
         """
         if resolved.relative.size:
             raise UnsupportedError(
@@ -341,11 +338,8 @@ def feasible_start(
 ) -> FloatArray:
     """Return a point that depends on the data only through the invariant's values.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Under equalities alone it is the solution whose proposed entries are zero, which is the
-        same for all data with the same pinned values.
+    Returns ndarray of float64, shape (n,): under equalities alone it is the solution whose proposed
+    entries are zero, which is the same for all data with the same pinned values.
     """
     start = np.zeros(resolved.n)
     # x[rest] - solve @ x[index] depends on the data only through A x

@@ -423,13 +423,9 @@ class ProposalSampler(ByProposals):
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> Proposing:
         """Return the mechanism drawn from proposals.
 
-        Raises
-        ------
-        ArgumentError
-            If the proposal fits neither the equalities nor the sampler.
-        UnsupportedError
-            If the sampler does not cover the invariant, no index set is found, or the law does not
-            exist.
+        Raises ArgumentError if the proposal fits neither the equalities nor the sampler;
+        UnsupportedError if the sampler does not cover the invariant, no index set is found, or the
+        law does not exist.
         """
         self.check_covers(resolved)
         check_kernels(mechanism.noise)

@@ -27,10 +27,7 @@ _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 def look_up_tables(source: str) -> tuple[str, ...]:
     """Names of a database's tables, in DuckDB with their schema where that is not `main`.
 
-    Returns
-    -------
-    tuple of str
-        Empty for a file that is no database.
+    Empty for a file that is no database.
     """
     files = find(source, "DATA")
     if not is_database(source):
@@ -50,11 +47,8 @@ def look_up_tables(source: str) -> tuple[str, ...]:
 def look_up_columns(source: str, key: str = "DATA", *, table: str | None = None) -> dict[str, str]:
     """Names and types of the columns that a release would see.
 
-    Returns
-    -------
-    dict of str to str
-        DuckDB type of each column, of an ENUM without its values; columns without a name are left
-        out.
+    Returns DuckDB type of each column, of an ENUM without its values; columns without a name
+    are left out.
     """
     files = find(source, key)
     if table is not None:

@@ -64,9 +64,7 @@ class Relation:
     def check_column(self, column: str, key: str) -> None:
         """Refuse a column that is not here; `key` is the plan's key that names it.
 
-        Raises
-        ------
-        DataError
+        Raises DataError.
         """
         if column not in self.columns:
             raise DataError(

@@ -71,10 +71,7 @@ class SqliteTable:
     def tables(self) -> list[str]:
         """Names of the file's tables and views, SQLite's own left out.
 
-        Raises
-        ------
-        DataError
-            If the file cannot be read.
+        Raises DataError if the file cannot be read.
         """
         listing = (
             "SELECT name FROM sqlite_schema WHERE type IN ('table', 'view') "
@@ -86,10 +83,7 @@ class SqliteTable:
     def columns(self) -> list[str]:
         """Names of the table's columns.
 
-        Raises
-        ------
-        DataError
-            If the file lacks the table or cannot be read.
+        Raises DataError if the file lacks the table or cannot be read.
         """
         known = self.tables()
         if self.table not in known:

@@ -34,11 +34,8 @@ class Sums:
 def nested_parents(chain: IntArray, n: int) -> IntArray | None:
     """Find the smallest set that contains each set, if all are nested or disjoint.
 
-    Returns
-    -------
-    ndarray of int64, shape (n,), or None
-        Parents, -1 for a set in no other. Of equal sets, the one in an earlier row of `chain` is
-        the parent. None if two sets overlap.
+    Returns ndarray of int64, shape (n,), or None: parents, -1 for a set in no other. Of equal sets,
+    the one in an earlier row of `chain` is the parent. None if two sets overlap.
 
     Notes
     -----
@@ -64,11 +61,8 @@ def nested_parents(chain: IntArray, n: int) -> IntArray | None:
 def sums_by_refinement(chain: IntArray, blocks: list[slice]) -> Sums:
     """State every set but the cells themselves as a sum of smaller sets.
 
-    Returns
-    -------
-    Sums
-        For each row but the last: its sets as sums of the sets of a later row, the one with the
-        fewest sets among those that refine them.
+    Returns for each row but the last: its sets as sums of the sets of a later row, the one with
+    the fewest sets among those that refine them.
     """
     n = blocks[-1].stop
     totals, counts, parts = [], [], []

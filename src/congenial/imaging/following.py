@@ -20,11 +20,8 @@ def follows(
 ) -> bool:
     """Decide whether a release of integers could have been made of measurements.
 
-    Returns
-    -------
-    bool
-        True if it is as close to the measurements as the engine's own result. Two results can
-        differ in random ties, which have equal cost.
+    Returns True if it is as close to the measurements as the engine's own result. Two results
+    can differ in random ties, which have equal cost.
     """
     if isinstance(engine, TopDown):
         return _follows_topdown(engine, np.asarray(noisy, dtype=np.float64), released, rng)

@@ -110,10 +110,8 @@ class BestTable(Moved):
 def best_table(mechanism: Additive, resolved: ResolvedInvariant, loss: Loss) -> BestTable:
     """Return the mechanism, after checking that it can serve the noise and the invariant.
 
-    Raises
-    ------
-    UnsupportedError
-        If the noise is not on the integers, or the invariant is more than a tree, pins and bounds.
+    Raises UnsupportedError if the noise is not on the integers, or the invariant is more than a
+    tree, pins and bounds.
     """
     if mechanism.granularity != 1.0 or resolved.tree is None:
         raise UnsupportedError(_NO_TREE)

@@ -220,10 +220,7 @@ def stretched(
 ) -> list[IntArray]:
     """Multiply the nodes' own margins so that the margins of each group hold at once.
 
-    Returns
-    -------
-    list of ndarray of int64
-        The margins of each group's nodes.
+    Returns the margins of each group's nodes.
     """
     # half a unit more, so that a margin of 0 grows too
     widths = [own[at] + 0.5 for at in groups]

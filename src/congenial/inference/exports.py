@@ -37,11 +37,8 @@ def inference_data(
 ) -> Any:
     """Collect values of nodes into ArviZ's groups.
 
-    Returns
-    -------
-    arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
-        The coordinate `node` has names, or paths for names that occur more than once; each node
-        has a `level`.
+    The coordinate `node` has names, or paths for names that occur more than once; each
+    node has a `level`.
     """
     check_installed()
     import arviz

@@ -48,12 +48,9 @@ _UNKNOWN = 1e30
 def fit(problem: Problem, family: str) -> Prior:
     """Fit the law of the leaves from noisy measurements alone.
 
-    Returns
-    -------
-    Prior
-        The mean of each leaf is the estimated mean of its siblings, given all measurements and
-        shrunk towards the other families of the level. The dispersion and the share of empty
-        leaves of a family are averaged over their posterior law, and shrunk likewise.
+    The mean of each leaf is the estimated mean of its siblings, given all measurements
+    and shrunk towards the other families of the level. The dispersion and the share of empty leaves
+    of a family are averaged over their posterior law, and shrunk likewise.
 
     Notes
     -----

@@ -53,11 +53,8 @@ def error_margin_of_noise_sum(
 ) -> int:
     """Margin that a sum of independent draws of noise exceeds with probability at most alpha.
 
-    Returns
-    -------
-    int
-        The least error margin, up to rounding. If the law needs a grid of more than 2^22 values,
-        a larger margin by the union bound.
+    Returns the least error margin, up to rounding. If the law needs a grid of more than 2^22
+    values, a larger margin by the union bound.
 
     Notes
     -----

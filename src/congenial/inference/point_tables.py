@@ -72,10 +72,7 @@ def least_absolute(
     The best tree within windows around `start` is therefore the best of all, unless a value lies at
     an end of its window.
 
-    Raises
-    ------
-    UnsupportedError
-        If windows would not fit in memory.
+    Raises UnsupportedError if windows would not fit in memory.
     """
     n = len(tree)
     starts, children = tree.children

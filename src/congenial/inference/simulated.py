@@ -51,10 +51,7 @@ def largest(parts: Iterator[npt.NDArray[Any]], kept: int) -> npt.NDArray[Any]:
 def cautious_alpha(alpha: float, size: int, risk: float) -> float | None:
     """Return an alpha whose order statistic reaches the 1 - `alpha` quantile, but for `risk`.
 
-    Returns
-    -------
-    float or None
-        None if even the largest value may be below the quantile.
+    Returns None if even the largest value may be below the quantile.
 
     Notes
     -----

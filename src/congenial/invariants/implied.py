@@ -19,11 +19,9 @@ MOST_STEPS = 2**28
 def implied(cells: IntArray, chain: IntArray, known: BoolArray, matrix: FloatArray) -> BoolArray:
     """Entries whose values follow from known entries and fixed sums taken together.
 
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        `known` and the entries that follow, in exact arithmetic. If integers grow beyond 2^30, or
-        the elimination beyond 2^28 steps, some entries that follow may be missing.
+    Returns ndarray of bool, shape (n,): `known` and the entries that follow, in exact arithmetic.
+    If integers grow beyond 2^30, or the elimination beyond 2^28 steps, some entries that follow may
+    be missing.
 
     Notes
     -----

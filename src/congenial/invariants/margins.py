@@ -47,10 +47,7 @@ class MarginBounds:
     def limits(self, workload: Workload) -> tuple[FloatArray, FloatArray]:
         """Return lower and upper bounds of all entries, infinite elsewhere, shape (n,) each.
 
-        Raises
-        ------
-        InvariantError
-            If a bound is an array of another shape than the margin's.
+        Raises InvariantError if a bound is an array of another shape than the margin's.
         """
         block = workload.block(self.margin, self.level, self.table)
         # the given array has the layout of a released one; its numbers map it back to entries
@@ -82,10 +79,7 @@ class AtLeastAsMany:
     def pairs(self, workload: Workload) -> IntArray:
         """Return the larger and the smaller entry of each pair, -1 for one that holds no record.
 
-        Raises
-        ------
-        InvariantError
-            If the sides have different numbers of entries.
+        Raises InvariantError if the sides have different numbers of entries.
         """
         (one, large), (other, small) = (
             self._ids(workload, side) for side in (self.more, self.fewer)

@@ -38,28 +38,6 @@ _NO_TRUTH = (
     "join two invariants with & or |, and test for none with `is None`."
 )
 
-__all__ = [
-    "AtLeast",
-    "Bounds",
-    "Consistent",
-    "Exactly",
-    "Invariant",
-    "Linear",
-    "Nonnegative",
-    "Part",
-    "Union",
-    "at_least",
-    "at_least_as_many",
-    "bounds",
-    "bounds_margins",
-    "consistent",
-    "exactly",
-    "exactly_margins",
-    "linear",
-    "nonnegative",
-    "resolve_invariant",
-]
-
 
 @dataclass(frozen=True, eq=False)
 class Consistent:

@@ -18,10 +18,8 @@ _LONGEST = timedelta(days=7)
 def beside(directory: str | Path, name: str | None) -> Path | None:
     """Return where the ledger that a plan names would be, beside a release.
 
-    Returns
-    -------
-    Path or None
-        None if the name leads out of the directory, because a certificate cannot be trusted.
+    Returns None if the name leads out of the directory, because a certificate cannot be
+    trusted.
     """
     if name is None or Path(name).is_absolute() or ".." in Path(name).parts:
         return None

@@ -97,12 +97,9 @@ class Ledger:
 def dataset_of(plan: Plan, base: str | Path = ".") -> Dataset:
     """Find the dataset whose budget a plan spends.
 
-    Returns
-    -------
-    Dataset
-        Identified by `data.name` if given, else by the source's real path alone. So plans with
-        other row filters, hierarchies or tables of one database share one budget. Letter case and
-        Unicode form are folded, because some file systems do so.
+    The rows are identified by `data.name` if given, else by the source's real path alone. So plans
+    with other row filters, hierarchies or tables of one database share one budget. Letter case and
+    Unicode form are folded, because some file systems do so.
     """
     name, source = plan.data.name, plan.data.source
     place = f"path:{_folded(os.path.realpath(Path(base) / source))}"

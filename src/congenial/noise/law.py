@@ -103,10 +103,7 @@ class NoiseLaws(Protocol):
 def law_names() -> tuple[str, ...]:
     """Return the names of all noise laws, sorted; none of them is loaded.
 
-    Returns
-    -------
-    tuple of str
-        Those that are discrete may stand in a plan.
+    Discrete ones may stand in a plan.
     """
     found = (module.name for module in iter_modules(import_module(_FOLDER).__path__))
     return tuple(sorted(name.replace("_", "-") for name in found if name not in _NO_LAWS))
@@ -115,20 +112,13 @@ def law_names() -> tuple[str, ...]:
 def find_law(name: str) -> NoiseLaws:
     """Return the noise law of a name, loading its file alone.
 
+    Returns the class of the laws of this name; `DiscreteLaplace` is one. Raises ArgumentError
+    if there is none.
+
     Parameters
     ----------
     name : str
         One of `law_names`.
-
-    Returns
-    -------
-    NoiseLaws
-        The class of the laws of this name; `DiscreteLaplace` is one.
-
-    Raises
-    ------
-    ArgumentError
-        If there is none.
     """
     known = law_names()
     if name not in known:
@@ -140,9 +130,7 @@ def find_law(name: str) -> NoiseLaws:
 def check_kernels(noise: NoiseLaw) -> None:
     """Refuse a law that the kernels have no weights of.
 
-    Raises
-    ------
-    UnsupportedError
+    Raises UnsupportedError.
     """
     if noise.kind == laws.OTHER:
         raise UnsupportedError(
@@ -154,10 +142,7 @@ def check_kernels(noise: NoiseLaw) -> None:
 def half_law(noise: NoiseLaw, scale: float) -> FloatArray:
     """Probabilities of 0, 1, 2, ... under a law on the integers, until less than 2^-60 is left.
 
-    Raises
-    ------
-    UnsupportedError
-        If that takes more than 2^24 of them.
+    Raises UnsupportedError if that takes more than 2^24 of them.
     """
     size = 64
     while size <= _MOST_TABULATED:

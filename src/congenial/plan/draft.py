@@ -63,10 +63,7 @@ class Draft:
 def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
     """Guess a hierarchy from the names and types of columns alone.
 
-    Returns
-    -------
-    tuple of str
-        Coarse to fine; if no name is known, one column that may hold names.
+    They come coarse to fine; if no name is known, one column that may hold names.
     """
     ranked: dict[int, str] = {}
     for name in columns:
@@ -117,10 +114,7 @@ def _shares(draft: Draft) -> str:
 def as_toml(draft: Draft, following: str) -> str:
     """Write a plan with a comment on each key.
 
-    Returns
-    -------
-    str
-        TOML; `congenial.parse_plan` reads it.
+    Returns TOML; `congenial.parse_plan` reads it.
     """
     sections = (
         _head(draft),

@@ -21,40 +21,14 @@ from congenial.errors import ArgumentError, PlanError
 from congenial.plan.fields import Section, fit, refuse
 from congenial.plan.outputs import MEASUREMENTS, Accuracy, Publication
 from congenial.plan.sections import (
-    DATABASES,
-    METHODS,
-    NEIGHBOURS,
     ROOT_LEVEL,
-    SAMPLERS,
-    TABLES,
     Data,
     Hierarchy,
     Invariants,
-    Lookup,
     Method,
     Privacy,
 )
 from congenial.wording import nearest, one_of, show
-
-__all__ = [
-    "DATABASES",
-    "METHODS",
-    "NEIGHBOURS",
-    "ROOT_LEVEL",
-    "SAMPLERS",
-    "TABLES",
-    "Data",
-    "Hierarchy",
-    "Invariants",
-    "Lookup",
-    "Method",
-    "Plan",
-    "Privacy",
-    "exact_nodes",
-    "named_nodes",
-    "parse_plan",
-    "read_plan",
-]
 
 # Tolerance for the sum of the shares of a split, which is 1.
 TOLERANCE = 1e-9
@@ -65,10 +39,7 @@ _MOST_COMPARED = 100_000
 class Plan(Section, frozen=True):
     """A checked plan; `msgspec.to_builtins` gives it as plain data.
 
-    Raises
-    ------
-    PlanError
-        When built from parts that contradict each other.
+    Raises PlanError when built from parts that contradict each other.
     """
 
     data: Data
@@ -119,10 +90,7 @@ class Plan(Section, frozen=True):
 def checked_plan(plan: object) -> Plan:
     """Return a plan that a caller gave.
 
-    Raises
-    ------
-    ArgumentError
-        If it is not a plan, such as a path.
+    Raises ArgumentError if it is not a plan, such as a path.
     """
     if not isinstance(plan, Plan):
         how = f"cg.read_plan({plan!r})" if isinstance(plan, str) else "what cg.read_plan returns"

@@ -112,9 +112,7 @@ class Condition:
     def check_columns(self, known: Collection[str], holder: str) -> None:
         """Refuse columns that are not among `known`.
 
-        Raises
-        ------
-        DataError
+        Raises DataError.
         """
         folded = {c.casefold() for c in known}
         for column in self.columns:

@@ -23,9 +23,7 @@ ROOT_LEVEL = "root"
 NEIGHBOURS = get_args(Neighbours)
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
 METHODS = get_args(MethodName)
-NORMS = get_args(Norm)
 SAMPLERS = get_args(SamplerName)
-TYPES = get_args(ColumnType)
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.

@@ -181,10 +181,7 @@ def _write_both(
 def read_tables(directory: Path) -> tuple[FileRows, FileRows]:
     """Read the released table from the CSV and from the Parquet file.
 
-    Returns
-    -------
-    csv, parquet : Table
-        Every CSV value is text, whatever it looks like, and empty text where there is none.
+    Every CSV value is text, whatever it looks like, and empty text where there is none.
     """
     return _read_both(directory, (CSV, PARQUET))
 

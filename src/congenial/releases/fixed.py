@@ -17,11 +17,8 @@ from congenial.releases.model import Model
 def fixed(model: Model) -> str:
     """Hash everything that a release holds fixed among the datasets that it compares.
 
-    Returns
-    -------
-    str
-        "" if only the number of records is fixed. Equal hashes mean the same counts. Unequal
-        hashes may also mean the same counts, if two hierarchies have the same places.
+    Returns "" if only the number of records is fixed. Equal hashes mean the same counts.
+    Unequal hashes may also mean the same counts, if two hierarchies have the same places.
     """
     plan, tree = model.plan, model.tree
     pinned = model.resolved.pinned.copy()

@@ -40,10 +40,8 @@ _OBSTACLES = MappingProxyType(
 def upgraded(old: Mapping[str, Any]) -> dict[str, Any]:
     """Return the plain data of a certificate of format 1 in the form of format 2.
 
-    Raises
-    ------
-    ValueError
-        If a part is missing, is stated twice differently, or is not a phrase of format 1.
+    Raises ValueError if a part is missing, is stated twice differently, or is not a phrase of
+    format 1.
     """
     try:
         return _upgraded(old)

@@ -179,7 +179,7 @@ class DrawnCounts:
     """One draw: the released counts, and the measurements that they follow from."""
 
     counts: IntArray  # shape (n,)
-    measurements: IntArray | None  # shape (n,), or None: None if the plan does not publish them.
+    measurements: IntArray | None  # shape (n,), or None if the plan does not publish them.
     # The prior that was fitted to the measurements, for methods that have one.
     prior: tuple[LevelAlpha, ...] | None = None
 

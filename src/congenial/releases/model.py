@@ -149,12 +149,7 @@ def choose_method(model: Model) -> Certified:
 
 
 def build_model(plan: Plan, tree: Tree) -> Model:
-    """Calibrate the noise that a plan asks for on the nodes of a tree.
-
-    Returns
-    -------
-    Model
-    """
+    """Calibrate the noise that a plan asks for on the nodes of a tree."""
     _check_names(plan, tree)
     invariant = consistent(tree)
     nodes = exact_nodes(plan, tree)

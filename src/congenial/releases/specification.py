@@ -520,10 +520,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
 def claim_of(model: Model, guarantee: Guarantee) -> Claim:
     """State a guarantee of a release of `model` in full.
 
-    Raises
-    ------
-    PrivacyError
-        As `worst_pair`.
+    Raises PrivacyError as `worst_pair`.
     """
     measure: Pure | ZeroConcentrated = Pure()
     if guarantee.rho is not None and model.delta is not None:

@@ -75,11 +75,9 @@ def too_large(model: Model) -> bool:
 def posterior_ends(model: Model, value: IntArray) -> Ends | NoEnds:
     """Work out the intervals of a release from its table alone, under a prior fitted to it.
 
-    Returns
-    -------
-    tuple of two ndarrays of int64, shape (n,), or NoEnds
-        Lower and upper ends; only those of leaves are of use, see `posterior_of_table`. Both the
-        ends and the reason are functions of the released table, so they cost no privacy.
+    Returns tuple of two ndarrays of int64, shape (n,), or NoEnds: lower and upper ends; only those
+    of leaves are of use, see `posterior_of_table`. Both the ends and the reason are functions of
+    the released table, so they cost no privacy.
     """
     if too_large(model):
         return NoEnds("posterior-takes-too-much-work")

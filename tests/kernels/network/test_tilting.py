@@ -76,8 +76,10 @@ def solved(forest, unary, *, simple=False, rounds=100):
 
 
 def tilts_of(forest, theta):
-    tilt = np.empty(forest.n)
-    tilting.node_tilts(forest.above, forest.owner, forest.sign, theta, tilt)
+    """The multiplier above each variable minus the signed multipliers below it."""
+    tilt = np.where(forest.above >= 0, theta[forest.above], 0.0)
+    owned = forest.owner >= 0
+    np.subtract.at(tilt, forest.owner[owned], (forest.sign * theta)[owned])
     return tilt
 
 

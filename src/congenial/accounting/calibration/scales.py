@@ -138,11 +138,8 @@ def goal_split(
 ) -> dict[int, float]:
     """Split with the least weighted sum of noise scales at a given final epsilon.
 
-    Returns
-    -------
-    dict of int to float
-        Shares of the levels with a positive weight, in whole ten-thousandths; as a split they give
-        the same noise, bit for bit.
+    Returns shares of the levels with a positive weight, in whole ten-thousandths; as a split
+    they give the same noise, bit for bit.
     """
     _check(epsilon, neighbours, method)
     _check_levels("goal", goal, tree, resolved)
@@ -197,10 +194,7 @@ def level_scales(
 ) -> FloatArray:
     """Scale of the noise at each node; `calibrate` explains that of discrete Laplace noise.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        The sigmas where `delta` is given.
+    Returns ndarray of float64, shape (n,): the sigmas where `delta` is given.
 
     Notes
     -----

@@ -38,11 +38,8 @@ def best_split(
 ) -> dict[int, float]:
     """Find the shares of the budget that minimise a weighted sum of noise scales.
 
-    Returns
-    -------
-    dict of int to float
-        Shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one each,
-        adding up to 1.
+    Returns shares of the levels with a positive weight; multiples of 1 / `UNITS`, at least one
+    each, adding up to 1.
 
     Notes
     -----
@@ -124,10 +121,8 @@ def pairs_by_share(
 ) -> Callable[[FloatArray], Pairs]:
     """Return a function from the share of each level to the neighbouring pairs at a budget of 1.
 
-    Returns
-    -------
-    function of ndarray of float64, shape (depth,), to Pairs
-        Its cost does not grow with the number of siblings that are alike.
+    Returns function of ndarray of float64, shape (depth,), to Pairs: its cost does not grow with
+    the number of siblings that are alike.
     """
     proved = not (charge_bounds and resolved.inequalities[1].size)
     counts = np.zeros(len(tree), dtype=np.bool_)
@@ -164,10 +159,7 @@ class _Folded:
 def _fold(whole: _Folded) -> _Folded:
     """Keep two of the siblings whose subtrees are alike, because a pair never uses a third.
 
-    Returns
-    -------
-    _Folded
-        Its pins and its tree are those that `costs_through` reads; it has no bounds.
+    The pins and the tree of the result are those that `costs_through` reads; it has no bounds.
     """
     tree, pinned = whole.tree, whole.resolved.pinned
     n = len(tree)

@@ -22,10 +22,7 @@ _EXACT = 2.0**53
 def bounded_loss(base: npt.ArrayLike, alpha: npt.ArrayLike, steps: float = 1.0) -> FloatArray:
     """Bound the loss of neighbouring datasets under noise conditioned on bounds.
 
-    Returns
-    -------
-    ndarray of float64
-        At most twice `base`; it increases with `base` and decreases with `alpha`.
+    The result is at most twice `base`; it increases with `base` and decreases with `alpha`.
 
     References
     ----------

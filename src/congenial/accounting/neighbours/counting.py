@@ -48,18 +48,8 @@ class Counting:
     def alike(self, resolved: ResolvedInvariant) -> IntArray:
         """Number the cells; cells whose records add the same to all fixed sums get one number.
 
-        Parameters
-        ----------
-        resolved : ResolvedInvariant
-
-        Returns
-        -------
-        ndarray of int64, shape (k,)
-
-        Raises
-        ------
-        PrivacyError
-            If rounding leaves it in doubt which sums are equal.
+        Returns ndarray of int64, shape (k,). Raises PrivacyError if rounding leaves it in doubt
+        which sums are equal.
         """
         group = np.zeros(self.cells.size, dtype=np.int64)
         if resolved.equalities[1].size:

@@ -56,10 +56,7 @@ def forced_moves(
 ) -> JointMoves | None:
     """Find the joint moves that a guarantee is for where sums let no record move alone.
 
-    Returns
-    -------
-    JointMoves or None
-        None if some record can move alone, or the relation is not "substitute".
+    Returns None if some record can move alone, or the relation is not "substitute".
     """
     if neighbours != "substitute":
         return None

@@ -44,10 +44,7 @@ def with_implied(
     Pinned are the `determined` entries, and every entry or `at_least` sum whose bounds, after
     propagation along the sums, are closer together than the change by one record.
 
-    Returns
-    -------
-    ResolvedInvariant
-        With more pins and equalities, and the same bounds.
+    The result has more pins and equalities, and the same bounds.
 
     Notes
     -----
@@ -93,10 +90,7 @@ def may_cross(
 ) -> bool:
     """Whether neighbouring datasets may satisfy different alternatives of a union.
 
-    Returns
-    -------
-    bool
-        False if every two alternatives are too far apart in some entry.
+    Returns False if every two alternatives are too far apart in some entry.
     """
     step = change / (grid or 1.0)
     found = [_spans(resolved, counted, grid)[0] for resolved in alternatives]

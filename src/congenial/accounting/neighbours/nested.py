@@ -15,11 +15,8 @@ def nested_sums(resolved: ResolvedInvariant) -> bool:
 
     The sums are those of a tree or a workload and of linear conditions.
 
-    Returns
-    -------
-    bool
-        False if margins of a workload cross, or a linear condition is not a multiple of a sum of
-        cells.
+    Returns False if margins of a workload cross, or a linear condition is not a multiple of a
+    sum of cells.
     """
     if resolved.tree is None and resolved.sums is not None:
         return False

@@ -116,11 +116,8 @@ def unprotected(
 ) -> tuple[str, ...]:
     """Name the facts that are the same in all neighbouring datasets, exact or with noise.
 
-    Returns
-    -------
-    tuple of str
-        Whole margins and levels by name, and other exact entries one by one. Of other entries,
-        some by name and then the number of the rest.
+    Returns whole margins and levels by name, and other exact entries one by one. Of other
+    entries, some by name and then the number of the rest.
     """
     workload = mechanism.workload or resolved.workload
     tree = mechanism.tree or resolved.tree

@@ -75,11 +75,8 @@ def costs_through(
 ) -> FloatArray:
     """Bound the summed cost of the neighbouring pairs in which each entry changes.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        -inf for an entry that no pair changes. The largest cost itself on a tree without further
-        linear conditions; elsewhere that of the worst pair of all.
+    Returns ndarray of float64, shape (n,): -inf for an entry that no pair changes. The largest cost
+    itself on a tree without further linear conditions; elsewhere that of the worst pair of all.
     """
     if neighbours == "add-remove":
         return one_sided_costs(cost, resolved, counted)
@@ -104,10 +101,8 @@ def costs_through(
 def one_sided_costs(cost: FloatArray, resolved: ResolvedInvariant, counted: Counted) -> FloatArray:
     """Largest summed cost of a record that enters or leaves, among those that change each entry.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        -inf for an entry that no such record changes, because pins forbid it.
+    Returns ndarray of float64, shape (n,): -inf for an entry that no such record changes, because
+    pins forbid it.
     """
     lay = counting(resolved.n, counted)
     path = lay.summed(np.where(resolved.pinned, -np.inf, cost))
@@ -127,10 +122,8 @@ def changed_entries(
 ) -> BoolArray:
     """Entries that differ in some pair of neighbours.
 
-    Returns
-    -------
-    ndarray of bool, shape (n,)
-        For pairs that differ in one record; for moves of several, see `joint_moves`.
+    Returns ndarray of bool, shape (n,): for pairs that differ in one record; for moves of several,
+    see `joint_moves`.
     """
     free = np.zeros(resolved.n)
     if one_sided or neighbours == "add-remove":

@@ -71,10 +71,7 @@ class Sparse:
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
         """Check that a law exists; see `Subspace.check`.
 
-        Raises
-        ------
-        UnsupportedError
-            Also if a row nearly follows from others.
+        Raises UnsupportedError also if a row nearly follows from others.
         """
         for weight in (np.ones(self.free.size), measured[self.free].astype(np.float64)):
             pivots = np.abs(self.factorised(weight).U.diagonal())
@@ -84,10 +81,7 @@ class Sparse:
     def factorised(self, weight: FloatArray) -> Any:
         """Factorise ``[[W, A'], [A, 0]]``.
 
-        Raises
-        ------
-        UnsupportedError
-            If it is singular.
+        Raises UnsupportedError if it is singular.
         """
         whole = sparse.block_array([[sparse.diags_array(weight), self.rows.T], [self.rows, None]])
         try:

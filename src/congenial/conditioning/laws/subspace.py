@@ -58,19 +58,13 @@ class Subspace(Protocol):
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
         """Check that the measured entries determine every solution.
 
-        Raises
-        ------
-        UnsupportedError
-            If they do not, because then there is no conditional law.
+        Raises UnsupportedError if they do not, because then there is no conditional law.
         """
 
     def fit(self, weight: FloatArray) -> Fitted:
         """Attach weights, shape (n,), positive where measured.
 
-        Raises
-        ------
-        NumericalError
-            If the weights are too far apart.
+        Raises NumericalError if the weights are too far apart.
         """
 
 

@@ -21,10 +21,7 @@ class AutomaticSampler:
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:
         """Return the mechanism, by the first sampler that covers it at an affordable cost.
 
-        Raises
-        ------
-        UnsupportedError
-            If none covers the combination.
+        Raises UnsupportedError if none covers the combination.
         """
         made = where_affordable(mechanism, resolved)
         if made is not None:

@@ -26,10 +26,8 @@ class ExactSampler:
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> Exact:
         """Return the mechanism drawn exactly.
 
-        Raises
-        ------
-        UnsupportedError
-            If no exact sampler covers the combination, or its cost is beyond the limits.
+        Raises UnsupportedError if no exact sampler covers the combination, or its cost is beyond
+        the limits.
         """
         made = where_affordable(mechanism, resolved)
         if made is not None:

@@ -234,10 +234,7 @@ class GibbsSampler:
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionalMechanism:
         """Return the mechanism drawn by chains.
 
-        Raises
-        ------
-        UnsupportedError
-            If the law does not exist, or has a closed form.
+        Raises UnsupportedError if the law does not exist, or has a closed form.
         """
         check_kernels(mechanism.noise)
         if mechanism.noise.discrete:

@@ -152,11 +152,8 @@ class LaplaceChainSampler:
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> ConditionedLaplace:
         """Return the mechanism drawn by chains.
 
-        Raises
-        ------
-        UnsupportedError
-            If the noise is not continuous Laplace, there are inequalities, or the law does not
-            exist.
+        Raises UnsupportedError if the noise is not continuous Laplace, there are inequalities, or
+        the law does not exist.
         """
         noise = mechanism.noise
         space = None if noise.discrete else solutions(mechanism, resolved)

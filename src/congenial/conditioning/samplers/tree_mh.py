@@ -245,12 +245,9 @@ class TreeMHSampler(ByProposals):
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> TreeMH:
         """Return the mechanism drawn by chains.
 
-        Raises
-        ------
-        UnsupportedError
-            If there is no tree, other equalities hold, or unmeasured nodes leave the law improper.
-        ArgumentError
-            If the proposal has an index set, or its number of scales is wrong.
+        Raises UnsupportedError if there is no tree, other equalities hold, or unmeasured nodes
+        leave the law improper; ArgumentError if the proposal has an index set, or its number of
+        scales is wrong.
         """
         self.check_covers(resolved)
         check_kernels(mechanism.noise)

@@ -66,16 +66,14 @@ class ActiveSet:
     def solve(self, values: FloatArray) -> FloatArray | None:
         """Minimise ``sum(weight * (z - values)**2)`` over z that add up and keep pins and bounds.
 
+        Returns ndarray of float64, shape (n,), or None if the optimality conditions are
+        violated by more than 1e-9 of the largest number, a number is not finite, or no vector
+        satisfies the conditions.
+
         Parameters
         ----------
         values : ndarray of float64, shape (n,)
             Noisy values and pins; used where measured or pinned.
-
-        Returns
-        -------
-        ndarray of float64, shape (n,), or None
-            None if the optimality conditions are violated by more than 1e-9 of the largest number,
-            a number is not finite, or no vector satisfies the conditions.
 
         Notes
         -----
@@ -95,18 +93,15 @@ class ActiveSet:
     def solve_whole(self, values: FloatArray, words: Words) -> IntArray | None:
         """Round the closest point to the integers of least summed change that add up.
 
+        Returns ndarray of int64, shape (n,), or None if `solve` returns None, a pin is not an
+        integer, or the best integers are not among those tried near the point.
+
         Parameters
         ----------
         values : ndarray of float64, shape (n,)
             As for `solve`.
         words : ndarray of uint64
             One random word a node; break ties.
-
-        Returns
-        -------
-        ndarray of int64, shape (n,), or None
-            None if `solve` returns None, a pin is not an integer, or the best integers are not
-            among those tried near the point.
         """
         found = self._solve(values, 2)
         if found is None:

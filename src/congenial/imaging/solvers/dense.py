@@ -19,10 +19,8 @@ _ROUNDING = 1e-13
 def solve_dense(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under pins, tree sums and linear equalities.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Among equally close points, the one nearest to `y` (entries without weight move least).
+    Returns ndarray of float64, shape (n,): among equally close points, the one nearest to `y`
+    (entries without weight move least).
     """
     n = resolved.n
     sums, values = sum_rows(resolved)

@@ -70,14 +70,9 @@ class Descent:
     def apply(self, y: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
         """Return a vector that keeps the invariant, shape (n,): int64 where `integer`.
 
-        Raises
-        ------
-        ArgumentError
-            If `y` has the wrong shape, or a number is not finite or beyond 2^53.
-        InfeasibleError
-            If nothing satisfies the invariant.
-        NumericalError
-            If the numbers are too far apart for double precision.
+        Raises ArgumentError if `y` has the wrong shape, or a number is not finite or beyond 2^53;
+        InfeasibleError if nothing satisfies the invariant; NumericalError if the numbers are too
+        far apart for double precision.
         """
         resolved, laid = self.resolved, self.levels
         values = as_floats(y, resolved.n)

@@ -44,10 +44,7 @@ def check_solvers() -> None:
 def solve_general(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under any linear conditions and bounds.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Within the bounds; sums hold up to rounding.
+    Returns ndarray of float64, shape (n,): within the bounds; sums hold up to rounding.
 
     Notes
     -----

@@ -186,10 +186,7 @@ def _refuse(
 def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> float:
     """Violation of a solution's optimality conditions, relative to the largest number.
 
-    Returns
-    -------
-    float
-        The worst of sums, bounds and prices; at most `TOLERANCE` for a solution.
+    Returns the worst of sums, bounds and prices; at most `TOLERANCE` for a solution.
     """
     links, size = task.links, max(task.size, float(np.abs(z).max()))
     slack = TOLERANCE * size

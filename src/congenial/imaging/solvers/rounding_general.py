@@ -19,10 +19,8 @@ _INFEASIBLE = 2
 def round_general(resolved: ResolvedInvariant, z: FloatArray, words: Words) -> FloatArray:
     """Round to the integers of least summed change that satisfy every condition.
 
-    Returns
-    -------
-    ndarray of float64 with integer entries, shape (n,)
-        Conditions whose coefficients are integers hold exactly.
+    Returns ndarray of float64 with integer entries, shape (n,): conditions whose coefficients are
+    integers hold exactly.
 
     Notes
     -----

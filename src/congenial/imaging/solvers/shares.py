@@ -103,11 +103,8 @@ def two_bin_factor(
 ) -> float:
     """Return the proved ratio of an image's loss to its noise's, for Laplace noise of one scale.
 
-    Returns
-    -------
-    float
-        ``1 / (2 max(beta, 1 - beta))`` for two bins under one fixed total; 1 otherwise, and for
-        noise on a grid unless one bin takes the whole gap.
+    Returns ``1 / (2 max(beta, 1 - beta))`` for two bins under one fixed total; 1 otherwise, and
+    for noise on a grid unless one bin takes the whole gap.
 
     Notes
     -----

@@ -22,10 +22,7 @@ _FAR = 1024.0
 def solve_sparse(resolved: ResolvedInvariant, y: FloatArray, weight: FloatArray) -> FloatArray:
     """Minimise ``sum(weight * (z - y)**2)`` under sums, linear conditions and bounds.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,)
-        Within the bounds; sums hold up to rounding.
+    Returns ndarray of float64, shape (n,): within the bounds; sums hold up to rounding.
 
     Notes
     -----
@@ -133,10 +130,7 @@ def _centered(resolved: ResolvedInvariant, values: FloatArray, weight: FloatArra
 def systems(resolved: ResolvedInvariant) -> tuple[Any, FloatArray, Any, FloatArray]:
     """Return equalities and inequalities as sparse rows, each with its values.
 
-    Returns
-    -------
-    rows, values, lower, least : csr_array, ndarray, csr_array, ndarray
-        ``rows @ z == values``, shapes (m, n) and (m,), and ``lower @ z >= least``.
+    Returns ``rows @ z == values``, shapes (m, n) and (m,), and ``lower @ z >= least``.
     """
     from scipy import sparse
 

@@ -52,10 +52,6 @@ def fit_splits(evidence: Evidence) -> LevelSplits:
     gradient, over the whole tree or, where that is large, over its top and an even choice of parts.
     Levels of many families then have a law of their families' alpha, normal in its logarithm.
 
-    Parameters
-    ----------
-    evidence : Evidence
-
     References
     ----------
     Robbins (1956) for empirical Bayes; Minka (2000), "Estimating a Dirichlet distribution"; Kass

@@ -136,10 +136,7 @@ def split_law(
 ) -> SplitLaw:
     """Send messages up the tree; `center` is about what the counts are, shape (n,).
 
-    Raises
-    ------
-    InfeasibleError
-        If no counts that are not negative satisfy the bounds.
+    Raises InfeasibleError if no counts that are not negative satisfy the bounds.
     """
     tree = evidence.tree
     n, inner = len(tree), ~tree.is_leaf
@@ -172,10 +169,7 @@ def split_law(
 def verified_law(evidence: Evidence, prior: DirichletTree) -> tuple[SplitLaw, float]:
     """Return messages that hold all but a share of 1e-7 of all laws together, and that share.
 
-    Raises
-    ------
-    NumericalError
-        If they cannot.
+    Raises NumericalError if they cannot.
     """
     center = evidence.estimate()
     for nats in _NATS:

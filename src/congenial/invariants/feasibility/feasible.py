@@ -47,11 +47,8 @@ def find_infeasible_subset(
 ) -> InfeasibleSubset | None:
     """Return invariants that no release can satisfy together, or None.
 
-    Returns
-    -------
-    InfeasibleSubset or None
-        If rows join several entries, None may also mean that the invariant was not tested, because
-        the solver is missing or the rows are too large for it. `not_tried` says which.
+    If rows join several entries, None may also mean that the invariant was not tested,
+    because the solver is missing or the rows are too large for it. `not_tried` says which.
 
     Notes
     -----

@@ -158,16 +158,6 @@ def _simplify(path, inner, above, owner, sign, sums, held, ends, leaf_ends, widt
 
 
 @njit()
-def node_tilts(above, below_parent, sign, theta, tilt):
-    """Fill each variable's tilt: the multiplier above it minus the signed multipliers below it."""
-    for v in range(tilt.size):
-        tilt[v] = theta[above[v]] if above[v] >= 0 else 0.0
-    for k in range(theta.size):
-        if below_parent[k] >= 0:
-            tilt[below_parent[k]] -= sign[k] * theta[k]
-
-
-@njit()
 def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta):
     """Minimise the summed log-normalisers over the multipliers `theta` (m,), which it fills.
 
@@ -176,10 +166,7 @@ def solve(weights, prior, code, above, owner, sign, order, rounds, simple, theta
     well below the tolerance: few tilts then occur, so that cached moments are reused. Only leaves
     under a multiplier that moved are evaluated again.
 
-    Returns
-    -------
-    int
-        Number of rounds.
+    Returns number of rounds.
     """
     kind, scale, center, lo, hi = weights
     n, m = above.size, theta.size

@@ -261,11 +261,8 @@ def solve(
 ) -> float:
     """Fill `out` with the point closest to `values` (n,), which is only read.
 
-    Returns
-    -------
-    float
-        Residual of the optimality conditions, relative to the largest number or to how far the
-        leaves of a family move. If it is infinite, no solution was found and `out` is not filled.
+    Returns residual of the optimality conditions, relative to the largest number or to how far
+    the leaves of a family move. If it is infinite, no solution was found and `out` is not filled.
     """
     n, m = values.size, inner.shape[1]
     y = values

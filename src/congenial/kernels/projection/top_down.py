@@ -253,12 +253,9 @@ def descend(
 ) -> int:
     """Fill `z` (n,) family by family, parents first.
 
-    Returns
-    -------
-    int
-        DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family
-        does not add up (to 1e-9 of the sum or the rounding errors of its measurements, and exactly
-        for integers), or TOO_LARGE.
+    Returns DONE, INFEASIBLE if a root's fixed value is out of its range, INEXACT if a family
+    does not add up (to 1e-9 of the sum or the rounding errors of its measurements, and exactly for
+    integers), or TOO_LARGE.
     """
     first, at = rows[0], rows[3]
     n = values.size

@@ -113,11 +113,8 @@ def round_levels(
 ) -> int:
     """Fill `out` (n,) with integers, by place.
 
-    Returns
-    -------
-    int
-        ROUNDED, or UNDECIDED if unknown units could matter or a fixed value is not an integer;
-        `out` is not filled then.
+    Returns ROUNDED, or UNDECIDED if unknown units could matter or a fixed value is not an
+    integer; `out` is not filled then.
     """
     first, split, below, at = rows[0], rows[1], rows[2], rows[3]
     give, lo, hi = leaf[0], leaf[1], leaf[2]

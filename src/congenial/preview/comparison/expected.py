@@ -51,10 +51,8 @@ def expected_errors(
 ) -> FloatArray | NotSimulated:
     """Mean absolute error of each released count, were these the true counts.
 
-    Returns
-    -------
-    ndarray of float64, shape (n,), or NotSimulated
-        In counts; a mean over `draws_for` seeded draws.
+    Returns ndarray of float64, shape (n,), or NotSimulated: in counts; a mean over `draws_for`
+    seeded draws.
     """
     drawn = _drawn(mechanism, counts, seed)
     if isinstance(drawn, NotSimulated):

@@ -82,10 +82,7 @@ def as_markdown(found: Comparison, command: str) -> str:
 def write(found: Comparison, out: Path, *, command: str) -> list[Path]:
     """Write all files of a comparison.
 
-    Returns
-    -------
-    list of Path
-        The page first.
+    The page comes first.
     """
     picture = figure(found)
     contents = {f"{NAME}.md": as_markdown(found, command).encode(), f"{NAME}.json": as_json(found)}

@@ -338,10 +338,7 @@ class CutCost:
 def cut_cost(system: SumSystem, unary: Unary) -> CutCost | None:
     """Choose a cut set and count its assignments; None if they are too many.
 
-    Raises
-    ------
-    UnsupportedError
-        If the law is improper.
+    Raises UnsupportedError if the law is improper.
     """
     fixed = system.every_fixed
     box = place_box(system.rows, unary, fixed, 40.0 + np.log(4.0 * system.size + 4.0))

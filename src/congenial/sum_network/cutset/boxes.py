@@ -147,10 +147,7 @@ def _law(key: tuple[float, ...]) -> _Law:
 def check_proper_rows(system: SumSystem, unary: Unary) -> None:
     """Check that every unmeasured variable is held by some sum or bounds.
 
-    Raises
-    ------
-    UnsupportedError
-        If one is not.
+    Raises UnsupportedError if one is not.
     """
     _spans_of(system.rows, unary, system.every_fixed)
 

@@ -144,10 +144,7 @@ def integer_kernel(
     A variable is expressed by the others of its row, up to a multiple of its coefficient, which is
     a new variable where that is not 1 or -1 (Knuth 1997, section 4.5.2).
 
-    Returns
-    -------
-    ndarray of int64 or None
-        None if that would have more than 2^22 entries, or an entry beyond 2^31.
+    Returns None if that would have more than 2^22 entries, or an entry beyond 2^31.
     """
     left = {k: dict(row) for k, row in enumerate(rows) if row}
     touching: dict[int, set[int]] = {v: set() for v in free}

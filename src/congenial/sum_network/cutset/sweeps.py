@@ -106,10 +106,7 @@ def compile_sweeps(
 ) -> Sweeps:
     """Compile the blocks on the windows of `box`, for `chains` chains.
 
-    Raises
-    ------
-    UnsupportedError
-        If the blocks' tables are too large.
+    Raises UnsupportedError if the blocks' tables are too large.
     """
     made: list[tuple[Branches, BranchTables]] = []
     entries = 0
