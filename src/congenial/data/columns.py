@@ -1,6 +1,6 @@
 """Names and types of tables and their columns, without any value of a row.
 
-Of a CSV file the first line is read, of a Parquet file the schema in its footer, of a database its
+Only the first line of a CSV file is read, the schema in a Parquet file's footer, or a database's
 catalogue.
 """
 
@@ -20,12 +20,12 @@ from congenial.wording import nearest, one_of, show
 
 # The type of an ENUM lists its values, which may come from rows.
 _LISTED = re.compile(r"ENUM\((?:'(?:[^']|'')*'(?:, )?)*\)")
-# Types of values that occur in rows and seldom in a header.
+# Numbers occur in rows and seldom in a header.
 _NUMBER = re.compile(r"[-+]?\d+([.,]\d+)?")
 
 
 def look_up_tables(source: str) -> tuple[str, ...]:
-    """Names of a database's tables, in DuckDB with their schema where that is not `main`.
+    """Names of a database's tables; in DuckDB with their schema, unless it is `main`.
 
     Empty for a file that is no database.
     """
@@ -74,7 +74,7 @@ def find(source: str, key: str) -> list[Path]:
         if whole.is_dir():
             raise DataError(f"{given}, which is a directory; give a file in it.")
         found = matching(Path(), source)
-    except ValueError:  # a null character, or bytes that are no text
+    except ValueError:  # a null character, or bytes that are not text
         raise DataError(f"{given}, which a plan cannot name; rename the file.") from None
     if not found or not found[0].exists():
         near = nearest(whole.name, _beside(whole))
@@ -107,7 +107,7 @@ def _of_table(file: Path, source: str, table: str) -> dict[str, str]:
 
 
 def _header(file: Path, source: str, key: str) -> list[str]:
-    """Names in the first line of a CSV file, as DuckDB makes them of it."""
+    """Names in the first line of a CSV file, as DuckDB reads them."""
     given = f"{key} is {show(source)}, and the first line of {file.name!r}"
     line = first_line(file)
     delimiter = delimiter_of(line)

@@ -65,7 +65,7 @@ class CountedTree:
 
     tree: Tree
     counts: IntArray = field(repr=False)  # shape (n,): Rows counted under each node.
-    # Number of rows that `where` left out; it is confidential too.
+    # Number of rows that `where` excluded; it is confidential, too.
     excluded: int = field(repr=False)
 
 
@@ -166,12 +166,12 @@ def _source_of_frame(connection: Connection, plan: Plan, base: Path, frame: Any)
 
 
 def count(plan: Plan, *, base: Path, frame: object | None = None) -> CountedTree:
-    """Count the rows of a plan's source, or of a dataframe; takes and raises as `open_source`.
+    """Count the rows of a plan's source, or of a dataframe; see `open_source` for errors.
 
     Notes
     -----
-    Nodes come in the order of their names, those that are numbers first and by value; a node
-    stands before its children.
+    Nodes are in the order of their names: numbers first, by value. A node comes before its
+    children.
     """
     with open_source(plan, base=base, frame=frame) as source:
         return source.counted
@@ -218,8 +218,8 @@ def _register(
 def _with_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[Any]:
     """Turn pandas columns of objects into text, value by value.
 
-    Arrow would take the type of such a column from its values, so that one record decides how the
-    others are read.
+    Arrow would guess the type of such a column from its values, so that one record would decide
+    how the others are read.
     """
     if not frame.implementation.is_pandas_like():
         return frame
@@ -233,12 +233,12 @@ def _with_text(frame: nw.DataFrame[Any], names: Sequence[str]) -> nw.DataFrame[A
 
 
 def _text(value: object) -> str:
-    """Write a value; whole numbers without a point."""
+    """Write a value as text; integers without a decimal point."""
     return str(int(value) if isinstance(value, float) and value.is_integer() else value)
 
 
 def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> list[str]:
-    """Columns of the rows that counting reads; refuse a name that is in no table."""
+    """Columns of the rows that counting reads; a name that is in no table is refused."""
     lookup = plan.data.lookup
     both = Relation("", dict.fromkeys(known, ""), shown)
     used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
@@ -313,7 +313,7 @@ def _count(source: RowSource) -> CountedTree:
 def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -> None:
     """Add the counts of one batch to the table `tally`; rows left out are counted together.
 
-    With TRY, a row on which the row filter fails is left out. So no record decides whether the
+    With TRY, a row on which the row filter fails is left out, so that no record decides whether the
     others are counted.
     """
     whole, condition = joined(plan, public, rows), public.condition

@@ -1,4 +1,4 @@
-"""Tables of DuckDB files; and the test whether a file is a database."""
+"""Tables of DuckDB files, and the test whether a file is a database."""
 
 from __future__ import annotations
 

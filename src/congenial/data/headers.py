@@ -1,4 +1,4 @@
-"""CSV files before DuckDB reads them: their first line, and the check sums of compressed files."""
+"""Checks of CSV files before DuckDB reads them: first lines, and check sums of compressed files."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def first_line(file: Path) -> str:
 
 
 def delimiter_of(header: str) -> str | None:
-    """Find the separator of a CSV file's header; None where the header is blank."""
+    """Find the separator of a CSV file's header; None if the header is blank."""
     try:
         widths = {d: len(next(csv.reader([header], delimiter=d), [])) for d in DELIMITERS}
     except csv.Error:

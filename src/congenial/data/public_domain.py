@@ -38,7 +38,7 @@ Paths = list[tuple[str, ...]]
 FOUND, LACKING, BLANK = "found", "lacking", "blank"
 # Most nodes of the deepest level, and most characters of a name.
 _MOST, _LONGEST = 5_000_000, 1_000
-# Message for queries over our own tables, which no value of a row can make fail.
+# Message for queries over congenial's own tables, which cannot fail because of a row's value.
 BROKEN = "the counts could not be added up; please report this as a bug in congenial"
 
 
@@ -85,7 +85,7 @@ def open_public(
     }
     opened = tables.get("data.lookup.source")
     if lookup is not None and opened is not None:
-        if lookup.on in types:  # the rows' keys are of this type
+        if lookup.on in types:  # the rows' keys have this type
             opened = with_types(opened, {lookup.key: types[lookup.on]})
         opened = replace(opened, shown=f"the lookup {opened.shown}")
         opened.check_column(lookup.key, "data.lookup.key")
@@ -104,7 +104,7 @@ def unreadable(table: Relation) -> str:
     )
 
 
-# A name that no column of a user has.
+# A column name that no user's table has.
 _KEY = '"congenial: key"'
 
 
@@ -162,14 +162,14 @@ def joined(plan: Plan, public: Public, rows: Relation) -> Relation:
 def check_condition(
     connection: Connection, condition: Condition, table: Relation, sql: str
 ) -> None:
-    """Refuse a condition that the columns' types do not allow, before anything is read."""
+    """Refuse a condition that the columns' types do not allow, before reading a row."""
     given = f"is {show(condition.text)}"
     remedy = (
         "compare values of one type and make the whole true or false (columns of CSV and SQLite "
         "files are text but where data.types declares them)"
     )
     rows = attempt(connection, f"DESCRIBE SELECT TRY({sql}) AS kept FROM {table.sql}")
-    # a row of NULLs alone: no row of the table is read, and every constant is
+    # a row of NULLs: every constant is evaluated, and no row of the table is read
     blank = f"(SELECT 1) LEFT JOIN (SELECT * FROM {table.sql} LIMIT 0) ON true"
     if rows is None or attempt(connection, f"SELECT {sql} FROM {blank}") is None:
         types = ", ".join(
@@ -306,8 +306,8 @@ def _path(names: object) -> str:
 def tree_of(plan: Plan, paths: Paths) -> Tree:
     """Hang the paths of `order_nodes` under the plan's root.
 
-    The paths are distinct, without empty names, and sorted by node. So this takes a third of the
-    time of `Tree.from_paths`.
+    The paths are distinct, without empty names, and sorted by node, which takes a third of
+    the time of `Tree.from_paths`.
     """
     names, parents = [plan.hierarchy.root], [-1]
     depth = len(plan.hierarchy.levels)

@@ -1,7 +1,7 @@
-"""Files and frames as tables of an embedded DuckDB that can read nothing else.
+"""Files and frames as tables of an embedded DuckDB that can read no other file.
 
 DuckDB's own error messages may quote a cell, so they are never shown. Each failure has a message of
-ours, raised outside the handler so that the original is not attached to it.
+its own, raised outside the handler so that the original error is not attached.
 """
 
 from __future__ import annotations
@@ -29,8 +29,8 @@ from congenial.wording import nearest, show
 
 Connection = duckdb.DuckDBPyConnection
 Rows = list[tuple[Any, ...]]
-# Nothing about a CSV file is guessed from its cells. Guessed quotes or first lines could silently
-# lose rows, and with guessed types one record could decide how the row filter reads all others.
+# DuckDB guesses nothing about a CSV file from its cells. Guessed quotes or first lines could
+# silently lose rows; with guessed types, one record could decide how the row filter reads others.
 # Buffers have 4 MiB instead of DuckDB's 32, because each thread has several.
 _DIALECT = (
     "header = true, quote = '\"', escape = '\"', comment = '', skip = 0, null_padding = false, "
@@ -43,10 +43,10 @@ _SETTINGS = (
     "allow_community_extensions = false",
     "temp_directory = ''",  # counts that do not fit in memory are refused, not spilt to a disk
     "preserve_insertion_order = false",
-    "allocator_bulk_deallocation_flush_threshold = '1MB'",  # read buffers go back to the system
+    "allocator_bulk_deallocation_flush_threshold = '1MB'",  # returns read buffers to the system
     "TimeZone = 'UTC'",
-    # the first two would hash the rows, not the lookup, where the number of rows in a file is
-    # unknown; the others take parts of a row filter out of its TRY
+    # the first two would hash the rows instead of the lookup if a file does not state its number
+    # of rows; the others move parts of a row filter out of its TRY
     "disabled_optimizers = 'build_side_probe_side,join_order,common_subexpressions,in_clause,"
     "scalar_fn_pushdown,type_pushdown'",
 )
@@ -114,7 +114,7 @@ def connect() -> Iterator[Connection]:
 
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
     """Restrict a connection permanently to these files."""
-    # a name with pattern characters is asked for in the other spelling, and judged in both
+    # DuckDB opens a name with pattern characters in its escaped form, and checks both forms
     spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
     with held():
@@ -154,7 +154,7 @@ def ask(connection: Connection, sql: str, otherwise: str) -> Rows:
 
 
 def matching(base: Path, source: str) -> list[Path]:
-    """Return the path that is named, which need not exist, or the files of a glob, sorted."""
+    """Return the named path, which need not exist, or the sorted files of a glob."""
     whole = Path(base) / source
     if whole.exists() or not any(c in source for c in "*?["):
         return [whole]
@@ -244,7 +244,7 @@ def with_types(table: Relation, types: Mapping[str, str]) -> Relation:
     picks = []
     for c, k in columns.items():
         value = identifier(c) if table.columns[c] == k else f"TRY_CAST({identifier(c)} AS {k})"
-        if k in ("FLOAT", "DOUBLE"):  # NaN would be the largest of all numbers to a rule
+        if k in ("FLOAT", "DOUBLE"):  # otherwise a row filter would treat NaN as the largest number
             value = f"nullif({value}, CAST('nan' AS {k}))"
         if value != identifier(c):
             picks.append(f"{value} AS {identifier(c)}")
@@ -273,7 +273,7 @@ def _same_columns(
 
 
 def _same_headers(files: Sequence[Path], delimiter: str, given: str) -> None:
-    """Refuse repeated names, and files with different headers, of which rows would be lost."""
+    """Refuse repeated names, and files with different headers, whose rows would be lost."""
     first = header_of(files[0], delimiter)
     for file in files[1:]:
         if header_of(file, delimiter) != first:
@@ -294,7 +294,7 @@ def _refuse_twice(names: Sequence[str], given: str) -> None:
 def _parquet_names(connection: Connection, file: str, otherwise: str) -> list[str]:
     """Names of a Parquet file's top-level columns."""
     listed = ask(connection, f"SELECT name, num_children FROM parquet_schema({file})", otherwise)
-    names, inside = [], [1]  # how many columns are still to come, on each level
+    names, inside = [], [1]  # number of columns still to come, for each level
     for name, children in listed:
         if len(inside) == 2:
             names.append(str(name))
@@ -311,7 +311,7 @@ def is_empty(connection: Connection, table: Relation, otherwise: str) -> bool:
 
 
 def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Relation:
-    """Look up the columns of what can stand after FROM."""
+    """Look up the columns of a table expression, as it may follow FROM."""
     rows = ask(connection, f"DESCRIBE SELECT * FROM {sql}", otherwise)
     return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
 

@@ -1,4 +1,4 @@
-"""Names that look like others: spelt in two ways, or with letters of two scripts."""
+"""Names that look alike: spelt in two ways, or with letters of two scripts."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ def _more(count: int) -> str:
 
 
 def _folded(name: str) -> str:
-    """Write a name as all those that look like it."""
+    """Return the form that all names share that look like this one."""
     if not name.isascii():
         name = unicodedata.normalize("NFKC", name.casefold())
         name = "".join(c for c in name if unicodedata.category(c) != "Cf")

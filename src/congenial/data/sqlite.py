@@ -31,7 +31,7 @@ from congenial.wording import show
 T = TypeVar("T")
 # Number of rows that pass through Python in one batch.
 BATCH = 100_000
-# Below this, a whole number in a REAL column is exact, and is written as an integer.
+# Below this, an integer in a REAL column is exact, and is written without a decimal point.
 _WHOLE = 2**53
 
 
@@ -57,7 +57,7 @@ class SqliteTable:
             yield database
 
     def _attempt(self, step: Callable[[], T]) -> T:
-        """Run a step whose error message may quote a cell; show a message of ours instead."""
+        """Run a step; replace its error message, which may quote a cell."""
         with suppress(sqlite3.Error):
             return step()
         raise DataError(
@@ -69,7 +69,7 @@ class SqliteTable:
         return self._attempt(lambda: database.execute(sql).fetchall())
 
     def tables(self) -> list[str]:
-        """Names of the file's tables and views, SQLite's own left out.
+        """Names of the file's tables and views, without SQLite's own.
 
         Raises DataError if the file cannot be read.
         """
@@ -97,8 +97,8 @@ class SqliteTable:
 
         Notes
         -----
-        SQLite types values, not columns, so a type of a column would be one of its rows' making.
-        Whole numbers are written without a point.
+        SQLite gives types to values, not columns, so rows would decide the type of a column.
+        Integers are written without a decimal point.
         """
         source = f"FROM {identifier(self.table)}"
         wanted = ", ".join(
@@ -107,7 +107,7 @@ class SqliteTable:
             f"ELSE CAST({c} AS TEXT) END"
             for c in map(identifier, columns)
         )
-        # a mask marks missing values, so that a batch of them alone is text too
+        # a mask marks missing values, so that a batch without values is text, too
         picks = ", ".join(
             f"CASE WHEN m{i} THEN NULL ELSE v{i} END AS {identifier(c)}"
             for i, c in enumerate(columns)
@@ -124,7 +124,7 @@ class SqliteTable:
 
 
 def _arrays(rows: Rows) -> dict[str, npt.NDArray[Any]]:
-    """Turn rows of texts into columns v0, v1, ... of values and m0, m1, ... of what is missing."""
+    """Turn rows into columns v0, v1, ... of texts and m0, m1, ... that mark missing values."""
     arrays: dict[str, npt.NDArray[Any]] = {}
     for i, values in enumerate(zip(*rows, strict=True)):
         arrays[f"v{i}"] = np.array(["" if v is None else v for v in values], dtype="object")

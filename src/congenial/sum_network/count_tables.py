@@ -1,9 +1,9 @@
-"""Messages of a tree whose leaves have priors: as `conditioning.exact`, for any count law.
+"""Messages of a tree whose leaves have priors, for noise laws times count laws.
 
-Products of a noise law and a negative binomial prior need not be log-concave, so that what windows
-cut off is not proved as there, but checked: all weights are positive, so that the total weight
-grows with the windows, and what much wider ones add is what the narrower ones lost, unless laws
-have weight that lies beyond both. So laws of two modes that stand apart are refused.
+A noise law times a negative binomial prior need not be log-concave, so the truncation error is not
+proved but checked. All weights are positive, so the total weight grows with the windows, and the
+weight that much wider windows add is the weight that the narrower windows lost. This check fails if
+a law has weight beyond both windows, so laws with two separate modes are refused.
 """
 
 from __future__ import annotations
@@ -33,19 +33,19 @@ from congenial.sum_network.windows import (
 )
 from congenial.types import FloatArray, IntArray
 
-# Largest total variation that truncation may cost, and may be stated to cost; the target of the
-# first windows.
+# Largest total variation by truncation, as a target of the first windows and as a stated bound.
 _MOST_CUT = 1e-8
 _CUT = 1e-10
 # Start at 0.8 of the predicted width and widen by 8% a step; the loss falls several-fold each step.
 _FIRST, _WIDER = 0.8, 1.08
-# Entries that each window grows by at least, on each side that does not end: a narrow one would not
-# by its share alone.
+# Least number of entries by which a window grows on each open side: 8% of a narrow window is less
+# than one entry.
 _ENTRIES = 3
-# Widening where 8% is too little: laws of several modes are wider than their moments predict.
+# Factor of widening if 8% is too little: laws of several modes are wider than their moments
+# predict.
 _FAR_WIDER = 1.4
 _UNIT = 2.0**-53
-# Error of one step from a leaf's mode, in units (kernels.priors.fill_leaf).
+# Rounding error of one step from a leaf's mode, in units of 2^-53 (kernels.priors.fill_leaf).
 _STEP_UNITS = 8.0
 # Entries of all tables, 8 bytes each; products of all sums, in all fillings together; and the same
 # once windows were widened more often than laws of one mode need, which may be in vain, unless all
@@ -54,19 +54,19 @@ _MEMORY_LIMIT = 1 << 28
 _WORK_LIMIT = 1 << 38
 _VAIN_LIMIT = 1 << 35
 _VAIN_TIMES = 40.0
-# How much likelier an empty leaf may be than its prior makes it without `zeros`, in nats: somewhat
-# more than fitted priors have (`fitting`). Beyond, windows may hold one mode of two and miss the
-# other one, which no wider window of their kind would show.
+# Largest increase of the log probability of an empty leaf by `zeros`, in nats: somewhat more than
+# fitted priors have (`fitting`). Beyond it, windows may contain one of two modes and miss the
+# other, which the check with wider windows would not show.
 _SPIKE = 20.0
-# Nats below the mode where a leaf's tails are forgotten for its moments.
+# Nats below the mode at which a leaf's tails are cut for its moments.
 _FORGOTTEN = 45.0
-# Where the decay of a product is judged, in nats below its mode.
+# Depth at which the decay of a product is measured, in nats below its mode.
 _TAIL = 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class PriorWeights:
-    """Distinct weights: those of `Unary`, times a prior of Panjer's class where ``a >= 0``."""
+    """Distinct weights: those of `Unary`, times a prior of Panjer's class if ``a >= 0``."""
 
     unary: Unary
     # shape (d,): See `congenial.kernels.network.priors`.
@@ -78,7 +78,7 @@ class PriorWeights:
 
     @property
     def inverse(self) -> FloatArray:
-        """1 / scale, 1 / (2 sigma^2), or 0 where nothing is measured."""
+        """1 / scale, 1 / (2 sigma^2), or 0 without a measurement."""
         kind, scale = self.unary.kind, self.unary.scale
         gaussian = np.where(kind == laws.GAUSSIAN, 0.5 / scale**2, 1.0 / scale)
         return np.where(kind == laws.FLAT, 0.0, gaussian)
@@ -103,7 +103,7 @@ def share_priors(
 
 
 def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
-    """Return multipliers of the constraints, after a check of the weights."""
+    """Return multipliers of the constraints, after checking the weights."""
     if (weights.zero > _SPIKE).any():
         raise UnsupportedError(
             "the prior holds that a leaf is either empty or far from it: a count of 0 is likelier "
@@ -117,7 +117,7 @@ def prior_tilts(forest: SumForest, weights: PriorWeights) -> FloatArray:
 def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> Tables:
     """Compile the classes, place windows, fill and verify the tables: see `filling.fill`."""
     numbers = np.arange(weights.a.size, dtype=np.int64)
-    # the kind stands for the whole weight, so that only equal ones share a class
+    # the kind numbers the whole weight, so that only equal weights share a class
     coded = Unary(numbers, *(np.zeros(numbers.size) for _ in range(4)))
     composed = np.zeros(numbers.size, dtype=np.int8)
     network = compile_network(forest, SharedUnary(coded, weights.code), theta, composed)
@@ -136,7 +136,7 @@ def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> 
         filled = own.fill(lo, hi)
         if before is not None and before.lost(filled) <= _MOST_CUT:
             return own.tables(place, filled, _MOST_CUT)
-        # its tables are not needed any more, and are as large as what comes
+        # free these tables first: the next ones are as large
         generous *= _WIDER if done < 3 else _FAR_WIDER
         before = replace(filled, table=np.empty(0))
         del filled
@@ -149,9 +149,9 @@ def fill_priors(forest: SumForest, weights: PriorWeights, theta: FloatArray) -> 
 def _around(
     before: _Filled, lo: IntArray, hi: IntArray, place: Placement
 ) -> tuple[IntArray, IntArray]:
-    """Widen windows to hold those before and some entries more on each side, within the supports.
+    """Widen windows by some entries on each side, within the supports.
 
-    Sums still fit within their parts, and products are covered by them, as all grow by as much.
+    All grow equally, so merges still fit within their parts, and parts still cover products.
     """
     used = lo <= hi
     low = np.maximum(before.lo - float(_ENTRIES), place.support_lo)
@@ -166,7 +166,7 @@ def _around(
 class _Filled:
     """Tables on windows, and the total weight at each root: ``2^power * exp(log) * total``.
 
-    ``log_scale`` is the logarithm of what each table was divided by.
+    ``log_scale`` is the logarithm of the factor that each table was divided by.
     """
 
     lo: IntArray
@@ -187,7 +187,7 @@ class _Filled:
 
 
 class _Own:
-    """The weights of a network's classes, read from the list that they were compiled from."""
+    """The weights of a network's classes, from the list that they were compiled from."""
 
     def __init__(self, network: Network, weights: PriorWeights) -> None:
         self.network = network
@@ -271,7 +271,7 @@ class _Own:
         return _Filled(lo, hi, offset, table, factor, powers[at], logs[at], sums, scales)
 
     def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
-        """Return what draws are made from, with the error stated."""
+        """Return the tables for draws, with their stated error."""
         network, width = self.network, np.maximum(filled.hi - filled.lo + 1, 0)
         merge = network.ctype == MERGE
         share = np.where(merge, place.var[network.left] / np.maximum(place.var, 1e-12), 0.0)
@@ -282,13 +282,13 @@ class _Own:
         return Tables(network, *where, filled.log_scale, *near, cut + self._rounding(width))
 
     def _rounding(self, width: IntArray) -> float:
-        """Total variation that rounding costs, as in `conditioning.exact`."""
+        """Total variation by rounding."""
         network = self.network
         integers = float((width + 1.0) @ network.uses) * 2.0**-61
         known = network.slot_class[network.slot_class >= 0]
         slots = np.bincount(known, minlength=width.size)
         steps = np.where(self.is_leaf, _STEP_UNITS * width, np.where(self.is_unary, 2.0, 0.0))
-        # slots of inner variables stand for products, whose own weight is below
+        # slots of inner variables are products, whose own weight is the left part
         products = int(slots[network.ctype == PRODUCT].sum())
         merge = network.ctype == MERGE
         terms = np.minimum(width[network.left], width[network.right])
