@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-from pathlib import Path
 
 import msgspec
 import pytest
@@ -14,7 +13,6 @@ from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
 from congenial.releases.certificate import (
     check_debit,
-    json_schema,
     plain_plan,
     read_certificate,
     write_certificate,
@@ -23,8 +21,7 @@ from congenial.releases.directory import CERTIFICATE
 from congenial.releases.making import release
 from congenial.releases.specification import Debited
 from support.city import make_city
-
-SCHEMA = Path(__file__).parents[2] / "docs" / "certificate.schema.json"
+from support.schema import SCHEMA, json_schema
 
 
 def test_every_property_of_the_schema_is_described_on_one_line():
@@ -39,7 +36,7 @@ def test_every_property_of_the_schema_is_described_on_one_line():
 
 
 def test_the_schema_in_the_repository_is_that_of_the_code():
-    told = "write it anew as congenial.releases.certificate.json_schema says"
+    told = "write it anew: cd tests; python -m support.schema"
     assert SCHEMA.read_text(encoding="utf-8") == json_schema(), told
 
 

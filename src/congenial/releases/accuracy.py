@@ -58,17 +58,10 @@ class ByLaw(Kind, frozen=True, tag="law"):
 
 
 class BySimulation(Kind, frozen=True, tag="simulation"):
-    """Intervals by the law of the error, from the quantiles of simulated releases.
+    """Intervals by the law of the error, from the quantiles of simulated releases."""
 
-    Attributes
-    ----------
-    releases : int
-        Number of simulated releases.
-    risk : float
-        Bound on the probability that simulation makes any error margin too small.
-    """
-
-    releases: Annotated[int, msgspec.Meta(ge=1)]
+    releases: Annotated[int, msgspec.Meta(ge=1)]  # Number of simulated releases.
+    # Bound on the probability that simulation makes any error margin too small.
     risk: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 
 
@@ -81,27 +74,15 @@ class ByInversion(Kind, frozen=True, tag="inversion"):
 
 
 class ByPosterior(Kind, frozen=True, tag="posterior"):
-    """Intervals of leaves by the posterior under a prior fitted to the table; none is proved.
+    """Intervals of leaves by the posterior under a prior fitted to the table; none is proved."""
 
-    Attributes
-    ----------
-    not_by_inversion : str
-        Why the intervals are not those by inversion.
-    """
-
-    not_by_inversion: Obstacle
+    not_by_inversion: Obstacle  # Why the intervals are not those by inversion.
 
 
 class NoIntervals(Kind, frozen=True, tag="none"):
-    """No intervals except of exact counts.
+    """No intervals except of exact counts."""
 
-    Attributes
-    ----------
-    obstacles : tuple of str
-        Why each way to work out intervals failed.
-    """
-
-    obstacles: tuple[Obstacle, ...]
+    obstacles: tuple[Obstacle, ...]  # Why each way to work out intervals failed.
 
 
 # Basis of the intervals of a release.
@@ -115,21 +96,14 @@ def source_of(basis: Basis) -> Source:
 
 @dataclass(frozen=True, eq=False)
 class Margins:
-    """Error margins of the published numbers, known before anything is drawn.
+    """Error margins of the published numbers, known before anything is drawn."""
 
-    Attributes
-    ----------
-    basis : Basis
-        How the margins were worked out. Under `ByMeasurements` they are margins of measurements,
-        not of released counts. Under `ByInversion` there are intervals once the table is drawn.
-    margin : ndarray of int64, shape (n,)
-        0 if a count is determined by exact counts, `UNKNOWN` if no margin is known.
-    together : ndarray of int64, shape (n,), or None
-        Margins that hold for all counts of a level at once.
-    """
-
+    # How the margins were worked out. Under `ByMeasurements` they are margins of measurements, not
+    # of released counts. Under `ByInversion` there are intervals once the table is drawn.
     basis: Basis
+    # shape (n,): 0 if a count is determined by exact counts, `UNKNOWN` if no margin is known.
     margin: IntArray
+    # shape (n,), or None: Margins that hold for all counts of a level at once.
     together: IntArray | None
     sums: tuple[SumMargin, ...]
 
@@ -152,27 +126,17 @@ class LevelAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The error margins of a level, in counts.
 
     Where intervals rest on measurements, the margins are those of the measurements.
-
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    margin : int or None
-        The largest error margin of one count; null if none is known before the release.
-    together : int or None
-        The largest error margin that holds for all counts of the level at once; null if the plan
-        does not ask for it, or none is known before the release.
-    required : float or None
-        The largest error margin that the plan allows; null if it sets no limit.
-    met : bool or None
-        Whether `margin` is at most `required`; null if either is null.
     """
 
-    level: str
+    level: str  # Name of the level.
+    # The largest error margin of one count; null if none is known before the release.
     margin: int | None
+    # The largest error margin that holds for all counts of the level at once; null if the plan does
+    # not ask for it, or none is known before the release.
     together: int | None
+    # The largest error margin that the plan allows; null if it sets no limit.
     required: float | None
-    met: bool | None
+    met: bool | None  # Whether `margin` is at most `required`; null if either is null.
 
 
 def margins(model: Model, mechanism: Certified) -> Margins:

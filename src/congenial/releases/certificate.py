@@ -6,7 +6,6 @@ It holds numbers and kinds; `sentences` puts them into words.
 from __future__ import annotations
 
 import hashlib
-import inspect
 import json
 import math
 import platform
@@ -205,37 +204,6 @@ def method_of(directory: str | Path) -> str:
     """Return the name of the method that a release was made by."""
     used = read_certificate(release_directory(directory) / CERTIFICATE).method
     return str(used.__struct_config__.tag)
-
-
-def json_schema() -> str:
-    """Return the JSON Schema of a certificate, as `docs/certificate.schema.json` holds it.
-
-    ::
-
-        from congenial.releases.certificate import json_schema
-
-        print(json_schema(), end="")
-
-    writes that file anew. A property's description is its entry under Attributes in the docstring
-    of its record.
-    """
-    schema = msgspec.json.schema(Certificate)
-    for name, record in schema["$defs"].items():
-        inherited = Statement.__doc__ if name == Certificate.__name__ else None
-        record["description"], texts = _described(inherited or record["description"])
-        record["properties"].get("kind", {}).setdefault("description", "The kind of this record.")
-        for key, text in texts.items():
-            record["properties"][key]["description"] = text
-    schema = {"$schema": "https://json-schema.org/draft/2020-12/schema", **schema}
-    return msgspec.json.format(msgspec.json.encode(schema), indent=2).decode() + "\n"
-
-
-def _described(docstring: str) -> tuple[str, dict[str, str]]:
-    """Return what a docstring says of its record, and of each attribute, each on one line."""
-    whole, _, listed = inspect.cleandoc(docstring).partition("\n\nAttributes\n----------\n")
-    entries = re.findall(r"^(\w.*?) : .*((?:\n    .*)+)", listed, re.MULTILINE)
-    texts = {key: " ".join(text.split()) for keys, text in entries for key in keys.split(", ")}
-    return " ".join(whole.split()), texts
 
 
 def _bare(path: str) -> str:

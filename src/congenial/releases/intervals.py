@@ -31,28 +31,18 @@ from congenial.types import BoolArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Intervals:
-    """The intervals of one release.
+    """The intervals of one release."""
 
-    Attributes
-    ----------
-    basis : Basis
-        How they were worked out; `ByPosterior` if an inversion was not possible.
-    known : ndarray of bool, shape (n,)
-    lower, upper : ndarray of int64, shape (n,)
-        Ends, where known.
-    lower_all, upper_all : ndarray of int64, shape (n,), or None
-        Ends of the intervals that hold for all counts of a level at once.
-    known_all : ndarray of bool, shape (n,)
-        Where there are such intervals.
-    """
-
-    basis: Basis
-    known: BoolArray
+    basis: Basis  # How they were worked out; `ByPosterior` if an inversion was not possible.
+    known: BoolArray  # shape (n,)
+    # `lower` and `upper`: shape (n,): Ends, where known.
     lower: IntArray
     upper: IntArray
+    # `lower_all` and `upper_all`: shape (n,), or None: Ends of the intervals that hold for all
+    # counts of a level at once.
     lower_all: IntArray | None
     upper_all: IntArray | None
-    known_all: BoolArray
+    known_all: BoolArray  # shape (n,): Where there are such intervals.
     sums: tuple[SumInterval, ...]
 
     @property
@@ -71,23 +61,12 @@ class Intervals:
 
 
 class SumInterval(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A sum that the plan asks for.
+    """A sum that the plan asks for."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the sum in the plan.
-    nodes : tuple of str
-        Paths of the nodes that are summed, from the root.
-    value : int
-        The sum of their released counts.
-    lower, upper : int or None
-        Ends of the sum's interval; null if it has none.
-    """
-
-    name: str
-    nodes: tuple[str, ...]
-    value: int
+    name: str  # Name of the sum in the plan.
+    nodes: tuple[str, ...]  # Paths of the nodes that are summed, from the root.
+    value: int  # The sum of their released counts.
+    # `lower` and `upper`: Ends of the sum's interval; null if it has none.
     lower: int | None
     upper: int | None
 
@@ -96,23 +75,13 @@ class StatedAccuracy(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The meaning of the columns `lower` and `upper` of the released table.
 
     By a posterior only leaves and exact counts have intervals, and no sum that is not exact.
-
-    Attributes
-    ----------
-    confidence : float
-        Probability, at least, with which an interval holds its true count.
-    basis : Basis
-        How the intervals were worked out, or why there are none.
-    levels : tuple of LevelAccuracy
-        The error margins known before the release, by level.
-    sums : tuple of SumInterval
-        The sums that the plan asks for.
     """
 
+    # Probability, at least, with which an interval holds its true count.
     confidence: Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
-    basis: Basis
-    levels: tuple[LevelAccuracy, ...]
-    sums: tuple[SumInterval, ...]
+    basis: Basis  # How the intervals were worked out, or why there are none.
+    levels: tuple[LevelAccuracy, ...]  # The error margins known before the release, by level.
+    sums: tuple[SumInterval, ...]  # The sums that the plan asks for.
 
     @property
     def source(self) -> Source:

@@ -71,41 +71,21 @@ class Part(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class LevelNodes(Part, frozen=True):
-    """The nodes of one level.
+    """The nodes of one level."""
 
-    Attributes
-    ----------
-    name : str
-        Name of the level: a column of the plan, or the root's name for the root.
-    nodes : int
-        Number of nodes of the level.
-    published_exactly : int
-        Number of these nodes that the plan publishes exactly.
-    """
-
-    name: str
-    nodes: Count
-    published_exactly: Count
+    name: str  # Name of the level: a column of the plan, or the root's name for the root.
+    nodes: Count  # Number of nodes of the level.
+    published_exactly: Count  # Number of these nodes that the plan publishes exactly.
 
 
 class Domain(Part, frozen=True):
-    """The nodes that are counted.
+    """The nodes that are counted."""
 
-    Attributes
-    ----------
-    source : str
-        Where the list of nodes comes from: the plan's lookup, another file, or the rows ("data").
-    public : bool
-        Whether the list of nodes is known without the confidential rows.
-    levels : tuple of LevelNodes
-        The levels, coarse to fine.
-    row_filter : str or None
-        The SQL condition that a row meets to be counted; null if every row is counted.
-    """
-
+    # Where the list of nodes comes from: the plan's lookup, another file, or the rows ("data").
     source: Literal["lookup", "file", "data"]
-    public: bool
-    levels: tuple[LevelNodes, ...]
+    public: bool  # Whether the list of nodes is known without the confidential rows.
+    levels: tuple[LevelNodes, ...]  # The levels, coarse to fine.
+    # The SQL condition that a row meets to be counted; null if every row is counted.
     row_filter: str | None
 
 
@@ -114,29 +94,16 @@ class WholeNumbers(Kind, frozen=True, tag="integers"):
 
 
 class SumsOfParts(Kind, frozen=True, tag="sums"):
-    """The count of every node with children is the sum of its children's counts.
+    """The count of every node with children is the sum of its children's counts."""
 
-    Attributes
-    ----------
-    nodes : int
-        Number of nodes with children.
-    """
-
-    nodes: Count
+    nodes: Count  # Number of nodes with children.
 
 
 class PublishedExactly(Kind, frozen=True, tag="published-exactly"):
-    """Some counts are released as enumerated.
+    """Some counts are released as enumerated."""
 
-    Attributes
-    ----------
-    nodes : int
-        Number of these counts.
-    listed : tuple of str
-        The levels and nodes that the plan publishes exactly, as the plan names them.
-    """
-
-    nodes: Count
+    nodes: Count  # Number of these counts.
+    # The levels and nodes that the plan publishes exactly, as the plan names them.
     listed: tuple[str, ...]
 
 
@@ -148,66 +115,35 @@ Mandate = WholeNumbers | SumsOfParts | PublishedExactly | NoneNegative
 
 
 class LevelNoise(Part, frozen=True):
-    """The noise of one level, and its part of the budget.
+    """The noise of one level, and its part of the budget."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    scale : float or None
-        Scale of the noise, in counts (sigma for Gaussian noise); null if the level is not measured.
-    epsilon : float
-        Loss of a record that changes this level, by the noise of this level alone.
-    rho : float or None
-        The same loss in zCDP; null under Laplace noise.
-    share_of_budget : float
-        Part of the noise's whole loss that this level takes; all levels together have 1.
-    """
-
-    level: str
+    level: str  # Name of the level.
+    # Scale of the noise, in counts (sigma for Gaussian noise); null if the level is not measured.
     scale: Nonnegative | None
+    # Loss of a record that changes this level, by the noise of this level alone.
     epsilon: Nonnegative
-    rho: Nonnegative | None
+    rho: Nonnegative | None  # The same loss in zCDP; null under Laplace noise.
+    # Part of the noise's whole loss that this level takes; all levels together have 1.
     share_of_budget: Share
 
 
 class LevelNoises(Part, frozen=True):
-    """The noise of a release.
+    """The noise of a release."""
 
-    Attributes
-    ----------
-    kind : str
-        The noise law, as plans name it.
-    levels : tuple of LevelNoise
-        One for each level, coarse to fine.
-    """
-
-    kind: str
-    levels: tuple[LevelNoise, ...]
+    kind: str  # The noise law, as plans name it.
+    levels: tuple[LevelNoise, ...]  # One for each level, coarse to fine.
 
 
 class ByConditioning(Kind, frozen=True, tag="conditioning"):
-    """Drawn from the law of the noise given the invariants, each release independently.
+    """Drawn from the law of the noise given the invariants, each release independently."""
 
-    Attributes
-    ----------
-    sampler : str
-        The sampler that drew.
-    """
-
-    sampler: Literal["exact"]
+    sampler: Literal["exact"]  # The sampler that drew.
 
 
 class ByImaging(Kind, frozen=True, tag="imaging"):
-    """Noisy counts moved to the closest integers that satisfy the invariants.
+    """Noisy counts moved to the closest integers that satisfy the invariants."""
 
-    Attributes
-    ----------
-    norm : str
-        The norm in which they are the closest.
-    """
-
-    norm: Literal["l1", "l2"]
+    norm: Literal["l1", "l2"]  # The norm in which they are the closest.
 
 
 class ByTopDown(Kind, frozen=True, tag="topdown"):
@@ -215,70 +151,41 @@ class ByTopDown(Kind, frozen=True, tag="topdown"):
 
 
 class ByBestTable(Kind, frozen=True, tag="posterior"):
-    """The one table of integers of least expected error, given the noisy counts and a prior.
+    """The one table of integers of least expected error, given the noisy counts and a prior."""
 
-    Attributes
-    ----------
-    loss : str
-        The error: absolute, l1, or squared, l2.
-    """
-
-    loss: Literal["l1", "l2"]
+    loss: Literal["l1", "l2"]  # The error: absolute, l1, or squared, l2.
 
 
 Method = ByConditioning | ByImaging | ByTopDown | ByBestTable
 
 
 class LevelAlpha(Part, frozen=True):
-    """The prior of a level, fitted to the noisy counts: how a count is split among those below it.
+    """The prior of a level, fitted to the noisy counts: how a count is split among its parts."""
 
-    Attributes
-    ----------
-    level : str
-        The level of the parts.
-    alpha : float
-        The parameter of each part in a Dirichlet-multinomial law, on average over a typical family.
-    spread : float
-        The standard deviation of its logarithm from family to family; each family's own is worked
-        out from the noisy counts.
-    """
-
-    level: str
+    level: str  # The level of the parts.
+    # The parameter of each part in a Dirichlet-multinomial law, on average over a typical family.
     alpha: Nonnegative
+    # The standard deviation of its logarithm from family to family; each family's own is worked out
+    # from the noisy counts.
     spread: Nonnegative
 
 
 class Neighbouring(Part, frozen=True):
-    """The neighbouring datasets.
+    """The neighbouring datasets."""
 
-    Attributes
-    ----------
-    relation : str
-        "substitute" if records are replaced, "add-remove" if they are added or removed.
-    records : int
-        Number of records by which neighbouring datasets differ.
-    row_filter_may_change : bool
-        Whether the plan's row filter may keep a record and drop the one that replaces it.
-    """
-
+    # "substitute" if records are replaced, "add-remove" if they are added or removed.
     relation: Literal["substitute", "add-remove"]
+    # Number of records by which neighbouring datasets differ.
     records: Annotated[int, msgspec.Meta(ge=1)]
+    # Whether the plan's row filter may keep a record and drop the one that replaces it.
     row_filter_may_change: bool
 
 
 class Datasets(Part, frozen=True):
-    """The datasets that the guarantee compares.
+    """The datasets that the guarantee compares."""
 
-    Attributes
-    ----------
-    agree_on_exact_counts : bool
-        Whether only datasets with the same exact counts are compared.
-    satisfy_bounds : bool
-        Whether only datasets that satisfy the bounds are compared.
-    """
-
-    agree_on_exact_counts: bool
-    satisfy_bounds: bool
+    agree_on_exact_counts: bool  # Whether only datasets with the same exact counts are compared.
+    satisfy_bounds: bool  # Whether only datasets that satisfy the bounds are compared.
 
 
 class Pure(Kind, frozen=True, tag="pure"):
@@ -286,203 +193,98 @@ class Pure(Kind, frozen=True, tag="pure"):
 
 
 class ZeroConcentrated(Kind, frozen=True, tag="zcdp"):
-    """Zero-concentrated differential privacy (zCDP), converted to epsilon and delta.
+    """Zero-concentrated differential privacy (zCDP), converted to epsilon and delta."""
 
-    Attributes
-    ----------
-    rho : float
-        The zCDP parameter of the noise.
-    at_delta : float
-        The delta of the conversion: the plan's delta without the numerical error.
-    whole_orders : bool
-        Whether the conversion uses integer Renyi orders only, as the proof for bounds does.
-    """
-
-    rho: Nonnegative
-    at_delta: Share
+    rho: Nonnegative  # The zCDP parameter of the noise.
+    at_delta: Share  # The delta of the conversion: the plan's delta without the numerical error.
+    # Whether the conversion uses integer Renyi orders only, as the proof for bounds does.
     whole_orders: bool
 
 
 class RecordMoves(Kind, frozen=True, tag="moves"):
-    """One record moves between two leaves.
+    """One record moves between two leaves."""
 
-    Attributes
-    ----------
-    origin, destination : tuple of str or None
-        Path of the leaf from the root; null if the names of the nodes come from the rows.
-    changed_counts : int
-        Number of counts that the move changes.
-    noise_loss : float
-        Loss in epsilon by the noise alone.
-    loss : float
-        Loss in epsilon with the factor 1 + gamma that the bounds cost.
-    """
-
+    # `origin` and `destination`: Path of the leaf from the root; null if the names of the nodes
+    # come from the rows.
     origin: NodePath | None
     destination: NodePath | None
-    changed_counts: Count
-    noise_loss: Nonnegative
-    loss: Nonnegative
+    changed_counts: Count  # Number of counts that the move changes.
+    noise_loss: Nonnegative  # Loss in epsilon by the noise alone.
+    loss: Nonnegative  # Loss in epsilon with the factor 1 + gamma that the bounds cost.
 
 
 class RecordEnters(Kind, frozen=True, tag="enters-or-leaves"):
-    """One record enters or leaves a leaf.
+    """One record enters or leaves a leaf."""
 
-    Attributes
-    ----------
-    node : tuple of str or None
-        Path of the leaf from the root; null if the names of the nodes come from the rows.
-    changed_counts : int
-        Number of counts that the record changes.
-    noise_loss : float
-        Loss in epsilon by the noise alone.
-    loss : float
-        Loss in epsilon with the factor 1 + gamma that the bounds cost.
-    """
-
+    # Path of the leaf from the root; null if the names of the nodes come from the rows.
     node: NodePath | None
-    changed_counts: Count
-    noise_loss: Nonnegative
-    loss: Nonnegative
+    changed_counts: Count  # Number of counts that the record changes.
+    noise_loss: Nonnegative  # Loss in epsilon by the noise alone.
+    loss: Nonnegative  # Loss in epsilon with the factor 1 + gamma that the bounds cost.
 
 
 WorstNeighbours = RecordMoves | RecordEnters
 
 
 class Claim(Part, frozen=True):
-    """The privacy guarantee: P(S) <= exp(epsilon) P'(S) + delta for neighbouring datasets.
+    """The privacy guarantee: P(S) <= exp(epsilon) P'(S) + delta for neighbouring datasets."""
 
-    Attributes
-    ----------
-    neighbours : Neighbouring
-        Which datasets are neighbours.
-    datasets : Datasets
-        Which datasets are compared.
-    epsilon : float
-        The epsilon of the guarantee.
-    delta : float
-        The delta of the guarantee; it includes the numerical error.
-    measure : Pure or ZeroConcentrated
-        The kind of privacy loss that the noise has.
-    base_epsilon : float
-        Loss by the noise alone; bounds multiply it by 1 + gamma.
-    gamma : float
-        Part of the noise's loss that the bounds add; 0 where they add nothing.
-    gamma_source : str
-        The proof that gamma rests on.
-    numerical_error : float
-        Bound on the total variation distance between a draw and its law.
-    unprotected : tuple
-        The facts that the guarantee does not protect.
-    worst_neighbours : RecordMoves or RecordEnters
-        The neighbouring datasets with the largest loss.
-    proofs : tuple of str
-        The files of the project congenial with the proofs that the guarantee rests on.
-    """
-
-    neighbours: Neighbouring
-    datasets: Datasets
-    epsilon: Nonnegative
-    delta: Share
-    measure: Pure | ZeroConcentrated
-    base_epsilon: Nonnegative
-    gamma: Share
-    gamma_source: GammaSource
-    numerical_error: Share
-    unprotected: tuple[Exposed, ...]
-    worst_neighbours: WorstNeighbours
+    neighbours: Neighbouring  # Which datasets are neighbours.
+    datasets: Datasets  # Which datasets are compared.
+    epsilon: Nonnegative  # The epsilon of the guarantee.
+    delta: Share  # The delta of the guarantee; it includes the numerical error.
+    measure: Pure | ZeroConcentrated  # The kind of privacy loss that the noise has.
+    base_epsilon: Nonnegative  # Loss by the noise alone; bounds multiply it by 1 + gamma.
+    gamma: Share  # Part of the noise's loss that the bounds add; 0 where they add nothing.
+    gamma_source: GammaSource  # The proof that gamma rests on.
+    numerical_error: Share  # Bound on the total variation distance between a draw and its law.
+    unprotected: tuple[Exposed, ...]  # The facts that the guarantee does not protect.
+    worst_neighbours: WorstNeighbours  # The neighbouring datasets with the largest loss.
+    # The files of the project congenial with the proofs that the guarantee rests on.
     proofs: tuple[str, ...]
 
 
 class Simulation(Part, frozen=True):
-    """Present if the release was drawn from a seed: it protects nobody.
+    """Present if the release was drawn from a seed: it protects nobody."""
 
-    Attributes
-    ----------
-    seed : int
-        The seed of the draw.
-    with_truth : bool
-        Whether the confidential counts were written beside the released ones.
-    """
-
-    seed: int
-    with_truth: bool
+    seed: int  # The seed of the draw.
+    with_truth: bool  # Whether the confidential counts were written beside the released ones.
 
 
 class Debited(Part, frozen=True):
     """The entry in the plan's ledger, without the ledger's key and the dataset's fingerprint.
 
     Either would tell which releases are of the same rows.
-
-    Attributes
-    ----------
-    entry : str
-        Random name of the entry, 32 hexadecimal digits.
-    epsilon : str
-        The epsilon debited, in decimal digits.
-    delta : str
-        The delta debited, in decimal digits.
     """
 
-    entry: str
-    epsilon: str
-    delta: str
+    entry: str  # Random name of the entry, 32 hexadecimal digits.
+    epsilon: str  # The epsilon debited, in decimal digits.
+    delta: str  # The delta debited, in decimal digits.
 
 
 class Statement(Part, frozen=True):
-    """Everything that a release states, as numbers and kinds.
+    """Everything that a release states, as numbers and kinds."""
 
-    Attributes
-    ----------
-    format : int
-        Version of this form: 1 or 2.
-    made : str
-        Time of the release, ISO 8601 with its offset from UTC.
-    domain : Domain
-        The nodes that are counted.
-    invariants : tuple
-        The conditions that every release satisfies.
-    noise : LevelNoises
-        The noise of every level.
-    method : ByConditioning, ByImaging, ByTopDown or ByBestTable
-        The way in which the release was made to satisfy its invariants.
-    published : tuple of str
-        The tables that are published: the released counts, and maybe the noisy measurements.
-    guarantee : Claim
-        The privacy guarantee.
-    accuracy : StatedAccuracy
-        The meaning of the intervals in the released table.
-    simulation : Simulation or None
-        The seed of a simulation; null for a private release.
-    plan : dict
-        The plan with all its defaults; of an absolute path only the file's name.
-    plan_sha256 : str
-        SHA-256 of `plan` written as JSON in UTF-8 with sorted keys and no blanks.
-    files : dict of str to str
-        SHA-256 of every other file of the release, by its name.
-    versions : dict of str to str
-        Versions of congenial, Python and the libraries that computed the release.
-    ledger : Debited or None
-        The entry in the ledger; null if the plan names no ledger, and for a simulation.
-    prior : tuple of LevelAlpha or None
-        The prior that the table was made under; null for methods without one.
-    """
-
-    format: Annotated[int, msgspec.Meta(ge=1, le=2)]
-    made: str
-    domain: Domain
-    invariants: tuple[Mandate, ...]
-    noise: LevelNoises
-    method: Method
+    format: Annotated[int, msgspec.Meta(ge=1, le=2)]  # Version of this form: 1 or 2.
+    made: str  # Time of the release, ISO 8601 with its offset from UTC.
+    domain: Domain  # The nodes that are counted.
+    invariants: tuple[Mandate, ...]  # The conditions that every release satisfies.
+    noise: LevelNoises  # The noise of every level.
+    method: Method  # The way in which the release was made to satisfy its invariants.
+    # The tables that are published: the released counts, and maybe the noisy measurements.
     published: tuple[Product, ...]
-    guarantee: Claim
-    accuracy: StatedAccuracy
-    simulation: Simulation | None
+    guarantee: Claim  # The privacy guarantee.
+    accuracy: StatedAccuracy  # The meaning of the intervals in the released table.
+    simulation: Simulation | None  # The seed of a simulation; null for a private release.
+    # The plan with all its defaults; of an absolute path only the file's name.
     plan: dict[str, Any]
-    plan_sha256: str
-    files: dict[str, str]
+    plan_sha256: str  # SHA-256 of `plan` written as JSON in UTF-8 with sorted keys and no blanks.
+    files: dict[str, str]  # SHA-256 of every other file of the release, by its name.
+    # Versions of congenial, Python and the libraries that computed the release.
     versions: dict[str, str]
+    # The entry in the ledger; null if the plan names no ledger, and for a simulation.
     ledger: Debited | None
+    # The prior that the table was made under; null for methods without one.
     prior: tuple[LevelAlpha, ...] | None = None
 
 

@@ -32,63 +32,31 @@ class AllRecords(Kind, frozen=True, tag="all-records"):
 
 
 class ExactNode(Kind, frozen=True, tag="exact-node"):
-    """The exact count of one node.
+    """The exact count of one node."""
 
-    Attributes
-    ----------
-    path : tuple of str
-        Path of the node from the root.
-    """
-
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # Path of the node from the root.
 
 
 class ExactLevel(Kind, frozen=True, tag="exact-level"):
-    """The exact counts of all nodes of a level.
+    """The exact counts of all nodes of a level."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    nodes : int
-        Number of its nodes.
-    """
-
-    level: str
-    nodes: int
+    level: str  # Name of the level.
+    nodes: int  # Number of its nodes.
 
 
 class SameNodes(Kind, frozen=True, tag="same-nodes"):
-    """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing.
+    """Noisy counts that are the same in all neighbouring datasets, so that noise hides nothing."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    paths : tuple of tuple of str
-        Paths of some of these nodes from the root.
-    others : int
-        Number of further such nodes of the level.
-    """
-
-    level: str
-    paths: tuple[tuple[str, ...], ...]
-    others: int
+    level: str  # Name of the level.
+    paths: tuple[tuple[str, ...], ...]  # Paths of some of these nodes from the root.
+    others: int  # Number of further such nodes of the level.
 
 
 class SameLevel(Kind, frozen=True, tag="same-level"):
-    """Noisy counts of a whole level that are the same in all neighbouring datasets.
+    """Noisy counts of a whole level that are the same in all neighbouring datasets."""
 
-    Attributes
-    ----------
-    level : str
-        Name of the level.
-    nodes : int
-        Number of its nodes.
-    """
-
-    level: str
-    nodes: int
+    level: str  # Name of the level.
+    nodes: int  # Number of its nodes.
 
 
 class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
@@ -96,15 +64,9 @@ class OccurringNodes(Kind, frozen=True, tag="occurring-nodes"):
 
 
 class Quoted(Kind, frozen=True, tag="quoted"):
-    """An unprotected fact as text, from a certificate of format 1.
+    """An unprotected fact as text, from a certificate of format 1."""
 
-    Attributes
-    ----------
-    text : str
-        The text.
-    """
-
-    text: str
+    text: str  # The text.
 
 
 # Kinds of facts published outside a guarantee on a tree.
