@@ -1,4 +1,4 @@
-"""What all tests share: the same examples on every run, and which tests are slow."""
+"""Settings of all tests: the same examples on every run, and the list of slow tests."""
 
 from __future__ import annotations
 

@@ -18,7 +18,7 @@ from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyErro
 
 
 def stated(scale: float = 2.0, relation: str = "add-remove", kind=cg.DiscreteLaplace):
-    """Guarantee of noise on two cells, without mandates."""
+    """Guarantee of noise on two cells, without invariants."""
     mechanism = cg.Additive(kind(scale), 2)
     total = cg.linear([1, 1], 5) if relation == "substitute" else cg.bounds(-np.inf, np.inf)
     return cg.condition(mechanism, total).guarantee(relation)

@@ -1,4 +1,4 @@
-"""Claims against losses enumerated apart: what is stated must never be less than what is true."""
+"""Claims against independently enumerated losses: a stated loss is never below the true loss."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ DEEP = cg.Tree.from_parents([-1, 0, 0, 1, 1, 2, 2])
 
 
 def laws(tree, scales, xs, *, least, pinned, gaussian=False, reach=40):
-    """Log probabilities of all consistent outcomes for each x; one row an x, by brute force."""
+    """Log probabilities of all consistent outcomes, one row for each x, by brute force."""
     leaves = tree.leaves
     low, high = min(x.min() for x in xs), max(x.max() for x in xs)
     span = range(int(max(least, low - reach)), int(high + reach) + 1)

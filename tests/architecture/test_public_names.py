@@ -1,4 +1,4 @@
-"""The public names: each is what it says, whatever else is imported, and moved ones warn."""
+"""Public names: each is the documented object, whatever is imported, and moved names warn."""
 
 from __future__ import annotations
 
@@ -162,7 +162,7 @@ def test_the_margins_of_old_names_are_those_of_the_new():
 
 
 def strange_names(program: str) -> list[str]:
-    """Return what a program takes of the package that is not public."""
+    """Return the names of the package that a program uses and that are not public."""
     found = []
     for node in ast.walk(ast.parse(program)):
         if isinstance(node, ast.ImportFrom) and str(node.module).split(".")[0] == "congenial":

@@ -1,8 +1,8 @@
 """The walks of the architecture page, and the hops from a command to its kernels.
 
-A hop is a change of module on Python's stack. Commands are run, and at every call of a compiled
-kernel the modules of ours on the stack are taken down, from the command on: what somebody walks who
-follows the calls. Kernels that other kernels call are beyond the walk's end.
+A hop is a change of module on Python's stack. The tests run commands. At every call of a compiled
+kernel, they record the package's modules on the stack, from the command on. These are the modules
+that a reader passes who follows the calls. Kernels called by other kernels are not recorded.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ FARTHEST = 9
 
 
 class Recorder:
-    """Takes down the walk to every kernel that is called."""
+    """Records the walk to every kernel that is called."""
 
     def __init__(self) -> None:
         self.walks: set[tuple[str, ...]] = set()
@@ -52,7 +52,7 @@ class Recorder:
 
 
 class Watched:
-    """A module of kernels whose calls are taken down."""
+    """A module of kernels whose calls are recorded."""
 
     def __init__(self, module: ModuleType, recorder: Recorder) -> None:
         self._module, self._recorder = module, recorder
@@ -106,7 +106,7 @@ def walks(tmp_path, capsys, request):
 
 
 def hops(walks, choose):
-    """Return the hops of a walk of each command, the one that is chosen by its length."""
+    """Return the hops of one walk of each command, chosen by its length."""
     commands = {walk[0] for walk in walks}
     return {
         command.rpartition(".")[2]: choose(len(w) - 1 for w in walks if w[0] == command)

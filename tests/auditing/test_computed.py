@@ -85,7 +85,7 @@ def large(factor=1.0, groups=5, leaves=60):
 
 @pytest.mark.parametrize("size", [(2, 2), (5, 60)])
 def test_computed_losses_reveal_too_little_noise_under_bounds(size):
-    """Nearly all of the claim is reached, so that a tenth less noise breaks it."""
+    """The loss nearly reaches the claim, so a tenth less noise exceeds it."""
     claim = large(1.0, *size).guarantee("substitute")
     for factor, passes in ((1.0, True), (0.9, False), (0.8, False)):
         made = large(factor, *size)
@@ -128,7 +128,7 @@ def test_refusals_are_reported_and_refusing_one_of_two_neighbours_is_a_fault():
 
 @pytest.mark.parametrize("leaf", [0, 111, 299])
 def test_a_leaf_without_noise_is_found_anywhere(faults, leaf, monkeypatch):
-    """No law is told, and pairs at random would seldom move a record of that leaf."""
+    """The law is unknown, and random pairs would seldom move a record of that leaf."""
     monkeypatch.setitem(faults.LEAVES, faults.LARGE, leaf)
     faults.made.cache_clear()
     planted = faults.Planted(

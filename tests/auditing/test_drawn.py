@@ -46,7 +46,7 @@ def test_only_neighbours_are_compared(pair, relation):
 
 
 def refuted(times: int, confidence: float) -> int:
-    """Count the audits of a claim that is attained which fail."""
+    """Count the failing audits of a claim that is attained."""
     made = cg.condition(noisy(), TOTAL)
     options = {
         "neighbours": "substitute",

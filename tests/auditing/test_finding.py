@@ -13,7 +13,7 @@ TREE = cg.Tree.from_parents([-1, 0, 0])
 
 @cache
 def guarantee():
-    """Return a guarantee, made where a test asks for it: tests are collected without compiling."""
+    """Return a guarantee, made only in a test, so that collecting tests compiles nothing."""
     noise = cg.Additive(cg.DiscreteLaplace(1.0), TREE)
     return cg.condition(noise, cg.consistent(TREE) & cg.exactly([0])).guarantee("substitute")
 

@@ -55,7 +55,7 @@ def test_the_bound_is_just_below_the_exact_delta(cell):
 
 
 def test_the_bound_on_a_mean_holds_and_is_near():
-    """Of skewed terms as those of delta are, wrong at most as often as is said."""
+    """For skewed terms like those of delta, it is wrong at most as often as stated."""
     source, wrong, near = np.random.default_rng(1), 0, 0
     for _ in range(2000):
         terms = source.random(400) ** 4  # mean 1 / 5
@@ -69,7 +69,7 @@ def test_the_bound_on_a_mean_holds_and_is_near():
 @pytest.mark.parametrize(("size", "less"), [((2, 2), 0.9), ((5, 60), 0.8)])
 @pytest.mark.parametrize("image", [False, True])
 def test_too_little_gaussian_noise_is_refuted_by_delta(size, less, image):
-    """Correct noise passes; the bound reaches about a fifth of what rho is worth in delta."""
+    """Correct noise passes; the bound is about a fifth of the delta that follows from rho."""
     tree, sigma = city(*size), 6.0
     claim = made(tree, sigma, image=image).guarantee("substitute")
     for factor, passes in ((1.0, True), (less, False)):

@@ -1,6 +1,6 @@
 """The auditor: honest mechanisms pass, and every planted fault is found.
 
-Draws refute a true claim with probability 1e-6 at most, whatever the seed.
+Draws refute a true claim with probability at most 1e-6, for every seed.
 """
 
 from __future__ import annotations
@@ -227,7 +227,7 @@ def failed(found) -> set[str]:
 
 @pytest.mark.parametrize("share", [0.7, 0.5])
 def test_enumeration_and_draws_both_find_too_little_noise(share):
-    """Noise 30% too small; and half of it, as where only one end of a move is charged."""
+    """Noise 30% too small, and half the noise, as if only one end of a move were charged."""
     stated, drawn = (cg.condition(noisy(s), TOTAL) for s in (SCALES, share * SCALES))
     planted = WithLaw(stated, drawn)
     assert failed(audit(planted, method="exact")) == TOO_MUCH
@@ -287,7 +287,7 @@ def test_a_proposal_weight_left_out_is_found_in_the_law():
 
 
 def test_a_proposal_weight_left_out_is_found_in_the_loss():
-    """Candidates narrower than the noise give away more than the weighted draws would."""
+    """Candidates narrower than the noise reveal more than the weighted draws would."""
     narrow = unweighted(cg.conditioning.Proposal([1], 0.5))
     found = audit(ToldLaw(cg.condition(noisy(), TOTAL), narrow))
     assert {"loss, from draws", "law, from draws"} == failed(found)
@@ -308,13 +308,13 @@ def clip_leaves(z, x):
 
 
 def clip_and_add_up(z, x):
-    """Clip one leaf into what the total allows, and give the other the rest."""
+    """Clip one leaf to the range that the total allows, and give the other the rest."""
     first = np.clip(z[..., 1], 0, x[0])
     return np.stack((np.full_like(first, x[0]), first, x[0] - first), axis=-1)
 
 
 def restore(z, x):
-    """Restore from the data what breaks a bound."""
+    """Replace entries that violate a bound by those of the data."""
     return np.where((z < 0).any(axis=-1, keepdims=True), x, z)
 
 

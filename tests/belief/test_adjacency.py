@@ -1,4 +1,4 @@
-"""Neighbourhoods that an invariant leaves, against all pairs of small datasets."""
+"""Neighbourhoods under an invariant, against all pairs of small datasets."""
 
 from __future__ import annotations
 

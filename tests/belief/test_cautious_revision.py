@@ -1,4 +1,4 @@
-"""Revision that may refuse: postulates met on every event, and those given up by counterexample."""
+"""Revision that may refuse: postulates that hold for every event, and counterexamples to others."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ THRESHOLDS = (Fraction(1, 10), Fraction(1, 3), Fraction(1, 2), Fraction(3, 4), F
 
 @st.composite
 def hierarchies(draw, within=WORLDS):
-    """A belief and its reserve: every world within is held possible by exactly one of them."""
+    """A belief and its reserve; exactly one of them holds each world possible."""
     ranks = {world: draw(st.integers(0, 2)) for world in within}
     tiers = []
     for rank in sorted(set(ranks.values())):
@@ -101,7 +101,7 @@ def test_every_input_is_either_believed_or_ignored(hierarchy, credible):
 
 
 def test_the_postulates_distinguish_update_from_revision():
-    """Imaging believes its input, and breaks what sets revision apart."""
+    """Imaging satisfies success, and violates the postulates that distinguish revision."""
     prior = Belief({0: Fraction(1, 2), 1: 0, 2: 0, 3: Fraction(1, 2)})
 
     def rule(event):

@@ -120,7 +120,7 @@ def test_conditioning_agrees_with_the_finite_law(lo):
 
 
 def test_a_union_reveals_which_part_it_is_in():
-    """Two Views, Theorem 3.5, part 2, by the exact engine: more is lost than by any part."""
+    """Two Views, Theorem 3.5, part 2, by the exact sampler: the loss exceeds that of each part."""
     tree, scale, whole = cg.Tree.from_parents([-1, 0, 0]), 2.0, 4
     fixed = cg.consistent(tree) & cg.exactly("root")
     low = cg.bounds([-math.inf, 0, -math.inf], [math.inf, 1, math.inf])

@@ -163,6 +163,6 @@ def test_a_suppressed_release_leaves_the_prior(prior, event):
 
 
 def test_laws_that_may_depend_on_the_data_dilate_the_prior():
-    """Equation 1.7 is no consensus of all rules: generalised Bayes ends with no knowledge."""
+    """Not all rules agree with equation 1.7: generalised Bayes gives the vacuous posterior."""
     prior = Belief({0: Fraction(9, 10), 1: Fraction(1, 10)})
     assert dilation(prior, ("a", "b"), {"a"}, same=False) == {0: (0, 1), 1: (0, 1)}

@@ -1,4 +1,4 @@
-"""All that plans need is compiled by the small cases that the command line draws for it."""
+"""The command line's small cases compile all kernels that plans need."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def test_shares_have_no_kept_kernel_in_common():
 
 
 def kept(name: str) -> set[str]:
-    """Return the kernels kept on disk among a kernel and all that it calls."""
+    """Return the cached kernels among a kernel and the kernels that it calls."""
     module, _, kernel = name.rpartition(".")
     todo, seen = [getattr(importlib.import_module(f"congenial.kernels.{module}"), kernel)], set()
     while todo:
@@ -177,7 +177,7 @@ def every_kernel():
 
 
 def liberties(kernel):
-    """What the compiler may do with sums and products of a kernel."""
+    """The transformations of sums and products that a kernel allows."""
     return kernel.targetoptions.get("fastmath") or set()
 
 

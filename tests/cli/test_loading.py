@@ -78,7 +78,7 @@ def test_a_missing_file_is_reported_before_compiling(
 
 @pytest.fixture
 def read_only(tmp_path):
-    """A copy of the package that kernels cannot be kept in, even by root."""
+    """A copy of the package in which kernels cannot be cached, even by root."""
     package = Path(congenial.__file__).parent
     skip = shutil.ignore_patterns("__pycache__")
     shutil.copytree(package, tmp_path / "site" / "congenial", ignore=skip)

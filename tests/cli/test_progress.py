@@ -1,4 +1,4 @@
-"""Progress: steps are taken without a word where nobody watches."""
+"""Progress: nothing is printed without a terminal."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What init guesses of a file and asks about."""
+"""The guesses of `init` about a file, and its questions."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def refusal(capsys, *arguments):
 
 
 def test_a_conversation(place):
-    """In a process of its own: wrong answers are asked again, and stdout has the answer alone."""
+    """In another process: a wrong answer repeats the question, and stdout has only the result."""
     answers = ["none.csv", "zones.csv", "", "zone", "9", "3, zone", "rows.csv", "", "City", ""]
     answers += ["zone", "root", "perhaps", "yes", "0", "2", "", "", ""]
     command = [sys.executable, "-m", "congenial.cli", "init", "rows.csv", "--json"]

@@ -1,4 +1,4 @@
-"""What conditioning refuses, in one sentence that shows no count; and what calls return."""
+"""Refusals of conditioning, each one sentence without a count, and the results of calls."""
 
 from __future__ import annotations
 

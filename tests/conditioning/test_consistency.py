@@ -1,4 +1,4 @@
-"""Mandated sums that follow from others are dropped; those that contradict others are named."""
+"""Fixed sums that follow from others are dropped; sums that contradict others are named."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ NOISE = [
 
 
 def sparse(n, sigma, rows, tree=None, pinned=()):
-    """A conditional Gaussian that is solved sparsely whatever its size."""
+    """A conditional Gaussian that is solved sparsely at every size."""
     mechanism = cg.Additive(cg.Gaussian(sigma), n if tree is None else tree)
     invariant = cg.linear(rows, np.zeros(len(rows)))
     if tree is not None:

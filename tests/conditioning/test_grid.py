@@ -1,4 +1,4 @@
-"""Noise on a dyadic grid: the laws, the conditional law, what it converges to, what it claims."""
+"""Noise on a dyadic grid: the laws, the conditional law, its limit, and its guarantee."""
 
 from __future__ import annotations
 

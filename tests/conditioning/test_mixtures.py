@@ -63,7 +63,7 @@ def test_conditioning_on_a_union_weighs_its_alternatives() -> None:
 
 @pytest.mark.parametrize("second", [1, 2])
 def test_a_union_of_values_is_charged_for_revealing_the_alternative(second: int) -> None:
-    """Each alternative fixes the first leaf; together they do not, and its noise is small."""
+    """Each alternative fixes the first leaf, the union does not, and the leaf's noise is small."""
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     fixed = cg.consistent(tree) & cg.exactly("root")
     low, high = (
@@ -181,7 +181,7 @@ def test_parts_with_different_changes_per_record_share_no_guarantee() -> None:
 
 @pytest.mark.parametrize("weight", [0.5, 0.001])
 def test_weights_that_depend_on_bounds_are_charged_even_if_no_part_is(weight: float) -> None:
-    """Entries without bounds hide from each part what the bound costs, not from the mixture."""
+    """Each part has unbounded entries that avoid the cost of the bound; the mixture does not."""
     losses = ([3.0] + [3.05] * 5, [1.0] + [0.05] * 4 + [1.22])
     parts = [cg.Additive(cg.DiscreteLaplace(1.0 / np.array(each)), 6) for each in losses]
     bounded = cg.bounds([0.0] + [-np.inf] * 5)

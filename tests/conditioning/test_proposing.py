@@ -1,4 +1,4 @@
-"""Samplers by proposals: their laws, the bound on their error, and what they never release."""
+"""Samplers by proposals: their laws, the bound on their error, and refused releases."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Unions of which one alternative cannot hold at the data's exact counts, against enumeration."""
+"""Unions with an alternative that contradicts the data's exact counts, against enumeration."""
 
 from __future__ import annotations
 
@@ -74,7 +74,7 @@ class Case:
 
 
 def split(rng: np.random.Generator, n: int) -> list[Ends]:
-    """Bounds of two or three alternatives, which one node's count tells apart."""
+    """Bounds of two or three alternatives, which one node's count distinguishes."""
     v, w, at = int(rng.integers(1, n)), int(rng.integers(1, n)), int(rng.integers(0, 8))
     steps = [(-INF, at), (at + 1, INF)]
     if rng.random() < 0.3:
@@ -126,7 +126,7 @@ def test_an_alternative_that_cannot_hold_is_not_drawn(kind):
 
 
 def test_neighbours_agree_on_which_alternatives_can_hold():
-    """One total, two alternatives, of which one needs more than there is."""
+    """One total and two alternatives, one of which needs a larger total."""
     tree = cg.Tree.from_parents([-1, 0, 0, 0])
     base = cg.consistent(tree) & cg.nonnegative() & cg.exactly([0])
     low = base & cg.bounds(hi=[INF, 2, INF, INF])
@@ -172,7 +172,7 @@ def test_the_bound_of_an_alternative_is_at_least_its_probability():
 
 
 def test_sums_excluded_by_bounds_are_refused_for_all_windows():
-    """The engine itself, below the union, and not by the values of its tables."""
+    """The sampler itself refuses, below the union, and not because of the values of its tables."""
     tree = cg.Tree.from_parents([-1, 0, 0])
     made = cg.condition(
         cg.Additive(cg.DiscreteLaplace([INF, 5.0, 5.0]), tree),

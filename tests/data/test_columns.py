@@ -1,4 +1,4 @@
-"""No record decides how the rule reads another: types come from the plan or a file's schema."""
+"""No record decides how the row filter reads another: the plan or a file's schema gives types."""
 
 from __future__ import annotations
 
@@ -142,7 +142,7 @@ def test_row_filters_use_text_or_declared_types(place: Path, source: str) -> Non
 
 
 def test_a_name_is_one_record_s_own(place: Path) -> None:
-    """Levels too: '01' stays '01' whatever the others hold."""
+    """Levels, too: '01' stays '01' for all values of other records."""
     (place / "zones.csv").write_text("zone\n01\n1\n1.0\nz\n")
     plan = plan_of("rows.csv", "zone <> 'x'")
     for last in ("1", "1.0", "z", "x", "2020-01-01x"):
@@ -162,7 +162,7 @@ def test_a_row_filter_that_needs_types_is_refused_before_reading(place: Path) ->
 
 
 def test_a_constant_of_the_wrong_type_is_refused_as_a_fault_of_the_row_filter(place: Path) -> None:
-    """The zones of the public file are whole numbers, which 'z' is not."""
+    """The zones of the public file are integers, and 'z' is not."""
     (place / "rows.csv").write_text("zone\n1\nz\n")
     message = refusal(lambda: count(plan_of("rows.csv", "zone <> 'z'"), base=place), PlanError)
     assert message.startswith("data.where is ")
@@ -221,7 +221,7 @@ def test_parquet_files_of_one_glob_have_one_schema(place: Path) -> None:
 
 
 def test_a_folder_name_does_not_give_a_column_a_type(place: Path) -> None:
-    """A partition that one record makes does not turn the others' values from numbers to text."""
+    """A partition folder made by one record does not turn the others' numbers into text."""
     plan = plan_of("rows/*/r.csv", "age > '10'")
     for last in ("50", "none"):
         for age in ("9", last):

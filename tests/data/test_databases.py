@@ -1,4 +1,4 @@
-"""Which sources are databases, and what is said of a table that is not there."""
+"""Recognising databases, and messages about missing tables."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Headers of CSV files: what they must be, and that a row taken for one is never shown."""
+"""Headers of CSV files: requirements, and that a row in their place is never shown."""
 
 from __future__ import annotations
 

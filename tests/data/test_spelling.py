@@ -1,4 +1,4 @@
-"""Names that look like others are told, and no others."""
+"""Names that look alike are reported, and no others."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ PLAIN = (
 
 
 def told(*names):
-    """Return what is told of the children of one node."""
+    """Return the warnings about the children of one node."""
     return odd_names(Tree.from_parents([-1] + [0] * len(names), ["root", *names]))
 
 

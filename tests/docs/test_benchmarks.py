@@ -1,4 +1,4 @@
-"""The benchmarks' harness on tiny sizes: that it runs, tells the truth and names no machine.
+"""The benchmarks' harness on tiny sizes: it runs, reports correctly and names no machine.
 
 No number of a timing is asserted here.
 """

@@ -1,4 +1,4 @@
-"""The example of a census table runs, and says what it is to show."""
+"""The example of a census table runs, and its output shows what its text says."""
 
 from __future__ import annotations
 

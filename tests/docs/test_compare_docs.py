@@ -1,4 +1,4 @@
-"""The page about the taxi trips: its tables come again, and say what the page says of them."""
+"""The page about the taxi trips: its tables are reproducible and support its text."""
 
 from __future__ import annotations
 

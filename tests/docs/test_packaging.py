@@ -1,4 +1,4 @@
-"""What is shipped: version, public names, locks, citation, and that files speak of no machine."""
+"""The shipped files: version, public names, locks, citation, and no paths of a machine."""
 
 from __future__ import annotations
 

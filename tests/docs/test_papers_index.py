@@ -1,4 +1,4 @@
-"""docs/papers.md: what it points at is there, and what it lacks would be seen."""
+"""docs/papers.md: its targets exist, and missing items are detected."""
 
 from __future__ import annotations
 

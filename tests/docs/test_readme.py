@@ -1,4 +1,4 @@
-"""What the README and the page on plans name is there; `test_pages.py` runs their blocks."""
+"""The files and keys named in the README and the page on plans; `test_pages.py` runs blocks."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The site's sources: what its pages say is so, its lock and pictures, and the check of links."""
+"""The site's sources: numbers on its pages, its lock and pictures, and the check of links."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Arrays as a caller gives them: what is taken, and what is refused without showing a count."""
+"""Arrays from a caller: accepted forms, and refusals that show no count."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Every draw of every mechanism is compared with its invariant before it is given out."""
+"""Every draw of every mechanism is checked against its invariant before it is returned."""
 
 from __future__ import annotations
 
@@ -97,7 +97,7 @@ def test_counts_of_a_posterior_are_checked(prior, ask, monkeypatch):
 
 
 def test_every_class_that_samples_is_among_them():
-    """A sampler that is new is given a row above, or a reason here."""
+    """A new sampler needs a row above, or a reason here."""
     sampling = set()
     for found in pkgutil.walk_packages(congenial.__path__, "congenial."):
         if found.name.split(".")[1] in {"belief", "studies", "commands", "cli"}:

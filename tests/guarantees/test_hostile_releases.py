@@ -1,4 +1,4 @@
-"""Whatever a release's files hold, its readers answer in a sentence, and never with a traceback."""
+"""For all contents of a release's files, readers end in one sentence, never in a traceback."""
 
 from __future__ import annotations
 

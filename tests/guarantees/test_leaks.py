@@ -1,9 +1,9 @@
 """No confidential count leaves a release except where the plan publishes it exactly.
 
-Cells hold distinctive numbers of rows. After a real release everything that came out is searched
-for them: both streams, the log at its most talkative, every file, and the errors of releases that
-fail. Released values are noisy and may equal any number, so they are judged apart. Every way of
-searching is shown to find a leak that was planted for it.
+Cells have distinctive numbers of rows. After a real release, the tests search all output for these
+numbers: both streams, the log at its most detailed level, every file, and the errors of failing
+releases. Released values are noisy and may equal any number, so they are tested separately. Every
+search is shown to find a planted leak.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def found_in(text, numbers):
 
 
 def everything_written(place):
-    """Return the text of every file, released values left out; of Parquet also what lies hidden."""
+    """Return the text of every file, without released values; for Parquet also its hidden parts."""
     texts = {}
     for path in sorted(place.rglob("*")):
         if not path.is_file():

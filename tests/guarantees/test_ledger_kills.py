@@ -1,4 +1,4 @@
-"""A process that is killed at any instant loses no debit and spends none twice.
+"""A process killed at any instant neither loses a debit nor spends one twice.
 
 `ledger_kills.py` does the killing, in processes of its own, and checks after each that the ledger
 opens, that it holds every debit that was begun, once, that no noise was drawn before its debit

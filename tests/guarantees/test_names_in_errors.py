@@ -1,4 +1,4 @@
-"""Errors name an entry by its place in the tree or the table, and bounds that nothing satisfies."""
+"""Errors name an entry by its place in the tree or table, and name unsatisfiable bounds."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ WORLDS = {
 
 
 def wrongly(domain, at):
-    """Calls that must refuse what they are told of one entry, and that take this domain."""
+    """Calls on this domain that must refuse a value for one entry."""
     n = 3 if domain is None else len(domain)
     imposed = cg.nonnegative() if domain is None else cg.consistent(domain)
     noise = cg.Additive(cg.DiscreteLaplace(2.0), n if domain is None else domain)

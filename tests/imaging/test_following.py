@@ -1,4 +1,4 @@
-"""Whether a release follows from measurements, against all releases near them."""
+"""The test whether a release follows from measurements, against all releases near them."""
 
 from __future__ import annotations
 

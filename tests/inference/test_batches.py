@@ -1,4 +1,4 @@
-"""Questions asked of draws in batches: the same answers in the same order."""
+"""Functions of draws in batches: the same results in the same order."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Margins of error and likelihoods of releases, against exact laws, enumeration and simulation."""
+"""Error margins and likelihoods of releases, against exact laws, enumeration and simulation."""
 
 from __future__ import annotations
 

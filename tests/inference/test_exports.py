@@ -1,4 +1,4 @@
-"""Posteriors and releases as ArviZ holds them."""
+"""Posteriors and releases in ArviZ's format."""
 
 from __future__ import annotations
 

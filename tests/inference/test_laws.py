@@ -1,4 +1,4 @@
-"""What a posterior knows of each node: bounds that follow from those of children."""
+"""The evidence about each node: bounds that follow from the children's bounds."""
 
 from __future__ import annotations
 

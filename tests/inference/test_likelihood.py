@@ -1,4 +1,4 @@
-"""Likelihoods of releases, the normaliser counted in."""
+"""Likelihoods of releases, including the normaliser."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""How far independent noise reaches, against its laws and their convolutions."""
+"""Error margins of independent noise, against its laws and their convolutions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Margins by simulation: few releases serve where counts are many, and hold all the same."""
+"""Margins by simulation: with many counts, few simulated releases still give valid margins."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What follows from fixed entries and sums, against rational elimination of all of them at once."""
+"""Entries determined by fixed entries and sums, against rational elimination of all at once."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Resolved invariants: what satisfies them, and what follows, against all small vectors."""
+"""Resolved invariants: satisfying vectors and determined entries, against all small vectors."""
 
 from __future__ import annotations
 

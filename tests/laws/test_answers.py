@@ -1,4 +1,4 @@
-"""Every way of conditioning answers every question, or says in a sentence what to do instead."""
+"""Every conditional mechanism has every method of its law, or refuses with a remedy."""
 
 from __future__ import annotations
 

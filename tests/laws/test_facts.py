@@ -1,4 +1,4 @@
-"""Each fact is worked out once: in a release, and in a check of one."""
+"""Each fact is computed once: in a release, and in its verification."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Posteriors under a fitted prior hold what they say: simulated worlds of small families."""
+"""Coverage of posteriors under a fitted prior, on simulated datasets of small families."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Noise for a final epsilon, and sensitivities, where only several records can move at once."""
+"""Noise for a final epsilon, and sensitivities, if only several records can move at once."""
 
 from __future__ import annotations
 

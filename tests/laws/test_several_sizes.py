@@ -1,4 +1,4 @@
-"""What bounds cost moves that change queries by different amounts, in exact fractions."""
+"""The cost of bounds for moves that change queries by different amounts, in exact fractions."""
 
 from __future__ import annotations
 

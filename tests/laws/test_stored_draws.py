@@ -1,4 +1,4 @@
-"""A seed gives what it gave before, by every method and route."""
+"""A seed gives the stored draws, by every method and route."""
 
 from __future__ import annotations
 

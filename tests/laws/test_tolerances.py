@@ -1,8 +1,8 @@
 """Kernels that compare with a tolerance: thousands of random problems, of numbers of any sizes.
 
-A tolerance that is argued from one number of a problem fails where another is far larger, and
-then on some processors only. So each is tried where sizes differ by ten orders of magnitude, and
-what comes out is judged by the rounding errors of the numbers that went in.
+A tolerance that depends on one number of a problem fails if another number is far larger, possibly
+on some processors only. The tests therefore use sizes that differ by ten orders of magnitude, and
+compare results with the rounding errors of the inputs.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""Wide noise beside narrow noise: whether a draw is made does not depend on where counts lie."""
+"""Wide noise beside narrow noise: draws succeed for all counts."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is found of a debit: nothing, another amount, an unfinished entry, a spent one."""
+"""Looking up a debit: none, another amount, an unfinished entry, a spent entry."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Whose budget is spent, and how the entries of a dataset add up."""
+"""The dataset whose budget is spent, and the sums of its entries."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The noise laws: normalised, drawn as they say, and refused where they are none."""
+"""The noise laws: normalised, drawn as stated, and refused for invalid scales."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Fields of a plan: what fits becomes a struct, and what does not is named by its key."""
+"""Fields of a plan: valid values become a struct, and invalid values are named by their key."""
 
 from __future__ import annotations
 

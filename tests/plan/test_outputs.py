@@ -1,4 +1,4 @@
-"""What a plan says of the files and of their accuracy: defaults, and what is refused."""
+"""The sections of a plan on files and their accuracy: defaults and refusals."""
 
 from __future__ import annotations
 

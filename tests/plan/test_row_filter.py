@@ -1,4 +1,4 @@
-"""A rule is of one row alone, reads no clock, and is refused where it is too large."""
+"""A row filter uses one row at a time, reads no clock, and is refused if it is too large."""
 
 from __future__ import annotations
 

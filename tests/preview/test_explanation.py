@@ -1,4 +1,4 @@
-"""What is said before anything is spent."""
+"""The explanation of a plan, before anything is spent."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`congenial audit`: a plan is held to its claim, on made-up counts alone."""
+"""`congenial audit`: a plan's claim is tested on made-up counts only."""
 
 from __future__ import annotations
 

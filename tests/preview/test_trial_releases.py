@@ -1,4 +1,4 @@
-"""Releases simulated unasked, and those that wait for a word."""
+"""Releases simulated by default, and those simulated on request."""
 
 from __future__ import annotations
 

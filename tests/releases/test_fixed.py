@@ -1,4 +1,4 @@
-"""What releases hold fixed decides which sums of their costs hold."""
+"""The values that releases fix decide whether their costs add up."""
 
 from __future__ import annotations
 

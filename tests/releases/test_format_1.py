@@ -1,4 +1,4 @@
-"""Releases of format 1 go on being read, checked and shown."""
+"""Releases of format 1 are still read, checked and shown."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""A release is written whole or not at all, and says what it is."""
+"""A release is written completely or not at all, and describes itself."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Two products of one spending: the table, and the measurements that it was made of."""
+"""Two products of one spending: the table, and the measurements from which it was made."""
 
 from __future__ import annotations
 

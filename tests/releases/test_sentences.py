@@ -1,4 +1,4 @@
-"""What a page says in words is true of the noise that it speaks of."""
+"""The sentences of a page are true for the noise."""
 
 from __future__ import annotations
 

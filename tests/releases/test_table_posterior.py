@@ -1,4 +1,4 @@
-"""Intervals of releases conditioned on bounds whose inversion cannot be had: by the posterior."""
+"""Intervals by the posterior, for releases conditioned on bounds that inversion cannot handle."""
 
 from __future__ import annotations
 

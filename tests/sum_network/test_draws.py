@@ -1,4 +1,4 @@
-"""How draws are made changes nothing: threads, rows kept, where a choice looks first, tapes."""
+"""Draws do not depend on threads, cached rows, first guesses or lengths of tapes."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Networks without the sums that constrain nothing, against the whole ones."""
+"""Networks without sums that constrain nothing, against the complete networks."""
 
 from __future__ import annotations
 

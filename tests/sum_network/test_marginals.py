@@ -1,4 +1,4 @@
-"""Laws that are worked out once for values that are alike: the same as for each by itself."""
+"""Laws computed once for like values equal the laws computed for each value."""
 
 from __future__ import annotations
 

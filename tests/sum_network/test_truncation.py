@@ -1,4 +1,4 @@
-"""The bound on the sampler's error: above the true loss of every window, and far from empty."""
+"""The bound on the sampler's error: above the true loss of every window, and useful."""
 
 from __future__ import annotations
 

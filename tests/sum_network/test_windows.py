@@ -1,4 +1,4 @@
-"""Windows of a sum network, against the laws whose tails they hold."""
+"""Windows of a sum network, against the tails of the laws."""
 
 from __future__ import annotations
 

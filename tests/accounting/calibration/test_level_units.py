@@ -31,7 +31,7 @@ def test_a_record_that_moves_alone_changes_two_counts_of_a_level(neighbours, uni
     ("pins", "records", "most"), [(TREE.roots, 2, [0.0, 4.0]), ([], 1, [2.0, 2.0])]
 )
 def test_units_are_the_largest_change_by_the_fewest_records_that_can_move(pins, records, most):
-    """The sum of both p's is exact: beside exact roots, p to q in one needs q to p in the other."""
+    """Exact are both roots and the sum of the p's: p to q in one needs q to p in the other."""
     row = np.zeros(len(TREE))
     row[LEAVES[[0, 2]]] = 1.0
     known = consistent(TREE) & linear(row, 3)

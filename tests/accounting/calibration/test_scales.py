@@ -1,4 +1,4 @@
-"""From a final epsilon to a scale a node: the numbers asked for are the numbers reached."""
+"""Scales of the nodes from a final epsilon: the requested numbers are reached."""
 
 from __future__ import annotations
 

@@ -13,7 +13,7 @@ from congenial.errors import ArgumentError
 
 
 def enumerated(epsilon, sigma, change):
-    """Return delta as the sum over outputs of what one law has above e^epsilon of the other's."""
+    """Return delta as the sum over outputs of max(0, p - e^epsilon q)."""
     reach = math.ceil(9 * sigma) + max(map(abs, change))
     u = np.arange(-reach, reach + 1)
     p = np.exp(-0.5 * (u / sigma) ** 2)

@@ -1,4 +1,4 @@
-"""Gaussian trade-offs against sums and integrals taken apart from the package."""
+"""Gaussian trade-offs against sums and integrals that do not use the package."""
 
 from __future__ import annotations
 

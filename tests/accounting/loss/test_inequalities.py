@@ -1,6 +1,6 @@
 """What bounds cost, as `proofs/inequalities.md` states it, against normalizers enumerated exactly.
 
-Noise has a rational weight `a` a step at every node, 1 where it is not measured, so that ratios of
+Noise has a rational weight `a` per step at every node, 1 if it is not measured, so that ratios of
 normalizers are fractions and nothing is rounded. The enumeration shares no code with the package.
 """
 
@@ -38,7 +38,7 @@ CHAIN = [-1, 0, 1]
 
 
 class Case(NamedTuple):
-    """A tree, the weight a step of each level or node, and what is asked of the release."""
+    """A tree, the weight per step of each level or node, and the invariants of the release."""
 
     parents: list[int]
     weights: list[Fraction]
@@ -176,7 +176,7 @@ def normalizers(case):
 
 
 def binding(case):
-    """Entries that have a bound which those of the entries below do not already imply."""
+    """Entries with a bound that the bounds of entries below do not imply."""
     lo, hi = limits(case)
     sides = (lo, [-h for h in hi])
 
@@ -207,7 +207,7 @@ def stated(case, v):
 
 
 def claim(case):
-    """What the library states for the noise that has these weights, one record being `steps`."""
+    """The library's claim for noise with these weights, if one record changes `steps`."""
     with np.errstate(divide="ignore"):
         scales = -1.0 / np.log(np.array([float(a) for a in case.weights]))
     tree = cg.Tree.from_parents(case.parents)
@@ -390,7 +390,7 @@ def test_the_bound_rises_with_the_base_and_falls_with_alpha():
 
 @pytest.mark.parametrize("seed", range(12))
 def test_costs_through_every_entry(seed):
-    """The dearest pair through each node, against all pairs of leaves."""
+    """The most expensive pair through each node, against all pairs of leaves."""
     rng = np.random.default_rng(seed)
     n = int(rng.integers(4, 14))
     parents = [-1] + [int(rng.integers(-1 if v > 3 else 0, v)) for v in range(1, n)]

@@ -1,4 +1,4 @@
-"""Gaussian noise under bounds: Rényi divergences in exact fractions, and the engine's own laws."""
+"""Gaussian noise under bounds: Rényi divergences in exact fractions, and the sampler's own laws."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ WEIGHTS = [Fraction(1), Fraction(1, 30), Fraction(1, 4), Fraction(3, 4), Fractio
 def excess(points, queries, weights, order):
     """Largest exp((a - 1)(D - a rho)) over all pairs of points; the claim is that it is at most 1.
 
-    Every weight is its factor to the square of a count's noise, so that all is rational.
+    Every weight is its factor to the power of the squared noise, so all numbers are rational.
     """
     counts = [tuple(int(v) for v in queries @ z) for z in points]
 
@@ -52,7 +52,7 @@ def excess(points, queries, weights, order):
 
 
 def family(rng, cells):
-    """Random nested sets of so many cells, as rows."""
+    """Random nested sets of `cells` cells, as rows."""
     sets = []
 
     def split(part):

@@ -1,4 +1,4 @@
-"""Which datasets several claims all compare."""
+"""The datasets that several claims compare in common."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ def of_vector(mandate: cg.Invariant):
 
 
 def test_claims_that_fix_different_counts_do_not_compose():
-    """Together the pins leave no record that could move; the trees do not tell."""
+    """Together the pins let no record move, which no single tree shows."""
     refused = [
         (of_tree(CITY, "a"), of_tree(CITY, "b")),
         (of_tree(CITY, "a"), of_tree(AGES, "young")),

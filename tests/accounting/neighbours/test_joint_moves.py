@@ -55,7 +55,7 @@ def tables(cells, total):
 
 
 def fibres(sums, total):
-    """Tables of so many records, listed by what is fixed."""
+    """Tables of a given number of records, grouped by their fixed sums."""
     found = {}
     for x in tables(sums.shape[1], total):
         found.setdefault(tuple(sums @ x), []).append(x)

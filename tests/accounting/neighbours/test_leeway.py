@@ -1,4 +1,4 @@
-"""What bounds hold in place, against all datasets within them."""
+"""Entries that bounds hold in place, against all datasets within the bounds."""
 
 from __future__ import annotations
 

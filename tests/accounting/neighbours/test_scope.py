@@ -1,4 +1,4 @@
-"""What a guarantee leaves unprotected, by name."""
+"""Names of the counts that a guarantee leaves unprotected."""
 
 from __future__ import annotations
 

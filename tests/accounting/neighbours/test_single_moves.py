@@ -1,4 +1,4 @@
-"""Which records can replace which in a table, and what that costs, against all pairs of cells."""
+"""Moves of one record in a table, and their cost, against all pairs of cells."""
 
 from __future__ import annotations
 

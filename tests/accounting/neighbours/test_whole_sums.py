@@ -1,4 +1,4 @@
-"""Mandates whose coefficients add up along a tree in floating point leave the same neighbours."""
+"""Invariants whose coefficients add up along a tree up to rounding keep the same neighbours."""
 
 from fractions import Fraction
 

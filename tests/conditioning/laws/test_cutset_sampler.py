@@ -1,4 +1,4 @@
-"""Exact draws where sums form a few cycles: what is told, refused and repeated."""
+"""Exact draws for sums with a few cycles: explanations, refusals, seeds."""
 
 from __future__ import annotations
 

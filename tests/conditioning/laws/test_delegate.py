@@ -1,4 +1,4 @@
-"""Questions that the exact engine answers for other samplers."""
+"""Methods that the exact sampler provides for other samplers."""
 
 from __future__ import annotations
 

@@ -34,7 +34,7 @@ CROSSED = np.array([[0, 0, 0, 1, 1], [0, 0, 1, 0, 1], [0, 1, 1, 1, 0]])
 @pytest.mark.parametrize("pinned", [(), (1,)])
 @pytest.mark.parametrize("sigma", [[1.0] * 5, [0.1, 1.0, 2.0, 0.5, 30.0], [1, INF, 1, 2, 0.5]])
 def test_three_ways_to_solve_agree(way, pinned, sigma):
-    """A tree has two passes; the other two ways are forced upon it."""
+    """A tree is solved in two passes; the test forces the other two ways."""
     sigma = np.array(sigma)
     mechanism, invariant = build(5, sigma, BINARY, pinned)
     resolved = resolve_invariant(invariant, 5, BINARY)

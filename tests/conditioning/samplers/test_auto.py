@@ -1,4 +1,4 @@
-"""The automatic sampler: a chain only where nothing exact is affordable."""
+"""The automatic sampler: a chain only if no exact sampler is affordable."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The exact sampler: exact wherever it draws, and refuses what it cannot."""
+"""The exact sampler: every draw is exact, and other cases are refused."""
 
 from __future__ import annotations
 

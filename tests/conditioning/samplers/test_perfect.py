@@ -1,4 +1,4 @@
-"""Draws by coupling from the past, against the same coupling of the proposals that were made."""
+"""Draws by coupling from the past, against the same coupling of the recorded proposals."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Invariants that no release can satisfy: found, and the fewest that clash are named."""
+"""Infeasible invariants are detected, and a smallest infeasible subset is named."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Infeasible subsets in the words of the invariant."""
+"""Infeasible subsets, named as the invariant was written."""
 
 from __future__ import annotations
 

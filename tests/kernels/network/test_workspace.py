@@ -1,4 +1,4 @@
-"""Workspace: no two classes that are needed at once share a room."""
+"""Workspace: no two classes in use at the same time share a slice."""
 
 from __future__ import annotations
 

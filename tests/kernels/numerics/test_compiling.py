@@ -1,4 +1,4 @@
-"""What kernels are compiled with: numpy's divisions, no Python entry for inner ones, a cache."""
+"""Options of compiled kernels: numpy's division, no Python entry for inner kernels, a cache."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Joint laws of a few entries, and what is said before anything is spent."""
+"""Joint laws of a few entries, and their stated cost."""
 
 from __future__ import annotations
 

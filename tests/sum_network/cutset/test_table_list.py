@@ -1,4 +1,4 @@
-"""Windows of the tables of a cut forest: what they leave out, by convolution."""
+"""Windows of the tables of a cut forest: their truncation, by convolution."""
 
 from __future__ import annotations
 
