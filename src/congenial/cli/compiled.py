@@ -151,7 +151,7 @@ def is_missing(method: Method) -> bool:
     others = {"convex", "dependent", "forest"}
     own = {path.stem for path in KERNELS.glob("projection/[a-z]*.py")} - others
     if method == "posterior":
-        own |= {"convex", "splits"}
+        own |= {"convex", "kept_laws", "splits"}
     return not own <= {name.split(".")[0] for name in there}
 
 

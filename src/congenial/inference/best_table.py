@@ -70,7 +70,7 @@ class BestTable(Moved):
         problem = self._problem(noisy)
         known = evidence_of(problem)
         splits = fit_splits(known) if self.splits is None else self.splits
-        return Posterior(problem, splits_at(known, splits))
+        return Posterior(problem, *splits_at(known, splits))
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Return the table of least expected error."""

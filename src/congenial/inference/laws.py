@@ -12,10 +12,9 @@ from congenial.errors import ArgumentError, UnsupportedError
 from congenial.inference import evidence
 from congenial.inference.evidence import Gradient, SplitGradient
 from congenial.inference.measured import Problem
-from congenial.inference.point_tables import Chances, chances_of_laws
 from congenial.inference.priors import Prior
 from congenial.inference.splits.dirichlet_tree import DirichletTree
-from congenial.inference.splits.messages import Evidence, SplitLaw
+from congenial.inference.splits.messages import Evidence, Laws, SplitLaw
 from congenial.kernels.network.marginals import HIGH, LOW, MEAN, MEDIAN, VARIANCE
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
@@ -98,8 +97,12 @@ class SplitTreeLaw:
     """The law under a `DirichletTree`."""
 
     law: SplitLaw
-    # Approximate sum, over all laws, of the probability outside the windows of the messages.
-    error: float
+    found: Laws
+
+    @property
+    def error(self) -> float:
+        """Approximate sum, over all laws, of the probability outside the messages' windows."""
+        return self.found.lost
 
     @property
     def log_total(self) -> float:
@@ -112,32 +115,25 @@ class SplitTreeLaw:
 
     def marginal(self, v: int) -> tuple[IntArray, FloatArray]:
         """Return the values of a node's count and their probabilities."""
-        kept = np.zeros(self.law.parents.size, dtype=np.bool_)
-        kept[v] = True
-        found = self.law.laws(kept)
-        return found.first[v] + np.arange(found.flat.size), found.flat / found.flat.sum()
+        return self.found.of(v)
 
     def summary(self, alpha: float) -> Summaries:
         """Summarise the law of every node."""
-        found = self.law.laws(shown=HIGH + 1, alpha=alpha).found
+        found = self.found.summary(alpha)
         median, low, high = (np.rint(found[:, c]).astype(np.int64) for c in (MEDIAN, LOW, HIGH))
         return found[:, MEAN], found[:, VARIANCE], median, low, high
 
-    def chances(self) -> Chances:
-        """Return the function that computes cumulative probabilities from the exact laws."""
-        found = self.law.laws(np.ones(self.law.parents.size, dtype=np.bool_))
-        return chances_of_laws(found.first, found.offset, found.flat)
+    def chances(self, first: IntArray, size: IntArray) -> FloatArray:
+        """Return the chances that each count is at most each value of its window."""
+        return self.found.chances(first, size)
 
     def expected_error(self, table: IntArray) -> float:
         """Return the expected absolute error of a table, summed over its nodes."""
-        found = self.law.laws(np.ones(table.size, dtype=np.bool_))
-        size = np.diff(found.offset)
-        value = np.arange(found.flat.size) - np.repeat(found.offset[:-1] - found.first, size)
-        return float(found.flat @ np.abs(value - np.repeat(table, size)))
+        return self.found.expected_error(table)
 
     def gradient(self, _prior: Prior | DirichletTree) -> SplitGradient:
         """Return the derivatives of the log evidence in each node's alpha (Fisher's identity)."""
-        rises, parents = self.law.laws().rises, self.law.parents
+        rises, parents = self.found.rises, self.law.tree.parents
         alpha = np.where(parents >= 0, rises[:, 0] - rises[np.maximum(parents, 0), 1], 0.0)
         return SplitGradient(alpha)
 

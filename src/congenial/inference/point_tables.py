@@ -37,21 +37,6 @@ def chances_of_draws(draws: IntArray) -> Chances:
     return chances
 
 
-def chances_of_laws(first_value: IntArray, offset: IntArray, flat: FloatArray) -> Chances:
-    """Return cumulative probabilities under laws, ``flat[offset[v]:offset[v + 1]]`` for node v."""
-    cumulated = _cumulated(flat.copy(), offset[:-1], np.diff(offset))
-
-    def chances(first: IntArray, size: IntArray) -> FloatArray:
-        node = np.repeat(np.arange(size.size), size)
-        begin = np.concatenate(([0], np.cumsum(size)))[:-1]
-        value = np.arange(node.size) - np.repeat(begin - first, size) - first_value[node]
-        known = np.diff(offset)[node]
-        at = offset[node] + np.clip(value, 0, known - 1)
-        return np.where(value < 0, 0.0, np.where(value >= known - 1, 1.0, cumulated[at]))
-
-    return chances
-
-
 def _cumulated(values: FloatArray, offset: IntArray, size: IntArray) -> FloatArray:
     """Return running sums within each node's entries."""
     sums = np.cumsum(values)

@@ -131,7 +131,7 @@ def posterior(
         return Posterior(problem, prior)
     if prior == "dirichlet-tree":
         known = evidence_of(problem)
-        return Posterior(problem, splits_at(known, fit_splits(known)))
+        return Posterior(problem, *splits_at(known, fit_splits(known)))
     return Posterior(problem, None if flat else fit(problem, prior))
 
 
@@ -148,6 +148,8 @@ class Posterior:
 
     problem: Problem
     prior: Prior | DirichletTree | None
+    # About what the counts are, shape (n,): where messages under a `DirichletTree` are placed.
+    near: FloatArray | None = None
 
     @property
     def n(self) -> int:
@@ -257,7 +259,7 @@ class Posterior:
         known = consistent(tree) & bounds(*self._limits)
         found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
         if loss == "l1" and isinstance(law, SplitTreeLaw):
-            found = least_absolute(tree, law.chances(), found, self._limits, source)
+            found = least_absolute(tree, law.chances, found, self._limits, source)
         return self.problem.checked(found, self.prior)
 
     def expected_error(self, table: npt.ArrayLike) -> float:
@@ -445,5 +447,5 @@ class Posterior:
     @cached_property
     def _law(self) -> NetworkLaw | SplitTreeLaw:
         if isinstance(self.prior, DirichletTree):
-            return SplitTreeLaw(*verified_law(evidence_of(self.problem), self.prior))
+            return SplitTreeLaw(*verified_law(evidence_of(self.problem), self.prior, self.near))
         return NetworkLaw(self.problem, self.prior)

@@ -64,18 +64,22 @@ def fit_splits(evidence: Evidence) -> LevelSplits:
     alpha = _maximise(small, shape, level)
     families = np.bincount(level[~small.tree.is_leaf] + 1, minlength=alpha.size)
     start = np.where(families >= _MANY, 1.0, 0.0)
-    own, spread = _families(small, shape * alpha[level], level, start, fit=True)
+    own, spread, _ = _families(small, shape * alpha[level], level, start, fit=True)
     inner = np.flatnonzero(~small.tree.is_leaf)
     middle = np.bincount(level[inner] + 1, own[inner], alpha.size) / np.maximum(families, 1)
     return LevelSplits(alpha * np.exp(middle), spread)
 
 
-def splits_at(evidence: Evidence, found: LevelSplits) -> DirichletTree:
-    """Return the prior of every node, given the numbers of its level."""
+def splits_at(evidence: Evidence, found: LevelSplits) -> tuple[DirichletTree, FloatArray]:
+    """Return the prior of every node, given the numbers of its level, and about the counts' means.
+
+    The means are those under the last prior but one, shape (n,).
+    """
     level = evidence.tree.level
     alpha = _shape(evidence) * found.alpha[level]
-    own, _ = _families(evidence, alpha, level, found.spread, fit=False)
-    return DirichletTree(np.maximum(_in_families(evidence.tree, alpha, own), _LOWEST**2))
+    own, _, center = _families(evidence, alpha, level, found.spread, fit=False)
+    at = _in_families(evidence.tree, alpha, own)
+    return DirichletTree(np.maximum(at, _LOWEST**2)), center
 
 
 def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
@@ -86,8 +90,8 @@ def _in_families(tree: Tree, alpha: FloatArray, own: FloatArray) -> FloatArray:
 
 def _families(
     evidence: Evidence, alpha: FloatArray, level: IntArray, spread: FloatArray, *, fit: bool
-) -> tuple[FloatArray, FloatArray]:
-    """Return the log factor of each family's alpha, shape (n,), and the spread of each level.
+) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """Return the log factor of each family's alpha, each level's spread, and about the means.
 
     Newton steps to the mode under a normal law of the factors, by curvatures at the start. Where
     `fit`, the spreads of levels that have one are found from the same gradients.
@@ -96,7 +100,7 @@ def _families(
     n, own, center = len(tree), np.zeros(len(tree)), evidence.estimate()
     varied = np.flatnonzero(~tree.is_leaf & (spread[np.minimum(level + 1, spread.size - 1)] > 0.0))
     if not varied.size:
-        return own, spread
+        return own, spread, center
     below, size = level[varied] + 1, spread.size
     count = np.maximum(np.bincount(below, minlength=size), 1)
     child = np.flatnonzero(tree.parents >= 0)
@@ -106,8 +110,8 @@ def _families(
         """Derivatives of the log evidence by the families' factors."""
         nonlocal center
         law = split_law(evidence, DirichletTree(np.maximum(at, _LOWEST**2)), center, _NATS)
-        found = law.laws(shown=1)
-        center = found.found[:, 0]
+        found = law.laws(kept=False)
+        center = found.mean
         by = at[child] * (found.rises[child, 0] - found.rises[above, 1])
         return np.asarray(np.bincount(above, by, n)[varied], dtype=np.float64)
 
@@ -132,7 +136,7 @@ def _families(
             found = np.bincount(below, both, size) / count
             variance = np.where(spread > 0.0, np.maximum(found, _LEAST_SPREAD**2), 0.0)
         by = slopes(_in_families(tree, alpha, own))
-    return own, np.sqrt(variance)
+    return own, np.sqrt(variance), center
 
 
 def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatArray:
@@ -148,8 +152,8 @@ def _maximise(evidence: Evidence, shape: FloatArray, level: IntArray) -> FloatAr
     for _ in range(_STEPS):
         alpha = np.maximum(shape * np.exp(at)[level], _LOWEST**2)
         law = split_law(evidence, DirichletTree(alpha), center, _NATS)
-        found = law.laws(shown=1)
-        center = found.found[:, 0]
+        found = law.laws(kept=False)
+        center = found.mean
         value = law.log_total - float((at**2).sum()) / (2.0 * _SPREAD**2)
         by = alpha[child] * (found.rises[child, 0] - found.rises[parents[child], 1])
         new = np.bincount(level[child], by, depth) - at / _SPREAD**2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -11,21 +12,24 @@ from congenial.errors import InfeasibleError, NumericalError
 from congenial.imaging.closest import project
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.written import bounds, consistent
+from congenial.kernels.network import kept_laws
 from congenial.kernels.network import splits as kernels
-from congenial.kernels.network.splits import FamilyMessages, Measured, Splits, Summarised
+from congenial.kernels.network.marginals import HIGH, MEAN
+from congenial.kernels.network.split_families import FamilyMessages, Measured, Splits
+from congenial.kernels.network.splits import Summarised
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.types import BoolArray, FloatArray, IntArray
 
 # Nats below its largest weight where a message is cut off, tried in this order.
-_NATS = (34.0, 50.0, 80.0, 150.0)
+_NATS = (34.0, 34.0, 50.0, 80.0, 150.0)
 # Share of all laws together that may lie beyond the ends of their windows.
 _MOST_LOST = 1e-7
 # Scales of Laplace noise, and deviations of normal noise, that a measured count may be off.
 _FAR_LAPLACE, _FAR_NORMAL = 20.0, 6.5
 # Least expected count of a family, as a share of how far it may be off: a family that is expected
 # to be empty would have messages cut off before the counts that its own measurement allows.
-_FLOOR = 0.1
+_FLOOR = 0.2
 # The same where a family is known exactly: p must be positive.
 _LEAST = 0.05
 
@@ -56,6 +60,19 @@ class Evidence:
         known = consistent(self.tree) & bounds(self.lo, self.hi)
         return np.asarray(project(self.y, known, weights=weight if weight.any() else None))
 
+    @cached_property
+    def one_sided(self) -> BoolArray:
+        """Leaves whose weight is geometric in their counts, which have no other end than 0."""
+        found = (self.kind == laws.FLAT) | ((self.kind == laws.LAPLACE) & (self.y <= 0.0))
+        return np.asarray(self.tree.is_leaf & found & (self.lo == 0.0) & np.isinf(self.hi))
+
+    @cached_property
+    def children(self) -> IntArray:
+        """Children by parent, shape (n - roots,): leaves before others, those alike together."""
+        child = self.tree.children[1]
+        keys = self.y, ~self.one_sided, ~self.tree.is_leaf, self.tree.parents
+        return np.asarray(child[np.lexsort([key[child] for key in keys])])
+
     def slack(self, center: FloatArray) -> FloatArray:
         """Return how far each node's count may be from `center`, shape (n,)."""
         tree = self.tree
@@ -79,54 +96,75 @@ class Evidence:
 
 @dataclass(frozen=True, eq=False)
 class Laws:
-    """Summaries (n, c) of laws, as `marginals.summarise` has them, and laws themselves."""
+    """Means of all nodes' counts, and their laws without ends of less than 1e-11 each."""
 
-    found: FloatArray
+    mean: FloatArray
     # shape (n, 2): Means of digamma(z + a) - digamma(a) for each node's alpha, and for its
     # children's sum.
     rises: FloatArray
-    first: IntArray  # shape (n,): Least value of each law that is kept.
-    offset: IntArray  # shape (n + 1,): Where it begins in `flat`; laws that are not kept are empty.
+    # Each law's first value, its size (0 where it is not kept), and where it begins in `flat`;
+    # leaves that are alike share one.
+    first: IntArray
+    size: IntArray
+    place: IntArray
     flat: FloatArray
     lost: float  # About what laws have beyond the ends of their windows, all shares together.
+
+    def summary(self, alpha: float) -> FloatArray:
+        """Return the first columns of `marginals.summarise`, shape (n, c)."""
+        out = np.empty((self.first.size, HIGH + 1))
+        kept_laws.summaries(alpha, self.first, self.size, self.place, self.flat, out)
+        out[:, MEAN] = self.mean
+        return out
+
+    def of(self, v: int) -> tuple[IntArray, FloatArray]:
+        """Return the values of a node's count and their probabilities."""
+        found = self.flat[self.place[v] : self.place[v] + self.size[v]]
+        return self.first[v] + np.arange(found.size), found / found.sum()
+
+    def chances(self, first: IntArray, size: IntArray) -> FloatArray:
+        """Return the chances that each count is at most each value of its window."""
+        out = np.empty(int(size.sum()))
+        kept_laws.up_to(first, size, self.first, self.size, self.place, self.flat, out)
+        return out
+
+    def expected_error(self, table: IntArray) -> float:
+        """Return the expected absolute error of a table, summed over its nodes."""
+        of = self.first, self.size, self.place, self.flat
+        return float(kept_laws.expected_errors(table, *of))
 
 
 @dataclass(frozen=True, eq=False)
 class SplitLaw:
     """Messages that every law and draw follows from."""
 
+    tree: Tree
     measured: Measured
     splits: Splits
-    parents: IntArray
     nats: float  # How far below its largest weight each message is cut off.
     messages: FamilyMessages
     log_total: float  # Log of the summed weights of all counts.
 
-    def laws(self, kept: BoolArray | None = None, *, shown: int = 0, alpha: float = 0.1) -> Laws:
-        """Return the first columns of summaries of every node, and the laws of those kept."""
-        n = self.parents.size
-        keep = np.zeros(n, dtype=np.bool_) if kept is None else kept
+    def laws(self, *, kept: bool) -> Laws:
+        """Return the means of every node, and the laws where they are kept."""
+        n = len(self.tree)
         messages = self.messages._replace(table=self.messages.table.copy())
-        found, rises = np.zeros((n, shown)), np.zeros((n, 2))
-        first, size = np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64)
-        known = self.parents, self.measured, self.splits, messages, self.nats
-        place = np.zeros(n, dtype=np.int64)
-        summarised = Summarised(keep, found, rises, first, size, place)
-        out = kernels.downward(*known, alpha, summarised)
-        offset = np.concatenate(([0], np.cumsum(size)))
-        flat = np.empty(offset[-1])
-        kernels.in_order(out[0], place, size, offset, flat)
-        return Laws(found, rises, first, offset, flat, out[1])
+        first, size, place = (np.zeros(n, dtype=np.int64) for _ in range(3))
+        summarised = Summarised(np.zeros(n), np.zeros((n, 2)), first, size, place)
+        known = self.tree.parents, self.measured, self.splits, messages, self.nats
+        flat, lost = kernels.downward(*known, kept, summarised)
+        return Laws(*summarised, flat, lost)
 
     def sample(self, rows: int, rng: Randomness) -> IntArray:
         """Draw the counts `rows` times, independently; shape (rows, n)."""
-        n = self.parents.size
+        n = len(self.tree)
         inner = int((np.diff(self.splits.starts) > 0).sum())
-        roots = int((self.parents < 0).sum())
+        roots = int((self.tree.parents < 0).sum())
         words = n - inner + roots
         bits = rng.bits(rows * words).reshape(rows, words)
         out = np.empty((rows, n), dtype=np.int64)
-        known = self.parents, self.measured, self.splits, self.messages, self.nats
+        splits = self.splits._replace(children=self.tree.children[1])
+        known = self.tree.parents, self.measured, splits, self.messages, self.nats
         kernels.draw(*known, bits, out)
         return out
 
@@ -142,14 +180,18 @@ def split_law(
     n, inner = len(tree), ~tree.is_leaf
     total = prior.totals(tree)
     slack = evidence.slack(center)
-    mean = np.maximum(center, np.maximum(slack * _FLOOR, _LEAST))
+    above = np.where(evidence.kind == laws.FLAT, center, np.maximum(center, evidence.y))
+    mean = np.maximum(above, np.maximum(slack * _FLOOR, _LEAST))
     p = np.where(inner, mean / (mean + np.where(inner, total, 1.0)), 0.5)
     square = evidence.kind == laws.GAUSSIAN
     inverse = np.where(square, 0.5 / evidence.scale**2, 1.0 / evidence.scale)
-    measured = Measured(evidence.kind, inverse, evidence.y, evidence.lo, evidence.hi)
+    measured = Measured(
+        evidence.kind, inverse, evidence.y, evidence.lo, evidence.hi, evidence.one_sided
+    )
     order = tree.bottom_up if tree.bottom_up.size else np.arange(n - 1, -1, -1)
     splits = Splits(
-        *tree.children,
+        tree.children[0],
+        evidence.children,
         np.asarray(order, np.int64),
         prior.alpha,
         total,
@@ -163,21 +205,23 @@ def split_law(
     if not np.isfinite(logs).all():
         raise InfeasibleError("no counts satisfy the bounds; relax one of them.")
     messages = FamilyMessages(first, size, offset, table)
-    return SplitLaw(measured, splits, tree.parents, nats, messages, float(logs.sum()))
+    return SplitLaw(tree, measured, splits, nats, messages, float(logs.sum()))
 
 
-def verified_law(evidence: Evidence, prior: DirichletTree) -> tuple[SplitLaw, float]:
-    """Return messages that hold all but a share of 1e-7 of all laws together, and that share.
+def verified_law(
+    evidence: Evidence, prior: DirichletTree, center: FloatArray | None = None
+) -> tuple[SplitLaw, Laws]:
+    """Return messages that hold all but a share of 1e-7 of all laws together, and the laws.
 
     Raises NumericalError if they cannot.
     """
-    center = evidence.estimate()
+    center = evidence.estimate() if center is None else center
     for nats in _NATS:
         law = split_law(evidence, prior, center, nats)
-        found = law.laws(shown=1)
+        found = law.laws(kept=True)
         if found.lost <= _MOST_LOST:
-            return law, found.lost
-        center = found.found[:, 0]
+            return law, found
+        center = found.mean
     raise NumericalError(
         "the messages of the posterior do not reach their error bound; use a prior that is less "
         "concentrated, or measurements with less noise."

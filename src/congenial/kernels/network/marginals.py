@@ -52,7 +52,7 @@ def _squares(p, mean):
 
 
 @njit(inner=True)
-def _held(outside, own, cut):
+def held(outside, own, cut):
     """Return the slice of a law that contains all but a share of 2 `cut`.
 
     A `cut` of 0 gives the whole range: another law with the same `outside` may be positive where
@@ -287,7 +287,7 @@ def marginals(program, left, windows, table, shown, lost, nodes, alpha, cut, roo
                     rest = table[offset[o] : offset[o] + hi[o] - lo[o] + 1]
                     if side == 0:
                         own = offset[d]
-                        begins, stops = _held(around, table[own : own + around.size], cut)
+                        begins, stops = held(around, table[own : own + around.size], cut)
                     kept = around[begins:stops]
                     if tracked:
                         terms = min(kept.size, rest.size)

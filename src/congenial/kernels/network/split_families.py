@@ -1,0 +1,467 @@
+"""Messages of the families of a tree whose nodes split by Dirichlet-multinomial laws.
+
+A family is merged in pairs of items: a child, leaves that are alike, or leaves whose counts all lie
+above their measurement. The last have negative binomial weights, and so has their sum; sums of
+leaves that are alike are made by powers. Kernels of `splits` call these; the benchmark row
+"posterior" needs them.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from congenial.kernels.network.marginals import digamma
+from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.numerics.convolution import convolve_plainly
+from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
+
+# Nats beyond those of a message over which the weights of a leaf are followed.
+_BEYOND = 20.0
+# Weights that a product of a message and a node's own weight keeps at least, of its largest.
+LEAST = 1e-280
+# Where weights are made smaller.
+_LARGE = 1e200
+# Values that are bounded together before a convolution.
+_BLOCK = 32
+# Nats over which leaves of one negative binomial sum are followed: no end of theirs is looked at.
+WHOLE = 150.0
+# Columns of a family's items: first value, size and place of a message, what it is, which items it
+# is merged from, for which children it stands, and whether it was cut off below and above.
+FIRST, SIZE, PLACE, KIND, LEFT, RIGHT, BEGIN, STOP, BELOW, ABOVE = range(10)
+# Kinds of items: one child, or several that are alike; leaves with one negative binomial sum; two
+# items merged; such a power of leaves that are alike; all of them, as one leaf and a power.
+SINGLE, SHARED, MERGED, POWER, ALIKE = range(5)
+# Columns of an item's numbers: summed alpha, ends of the counts, log of what it was divided by.
+ALPHA, _LEAST_SUM, _MOST_SUM, LOG = range(4)
+
+
+class Measured(NamedTuple):
+    """Law of each measurement, its inverse scale, its value, and the ends of counts; shapes (n,).
+
+    The ends of inner nodes are no wider than their children's allow, and none is below 0. Leaves
+    that are `one_sided` have no ends but 0, and a weight that is geometric in their counts.
+    """
+
+    kind: np.ndarray
+    inverse: np.ndarray
+    y: np.ndarray
+    lo: np.ndarray
+    hi: np.ndarray
+    one_sided: np.ndarray
+
+
+class Splits(NamedTuple):
+    """Children, alpha of each node in its parent's split, and of each inner one A, odds and more.
+
+    Children of v are ``children[starts[v]:starts[v + 1]]``, those that may be alike next
+    to each other, and `bottom_up` lists children before parents. `slack` (n,) is how far a parent's
+    count may be from where p puts it.
+    """
+
+    starts: np.ndarray
+    children: np.ndarray
+    bottom_up: np.ndarray
+    alpha: np.ndarray
+    total: np.ndarray
+    odds: np.ndarray
+    p: np.ndarray
+    slack: np.ndarray
+
+
+class FamilyMessages(NamedTuple):
+    """Messages of inner nodes: first value, size and place in `table`; int64, shapes (n,)."""
+
+    first: np.ndarray
+    size: np.ndarray
+    offset: np.ndarray
+    table: np.ndarray
+
+
+@njit(inner=True)
+def grown(array, size):
+    """Return `array`, or a copy of it with room for `size` entries."""
+    if array.size >= size:
+        return array
+    more = np.empty(max(size, 2 * array.size))
+    for i in range(array.size):
+        more[i] = array[i]
+    return more
+
+
+@njit(inner=True)
+def _room(work, size):
+    """Return four lines for work, at least `size` long."""
+    return work if work.shape[1] >= size else np.empty((4, 2 * size))
+
+
+@njit(inner=True)
+def _law_step(kind, inverse, y, k):
+    """Return the log ratio of the measurement's weight at k + 1 to that at k."""
+    if kind == FLAT:
+        return 0.0
+    if kind == GAUSSIAN:
+        return -inverse * (2.0 * (k - y) + 1.0)
+    return -inverse if k >= y else inverse
+
+
+@njit(inner=True)
+def _log_law(kind, inverse, y, k):
+    """Return the log weight of a measurement, 0 where it equals the count."""
+    if kind == FLAT:
+        return 0.0
+    return -inverse * (k - y) ** 2 if kind == GAUSSIAN else -inverse * abs(k - y)
+
+
+@njit(inner=True)
+def cut_off(values, begin, stop, nats, more, lowest, highest):
+    """Return the ends, as of slices, of what is kept of a message, and its largest weight.
+
+    `more` entries beyond the cut are kept, and none outside `lowest`..`highest`.
+    """
+    begin, stop = max(begin, lowest), min(stop, highest)
+    top = 0.0
+    for i in range(begin, stop):
+        top = max(top, values[i])
+    low, high, least = begin, stop, top * math.exp(-nats)
+    while low < high and values[low] < least:
+        low += 1
+    while high > low and values[high - 1] < least:
+        high -= 1
+    return max(begin, low - more), min(stop, high + more), top
+
+
+@njit(inner=True)
+def _log_leaf(kind, inverse, y, alpha, p, k):
+    """Return the log weight of a leaf's count."""
+    log = math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0) + k * math.log(p)
+    return log + _log_law(kind, inverse, y, k)
+
+
+@njit(inner=True)
+def leaf_message(kind, inverse, y, lowest, highest, alpha, odds, p, nats, more, out):
+    """Write a leaf's message to `out`; return that, its first value, its size and log scale."""
+    mean = alpha * p / (1.0 - p)
+    middle = mean if kind == FLAT else y
+    far = nats + _BEYOND
+    if kind == FLAT:
+        reach = far / -math.log(p) + mean
+    else:
+        reach = math.sqrt(far / inverse) if kind == GAUSSIAN else far / inverse
+    lo = max(lowest, math.floor(min(middle, mean) - reach))
+    hi = max(min(highest, math.ceil(max(middle, mean, lo) + reach)), lo)
+    size = np.int64(hi - lo) + 1
+    out = grown(out, size)
+    start = np.int64(min(max(math.floor(middle), lo), hi) - lo)
+    out[start] = best = 1.0
+    smaller = 0.0
+    rises, falls, least = math.exp(inverse), math.exp(-inverse), math.exp(-far)
+    last = start
+    for way in (1, -1):
+        i, w, ends = start, out[start], False
+        while 0 <= i + way < size:
+            k = lo + float(i if way == 1 else i - 1)
+            ratio = (alpha + k) / (k + 1.0) * p
+            if kind == GAUSSIAN:
+                ratio *= math.exp(_law_step(kind, inverse, y, k))
+            elif kind != FLAT:
+                ratio *= falls if k >= y else rises
+            if way == -1:
+                ratio = 1.0 / ratio
+            w *= ratio
+            i += way
+            out[i] = w
+            best = max(best, w)
+            if w > _LARGE:
+                # all that is filled so far is made smaller
+                for below in range(min(i, start), i + 1 if way == 1 else last + 1):
+                    out[below] /= _LARGE
+                w, best = w / _LARGE, best / _LARGE
+                smaller += math.log(_LARGE)
+            if ratio < 1.0 and w < least * best and not ends:
+                # below a mode, weights may rise again towards the end: a count of 0 for alpha < 1
+                end = _log_leaf(kind, inverse, y, alpha, p, lo) + math.log1p(odds)
+                end -= _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + smaller
+                ends = way == -1 and alpha < 1.0 and end > math.log(best) - far
+                if not ends:
+                    break
+        if way == 1:
+            last = i
+    begin = i
+    if begin == 0 and lo == 0.0:
+        out[0] *= 1.0 + odds
+    begin, stop, top = cut_off(out, begin, last + 1, nats, more, begin, last + 1)
+    for at in range(begin, stop):
+        out[at - begin] = out[at] / top
+    # weights are relative to that where the walk began, without the odds
+    log = _log_leaf(kind, inverse, y, alpha, p, lo + float(start)) + math.log(top) + smaller
+    return out, np.int64(lo) + begin, stop - begin, log
+
+
+@njit(inner=True)
+def weights_of_sum(v, splits, first, log, slope):
+    """Write the log weights of a family's sum from `first` on, and their slopes by one alpha."""
+    count = splits.starts[v + 1] - splits.starts[v]
+    alpha, odds = splits.total[v] / count, math.log(splits.odds[v])
+    term, rise, scale = np.empty(count + 1), np.zeros(count + 1), -np.inf
+    k = float(first)
+    for j in range(count + 1):
+        term[j] = math.lgamma(count + 1.0) - math.lgamma(j + 1.0) - math.lgamma(count - j + 1.0)
+        term[j] += (count - j) * odds
+        if j > 0:
+            a = j * alpha
+            term[j] += math.lgamma(k + a) - math.lgamma(a) - math.lgamma(k + 1.0)
+            rise[j] = digamma(k + a) - digamma(a) if first > 0 else 0.0
+        elif first > 0:
+            term[j] = -np.inf
+        scale = max(scale, term[j])
+    for j in range(count + 1):
+        term[j] = math.exp(term[j] - scale)
+    for i in range(log.size):
+        total = by = 0.0
+        for j in range(count + 1):
+            total += term[j]
+            by += term[j] * rise[j] * j
+        log[i], slope[i] = scale + math.log(total), by / (total * count)
+        if k == 0.0:
+            term[0] = 0.0
+        for j in range(1, count + 1):
+            term[j] *= (k + j * alpha) / ((k + 1.0) * total)
+            rise[j] += 1.0 / (k + j * alpha)
+        scale += math.log(total)
+        k += 1.0
+
+
+@njit(inner=True)
+def own_weights(v, measured, splits, u, first, size, out):
+    """Write the log of an inner node's own weight to `out`, from `first` on; return `out`.
+
+    `u` is its parent, and -1 for a root.
+    """
+    alpha, total = splits.alpha[v], splits.total[v]
+    out = grown(out, size)
+    k = float(first)
+    log = math.lgamma(total) + math.lgamma(k + 1.0) - math.lgamma(k + total)
+    slope = -math.log(splits.p[v])
+    sums = np.empty(0)
+    if splits.odds[v] > 0.0:
+        sums = np.empty(size)
+        weights_of_sum(v, splits, first, sums, np.empty(size))
+        log = 0.0
+    if u >= 0:
+        log += math.lgamma(k + alpha) - math.lgamma(alpha) - math.lgamma(k + 1.0)
+        slope += math.log(splits.p[u])
+    log += k * slope + _log_law(measured.kind[v], measured.inverse[v], measured.y[v], k)
+    for i in range(size):
+        out[i] = log
+        ratio = (alpha + k) / (k + 1.0) if u >= 0 else 1.0
+        if sums.size > 0:
+            out[i] -= sums[i]
+        else:
+            ratio *= (k + 1.0) / (total + k)
+        log += slope + math.log(ratio)
+        log += _law_step(measured.kind[v], measured.inverse[v], measured.y[v], k)
+        k += 1.0
+    if u >= 0 and first == 0:
+        out[0] += math.log1p(splits.odds[u])
+    return out
+
+
+@njit(inner=True)
+def _reach(table, at_a, size_a, at_b, size_b, nats, most):
+    """Return ends, as of a slice, outside which a convolution has lost `nats` of its largest value.
+
+    The largest values of both factors are 1. `most` is for work. Values of a block of the
+    convolution are no more than the products of the largest values of blocks, added up.
+    """
+    whole = size_a + size_b - 1
+    of_a, of_b = (size_a + _BLOCK - 1) // _BLOCK, (size_b + _BLOCK - 1) // _BLOCK
+    for i in range(of_a + of_b + 1):
+        most[0, i] = most[1, i] = most[2, i] = 0.0
+    for i in range(size_a):
+        most[0, i // _BLOCK] = max(most[0, i // _BLOCK], table[at_a + i])
+    for i in range(size_b):
+        most[1, i // _BLOCK] = max(most[1, i // _BLOCK], table[at_b + i])
+    for i in range(of_a):
+        for j in range(of_b):
+            most[2, i + j] += most[0, i] * most[1, j]
+    least = math.exp(-nats) / _BLOCK
+    low, high = 0, of_a + of_b
+    while low < high - 1 and most[2, low] + (most[2, low - 1] if low > 0 else 0.0) < least:
+        low += 1
+    while high - 1 > low and most[2, high - 1] + most[2, high - 2] < least:
+        high -= 1
+    return low * _BLOCK, min(high * _BLOCK, whole)
+
+
+@njit(inner=True)
+def _merge(v, n, measured, splits, nats, items, real, parts, used, work):
+    """Fill item n, the sum of two others; return `parts`, where it ends, and `work`.
+
+    The end is -1 where the message is empty.
+    """
+    left, right = items[n, LEFT], items[n, RIGHT]
+    at, na = items[left, PLACE], items[left, SIZE]
+    other, nb = items[right, PLACE], items[right, SIZE]
+    low, whole = items[left, FIRST] + items[right, FIRST], na + nb - 1
+    for column in (ALPHA, _LEAST_SUM, _MOST_SUM, LOG):
+        real[n, column] = real[left, column] + real[right, column]
+    real[n, _MOST_SUM] = min(real[n, _MOST_SUM], measured.hi[v])
+    more = np.int64(splits.slack[v] * real[n, ALPHA] / splits.total[v]) + 2
+    work = _room(work, 2 * max(na, nb) + whole + 32)
+    begin, stop = 0, whole
+    if min(na, nb) > 2 * _BLOCK:
+        begin, stop = _reach(parts, at, na, other, nb, nats, work)
+        begin, stop = max(begin - more, 0), min(stop + more, whole)
+    # counts are not negative: no part is more than the whole
+    stop = min(stop, np.int64(max(min(measured.hi[v] - low + 1.0, float(whole)), 0.0)))
+    size = stop - begin
+    if size <= 0:
+        return parts, -1, work
+    parts = grown(parts, used + size)
+    convolve_plainly(parts, at, na, parts, other, nb, begin, parts, used, size, work)
+    kept, end, top = cut_off(parts, used, used + size, nats, more, used, used + size)
+    if not end > kept or not top > 0.0:
+        return parts, -1, work
+    for i in range(kept, end):
+        parts[used + i - kept] = parts[i] / top
+    first, size = low + begin + kept - used, end - kept
+    items[n, FIRST], items[n, SIZE], items[n, PLACE] = first, size, used
+    items[n, BELOW] = first > real[n, _LEAST_SUM]
+    items[n, ABOVE] = first + size - 1 < real[n, _MOST_SUM]
+    real[n, LOG] += math.log(top)
+    return parts, used + size, work
+
+
+@njit(inner=True)
+def _joined(c, d, splits, measured, shared):
+    """Decide whether leaf d, the next child, has one item with leaf c."""
+    if splits.starts[d] < splits.starts[d + 1] or measured.kind[d] != measured.kind[c]:
+        return False
+    if measured.inverse[d] != measured.inverse[c] or measured.one_sided[d] != measured.one_sided[c]:
+        return False
+    if shared:
+        return True
+    if measured.lo[d] != measured.lo[c] or measured.hi[d] != measured.hi[c]:
+        return False
+    return measured.y[d] == measured.y[c] and splits.alpha[d] == splits.alpha[c]
+
+
+@njit(inner=True)
+def _bases(v, measured, splits, messages, nats, grouped, items, real, parts):
+    """Fill the items of a family that are not merged; return `parts`, its end, and their number."""
+    stop, j, p, odds = splits.starts[v + 1], splits.starts[v], splits.p[v], splits.odds[v]
+    used = n = 0
+    buffer = np.empty(64)
+    while j < stop:
+        c, end = splits.children[j], j + 1
+        alpha, log, kind = splits.alpha[c], 0.0, SINGLE
+        if splits.starts[c] < splits.starts[c + 1]:
+            first, size = messages.first[c], messages.size[c]
+            parts = grown(parts, used + size)
+            for i in range(size):
+                parts[used + i] = messages.table[messages.offset[c] + i]
+        else:
+            law, inverse, y, q = measured.kind[c], measured.inverse[c], measured.y[c], p
+            if grouped and odds == 0.0 and measured.one_sided[c]:
+                kind, log = SHARED, _log_law(law, inverse, y, 0.0)
+            while grouped and end < stop:
+                d = splits.children[end]
+                if not _joined(c, d, splits, measured, kind == SHARED):
+                    break
+                if kind == SHARED:
+                    alpha += splits.alpha[d]
+                    log += _log_law(law, inverse, measured.y[d], 0.0)
+                end += 1
+            if kind == SHARED:
+                q, law = rate_of(c, measured, p), FLAT
+            more = np.int64(splits.slack[v] * alpha / splits.total[v]) + 2
+            ends = measured.lo[c], measured.hi[c]
+            buffer, first, size, lost = leaf_message(
+                law, inverse, y, *ends, alpha, odds, q, nats, more, buffer
+            )
+            log += lost
+            parts = grown(parts, used + size)
+            for i in range(size):
+                parts[used + i] = buffer[i]
+        items[n, FIRST], items[n, SIZE], items[n, PLACE] = first, size, used
+        items[n, KIND], items[n, BEGIN], items[n, STOP] = kind, j, end
+        items[n, BELOW] = first > measured.lo[c]
+        items[n, ABOVE] = first + size - 1 < measured.hi[c]
+        real[n, _LEAST_SUM], real[n, _MOST_SUM] = measured.lo[c], measured.hi[c]
+        real[n, ALPHA], real[n, LOG] = alpha, log
+        used += size
+        j = end
+        n += 1
+    return parts, used, n
+
+
+@njit(inner=True)
+def rate_of(c, measured, p):
+    """Return p times the ratio of a one-sided leaf's weights of a count and the count below it."""
+    return p if measured.kind[c] == FLAT else p * math.exp(-measured.inverse[c])
+
+
+@njit(inner=True)
+def _pairs(bases, grouped, items):
+    """Say which items are merged, in order; return how many items there are."""
+    n = bases
+    queue = np.empty(2 * bases, dtype=np.int64)
+    for i in range(bases):
+        queue[i] = i
+        alike = items[i, STOP] - items[i, BEGIN]
+        if items[i, KIND] == SHARED or alike == 1:
+            continue
+        # one less than all, by squares and products
+        power, bit = i, 1
+        while 2 * bit <= alike - 1:
+            bit *= 2
+        while bit > 1:
+            bit //= 2
+            items[n, LEFT], items[n, RIGHT], items[n, KIND] = power, power, POWER
+            power = n
+            n += 1
+            if (alike - 1) & bit:
+                items[n, LEFT], items[n, RIGHT], items[n, KIND] = power, i, POWER
+                power = n
+                n += 1
+        items[n, LEFT], items[n, RIGHT], items[n, KIND] = i, power, ALIKE
+        queue[i] = n
+        n += 1
+    for i in range(bases - 1):
+        left, right = 2 * i, 2 * i + 1
+        if not grouped:
+            left, right = bases + i - 1 if i > 0 else 0, i + 1
+        items[n, LEFT], items[n, RIGHT], items[n, KIND] = queue[left], queue[right], MERGED
+        queue[bases + i] = n
+        n += 1
+    return n
+
+
+@njit(inner=True)
+def merge_family(v, measured, splits, messages, nats, grouped, items, real, parts, work):
+    """Merge a family; its last item is the message before the family's own weight.
+
+    Items are merged in pairs, and those of children one by one where not `grouped`. Returns `parts`
+    and `work`, which may have grown, and the number of items, 0 where a message is empty.
+    """
+    made = _bases(v, measured, splits, messages, nats, grouped, items, real, parts)
+    parts, used, bases = made
+    count = _pairs(bases, grouped, items)
+    for n in range(bases, count):
+        merged = _merge(v, n, measured, splits, nats, items, real, parts, used, work)
+        parts, used, work = merged
+        if used < 0:
+            return parts, work, 0
+    return parts, work, count
+
+
+@njit(inner=True)
+def room_of_items(splits):
+    """Return room for the items of the largest family, and for their numbers."""
+    most = 1
+    for v in range(splits.alpha.size):
+        most = max(most, splits.starts[v + 1] - splits.starts[v])
+    return np.empty((2 * most, 10), dtype=np.int64), np.empty((2 * most, 4))
