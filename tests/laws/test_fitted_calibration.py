@@ -125,14 +125,27 @@ def test_large_counts_have_posteriors(size, alike):
         assert law.error_bound < 1e-7
 
 
-@pytest.mark.parametrize("prior", [cg.inference.Prior(5.0, 0.5), "poisson"])
-def test_too_long_computations_are_refused_at_once(prior):
-    tree = cg.Tree.from_parents([-1, *[0] * 4])
-    x = tree.roll_up(np.random.default_rng(1).gamma(1.0, 1e9, 4).astype(np.int64))
+def measured_in_billions(prior):
+    tree = cg.Tree.from_parents([-1, *[0] * 12])
+    x = tree.roll_up(np.random.default_rng(1).gamma(1.0, 1e9, 12).astype(np.int64))
     mechanism = cg.Additive(cg.DiscreteLaplace(50.0), tree)
-    law = cg.posterior(mechanism.sample(x, rng=cg.seeded(1)), mechanism, cg.consistent(tree), prior)
+    y = mechanism.sample(x, rng=cg.seeded(1))
+    return cg.posterior(y, mechanism, cg.consistent(tree), prior)
+
+
+def test_too_long_computations_are_refused_at_once():
     with pytest.raises(UnsupportedError, match="a prior nearer to the measurements"):
-        law.summary()
+        measured_in_billions("poisson").summary()
+
+
+def test_measurements_a_billion_counts_above_all_likely_ones_are_weighed():
+    # every measurement of scale 50 lies above, so that it multiplies each count's ratio by e^0.02
+    mean, r = 5.0, 0.5
+    found = measured_in_billions(cg.inference.Prior(mean, r)).summary()
+    b = mean / (mean + r) * np.exp(2.0 / 50.0)
+    # values are counted from measurements of 5e9, so that logs of weights have errors of 1e-8
+    np.testing.assert_allclose(found.mean[1:], r * b / (1.0 - b), rtol=1e-6)
+    np.testing.assert_allclose(found.standard_deviation[1:] ** 2, r * b / (1.0 - b) ** 2, rtol=1e-6)
 
 
 def test_the_costs_of_many_windows_are_added_up(monkeypatch):

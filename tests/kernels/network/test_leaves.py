@@ -104,3 +104,35 @@ def test_decays_are_those_of_the_prior_the_noise_and_the_tilt(kind, zero, center
         assert out[0, 3] == pytest.approx(0.5 + 0.03 - math.log(b), rel=0.15)
     if center == -6.0:
         assert out[0, 2] == np.inf
+
+
+def wide_leaf(kind, mean, r, scale, center):
+    """A prior of this mean and dispersion, and what its noise has measured."""
+    b = mean / (mean + r)
+    return (kind, *(np.array([v]) for v in (scale, 0.0, -center, np.inf, b * r, b, center)))
+
+
+@pytest.mark.parametrize("kind", [laws.LAPLACE, laws.GAUSSIAN, laws.FLAT])
+@pytest.mark.parametrize("r", [0.4, 3.0])
+def test_wide_laws_and_those_far_from_the_measurement_have_their_moments(kind, r):
+    k = np.arange(400_000.0)
+    for mean, scale, center, zero in (
+        (9000.0, 700.0, 12000.0, 0.0),
+        (9000.0, 4000.0, 150_000.0, 6.0),
+        (50.0, 90.0, 300_000.0, 0.0),
+        (5_000.0, 5000.0, 3.0, 2.0),
+    ):
+        b = mean / (mean + r)
+        log = np.append(0.0, np.cumsum(np.log((b * r + b * k[:-1]) / (k[:-1] + 1.0))))
+        away = np.abs(k - center) / scale
+        log -= {laws.LAPLACE: away, laws.GAUSSIAN: 0.5 * away**2, laws.FLAT: 0.0}[kind]
+        weight = np.exp(log + zero * (k == 0.0) - log.max())
+        weight /= weight.sum()
+        wanted = weight @ k
+        spread = math.sqrt(weight @ (k - wanted) ** 2)
+        out = np.empty((1, 4))
+        columns = wide_leaf(np.array([kind]), mean, r, scale, center)
+        leaf_moments(*columns, np.array([zero]), np.zeros(1), 45.0, out)
+        # strides of a 256th of the way to the mode
+        assert abs(out[0, 0] + center - wanted) < 1e-3 * spread + 1e-6
+        assert math.sqrt(out[0, 1]) == pytest.approx(spread, rel=1e-3)

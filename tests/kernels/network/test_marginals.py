@@ -61,6 +61,13 @@ def test_a_law_is_summarised(seed):
     assert out[REACH] == (reaches[0] if reaches else np.abs(values[[0, -1]]).max())
 
 
+def test_the_reach_of_a_law_far_from_zero_takes_no_search():
+    out = np.empty(SUMMARIES)
+    for way, lo in ((1, 10**15), (-1, -(10**15) - 2)):  # days, one by one
+        summarise(np.array([1.0, 2.0, 1.0][::way]), float(lo), 0.3, out)
+        assert out[REACH] == 10**15 + 1
+
+
 @for_each_seed(100)
 def test_a_rise_is_a_mean_of_digamma(seed):
     rng = np.random.default_rng(seed)

@@ -7,14 +7,18 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.laws import FLAT, GAUSSIAN
+from congenial.kernels.numerics.laws import FLAT, GAUSSIAN, LAPLACE
 
 # Decays of tails are measured 30 nats below the mode.
 _JUDGED = math.exp(30.0)
 # Weights above this are scaled down, so that they do not overflow.
 _LARGE = 1e150
-# Most steps along a tail.
-_MOST = 1 << 22
+# Nats beyond which the exponential function may overflow.
+_MANY_NATS = 700.0
+# Values beyond which a rise is no longer followed: no window is as wide.
+_FARTHEST = 2.0**60
+# Strides on one side at most, and the share of the way from the mode that one may span.
+_MOST, _SHARE = 1 << 14, 1.0 / 256.0
 
 
 @njit(inner=True)
@@ -26,52 +30,123 @@ def leaf_pole(kind, scale, b, hi):
 
 
 @njit(inner=True)
+def _law_rise(kind, scale, center, u):
+    """Return how many nats the noise's weight rises from u to u + 1."""
+    if kind == GAUSSIAN:
+        return -(0.5 / scale**2) * (2.0 * (u - center) + 1.0)
+    if kind == FLAT:
+        return 0.0
+    return 1.0 / scale if u < center else -1.0 / scale
+
+
+@njit(inner=True)
+def _mode(kind, scale, center, lo, hi, a, b, base, tilt):
+    """Return the largest value at least as likely as the one before it, or `lo`, without `zero`.
+
+    Each part on which the rise from one value to the next is smooth has at most one such value: the
+    prior's rise falls where ``a >= b`` and grows otherwise, and a Gaussian law's falls.
+    """
+    split = min(max(center, lo), hi) if kind == LAPLACE else lo
+    for part in range(2):
+        first, end = (split, hi) if part == 0 else (lo, split)
+        if first == end:
+            continue
+        at = first
+        if a < b:
+            if kind == GAUSSIAN:  # where the rise is largest
+                k = math.sqrt((b - a) ** 2 + 4.0 * b * (b - a) * scale**2) - a - b
+                at = min(max(np.floor(0.5 * k / b - base), first), end - 1.0)
+            elif end == np.inf:
+                continue
+            else:
+                at = end - 1.0
+        # the rise is at least 0 at `at`, and less at `above`, if that is not the end
+        above, step = at, 0.0
+        while above < end:
+            k = above + base
+            rise = math.log((a + b * k) / (k + 1.0)) + _law_rise(kind, scale, center, above)
+            if rise + tilt < 0.0 or step > _FARTHEST:
+                break
+            at, step = above, 2.0 * step + 1.0
+            above = min(above + step, end)
+        if step == 0.0:
+            continue
+        while above - at > 1.0:
+            middle = np.floor(0.5 * (at + above))
+            k = middle + base
+            rise = math.log((a + b * k) / (k + 1.0)) + _law_rise(kind, scale, center, middle)
+            if rise + tilt < 0.0:
+                above = middle
+            else:
+                at = middle
+        return above
+    return lo
+
+
+@njit(inner=True)
 def moments_of_leaf(kind, scale, center, lo, hi, a, b, base, zero, tilt, nats):
     """Return the mean, the variance, and the decay below and above.
 
     A decay is the slope of the log weight some nats below the mode; inf if the support ends before.
-    Tails are cut `nats` below the mode.
+    Tails are cut `nats` below the mode. Far from it, sums go in strides of many values.
     """
     forgotten = math.exp(nats)
-    start = min(max(center, lo), hi)
-    ahead = abs(start - center)
+    start = _mode(kind, scale, center, lo, hi, a, b, base, tilt)
     z, m1, m2, one = 1.0, 0.0, 0.0, 1.0
     # for each side: the decay, how far the tail was followed, and the nats lost there
     fall_lo = fall_hi = np.inf
     far_lo = far_hi = 0.0
     drop_lo = drop_hi = 1.0
     # per step away from the centre, a Laplace law loses a constant, a Gaussian law ever more
-    first = more = 1.0
-    if kind == GAUSSIAN:
-        inverse = 0.5 / scale**2
-        first, more = math.exp(-inverse * (2.0 * ahead + 1.0)), math.exp(-2.0 * inverse)
-    elif kind != FLAT:
-        first = math.exp(-1.0 / scale)
+    more = math.exp(-1.0 / scale**2) if kind == GAUSSIAN else 1.0
     spike = math.exp(zero)
     for side in range(2):
         up = side == 1
         way = 1.0 if up else -1.0
         end = hi if up else lo
-        u, w, best, step = start, one, one, first * math.exp(way * tilt)
+        u, w, best, step = start, one, one, 0.0
         far, drop, fall = 0.0, 1.0, np.inf
         for _ in range(_MOST):
-            if u == end:
+            room, k = abs(end - u), u + base
+            if kind == LAPLACE:
+                # the slope changes at the centre
+                if (center - u) * way > 0.0:
+                    room = min(room, abs(center - u))
+                elif u == center:
+                    step = 0.0
+            if room == 0.0:
                 break
-            k = u + base if up else u + base - 1.0
-            ratio = (a + b * k) / (k + 1.0)
-            if k == 0.0:
-                ratio /= spike
-            ratio = step * ratio if up else step / ratio
-            step *= more
-            w *= ratio
-            u += way
+            d = abs(u - start)
+            stride = np.floor((d if up else min(d, k)) * _SHARE)
+            stride = min(max(stride, 1.0), room)
+            if stride == 1.0:
+                k = k if up else k - 1.0
+                if step == 0.0:
+                    rise = _law_rise(kind, scale, center, u if up else u - 1.0)
+                    step = math.exp(min(way * (rise + tilt), _MANY_NATS))
+                ratio = (a + b * k) / (k + 1.0)
+                if k == 0.0:
+                    ratio /= spike
+                ratio = step * ratio if up else step / ratio
+                step *= more
+                w *= ratio
+                d, mass = way * (d + 1.0), w
+            else:
+                # the rise in the middle of the stride stands for all of it
+                rise = _law_rise(kind, scale, center, u + 0.5 * (way * stride - 1.0)) + tilt
+                k += 0.5 * (way * stride - 1.0)
+                rise = way * (rise + math.log((a + b * k) / (k + 1.0)))
+                ratio, step = math.exp(rise), 0.0
+                mass = w * stride * math.exp(0.5 * (stride + 1.0) * rise)
+                w *= math.exp(stride * rise)
+                d = way * (d + 0.5 * (stride + 1.0))
+            u += way * stride
             best = max(best, w)
-            d = u - start
-            z += w
-            m1 += w * d
-            m2 += w * d * d
+            z += mass
+            m1 += mass * d
+            m2 += mass * d * d
             if drop <= _JUDGED and w * drop < best:
-                drop, far = best / w, abs(d)
+                drop, far = best / w, abs(u - start)
                 if drop > _JUDGED:
                     fall = max(-math.log(ratio), 1e-12)
             if w * forgotten < best:

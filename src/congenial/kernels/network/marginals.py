@@ -140,7 +140,8 @@ def summarise(p, lo, alpha, out):
     out[LOW], out[HIGH] = lo + low, lo + high
     zero = np.int64(-lo)
     inside, reach = 0.0, max(abs(zero), abs(p.size - 1 - zero))
-    for r in range(reach + 1):
+    nearest = max(-zero, zero - p.size + 1, 0)
+    for r in range(nearest, reach + 1):
         if 0 <= zero + r < p.size:
             inside += p[zero + r]
         if r > 0 and 0 <= zero - r < p.size:
