@@ -5,14 +5,14 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 MAKEFLAGS += --no-print-directory
-.PHONY: help demo extras check test test-processors test-browser lint format docs figures studies comparison analysts faults benchmark lock clean
+.PHONY: help demo extras check test test-processors test-browser lint kernels format docs figures studies comparison analysts faults benchmark lock clean
 
 export PYTHON CONGENIAL_BROWSER
 BIN := .venv/bin
 TAXI := examples/taxi
 # Test processes that begin at once would each compile most of them.
 COMPILE := from congenial.cli import compiled as c; \
-	[c.compile_kernels(m) for m in ('conditioning', 'imaging') if c.is_missing(m)]
+	[c.compile_kernels(m) for m in ('conditioning', 'imaging', 'posterior') if c.is_missing(m)]
 # One with fused products and vectors of four, one with neither; the first is of x86 alone.
 PROCESSORS := $(if $(filter x86_64,$(shell uname -m)),haswell) generic
 
@@ -33,13 +33,13 @@ demo:  ## Make a private release of 2.98 million taxi trips, and check it.
 extras:  ## Add to .venv what figures, models, the examples and the tests need.
 	@requirements/environment.sh dev
 
-check: lint  ## Check the style and the types, and run all but the slow tests.
-	@$(BIN)/python -c "$(COMPILE)"
+check: extras  ## Check the style and the types, and run all but the slow tests.
+	@$(MAKE) --jobs 2 lint kernels
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile -m "not slow"
 
-test: lint  ## Check the style and the types, then run every test.
-	@echo "Compiling the kernels that are missing, each once, and running the tests."
-	@$(BIN)/python -c "$(COMPILE)"
+test: extras  ## Check the style and the types, then run every test.
+	@$(MAKE) --jobs 2 lint kernels
+	@echo "Running the tests."
 	@$(BIN)/python -m pytest --quiet --numprocesses 2 --dist loadfile
 
 test-processors:  ## Run the tests of kernels as compiled for other processors, and uncompiled.
@@ -73,6 +73,10 @@ lint:  ## Check the style and the types.
 	@$(BIN)/ruff check --quiet --output-format concise
 	@$(BIN)/ruff format --check --quiet
 	@$(BIN)/mypy --no-error-summary
+
+kernels:
+	@echo "Compiling the kernels that are missing, each once."
+	@$(BIN)/python -c "$(COMPILE)"
 
 format:  ## Put the code in its standard form.
 	@requirements/environment.sh dev
