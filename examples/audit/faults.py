@@ -88,8 +88,8 @@ def made(
     """Make a mechanism for epsilon 1, or one with another amount of noise."""
     tree = city(size)
     sums = cg.consistent(tree) & cg.exactly(0)
-    mandates = sums & cg.nonnegative() if bounds else sums
-    stated = mandates if charged else sums
+    invariants = sums & cg.nonnegative() if bounds else sums
+    stated = invariants if charged else sums
     method: Any = "imaging" if way == "image" else "conditioning"
     noise = cg.calibrate(tree, stated, epsilon=1.0, neighbours="substitute", method=method)
     scales = factor * noise.spread
@@ -98,9 +98,9 @@ def made(
     kind = cg.DiscreteGaussian if law == "gaussian" else cg.DiscreteLaplace
     queries = cg.Additive(kind(scales), tree)
     return (
-        cg.image(queries, mandates, integer=True)
+        cg.image(queries, invariants, integer=True)
         if way == "image"
-        else cg.condition(queries, mandates)
+        else cg.condition(queries, invariants)
     )
 
 

@@ -51,10 +51,10 @@ def census(states: int | None = None) -> tuple[cg.Table, np.ndarray]:
 
 table, counts = census(given.states)
 
-# %% The mandate: everyone's sex by state as enumerated, no negative count. Noise goes to the cells
+# %% The invariant: everyone's sex by state as enumerated, no negative count. Noise goes to cells
 # of counties, and to the groups below and above 18.
 workload = cg.Workload.of(table, {"state": ["sex"], "county": [("sex", "voting_age")]})
-mandate = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=["sex"], level="state")
+invariant = cg.consistent(workload) & cg.nonnegative() & cg.exactly(margins=["sex"], level="state")
 shares = {("sex", "voting_age"): 0.4, ("sex", "age"): 0.6}
 x = workload.answers(counts)
 print(f"{len(workload):,} counts in {table.areas:,} counties")
@@ -70,28 +70,28 @@ def tell(name: str, asked: cg.Workload, true: np.ndarray, z: np.ndarray, claim: 
         print(f"  mean absolute error of {told}: {np.abs(error).mean():.3g}")
 
 
-# %% Conditioning: drawn from the noise's own law, given the mandate
+# %% Conditioning: drawn from the noise's own law, given the invariant
 scales = cg.calibrate(
-    workload, mandate, epsilon=1.0, neighbours="substitute", split=shares, method="conditioning"
+    workload, invariant, epsilon=1.0, neighbours="substitute", split=shares, method="conditioning"
 )
-drawn = cg.condition(cg.Additive(scales, workload), mandate)
+drawn = cg.condition(cg.Additive(scales, workload), invariant)
 tell("conditioning", workload, x, drawn.sample(x), str(drawn.guarantee("substitute")))
 
 # %% Imaging: noise first, then the closest table that obeys
 scales = cg.calibrate(
-    workload, mandate, epsilon=1.0, neighbours="substitute", split=shares, method="imaging"
+    workload, invariant, epsilon=1.0, neighbours="substitute", split=shares, method="imaging"
 )
-moved = cg.image(cg.Additive(scales, workload), mandate)
+moved = cg.image(cg.Additive(scales, workload), invariant)
 tell("imaging", workload, x, moved.sample(x), str(moved.guarantee("substitute")))
 
 # %% Voting age by state exact too: the margins cross, and a draw is still exact
 crossing = cg.Workload.of(table, {"state": ["sex", "voting_age"]})
-mandate = (
+invariant = (
     cg.consistent(crossing)
     & cg.nonnegative()
     & cg.exactly(margins=["sex", "voting_age"], level="state")
 )
-scales = cg.calibrate(crossing, mandate, epsilon=1.0, neighbours="substitute")
-joined = cg.condition(cg.Additive(scales, crossing), mandate)
+scales = cg.calibrate(crossing, invariant, epsilon=1.0, neighbours="substitute")
+joined = cg.condition(cg.Additive(scales, crossing), invariant)
 x = crossing.answers(counts)
 tell("both margins", crossing, x, joined.sample(x), str(joined.guarantee("substitute")))

@@ -77,7 +77,7 @@ print(f"\n{z[0]:,} trips in {zones.size} zones; {(z[zones] < 0).sum()} zones hav
 
 # %% Margins of error: 90% of all releases have the true count within, at every node by itself ...
 noise = found.mechanism
-assert isinstance(noise, cg.conditioning.Conditioned)  # on the mandates, whatever the counts are
+assert isinstance(noise, cg.conditioning.Conditioned)  # on the invariants, for all counts
 margins = cg.inference.error_margins(noise, alpha=0.1)
 busiest = zones[np.argsort(z[zones])[::-1][:5]]
 print("\nThe busiest zones, with 90% margins of error:")

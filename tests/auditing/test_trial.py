@@ -67,7 +67,7 @@ HONEST = {
         ),
         "substitute",
     ),
-    "mandated sum": (
+    "fixed sum": (
         lambda: cg.condition(noisy(2.0, 3), cg.linear(np.ones(3), 3) & cg.bounds(0, 3)),
         "substitute",
     ),

@@ -182,7 +182,7 @@ def test_sums_excluded_by_bounds_are_refused_for_all_windows():
     part = made.parts[0]
     weights = part._shared_weights(np.array([0, 0, 0]), part.forest.orientation)
     for check in (check_feasible_sums, sum_network.compile):
-        with pytest.raises(InfeasibleError, match="cannot take its mandated value"):
+        with pytest.raises(InfeasibleError, match="cannot take its fixed value"):
             check(part.forest, weights)
 
 

@@ -21,7 +21,7 @@ TABLES = {"2 by 2": ((2, 2), 4), "2 by 3": ((2, 3), 4), "3 by 3": ((3, 3), 3)}
 
 
 def table(name, scale=1.3, lo=None, law=cg.DiscreteLaplace):
-    """A table of which all sums of rows and columns are mandated."""
+    """A table with fixed row and column sums."""
     (rows, columns), total = TABLES[name]
     x = np.zeros((rows, columns), dtype=int)
     for k in range(total):

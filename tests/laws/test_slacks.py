@@ -84,7 +84,7 @@ CASES = {
         {"x": [2, 1, 1], "least": [1, 1, 0], "value": 2, "rows": [[1, 1, 1]]},
         Conditioned,
     ),
-    "the mandated sum itself": (
+    "the fixed sum itself": (
         {"x": [2, 1, 1], "least": [1, 1, 1], "value": 3, "rows": [[1, 1, 1]]},
         Conditioned,
     ),

@@ -18,7 +18,7 @@ def margins(rows: int, columns: int) -> np.ndarray:
 
 
 def table_case(shape, scale, x, *, lo=-INF, kind="laplace"):
-    """A table of counts with all row and column sums mandated."""
+    """A table of counts with fixed row and column sums."""
     scales = np.broadcast_to(np.asarray(scale, dtype=float), (len(x),)).copy()
     rows = tuple(tuple(row) for row in margins(*shape).tolist())
     return Case(kind, scales, np.array(x), lo=lo, rows=rows)

@@ -1,4 +1,4 @@
-"""Small tables with noise and mandates."""
+"""Small tables with noise and invariants."""
 
 from __future__ import annotations
 

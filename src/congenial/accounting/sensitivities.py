@@ -202,7 +202,7 @@ def _of_columns(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | Non
         if fixed.any():
             raise EmptyNeighbourhoodError(
                 "add-remove neighbours do not exist for records that count in a query published "
-                "exactly, or in a mandated sum; use neighbours = 'substitute'."
+                "exactly, or in a fixed sum; use neighbours = 'substitute'."
             )
     sizes = _lengths(matrix.astype(np.float64), norm)
     at = int(np.argmax(sizes))
@@ -236,7 +236,7 @@ def _of_pairs(matrix: IntArray, norm: Order, resolved: ResolvedInvariant | None)
     if best is None:
         raise EmptyNeighbourhoodError(
             "no two cells are left between which a record could move, so a guarantee would say "
-            "nothing; mandate fewer values, or count more cells."
+            "nothing; fix fewer values, or count more cells."
         )
     return best
 

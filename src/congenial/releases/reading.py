@@ -154,10 +154,9 @@ class Release:
         -------
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
             Groups ``posterior`` (variable ``count``), ``observed_data`` (``released``, and
-            ``measurement`` where published) and ``constant_data`` (``scale`` of the noise before
-            the mandates, inf where there was none; ``published_exactly``), by `node`, each with a
-            `level`. Every group's attributes hold the guarantee as a sentence and in numbers, and
-            the law of the noise.
+            ``measurement`` if published) and ``constant_data`` (``scale`` of the noise, inf if not
+            measured; ``published_exactly``), by `node`, each with a `level`. Every group's
+            attributes have the guarantee as a sentence and in numbers, and the law of the noise.
 
         Raises
         ------

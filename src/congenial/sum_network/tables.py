@@ -91,7 +91,7 @@ class Tables:
             at = self.of_class(c)[-self.lo[c]]
             if at <= 0.0:
                 raise InfeasibleError(
-                    "a sum cannot take its mandated value within the bounds; relax one."
+                    "a sum cannot take its fixed value within the bounds; relax one."
                 )
             total += float(self.log_scale[c]) + float(np.log(at))
         return total

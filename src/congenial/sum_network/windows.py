@@ -67,7 +67,7 @@ def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
     unary = weights.unary
     shape = forest.above, forest.owner, forest.sign, forest.path
     if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):
-        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+        raise InfeasibleError("a sum cannot take its fixed value within the bounds; relax one.")
 
 
 def tilts(forest: SumForest, weights: SharedUnary, prior: FloatArray | None = None) -> FloatArray:
@@ -186,7 +186,7 @@ def windows(
     lo, hi = np.minimum(lo, place.support_hi), np.maximum(hi, place.support_lo)
     fixed = np.unique(network.fixed)
     if ((place.support_lo[fixed] > 0.0) | (place.support_hi[fixed] < 0.0)).any():
-        raise InfeasibleError("a sum cannot take its mandated value within the bounds; relax one.")
+        raise InfeasibleError("a sum cannot take its fixed value within the bounds; relax one.")
     lo[fixed], hi[fixed] = np.minimum(lo[fixed], 0.0), np.maximum(hi[fixed], 0.0)
     needed = np.full((count, 2), (np.inf, -np.inf))
     needed[network.roots] = needed[fixed] = -np.inf, np.inf

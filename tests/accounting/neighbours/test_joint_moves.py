@@ -288,12 +288,12 @@ def test_claims_under_different_sums_do_not_compose():
         for a in (0, 1)
     ]
     assert [claim.records for claim in claims] == [2, 2]
-    with pytest.raises(PrivacyError, match="different mandated sums"):
+    with pytest.raises(PrivacyError, match="different fixed sums"):
         cg.accounting.compose(claims)
     singles = [
         conditioned(np.array([row]), 1.0).guarantee("substitute") for row in ([1, 1, 0], [0, 1, 1])
     ]
-    with pytest.raises(PrivacyError, match="different mandated sums"):
+    with pytest.raises(PrivacyError, match="different fixed sums"):
         cg.accounting.compose(singles)
     assert cg.accounting.compose([singles[0], singles[0]]).epsilon == 2 * singles[0].epsilon
 

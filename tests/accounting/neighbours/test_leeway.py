@@ -115,9 +115,9 @@ def test_sums_between_two_equal_bounds_count_as_fixed() -> None:
     both = cg.at_least([[1, 1], [-2, -2]], [5, -10])
     noise = cg.Additive(LAPLACE, 2)
     for released in (cg.image(noise, both), cg.condition(noise, both)):
-        with pytest.raises(EmptyNeighbourhoodError, match="mandated sum"):
+        with pytest.raises(EmptyNeighbourhoodError, match="fixed sum"):
             released.guarantee("add-remove")
-        assert "mandated linear" in released.guarantee("substitute").sentence
+        assert "fixed linear" in released.guarantee("substitute").sentence
 
 
 def test_a_union_states_which_datasets_are_neighbours() -> None:

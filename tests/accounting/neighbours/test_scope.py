@@ -93,5 +93,5 @@ def test_many_counts_are_listed_by_some_names_and_their_number():
     assert released.guarantee("substitute").unprotected == (
         "the values of entry 0, entry 1, entry 2, entry 3, entry 4 and 2 other entries, "
         "which are the same in all neighbouring datasets",
-        "1 mandated linear totals",
+        "1 fixed linear totals",
     )

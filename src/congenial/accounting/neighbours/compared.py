@@ -93,7 +93,7 @@ def compared_by_all(
     if not all(one.within(most) and (most.within(one) or not at_once) for one in known):
         raise PrivacyError(
             "the releases publish different things exactly, such as other counts or different "
-            "mandated sums, so they may share no neighbouring datasets; let one of them publish "
+            "fixed sums, so they may share no neighbouring datasets; let one of them publish "
             "all that the others do, of the same tree, table or vector."
         )
     merged = most

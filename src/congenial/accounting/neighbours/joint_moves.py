@@ -107,7 +107,7 @@ def joint_moves(
     """
     if (np.abs(fixed) > MOST_COEFFICIENT).any() or (fixed != np.rint(fixed)).any():
         raise PrivacyError(
-            "the mandated sums leave no single record free to move, and one has a coefficient that "
+            "the fixed sums leave no single record free to move, and one has a coefficient that "
             "is no integer of at most 2^40, nor a small multiple of it, so joint moves are not "
             "searched; give integer coefficients."
         )
@@ -116,8 +116,8 @@ def joint_moves(
     cells = np.flatnonzero(free)
     if not cells.size:
         raise EmptyNeighbourhoodError(
-            "the mandated values leave no entry that could change, so a guarantee would say "
-            "nothing; mandate fewer values."
+            "the fixed values leave no entry that could change, so a guarantee would say "
+            "nothing; fix fewer values."
         )
     if cells.size > MOST_CELLS:
         raise _too_large(int(cells.size), 2)
@@ -146,8 +146,8 @@ def joint_moves(
             whole[cells] = dearest
             return JointMoves(records, best, largest, changes, whole, np.array([*totals.values()]))
     raise PrivacyError(
-        f"the mandated sums let an entry change only with more than {MOST_RECORDS} records at "
-        "once, which is not searched; mandate fewer values."
+        f"the fixed sums let an entry change only with more than {MOST_RECORDS} records at "
+        "once, which is not searched; fix fewer values."
     )
 
 
@@ -232,6 +232,6 @@ def _moves(sums: IntArray, records: int, width: int) -> Iterator[FloatArray]:
 
 def _too_large(cells: int, records: int) -> PrivacyError:
     return PrivacyError(
-        f"the mandated sums leave no single record free to move, and {cells} cells are too many to "
-        f"search all moves of {records} records at once; mandate fewer values."
+        f"the fixed sums leave no single record free to move, and {cells} cells are too many to "
+        f"search all moves of {records} records at once; fix fewer values."
     )

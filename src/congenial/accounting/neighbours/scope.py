@@ -96,7 +96,7 @@ def unprotected(
         out += _text("value", "entries", np.flatnonzero(same), lambda i: f"entry {i}", "")
     mandated = resolved.equalities[1].size
     if mandated:
-        out.append(f"{mandated} mandated linear totals")
+        out.append(f"{mandated} fixed linear totals")
     return tuple(out)
 
 

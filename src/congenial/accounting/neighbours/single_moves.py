@@ -48,7 +48,7 @@ def worst_move(
     matrix, _ = resolved.equalities
     if neighbours == "add-remove":
         if resolved.pinned.any() or matrix.shape[0]:
-            what = "an exactly published count" if resolved.pinned.any() else "a mandated sum"
+            what = "an exactly published count" if resolved.pinned.any() else "a fixed sum"
             what += ", or one that bounds hold in place"
             raise EmptyNeighbourhoodError(
                 f"add-remove neighbours do not exist together with {what}: nobody can be added to "
@@ -61,9 +61,9 @@ def worst_move(
         return WorstMove(float(path[at]), int(lay.cells[at]), None)
     if counted is None and ((matrix > 0).any(axis=1) & (matrix < 0).any(axis=1)).any():
         raise PrivacyError(
-            "a mandated difference between entries of a plain vector says that one record counts "
+            "a fixed difference between entries of a plain vector says that one record counts "
             "in several of them, and not in which, so no guarantee can be given; give the queries "
-            "as a Tree or a Workload, or mandate sums of entries that share no record."
+            "as a Tree or a Workload, or fix sums of entries that share no record."
         )
     if not isinstance(counted, Tree) or matrix.shape[0]:
         return _worst_between_columns(cost, resolved, counted)
@@ -224,8 +224,8 @@ def _worst_between_columns(
             best = WorstMove(total, pair[0], pair[1])
     if best is None:
         raise EmptyNeighbourhoodError(
-            "the mandated values leave no two entries between which one record could move; "
-            "mandate fewer values."
+            "the fixed values leave no two entries between which one record could move; "
+            "fix fewer values."
         )
     return best
 

@@ -63,7 +63,7 @@ def _refuse_doubt(sums: list[int]) -> None:
     for one, other in itertools.pairwise(order):
         if 0 < sums[other] - sums[one] <= limit:
             raise PrivacyError(
-                f"records of cells {one} and {other} add nearly the same to a mandated sum, whose "
+                f"records of cells {one} and {other} add nearly the same to a fixed sum, whose "
                 "decimals leave it in doubt whether one may replace the other; multiply the sum "
                 "until its coefficients are whole numbers."
             )

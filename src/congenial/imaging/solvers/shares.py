@@ -22,7 +22,7 @@ def families(links: Links, resolved: ResolvedInvariant) -> Families:
     inner = ~tree.is_leaf
     if resolved.has_inequalities or not fixed[inner].all():
         raise UnsupportedError(
-            "beta chooses among the L1 images of mandated sums of single entries, without bounds "
+            "beta chooses among the L1 images of fixed sums of single entries, without bounds "
             "and with every sum published exactly; leave beta out for the image whose entries all "
             "move alike."
         )

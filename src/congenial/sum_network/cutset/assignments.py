@@ -172,7 +172,7 @@ def weigh(
         if budget > 600.0:
             break
     raise InfeasibleError(
-        "the sums cannot take their mandated values within the bounds, or only with a probability "
+        "the sums cannot take their fixed values within the bounds, or only with a probability "
         "too small to compute; relax a bound."
     )
 
@@ -182,7 +182,7 @@ def too_costly() -> UnsupportedError:
     return UnsupportedError(
         "summing over the values of a cut set that opens the cycles, or of nodes asked for "
         f"together, takes more than {MOST_ASSIGNMENTS} assignments or {MOST_WORK:.1e} "
-        "multiplications; use smaller scales, mandate fewer sums, ask for fewer nodes, or "
+        "multiplications; use smaller scales, fix fewer sums, ask for fewer nodes, or "
         "condition with sampler='gibbs' for studies."
     )
 
