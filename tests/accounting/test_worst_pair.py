@@ -18,7 +18,6 @@ from congenial.accounting.loss.inequalities import (
 )
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import resolve_invariant
 
 TREES = [
@@ -87,7 +86,7 @@ def cases(seed):
 def test_the_worst_pair_has_the_largest_loss_of_all_pairs(state, neighbours, one_sided):
     tried = bounds_decide = 0
     for tree, resolved, noise in cases(20_261_121):
-        pinned = determined(resolved)
+        pinned = resolved.determined
         pairs = every_pair(tree, pinned, neighbours, one_sided)
         try:
             claim = state(noise, resolved, neighbours, sampler_error=0.0, one_sided=one_sided)

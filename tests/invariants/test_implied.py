@@ -10,7 +10,6 @@ import pytest
 import congenial as cg
 from congenial.invariants import implied as implied_module
 from congenial.invariants.implied import implied
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import resolve_invariant
 from support.table_cases import AGES, PAIR, TWO, masks
 
@@ -69,7 +68,7 @@ def test_determined_margins_of_random_tables_are_those_in_the_row_space():
             invariant = invariant & cg.linear(row, 1)
         resolved = resolve_invariant(invariant, n, workload)
         want = follows(masks(workload), resolved.pinned, resolved.equalities[0])
-        np.testing.assert_array_equal(determined(resolved), want)
+        np.testing.assert_array_equal(resolved.determined, want)
         more += want.sum() > resolved.pinned.sum()
     assert more >= 40
 
@@ -95,7 +94,7 @@ def test_determined_entries_of_random_vectors_and_trees_with_sums():
             invariant = structure & cg.exactly(pins) & cg.linear(rows, np.zeros(len(rows)))
             resolved = resolve_invariant(invariant, n)
             want = follows(counts, resolved.pinned, resolved.equalities[0])
-            np.testing.assert_array_equal(determined(resolved), want)
+            np.testing.assert_array_equal(resolved.determined, want)
             more += want.sum() > resolved.pinned.sum()
     assert more >= 40
 
@@ -132,7 +131,7 @@ def test_determined_margins_of_large_tables_are_found():
     resolved = resolve_invariant(
         cg.consistent(workload) & cg.exactly(list(range(79))), len(workload), workload
     )
-    assert determined(resolved).sum() == 80
+    assert resolved.determined.sum() == 80
 
 
 def test_sums_of_numbers_too_large_are_left_out():

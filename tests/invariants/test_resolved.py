@@ -9,7 +9,7 @@ import pytest
 
 import congenial as cg
 from congenial.errors import NumericalError
-from congenial.invariants.resolved import checked_draws, determined
+from congenial.invariants.resolved import checked_draws
 from congenial.invariants.written import resolve_invariant
 
 TREE = cg.Tree.from_parents([-1, 0, 0, 0])
@@ -36,7 +36,7 @@ def test_satisfied_by_and_determined_entries_of_an_invariant(seed):
     if len(kept):
         assert (checked_draws(resolved, kept, x) == kept).all()
         # what is determined has one value whatever the rest, where the invariant can hold
-        assert (np.ptp(kept[:, determined(resolved)], axis=0) == 0).all()
+        assert (np.ptp(kept[:, resolved.determined], axis=0) == 0).all()
     if not wanted.all():
         with pytest.raises(NumericalError):
             checked_draws(resolved, EVERY, x)
@@ -45,4 +45,4 @@ def test_satisfied_by_and_determined_entries_of_an_invariant(seed):
 def test_the_only_unknown_of_a_sum_is_determined():
     for pins, found in (([0, 1, 2], [True] * 4), ([1, 2], [False, True, True, False])):
         resolved = resolve_invariant(cg.consistent(TREE) & cg.exactly(pins), 4, TREE)
-        assert determined(resolved).tolist() == found
+        assert resolved.determined.tolist() == found

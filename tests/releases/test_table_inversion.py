@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.invariants.resolved import determined
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.releases.accuracy import UNKNOWN, levels, margins
@@ -48,7 +47,7 @@ def test_the_columns_follow_from_the_published_table(pristine):
     assert stated.source == "inversion"
     assert "at least 80% for each single count, whatever" in about_intervals(stated.basis, 0.8)
     assert [v.margin for v in stated.levels] == [0, None, None]
-    fixed = determined(read.model.resolved)
+    fixed = read.model.resolved.determined
     assert fixed.sum() == 1 and (lower[fixed] == read.values[fixed]).all()
     assert (lower[~fixed] < upper[~fixed]).all() and (lower >= 0).all()
     assert failed(pristine / "out") == []

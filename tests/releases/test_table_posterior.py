@@ -10,7 +10,6 @@ import pytest
 import congenial as cg
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
 from congenial.inference import inversion
-from congenial.invariants.resolved import determined
 from congenial.plan.plan import read_plan
 from congenial.releases import table_posterior
 from congenial.releases.accuracy import levels, margins
@@ -54,7 +53,7 @@ def spoilt(pristine, tmp_path):
 
 def leaves_of(read, ends):
     """Return what a column holds: ends of leaves, counts that are exact, and nothing else."""
-    fixed = determined(read.model.resolved)
+    fixed = read.model.resolved.determined
     kept = np.where(fixed, read.values, ends).tolist()
     return [v if k else None for v, k in zip(kept, fixed | read.tree.is_leaf, strict=True)]
 
@@ -75,7 +74,7 @@ def test_the_columns_equal_the_readers_posterior(pristine):
 
 def test_sums_levels_and_inner_counts_have_no_interval_unless_exact(pristine):
     read = cg.read_release(pristine / "out")
-    exact, root = determined(read.model.resolved), read.value("City")
+    exact, root = read.model.resolved.determined, read.value("City")
     assert [read.tree.names[v] for v in np.flatnonzero(exact)] == ["City"]
     for end in ("level_lower", "level_upper"):
         assert column(pristine / "out", end) == [root] + [None] * 9

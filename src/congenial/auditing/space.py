@@ -20,7 +20,7 @@ from congenial.auditing.finding import Pair
 from congenial.conditioning.grid import OnGrid
 from congenial.conditioning.mixtures import Mixture
 from congenial.conditioning.unions import ConditionedMixture
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.types import IntArray, Values
@@ -67,7 +67,7 @@ class Space:
     @cached_property
     def determined(self) -> npt.NDArray[np.bool_]:
         """Whether each entry is the same in all neighbouring datasets that agree on the pins."""
-        return determined(_whole(self.alternatives))
+        return _whole(self.alternatives).determined
 
     def queries(self, counts: npt.ArrayLike) -> IntArray:
         """Values of all queries, shape (..., n), of counts of the entries, shape (..., k)."""

@@ -132,18 +132,7 @@ class Chain:
     ) -> Any:
         """Draw from the chains in turn: dependent draws, for studies; see `run`.
 
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-        size : int, optional
-            Number of draws; by default, one vector.
-        rng : Randomness
-            `congenial.seeded(n)`.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise.
+        Arguments and result are those of `Additive.sample`; `rng` is `congenial.seeded(n)`.
         """
         rows = checked_size(size)
         steps = {} if self.apart is None else {"thin": self.apart}

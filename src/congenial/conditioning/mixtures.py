@@ -18,7 +18,7 @@ from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, PrivacyError
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive, checked_size
 from congenial.randomness import Randomness, resolve
@@ -218,7 +218,7 @@ def check_alike(parts: Sequence[object]) -> None:
             other.resolved.equalities,
         )
         if not (
-            np.array_equal(determined(first.resolved), determined(other.resolved))
+            np.array_equal(first.resolved.determined, other.resolved.determined)
             and np.array_equal(rows, theirs)
             and np.array_equal(values * first.unit, their_values * other.unit)
         ):

@@ -78,8 +78,12 @@ class ByProposals:
     """A sampler that draws from proposals; the base of records in `samplers/`."""
 
     proposal: Proposal | None = None  # If None, it is chosen for the noise and the equalities.
-    name: ClassVar[str]
     certified: ClassVar[bool] = False
+
+    @property
+    def name(self) -> str:
+        """The name by which `congenial.condition` finds it."""
+        raise NotImplementedError
 
     def in_units(self, granularity: float) -> Self:
         """Return the sampler with its proposal in steps of a grid."""

@@ -65,21 +65,7 @@ class Proposing(Delegate):
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> Values:
-        """Draw independent releases.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries, which satisfy the invariant.
-        size : int, optional
-            Number of draws; by default, one vector.
-        rng : Randomness, optional
-            `secure()` by default.
-
-        Returns
-        -------
-        ndarray, shape (n,) or (size, n)
-            int64 for integer noise, float64 otherwise.
+        """Draw independent releases; arguments and result are those of `Additive.sample`.
 
         Raises
         ------
@@ -418,7 +404,12 @@ def pick(states: FloatArray, batch: Batch, at: npt.NDArray[np.int64]) -> FloatAr
 class ProposalSampler(ByProposals):
     """A sampler whose mechanisms are `Proposing`, of the class `way`."""
 
-    way: ClassVar[type[Proposing]]
+    way: type[Proposing] = Proposing
+
+    @property
+    def name(self) -> str:
+        """The name by which `congenial.condition` finds it."""
+        return self.way.name
 
     def condition(self, mechanism: Additive, resolved: ResolvedInvariant) -> Proposing:
         """Return the mechanism drawn from proposals.

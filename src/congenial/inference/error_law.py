@@ -31,7 +31,6 @@ from congenial.inference.simulated import (
     order_statistic,
     rank,
 )
-from congenial.invariants.resolved import determined
 from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
 from congenial.sum_network import Tables, share_noise
@@ -228,7 +227,7 @@ def stretched(
         [(np.abs(u[:, at]) / width).max(axis=1) for at, width in zip(groups, widths, strict=True)]
         for u in _draws(mechanism, size, alpha, rng)
     ]
-    fixed, out = determined(mechanism.resolved), []
+    fixed, out = mechanism.resolved.determined, []
     for at, width, values in zip(groups, widths, zip(*parts, strict=True), strict=True):
         stretch = order_statistic(np.concatenate(values), alpha)
         # errors are integers, and rounding must not exclude an error that equals the margin
@@ -259,7 +258,7 @@ def _check_data_free(mechanism: Mechanism) -> None:
         )
     if not isinstance(mechanism, Conditioned):
         known = resolved.pinned | np.isfinite(mechanism.mechanism.scales)
-        free = np.flatnonzero(~determined(replace(resolved, pinned=known)))
+        free = np.flatnonzero(~replace(resolved, pinned=known).determined)
         if free.size:
             raise UnsupportedError(
                 f"{resolved.name(int(free[-1]))} is neither measured nor determined by measured "
@@ -280,7 +279,7 @@ def _error_margins_of_images(
             f"limit of memory; simulate at most {int(_MOST_ERRORS / n / alpha)} releases."
         )
     margin = np.ceil(largest(drawn, kept) - 1e-9).astype(np.int64)
-    return np.where(determined(mechanism.resolved), 0, margin)
+    return np.where(mechanism.resolved.determined, 0, margin)
 
 
 def _whole(reach: float) -> int:

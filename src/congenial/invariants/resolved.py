@@ -78,7 +78,11 @@ class ResolvedInvariant:
 
     @cached_property
     def determined(self) -> BoolArray:
-        """Entries whose values follow from fixed values, shape (n,); see `determined`."""
+        """Entries whose values follow from fixed values, shape (n,).
+
+        Pinned entries and entries with equal bounds are known. On a tree, the only unknown term of
+        a sum becomes known, repeatedly. If sums cross, see `congenial.invariants.implied`.
+        """
         known = _determined(self)
         known.flags.writeable = False
         return known
@@ -195,16 +199,6 @@ def _row_slack(values: npt.NDArray[Any], matrix: FloatArray) -> npt.NDArray[np.f
 def _listed(values: FloatArray) -> FloatArray:
     """Return the distinct numbers of a vector; a single one if it is a view of one number."""
     return values[:1] if values.strides == (0,) else values
-
-
-def determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:
-    """Entries whose values follow from fixed values, shape (n,).
-
-    Pinned entries and entries with equal bounds are known. On a tree, the only unknown term of a
-    sum becomes known, repeatedly. If sums cross, see `congenial.invariants.implied`. The result is
-    cached for each record.
-    """
-    return resolved.determined
 
 
 def _determined(resolved: ResolvedInvariant) -> npt.NDArray[np.bool_]:

@@ -22,13 +22,13 @@ from congenial.auditing.trial import (
 from congenial.data.counts import build_tree
 from congenial.domain.tree import Tree
 from congenial.errors import EmptyNeighbourhoodError, UnsupportedError
-from congenial.invariants.written import consistent, exactly, nonnegative, resolve_invariant
+from congenial.invariants.written import resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.plan.plan import Plan
 from congenial.randomness import seeded
-from congenial.releases.model import Model, build_model, choose_method, claim
+from congenial.releases.model import Model, build_model, choose_method, claim, invariant_of
 
 # Leaves of the part of the plan whose laws are enumerated, and records of its datasets.
 LEAVES, RECORDS = 4, 3
@@ -178,12 +178,8 @@ def part_of(model: Model) -> Model:
     place = {int(v): i for i, v in enumerate(nodes)}
     parents = [place.get(int(tree.parents[v]), -1) for v in nodes]
     small = Tree.from_parents(np.array(parents, dtype=np.int64), [tree.names[v] for v in nodes])
-    invariant = consistent(small)
     pinned = np.flatnonzero(model.resolved.pinned[nodes])
-    if pinned.size:
-        invariant = invariant & exactly(pinned.tolist())
-    if model.plan.invariants.nonnegative:
-        invariant = invariant & nonnegative()
+    invariant = invariant_of(model.plan, small, pinned.tolist())
     law = DiscreteLaplace if model.delta is None else DiscreteGaussian
     mechanism = Additive(law(model.mechanism.scales[nodes]), small)
     resolved = resolve_invariant(invariant, len(small), small)

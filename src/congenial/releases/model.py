@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, cast
@@ -35,7 +35,7 @@ from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import (
     Invariant,
     consistent,
@@ -102,7 +102,7 @@ class Model:
     @property
     def determined(self) -> BoolArray:
         """Nodes published exactly, and nodes that follow from them, shape (n,)."""
-        return determined(self.resolved)
+        return self.resolved.determined
 
     @cached_property
     def levels(self) -> tuple[Level, ...]:
@@ -148,15 +148,18 @@ def choose_method(model: Model) -> Certified:
     return find_sampler(method.sampler).condition(model.mechanism, model.resolved)
 
 
+def invariant_of(plan: Plan, tree: Tree, nodes: Sequence[int]) -> Invariant:
+    """Return the invariant of a plan on a tree, some of whose nodes are published exactly."""
+    invariant = consistent(tree)
+    if nodes:
+        invariant = invariant & exactly(list(nodes))
+    return invariant & nonnegative() if plan.invariants.nonnegative else invariant
+
+
 def build_model(plan: Plan, tree: Tree) -> Model:
     """Calibrate the noise that a plan asks for on the nodes of a tree."""
     _check_names(plan, tree)
-    invariant = consistent(tree)
-    nodes = exact_nodes(plan, tree)
-    if nodes:
-        invariant = invariant & exactly(list(nodes))
-    if plan.invariants.nonnegative:
-        invariant = invariant & nonnegative()
+    invariant = invariant_of(plan, tree, exact_nodes(plan, tree))
     resolved = resolve_invariant(invariant, len(tree), tree)
     check_feasible(resolved, invariant, whole=True)
     if plan.privacy.delta is not None:

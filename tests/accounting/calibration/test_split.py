@@ -19,7 +19,6 @@ from congenial.accounting.guarantee import (
     imaged_guarantee,
 )
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import resolve_invariant
 
 
@@ -187,7 +186,7 @@ def test_folding_keeps_every_pair(seed):
         wanted = conditioned_pairs(noise, resolved, "substitute")
     except EmptyNeighbourhoodError:
         return
-    known = replace(resolved, pinned=determined(resolved))
+    known = replace(resolved, pinned=resolved.determined)
     changes = level_units(tree, known, "substitute")
     found = pairs_by_share(tree, known, "substitute", changes, charge_bounds=True)(share)
     assert found.worst == pytest.approx(wanted.worst, rel=1e-12)

@@ -9,7 +9,6 @@ import congenial as cg
 from congenial.errors import (
     EmptyNeighbourhoodError,
 )
-from congenial.invariants.resolved import determined
 from congenial.invariants.written import resolve_invariant
 
 
@@ -22,7 +21,7 @@ def test_counts_that_follow_from_pins_are_listed():
     assert "level 1" in listed
     assert "city/b/z" in listed
     assert "city/a/x" not in listed
-    known = determined(resolve_invariant(invariant, len(tree), tree))
+    known = resolve_invariant(invariant, len(tree), tree).determined
     assert [tree.names[v] for v in np.flatnonzero(~known)] == ["x", "y"]
 
 

@@ -24,7 +24,7 @@ from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours, 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.noise.discrete_gaussian import DiscreteGaussian
@@ -166,7 +166,7 @@ def goal_split(
 def changing_levels(tree: Tree, resolved: ResolvedInvariant, neighbours: Neighbours) -> list[int]:
     """Levels where some node differs between some neighbouring datasets."""
     found = []
-    known = replace(resolved, pinned=determined(resolved))
+    known = replace(resolved, pinned=resolved.determined)
     joint = forced_moves(np.zeros(resolved.n), known, tree, neighbours)
     if joint is not None:
         return [d for d in range(tree.depth) if joint.changes[tree.level == d].any()]
@@ -205,7 +205,7 @@ def level_scales(
     """
     _check(epsilon, neighbours, method)
     _check_split(tree, resolved, split)
-    known = replace(resolved, pinned=determined(resolved))
+    known = replace(resolved, pinned=resolved.determined)
     share = np.zeros(tree.depth)
     share[list(split)] = list(split.values())
     units = level_units(tree, known, neighbours, power=1 if delta is None else 2).of(share)

@@ -13,7 +13,7 @@ from congenial.accounting.calibration.level_units import LevelUnits, joint_pairs
 from congenial.accounting.loss.inequalities import Pairs, charged, sorted_pairs
 from congenial.accounting.neighbours.single_moves import Neighbours, costs_through
 from congenial.domain.tree import Tree
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import BoolArray, FloatArray
 
 # Shares are multiples of one over this, so that machines that round differently find the same.
@@ -52,7 +52,7 @@ def best_split(
     """
     levels = sorted(level for level, weight in goal.items() if weight > 0)
     weights = [goal[level] / max(goal.values()) for level in levels]
-    known = replace(resolved, pinned=determined(resolved))
+    known = replace(resolved, pinned=resolved.determined)
     changes = level_units(tree, known, neighbours, power=1 if power == 1.0 else 2)
     pairs = pairs_by_share(tree, known, neighbours, changes, charge_bounds=charge_bounds)
 

@@ -14,7 +14,7 @@ from congenial.domain.nesting import Sums
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import EmptyNeighbourhoodError
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.types import FloatArray
 
 Span = tuple[FloatArray, FloatArray]
@@ -53,7 +53,7 @@ def with_implied(
     """
     sums = resolved.equalities[1].size or resolved.inequalities[1].size
     free = not resolved.has_inequalities or not (sums or _on_both_sides(resolved))
-    resolved = replace(resolved, pinned=determined(resolved))
+    resolved = replace(resolved, pinned=resolved.determined)
     if free:
         return resolved
     unit = grid or 1.0
@@ -78,7 +78,7 @@ def with_implied(
         pinned=pinned,
         equalities=(np.vstack((matrix, more)), np.concatenate((values, limits))),
     )
-    return replace(resolved, pinned=determined(resolved))
+    return replace(resolved, pinned=resolved.determined)
 
 
 def may_cross(

@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -246,12 +245,4 @@ def bound_after(log_ratio: float, steps: int) -> float:
     return 0.0 if chance >= 1.0 else math.exp(steps * math.log1p(-chance))
 
 
-@dataclass(frozen=True, eq=False)
-class IndependenceSampler(ProposalSampler):
-    """Draws by chains of proposals that do not depend on the state."""
-
-    name: ClassVar[str] = "independence"
-    way: ClassVar[type[Proposing]] = Independence
-
-
-SAMPLER = IndependenceSampler()
+SAMPLER = ProposalSampler(way=Independence)

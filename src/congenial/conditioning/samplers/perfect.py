@@ -13,7 +13,6 @@ of Statistical Planning and Inference 104(2).
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 
@@ -64,12 +63,4 @@ class Perfect(Proposing):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class PerfectSampler(ProposalSampler):
-    """Draws by chains coupled from the past: exact, after a random number of proposals."""
-
-    name: ClassVar[str] = "perfect"
-    way: ClassVar[type[Proposing]] = Perfect
-
-
-SAMPLER = PerfectSampler()
+SAMPLER = ProposalSampler(way=Perfect)

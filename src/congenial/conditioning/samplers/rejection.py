@@ -11,7 +11,6 @@ Gong and Meng (2020), Section 2.3.
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar
 
 import numpy as np
 import numpy.typing as npt
@@ -84,12 +83,4 @@ class Rejection(Proposing):
         return out
 
 
-@dataclass(frozen=True, eq=False)
-class RejectionSampler(ProposalSampler):
-    """Draws by rejection: exact, after a random number of proposals."""
-
-    name: ClassVar[str] = "rejection"
-    way: ClassVar[type[Proposing]] = Rejection
-
-
-SAMPLER = RejectionSampler()
+SAMPLER = ProposalSampler(way=Rejection)

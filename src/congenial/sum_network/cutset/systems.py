@@ -18,7 +18,7 @@ from itertools import combinations
 import numpy as np
 import numpy.typing as npt
 
-from congenial.invariants.resolved import ResolvedInvariant, determined
+from congenial.invariants.resolved import ResolvedInvariant
 from congenial.invariants.sparse_rows import invariant_rows, sparse_rows, structure_rows
 from congenial.sum_network.forest import SumForest, of_rows, of_tree
 from congenial.types import IntArray
@@ -66,7 +66,7 @@ def sum_system(resolved: ResolvedInvariant) -> SumSystem:
     # an entry may follow from several sums together, though from none of them alone; bounds may
     # not hold of the data yet, and fix nothing here
     unbounded = np.full(n, np.inf)
-    fixed = determined(replace(resolved, lo=-unbounded, hi=unbounded))
+    fixed = replace(resolved, lo=-unbounded, hi=unbounded).determined
     fixed = _fixed_entries(listed, fixed)
     rows = [{int(v): int(a) for v, a in zip(i, s, strict=True) if not fixed[v]} for i, s in listed]
     rows = [row for row in rows if row]
