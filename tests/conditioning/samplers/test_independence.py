@@ -132,7 +132,7 @@ def test_a_start_may_be_given_and_must_be_feasible():
     moved = (draw.values[:, :8] != start).any(axis=2)
     assert not moved.all() and moved[:, -1].any()
     for wrong in ([12, 13, -1, 0], [12, 11, 0, 0], [11, 11, 0, 0], [12, 11.5, 0.5, 0], [12, 12, 0]):
-        with pytest.raises(ArgumentError, match="start is no point"):
+        with pytest.raises(ArgumentError, match="start does not satisfy"):
             conditioned.run(case.x, 5, 2, cg.seeded(1), start=wrong)
 
 

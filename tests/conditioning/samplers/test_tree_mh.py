@@ -137,7 +137,7 @@ def test_starts_are_feasible_and_may_be_given():
     start = LARGE.roll_up(np.ones(61, dtype=int))
     draw, _ = conditioned.run(COUNTS, 3, 4, cg.seeded(4), start=start)
     assert (draw.values == start).all()
-    with pytest.raises(ArgumentError, match="start is no point"):
+    with pytest.raises(ArgumentError, match="start does not satisfy"):
         conditioned.run(COUNTS, 3, 4, cg.seeded(4), start=np.arange(len(LARGE)))
 
 
@@ -173,8 +173,8 @@ def test_unsupported_cases_are_refused():
     adds_up = cg.consistent(tree)
     for invariant, told in (
         (cg.linear([[1, -1, -1, 0, 0]], 0), "needs a tree"),
-        (adds_up & cg.exactly([0]), "holds no total"),
-        (adds_up & cg.linear([[0, 0, 0, 1, -1]], 0), "holds no total"),
+        (adds_up & cg.exactly([0]), "keeps no total"),
+        (adds_up & cg.linear([[0, 0, 0, 1, -1]], 0), "keeps no total"),
     ):
         with pytest.raises(UnsupportedError, match=told):
             cg.condition(mechanism, invariant, "tree-mh")
