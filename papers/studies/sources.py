@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import csv
 import gzip
+from collections import defaultdict
+from collections.abc import Sequence
 from dataclasses import dataclass
 from importlib.resources import files
+from pathlib import Path
 
 import numpy as np
 
@@ -15,6 +18,8 @@ from congenial.types import IntArray
 # Zones beyond are no places: "unknown" and "outside the city".
 _LAST_ZONE = 263
 AGES = 23
+# Data of the examples, which stand beside the studies.
+_EXAMPLES = Path(__file__).parents[2] / "examples"
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,39 +49,81 @@ def taxi() -> tuple[Tree, IntArray]:
     tree : Tree
     x : ndarray of int64, shape (270,)
     """
-    rows = [row for row in _read("taxi_zones_2022_02.csv") if int(row["zone_id"]) <= _LAST_ZONE]
+    rows = _zones()
     tree = Tree.from_paths([("New York City", row["borough"], row["zone_id"]) for row in rows])
     trips = {row["zone_id"]: int(row["trips"]) for row in rows}
     leaves = np.array([trips[tree.names[int(v)]] for v in tree.leaves], dtype=np.int64)
     return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
 
 
-def blocks(county: str | None = None) -> tuple[Tree, IntArray]:
+def taxi_hours() -> tuple[Tree, IntArray]:
+    """Trips of February 2022 by hour of the day: the city, boroughs, zones and 6,312 zone-hours.
+
+    Returns
+    -------
+    tree : Tree
+    x : ndarray of int64, shape (6582,)
+    """
+    trips: defaultdict[tuple[str, str], int] = defaultdict(int)
+    days = _EXAMPLES / "taxi" / "zone_hour_counts_2022_02.csv.gz"
+    for row in csv.DictReader(_lines(days)):
+        trips[row["zone_id"], row["hour"]] += int(row["trips"])
+    zones = [(row["borough"], row["zone_id"]) for row in _zones()]
+    paths = [("New York City", *zone, f"h{hour:02}") for zone in zones for hour in range(24)]
+    leaves = [trips[zone, str(hour)] for _, zone in zones for hour in range(24)]
+    return _rolled_up(paths, np.array(leaves, dtype=np.int64))
+
+
+def blocks(county: str | None = None, *, cells: bool = False) -> tuple[Tree, IntArray]:
     """People of Washington in 2010: state, counties, tracts, block groups and 195,574 blocks.
 
     Parameters
     ----------
     county : str, optional
         FIPS code, such as "53067"; only this one then, which is the root.
+    cells : bool
+        With 16 cells of race and ethnicity by voting age below every block.
 
     Returns
     -------
     tree : Tree
     x : ndarray of int64, shape (201855,)
+        Of the whole state; with cells of shape (3331039,).
     """
-    rows = [
-        row
-        for row in _read("washington_blocks_2010.csv.gz")
-        if county is None or row["block_group"].startswith(county)
-    ]
-    people = {
-        row["block_group"] + block: int(count)
-        for row in rows
-        for block, count in zip(row["blocks"].split(), row["people"].split(), strict=True)
-    }
     cuts = (2, 5, 11, 12, 15) if county is None else (5, 11, 12, 15)
-    tree = Tree.from_paths([tuple(code[:cut] for cut in cuts) for code in people])
-    leaves = np.array([people[tree.names[int(v)]] for v in tree.leaves], dtype=np.int64)
+    head, *rows = csv.reader(_lines(_EXAMPLES / "washington" / "wa_2010_blocks_race_vap.csv.gz"))
+    paths: list[tuple[str, ...]] = []
+    leaves: list[int] = []
+    for code, people, *split in rows:
+        if county is not None and not code.startswith(county):
+            continue
+        block = tuple(code[:cut] for cut in cuts)
+        if cells:
+            paths += [(*block, name) for name in head[2:]]
+            leaves += map(int, split)
+        else:
+            paths.append(block)
+            leaves.append(int(people))
+    return _rolled_up(paths, np.array(leaves, dtype=np.int64))
+
+
+def all_counties() -> tuple[Tree, IntArray]:
+    """Table P12 of every county in 2010: the country, states, counties and 144,578 cells.
+
+    Returns
+    -------
+    tree : Tree
+    x : ndarray of int64, shape (147773,)
+    """
+    found = counties()
+    cells = [f"{sex}{age}" for sex in "fm" for age in range(AGES)]
+    paths = [("US", code[:2], code, cell) for code in found.codes for cell in cells]
+    return _rolled_up(paths, found.cells.ravel())
+
+
+def _rolled_up(paths: Sequence[tuple[str, ...]], leaves: IntArray) -> tuple[Tree, IntArray]:
+    """Return the tree of leaves given by their paths, in its order, and the counts of its nodes."""
+    tree = Tree.from_paths(paths)
     return tree, np.asarray(tree.roll_up(leaves), dtype=np.int64)
 
 
@@ -101,7 +148,14 @@ def _counties(name: str) -> Counties:
     )
 
 
+def _zones() -> list[dict[str, str]]:
+    return [row for row in _read("taxi_zones_2022_02.csv") if int(row["zone_id"]) <= _LAST_ZONE]
+
+
 def _read(name: str) -> list[dict[str, str]]:
-    data = (files("papers") / "data" / name).read_bytes()
-    text = (gzip.decompress(data) if name.endswith(".gz") else data).decode("utf-8")
-    return list(csv.DictReader(text.splitlines()))
+    return list(csv.DictReader(_lines(Path(str(files("papers"))) / "data" / name)))
+
+
+def _lines(path: Path) -> list[str]:
+    data = path.read_bytes()
+    return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8").splitlines()

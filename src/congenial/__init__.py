@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from congenial.imaging.closest import project as project
     from congenial.imaging.top_down import topdown as topdown
     from congenial.imaging.update import image as image
+    from congenial.inference.best_table import best_table as best_table
     from congenial.inference.posteriors import posterior as posterior
     from congenial.invariants.written import at_least as at_least
     from congenial.invariants.written import at_least_as_many as at_least_as_many
@@ -73,6 +74,7 @@ _HOME = {
     "imaging.closest": "project",
     "imaging.top_down": "topdown",
     "imaging.update": "image",
+    "inference.best_table": "best_table",
     "inference.posteriors": "posterior",
     "invariants.written": "at_least at_least_as_many bounds consistent exactly linear nonnegative",
     "noise.additive": "Additive",

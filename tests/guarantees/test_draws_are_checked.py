@@ -57,7 +57,7 @@ MADE = {
     "image of integers": lambda: cg.image(M, BOUNDED, integer=True),
     "image in L1": lambda: cg.image(M, BOUNDED, "l1", integer=True),
     "topdown": lambda: cg.imaging.topdown_image(M, BOUNDED),
-    "posterior": lambda: best_table(M, resolve_invariant(BOUNDED, len(TREE), TREE), "l1"),
+    "posterior": lambda: best_table(M, BOUNDED),
 }
 
 

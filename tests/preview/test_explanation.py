@@ -240,9 +240,9 @@ def test_errors_are_those_that_compare_finds_of_the_same_counts(tmp_path):
     plan = read_plan(make_city(tmp_path, zones=SPARSE))
     found = explain(plan, tmp_path)
     again = compare(plan, tmp_path, replicates=200)
-    own, default = again.results[0], again.results[1]
-    assert (own.contender.name, default.contender.name) == ("exact conditioning", "imaging L2")
-    assert found.default == "imaging"
+    by_name = {result.contender.name: result for result in again.results}
+    own, default = by_name["exact conditioning"], by_name["posterior"]
+    assert found.default == "posterior"
     for forecast_, one, other in zip(
         found.forecasts[1:], own.levels[1:], default.levels[1:], strict=True
     ):
@@ -268,11 +268,11 @@ def test_errors_of_empty_leaves_are_shown_with_those_of_the_default_method(tmp_p
     assert "noise by 1.77, which takes wider noise" in text
     assert "the tables above show the errors of both" in text
     plain = explain(
-        read_plan(make_city(tmp_path, zones=SPARSE, method='name = "imaging"')), tmp_path
+        read_plan(make_city(tmp_path, zones=SPARSE, method='name = "posterior"')), tmp_path
     )
     assert plain.default == "" and plain.sizes[0].default_error is None
     assert plain.forecasts[1].release_error == pytest.approx(found.forecasts[1].default_error)
-    assert "by imaging" not in as_text(plain)
+    assert "by posterior" not in as_text(plain)
 
 
 def test_counts_or_a_total_may_be_given(tmp_path):
@@ -309,7 +309,7 @@ def test_where_nothing_can_be_simulated_explain_says_so_and_goes_on(
     assert f"Will not run on 120 records: {why}." in text.replace("this takes ", "")
     assert "may fail for the same reason" in text and "Guarantee: (1, " in text
     assert found.sizes == ()
-    assert "Errors of imaging are means over" in text
+    assert "Errors of posterior are means over" in text
 
 
 def test_where_nothing_can_be_simulated_a_page_says_so(tmp_path, monkeypatch):

@@ -6,6 +6,7 @@ import numpy as np
 
 import congenial as cg
 from congenial.plan.plan import parse_plan
+from congenial.preview.comparison.expected import FITTED_VALUES
 from congenial.preview.comparison.trial_counts import made_up
 from congenial.preview.trial_releases import simulated
 from congenial.releases.model import build_model, choose_method
@@ -35,9 +36,23 @@ def test_slow_conditioning_is_simulated_on_request_only():
     basis = made_up(model.tree, seed=1)
     found = simulated(model, choose_method(model), basis, asked=False)
     assert found.own is None and found.refused == ""
-    assert found.default == "imaging" and found.beside.levels[2].l1 < 6.0
     assert "simulating 100,101 counts under bounds may take minutes" in found.text
-    assert "Errors of imaging are means over 19 simulated releases" in found.text
+    # the default would take minutes too
+    assert found.beside is None and found.default == ""
+
+
+def test_the_default_method_is_simulated_beside_another():
+    model = model_of("conditioning", (20, 100))
+    basis = made_up(model.tree, seed=1)
+    found = simulated(model, choose_method(model), basis, asked=False)
+    assert found.default == "posterior" and found.beside.levels[2].l1 < found.own.levels[2].l1
+    assert found.beside.draws == FITTED_VALUES // 2021 < found.own.draws == 200
+
+
+def test_a_best_table_of_many_counts_is_simulated_on_request_only():
+    model = model_of("posterior", (100, 1000))
+    found = simulated(model, None, made_up(model.tree, seed=1), asked=False)
+    assert found.own is None and "may take minutes" in found.text
 
 
 def test_requested_counts_are_tried_and_a_refusal_is_reported():

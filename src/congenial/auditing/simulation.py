@@ -24,6 +24,7 @@ from congenial.auditing.finding import Finding, Pair
 from congenial.auditing.pairs import everyone_moves, pairs_at
 from congenial.auditing.space import Space
 from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.inference.best_table import BestTable
 from congenial.randomness import Randomness
 from congenial.types import IntArray, Values
 
@@ -31,6 +32,8 @@ from congenial.types import IntArray, Values
 _SCREENED, _LAWS, _OF_ALL = 512, 400, 2_000_000
 # Number of entries with the largest bounds in a screen, whose pairs are then compared.
 _HARDEST = 3
+# Best tables that are worked out from the draws of a dataset's measurements.
+_TABLES = 4
 
 
 @dataclass
@@ -68,7 +71,7 @@ def screened(
     if pair is None:
         return None
     try:
-        drawn = [np.asarray(mechanism.sample(x, draws, rng)) for x in pair]
+        drawn = [_of_one(mechanism, x, draws, rng) for x in pair]
     except (NumericalError, UnsupportedError):
         return None
     sides = shared_out(drawn[0]), shared_out(drawn[1])
@@ -108,7 +111,8 @@ def simulated(
                 max(law_distance(mechanism, x, entries, side, each) for x, side in each_side)
             )
         if space is not None:
-            both = zip(pair, drawn, strict=True)
+            tables = [_tables(mechanism, z, rng) for z in drawn]
+            both = zip(pair, tables, strict=True)
             seen.broken.append(max(1.0 - float(space.satisfied(z, x).mean()) for x, z in both))
     if not seen.bounds:
         raise ArgumentError(
@@ -122,7 +126,12 @@ def simulated(
         entries = _some(free, min(_LAWS, max(8, _OF_ALL // space.mechanism.n)), rng)
         seen.of_laws.append(screen.pair)
         seen.laws.append(law_distance(mechanism, screen.pair[0], entries, screen.sides[0], each))
-    return _findings(seen, guarantee, draws, error, each)
+    what = (
+        "simulated measurements (the tables follow from them)"
+        if isinstance(mechanism, BestTable)
+        else "simulated draws"
+    )
+    return _findings(seen, guarantee, draws, error, each, what)
 
 
 def _drawn(
@@ -132,7 +141,7 @@ def _drawn(
     drawn = []
     for x in pair:
         try:
-            drawn.append(np.asarray(mechanism.sample(x, draws, rng)))
+            drawn.append(_of_one(mechanism, x, draws, rng))
         except (NumericalError, UnsupportedError) as cause:
             seen.reason = str(cause)
     if len(drawn) == 2:
@@ -146,13 +155,30 @@ def _drawn(
     return None
 
 
+def _of_one(mechanism: Mechanism, x: Values, draws: int, rng: Randomness) -> Values:
+    """Draw at one dataset: releases, or of a best table the measurements, since tables take long.
+
+    A table follows from its measurements alone, so that its loss is at most theirs.
+    """
+    if isinstance(mechanism, BestTable):
+        return np.asarray(mechanism.measure(x, draws, rng))
+    return np.asarray(mechanism.sample(x, draws, rng))
+
+
+def _tables(mechanism: Mechanism, drawn: Values, rng: Randomness) -> Values:
+    """Return releases; of measurements some first tables."""
+    if isinstance(mechanism, BestTable):
+        return np.array([mechanism.apply(y, rng) for y in drawn[:_TABLES]])
+    return drawn
+
+
 def _findings(
-    seen: _Seen, guarantee: Guarantee, draws: int, error: float, each: float
+    seen: _Seen, guarantee: Guarantee, draws: int, error: float, each: float, what: str
 ) -> list[Finding]:
     trials = draws - 2 * (draws // 4)
     least = probability_bounds(trials, trials, 0.5 * each)[0]
     most = probability_bounds(0, trials, 0.5 * each)[1]
-    text = f"{draws:,} simulated draws of each dataset, confidence {1.0 - error:.6g}"
+    text = f"{draws:,} {what} of each dataset, confidence {1.0 - error:.6g}"
     loss = (
         f"a lower bound on epsilon at delta {guarantee.delta:.2g}; {text}, which could show "
         f"{math.log(least / most):.3g} at most"

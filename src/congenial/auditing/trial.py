@@ -26,7 +26,6 @@ from congenial.auditing.space import Space, moved_at_once, space_of
 from congenial.auditing.tilted import may_tilt, tilted
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.noisy import Moved
-from congenial.inference.best_table import BestTable
 from congenial.randomness import Randomness, resolve, seeded
 from congenial.types import Values
 
@@ -37,8 +36,6 @@ METHODS: tuple[Method, ...] = ("auto", "exact", "statistical")
 
 # Default draws of each dataset, fewer for images, which cost a projection each; the confidence.
 DRAWS, IMAGES, CONFIDENCE = 50_000, 6_000, 0.999
-# The same of best tables, each of which has its prior fitted.
-FITTED = 400
 # Fewest draws of a dataset that can refute a claim.
 _LEAST_DRAWS = 100
 # Number of values in the draws of one dataset: by default, and at most.
@@ -258,8 +255,6 @@ def checked_draws(draws: int | None, mechanism: Mechanism, space: Space | None) 
         )
     if draws is None:
         most = IMAGES if isinstance(mechanism, Moved) else DRAWS
-        if isinstance(mechanism, BestTable):
-            most = FITTED
         return max(_LEAST_DRAWS, min(most, _VALUES // n))
     _check_whole("draws", draws, _LEAST_DRAWS)
     if draws * n > _MOST_VALUES:

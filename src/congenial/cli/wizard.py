@@ -90,8 +90,9 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         "method",
         f"Method ({', '.join(METHODS)})",
         "Conditioning draws from the law of the noise given all sums and bounds. The others add "
-        "noise and move to the closest counts that satisfy these. If no count may be negative, "
-        "imaging has smaller errors, and its measurements are published for the intervals.",
+        "noise and work out counts that satisfy these: imaging and topdown the closest ones, the "
+        "posterior those of the least expected error. If no count may be negative, the posterior "
+        "has the smallest errors, and its measurements are published for the intervals.",
         best_method(nonnegative=nonnegative).name,
         click.Choice(METHODS),
     )

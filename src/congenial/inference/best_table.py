@@ -5,17 +5,18 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
-import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.tree import Tree
-from congenial.errors import UnsupportedError
+from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.noisy import Moved
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import Problem, pose_resolved
 from congenial.inference.posteriors import Posterior
 from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
-from congenial.invariants.resolved import ResolvedInvariant, inequalities_in_units
+from congenial.invariants.feasibility.feasible import check_feasible
+from congenial.invariants.resolved import inequalities_in_units
+from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import IntArray
@@ -48,6 +49,11 @@ class BestTable(Moved):
 
     loss: Loss = "l1"
     splits: LevelSplits | None = None
+
+    def __post_init__(self) -> None:
+        """Check what the mechanism is for."""
+        if self.mechanism.granularity != 1.0 or self.resolved.tree is None:
+            raise UnsupportedError(_NO_TREE)
 
     @property
     def whole(self) -> bool:
@@ -84,7 +90,8 @@ class BestTable(Moved):
         law = self.law(noisy)
         found = law.point(self.loss, rng=rng)
         if self.loss == "l2":
-            errors = [float(np.abs(law.mean() - table).sum()) for table in (released, found)]
+            mean = law.mean()  # beyond the variances, which no table changes
+            errors = [float(((mean - table) ** 2).sum()) for table in (released, found)]
         else:
             errors = [law.expected_error(table) for table in (released, found)]
         return errors[0] <= errors[1] + GAP * (1.0 + errors[1])
@@ -107,12 +114,56 @@ class BestTable(Moved):
         return pose_resolved(noisy, self.mechanism, resolved, nonnegative_leaves=True)
 
 
-def best_table(mechanism: Additive, resolved: ResolvedInvariant, loss: Loss) -> BestTable:
-    """Return the mechanism, after checking that it can serve the noise and the invariant.
+def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> BestTable:
+    """Return the mechanism that releases the table of least expected error.
 
-    Raises UnsupportedError if the noise is not on the integers, or the invariant is more than a
-    tree, pins and bounds.
+    Its measurements are those of `mechanism`. Whatever it releases follows from them alone, so that
+    it has the guarantee of imaging: nothing is paid for bounds.
+
+    Parameters
+    ----------
+    mechanism : Additive
+        Noise on the integers, at the nodes of a tree.
+    invariant : Invariant
+        ``consistent(tree)``, with any pins and bounds.
+    loss : {"l1", "l2"}
+        Whether the expected absolute or the expected squared error, summed over all nodes, is the
+        least.
+
+    Returns
+    -------
+    BestTable
+
+    Raises
+    ------
+    ArgumentError
+        If an argument is not valid.
+    UnsupportedError
+        If the noise is not on the integers, or the invariant is more than a tree, pins and bounds.
+    InfeasibleError
+        If no release can satisfy the invariant.
+
+    References
+    ----------
+    Ghosh, Roughgarden and Sundararajan (2009) for a single count.
+
+    Examples
+    --------
+    >>> import congenial as cg
+    >>> tree = cg.Tree.from_parents([-1, 0, 0])
+    >>> known = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    >>> M = best_table(cg.Additive(cg.DiscreteLaplace(2.0), tree), known)
+    >>> M.sample([5, 5, 0], rng=cg.seeded(1)).tolist()
+    [5, 5, 0]
+    >>> round(M.guarantee("substitute").epsilon, 9)
+    1.0
     """
-    if mechanism.granularity != 1.0 or resolved.tree is None:
-        raise UnsupportedError(_NO_TREE)
+    if not isinstance(mechanism, Additive):
+        raise ArgumentError(
+            f"the mechanism is a {type(mechanism).__name__}; give congenial.Additive(noise, tree)."
+        )
+    if loss not in ("l1", "l2"):
+        raise ArgumentError(f"loss is {loss!r}; give 'l1' or 'l2'.")
+    resolved = resolve_invariant(invariant, mechanism.n, mechanism.domain, whole=True)
+    check_feasible(resolved, invariant, whole=True, domain=mechanism.domain)
     return BestTable(mechanism, resolved, loss)

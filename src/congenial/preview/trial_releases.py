@@ -9,7 +9,7 @@ import numpy as np
 from congenial.accounting.mechanism import Mechanism
 from congenial.errors import PrivacyError, UnsupportedError
 from congenial.plan.sections import Method, best_method
-from congenial.preview.comparison.expected import Forecast, NotSimulated, draws_for, forecast
+from congenial.preview.comparison.expected import Forecast, NotSimulated, forecast
 from congenial.preview.comparison.methods import build
 from congenial.preview.comparison.outcome import Contender
 from congenial.preview.comparison.trial_counts import Basis
@@ -18,6 +18,8 @@ from congenial.releases.model import Model
 # Sum of the noise scales of all nodes, in counts, up to which conditioning on bounds is simulated
 # unasked: it took a second below, and minutes for skewed counts above.
 MOST_NOISE = 400_000.0
+# Number of counts up to which a best table is simulated unasked: one takes half a minute there.
+_MOST_FITTED = 50_000
 # The counts are those that `compare` makes up; the noise has other random words.
 COUNTS_SEED, _SEED = 1, 20_220_201
 
@@ -51,9 +53,11 @@ def simulated(model: Model, mechanism: Mechanism, basis: Basis, *, asked: bool) 
     else:
         own = forecast(model, mechanism, basis.counts, seed=_SEED)
     if not isinstance(own, NotSimulated):
-        return Simulated(own, beside, default, _basis(model, basis, "Errors"), "")
+        return Simulated(own, beside, default, _basis(model, basis, "Errors", own.draws), "")
     refused = f"{_records(model, basis)}: {own.why}" if own.why else ""
-    rest = _basis(model, basis, f"Errors of {default}") if default else ""
+    rest = ""
+    if beside is not None:
+        rest = _basis(model, basis, f"Errors of {default}", beside.draws)
     return Simulated(None, beside, default, f"{unknown} {rest}".strip(), refused)
 
 
@@ -63,6 +67,8 @@ def _records(model: Model, basis: Basis) -> str:
 
 def _is_slow(model: Model) -> bool:
     """Whether a simulation may take minutes, which depends on the counts and is not foreseen."""
+    if model.plan.method.name == "posterior":
+        return len(model.tree) > _MOST_FITTED
     if model.plan.method.name != "conditioning" or not model.resolved.has_inequalities:
         return False
     scales = model.mechanism.scales
@@ -74,6 +80,8 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
     own = model.plan.method
     if (best.name, best.norm) == (own.name, own.norm):
         return None
+    if best.name == "posterior" and len(model.tree) > _MOST_FITTED:
+        return None
     contender = Contender(best.name, best.name, model.plan.privacy.noise, best.norm)
     try:
         other, _, mechanism = build(model.plan, model.tree, contender)
@@ -83,8 +91,7 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
     return None if isinstance(found, NotSimulated) else found
 
 
-def _basis(model: Model, basis: Basis, errors: str) -> str:
-    draws = draws_for(len(model.tree))
+def _basis(model: Model, basis: Basis, errors: str, draws: int) -> str:
     text = f"{errors} are means over {draws} simulated release{'s' * (draws != 1)} of {basis.text}"
     if model.plan.method.name == "conditioning" and not model.resolved.has_inequalities:
         return f"{text}; under equalities alone they are the same for all counts."

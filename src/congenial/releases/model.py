@@ -140,9 +140,9 @@ def choose_method(model: Model) -> Certified:
 
         return descending(model.mechanism, model.tree, model.resolved)
     if method.name == "posterior":
-        from congenial.inference.best_table import best_table
+        from congenial.inference.best_table import BestTable
 
-        return cast(Certified, best_table(model.mechanism, model.resolved, method.loss))
+        return cast(Certified, BestTable(model.mechanism, model.resolved, method.loss))
     from congenial.conditioning.sampler import find_sampler
 
     return find_sampler(method.sampler).condition(model.mechanism, model.resolved)

@@ -506,7 +506,12 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
     out = [about_intervals(stated.basis, stated.confidence)]
     if stated.source == "none" and not bent(certificate):
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
-    if bent(certificate):
+    if isinstance(certificate.method, ByBestTable):
+        out.append(
+            "The counts of the table are estimates, drawn towards what is usual around them: zeros "
+            "tend to come out too large, and small counts above zero too small."
+        )
+    elif bent(certificate):
         near = "Since no count may be below zero, those near zero tend to be too large"
         beside = ". Large ones beside many such counts tend to be too small; margins allow for "
         beside += "part of that"
@@ -581,8 +586,10 @@ def reuse(certificate: Statement) -> tuple[str, ...]:
     ]
     if "measurements" in certificate.published:
         out.append(
-            "To analyse the counts, use measurements.csv: unbiased noisy counts, before the rules, "
-            "with the law of their noise. They and the table share one guarantee."
+            "To read a count, use the table: an estimate that satisfies the rules. To analyse the "
+            "counts, as with a model or an average over many of them, use measurements.csv: "
+            "unbiased noisy counts, before the rules, with the law of their noise. They and the "
+            "table share one guarantee."
         )
     return tuple(out)
 

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import noise_margin
-from congenial.preview.comparison.expected import NotSimulated, draws_for
+from congenial.preview.comparison.expected import NotSimulated, draws_for, is_fitted
 from congenial.releases import sentences
 from congenial.releases.model import Level, Model
 from congenial.releases.reading import Release
@@ -32,7 +32,7 @@ def compose(release: Release, checks: Sequence[Check], errors: FloatArray | NotS
         unprotected=sentences.unprotected(certificate),
         sentence=certificate.sentence,
         details=tuple(Fact(*one) for one in sentences.details(certificate)),
-        accuracy=sentences.accuracy(certificate, _expected(errors, len(tree))),
+        accuracy=sentences.accuracy(certificate, _expected(errors, release)),
         levels=tuple(_level_row(level, release, model, settled, errors) for level in model.levels),
         margin_label=sentences.margin_label(certificate),
         bent=sentences.bent(certificate),
@@ -77,11 +77,11 @@ def _level_row(
     )
 
 
-def _expected(errors: FloatArray | NotSimulated, nodes: int) -> str:
+def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
     """Say how expected errors were computed, or why there are none."""
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
-    draws = draws_for(nodes)
+    draws = draws_for(len(release.tree), fitted=is_fitted(release.plan))
     return (
         f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
         "the true counts are taken to be the released ones; no confidential count was used."
@@ -118,4 +118,12 @@ def _counts(release: Release, settled: npt.NDArray[np.bool_]) -> Counts:
         lower,
         upper,
         tuple(settled[order].tolist()),
+        _measured(release, order),
     )
+
+
+def _measured(release: Release, order: npt.NDArray[np.intp]) -> tuple[int | None, ...] | None:
+    """Measurements of the counts, in the page's order."""
+    if release.measurements is None:
+        return None
+    return tuple(None if np.isnan(y) else int(y) for y in release.measurements.y[order])

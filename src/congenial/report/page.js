@@ -39,6 +39,12 @@
       : numbers.format(low) + " to " + numbers.format(high);
   }
 
+  function measured(row) {
+    if (!data.measured) return [];
+    const value = data.measured[row];
+    return [cell("td", "number", value === null ? "none" : numbers.format(value))];
+  }
+
   function good(row) {
     const margin = reach(row), share = Number(need.value) / 100;
     if (margin === null || need.value === "") return null;
@@ -108,6 +114,7 @@
     made.append(
       name,
       cell("td", "number", numbers.format(value)),
+      ...measured(row),
       cell("td", "number", interval(row)),
       cell("td", "fits", fits === null ? "not known" : fits ? "yes" : "no"),
       bars

@@ -45,6 +45,8 @@ class Counts:
     lower: tuple[int | None, ...]
     upper: tuple[int | None, ...]
     exact: tuple[bool, ...]
+    # Noisy measurements, None at counts without one; None if the release publishes none.
+    measured: tuple[int | None, ...] | None = None
 
 
 @dataclass(frozen=True)

@@ -15,9 +15,15 @@ from congenial.report.page import Fact, LevelRow, Page
 # Characters that could end a script element, open a comment in it, or end a line.
 _IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
 
+_MEASURED = (
+    "A count satisfies the rules; “measured” is the noisy count before the rules, to be used in "
+    "analyses."
+)
+
 
 def render(page: Page) -> str:
     """Write a page as HTML; the same page gives the same text."""
+    unmeasured = page.counts.measured is None
     asked = any(level.required is not None for level in page.levels)
     css, js = _resource("page.css"), _resource("page.js")
     return Template(_resource("page.html")).substitute(
@@ -34,6 +40,8 @@ def render(page: Page) -> str:
         details=_facts(page.details),
         accuracy=_paragraphs(page.accuracy),
         margin_label=_safe(page.margin_label),
+        measured_caption="" if unmeasured else _MEASURED,
+        measured_head="" if unmeasured else '<th scope="col" class="number">Measured</th>',
         required='<th scope="col" class="number">Required by the plan</th>' if asked else "",
         levels="\n".join(_level(level, asked=asked) for level in page.levels),
         options=_options(page),

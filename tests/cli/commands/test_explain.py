@@ -38,7 +38,7 @@ def test_a_total_or_public_counts_are_accepted(plan, tmp_path, capsys):
     result = told(capsys)["result"]
     assert "77 records in all (a stated total)" in result["basis"]
     assert "give --total or --counts" in result["basis"]
-    assert result["default_method"] == "imaging" and result["will_not_run"] == ""
+    assert result["default_method"] == "posterior" and result["will_not_run"] == ""
     assert result["sizes"][0]["level"] == "borough"
     assert run(["explain", "plan.toml", "--counts", "nowhere.csv"]) == 2
     assert "nowhere.csv" in capsys.readouterr().err

@@ -20,8 +20,9 @@ _LOWEST, _HIGHEST = 1e-3, 1e5
 _STEPS, _LONGEST, _GAIN = 12, 1.5, 0.02
 # First step, and the least curvature that a step is judged by.
 _FIRST, _FLAT = 0.7, 1e-9
-# Standard deviation of the logarithm of an alpha before anything is measured.
-_SPREAD = 3.0
+# Standard deviation of the logarithm of an alpha before anything is measured: a split of few counts
+# tells little of it, and a wider law would make small tables too uneven or too even.
+_SPREAD = 1.0
 # Nats below its largest weight where a message is cut off: a fit needs no more.
 _NATS = 20.0
 # Families of a level from which on they differ in their alpha, the least spread of its logarithm,

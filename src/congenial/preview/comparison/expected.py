@@ -8,6 +8,7 @@ import numpy as np
 
 from congenial.accounting.mechanism import Mechanism
 from congenial.errors import NumericalError, UnsupportedError
+from congenial.plan.plan import Plan
 from congenial.preview.comparison.outcome import LevelError, SizeError
 from congenial.preview.comparison.tally import Tally
 from congenial.randomness import seeded
@@ -17,6 +18,8 @@ from congenial.types import FloatArray, IntArray
 # Simulated releases, and the largest number of values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
+# The same of best tables, for each of which a prior is fitted: some seconds of work.
+FITTED_VALUES = 100_000
 
 
 @dataclass(frozen=True)
@@ -30,6 +33,7 @@ class NotSimulated:
 class Forecast:
     """Errors of simulated releases, by level and by size of the true count."""
 
+    draws: int
     levels: tuple[LevelError, ...]
     sizes: tuple[SizeError, ...]
 
@@ -38,33 +42,36 @@ def forecast(
     model: Model, mechanism: Mechanism, counts: IntArray, *, seed: int
 ) -> Forecast | NotSimulated:
     """Sum up the errors of `draws_for` seeded releases, were these the true counts."""
-    drawn = _drawn(mechanism, counts, seed)
+    drawn = _drawn(mechanism, counts, seed, is_fitted(model.plan))
     if isinstance(drawn, NotSimulated):
         return drawn
     tally = Tally(model, counts)
     tally.add(drawn)
-    return Forecast(tally.levels(), tally.sizes())
+    return Forecast(len(drawn), tally.levels(), tally.sizes())
 
 
 def expected_errors(
-    mechanism: Mechanism, counts: IntArray, *, seed: int
+    mechanism: Mechanism, counts: IntArray, *, seed: int, fitted: bool = False
 ) -> FloatArray | NotSimulated:
     """Mean absolute error of each released count, were these the true counts.
 
     Returns ndarray of float64, shape (n,), or NotSimulated: in counts; a mean over `draws_for`
     seeded draws.
     """
-    drawn = _drawn(mechanism, counts, seed)
+    drawn = _drawn(mechanism, counts, seed, fitted)
     if isinstance(drawn, NotSimulated):
         return drawn
     found: FloatArray = np.abs(drawn - counts).mean(axis=0)
     return found
 
 
-def _drawn(mechanism: Mechanism, counts: IntArray, seed: int) -> IntArray | NotSimulated:
+def _drawn(
+    mechanism: Mechanism, counts: IntArray, seed: int, fitted: bool
+) -> IntArray | NotSimulated:
     """Draw releases, shape (`draws_for`, n), or say why they cannot be drawn."""
     try:
-        drawn = mechanism.sample(counts, size=draws_for(counts.size), rng=seeded(seed))
+        draws = draws_for(counts.size, fitted=fitted)
+        drawn = mechanism.sample(counts, size=draws, rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
     except (NumericalError, UnsupportedError) as error:  # hard counts, and no fault of the plan
@@ -72,6 +79,11 @@ def _drawn(mechanism: Mechanism, counts: IntArray, seed: int) -> IntArray | NotS
     return np.asarray(drawn, dtype=np.int64)
 
 
-def draws_for(nodes: int) -> int:
-    """Number of releases to simulate for a number of counts."""
-    return max(1, min(DRAWS, VALUES // nodes))
+def is_fitted(plan: Plan) -> bool:
+    """Whether each release of a plan has a prior fitted to its measurements."""
+    return plan.method.name == "posterior"
+
+
+def draws_for(nodes: int, *, fitted: bool = False) -> int:
+    """Number of releases to simulate for a number of counts; `fitted` for best tables."""
+    return max(1, min(DRAWS, (FITTED_VALUES if fitted else VALUES) // nodes))

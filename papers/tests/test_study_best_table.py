@@ -1,0 +1,83 @@
+"""The study of the table of least expected error: its groups, its comparison, and its page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from congenial.domain.tree import Tree
+from papers.studies import best_table
+from papers.studies.best_table_worlds import (
+    METHODS,
+    NOISE,
+    PROJECTIONS,
+    RELEASED,
+    TABLE,
+    Found,
+    Groups,
+    World,
+    groups,
+    released,
+)
+
+TREE = Tree.from_parents([-1, 0, 0, 0, *[1, 2, 3] * 8])
+X = TREE.roll_up(np.concatenate((np.zeros(12, np.int64), np.arange(12) ** 3)))
+WORLD = World("made-up", "made-up counts", ("middle", "leaf"), lambda: (TREE, X), (1.0,), 2)
+
+
+def test_leaves_are_grouped_by_size_and_nodes_by_level():
+    found = groups(WORLD, TREE, X)
+    size = dict(zip(found.names, found.member.sum(axis=1).tolist(), strict=True))
+    assert size == {
+        "middle": 3,
+        "leaf": 24,
+        "leaf of 0": 13,
+        "leaf of 1–9": 2,
+        "leaf of 10–99": 2,
+        "leaf of 100–999": 5,
+        "leaf of 1,000 or more": 2,
+    }
+    assert not found.member[:, 0].any()
+
+
+@pytest.fixture(scope="module")
+def made():
+    return released(WORLD, 1.0, range(60), 1)
+
+
+def test_every_method_is_released_from_the_same_measurements(made):
+    assert tuple(made.error) == METHODS
+    assert made.scales == (4.0, 4.0)
+    # noise alone is unbiased, whatever the count; the margin is 5 standard errors
+    leaf = made.groups.names.index("leaf")
+    assert abs(made.bias[NOISE][:, leaf].mean()) < 5 * 4 * np.sqrt(2.0 / (24 * 60))
+    zero = made.groups.names.index("leaf of 0")
+    assert made.error[TABLE][:, zero].mean() < made.error[NOISE][:, zero].mean()
+    # intervals around the measurement hold in 90% whatever the size, here of 24 x 60
+    assert made.covered[RELEASED].mean(axis=0)[leaf] > 0.9 - 5 * np.sqrt(0.09 / (24 * 60))
+    again = released(WORLD, 1.0, range(60), 2)
+    assert all((made.error[name] == again.error[name])[:, leaf].all() for name in METHODS)
+
+
+def test_the_comparison_is_with_the_best_projection_on_the_same_measurements():
+    names = (TABLE, *PROJECTIONS)
+    errors = ([2.0], [4.0]), ([9.0], [9.0]), ([3.0], [5.0]), ([6.0], [6.0])
+    as_arrays = {name: np.array(rows) for name, rows in zip(names, errors, strict=True)}
+    squares = {name: np.array([[5.0], [5.0]]) for name in PROJECTIONS}
+    leaves = Groups(("leaf",), TREE.is_leaf[None, :])
+    one = Found((4.0,), leaves, as_arrays, as_arrays, squares, as_arrays, as_arrays)
+    relative, error, best = best_table.excess(one)
+    assert best == [PROJECTIONS[1]]
+    assert relative[0] == pytest.approx(-1.0 / 4.0)
+    # mean square 5 less the square of the mean, over 24 leaves twice
+    assert error[0] == pytest.approx(np.sqrt((5.0 - 1.0) / 48) / 4.0)
+
+
+def test_the_study_says_what_its_tables_hold(made):
+    study = best_table.study_of([(WORLD, {1.0: made})])
+    table = study.tables[0]
+    assert table.column("counts")[:2] == ("middle", "leaf")
+    assert table.column("number")[:2] == (3, 24)
+    leaf = made.groups.names.index("leaf")
+    assert table.column(TABLE)[1] == pytest.approx(made.error[TABLE][:, leaf].mean(), rel=5e-3)
+    assert any("made-up counts" in text.lower() and "at 1." in text for text in study.findings)
