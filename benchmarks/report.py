@@ -21,6 +21,8 @@ TITLES = {
     "imaging": "Closest point in L2, leaves ≥ 0, root exact",
     "topdown": "TopDown, every count ≥ 0, root exact",
     "rounding": "Whole-tree rounding to integers of least summed change",
+    "posterior": "Laws of all counts under a fitted prior",
+    "point_table": "Table of least expected error",
     "growth": "Growth from 10^4 to 10^7 leaves",
 }
 MET = {True: "met", False: "**not met**", None: ""}

@@ -21,6 +21,8 @@ ROWS = (
     "imaging",
     "topdown",
     "rounding",
+    "posterior",
+    "point_table",
     "growth",
 )
 

@@ -4,7 +4,7 @@ A cost is given by its increments, ascending: ``slopes[offset[v] + i]`` is the c
 going from ``first[v] + i`` to the next value. The least cost of a family, as a function of its sum,
 has the children's increments in ascending order (infimal convolution; Rockafellar 1970, section
 5). Increments are therefore merged from the leaves upwards, and assigned from the roots downwards.
-The benchmark row "point table" needs it.
+The benchmark row "point_table" times it.
 """
 
 from __future__ import annotations
