@@ -15,12 +15,12 @@ from support.plan_texts import GOOD, changed, refusal
 
 
 def test_the_values_accepted_here_are_those_of_lower_layers() -> None:
-    assert sections.NEIGHBOURS == RELATIONS
+    assert get_args(sections.Neighbours) == RELATIONS
     # the guarantees of the last two are those of images
-    assert (*METHODS, "topdown", "posterior") == sections.METHODS
+    assert (*METHODS, "topdown", "posterior") == get_args(sections.MethodName)
     assert get_args(Norm) == get_args(sections.Norm)
     # a chain is for studies: a plan makes releases, and no release comes from one
-    assert sampler_names()[:2] == sections.SAMPLERS
+    assert sampler_names()[:2] == get_args(sections.SamplerName)
 
 
 GOAL = ("split = {", "goal = {")

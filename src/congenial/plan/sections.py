@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from sys import float_info
-from typing import Annotated, Literal, get_args
+from typing import Annotated, Literal
 
 from msgspec import Meta
 
@@ -20,10 +20,7 @@ SamplerName = Literal["auto", "exact"]
 ColumnType = Literal["BOOLEAN", "INTEGER", "BIGINT", "DOUBLE", "DATE", "TIMESTAMP", "VARCHAR"]
 
 ROOT_LEVEL = "root"
-NEIGHBOURS = get_args(Neighbours)
 LAPLACE, GAUSSIAN = "discrete-laplace", "discrete-gaussian"
-METHODS = get_args(MethodName)
-SAMPLERS = get_args(SamplerName)
 DATABASES = (".duckdb", ".sqlite", ".sqlite3", ".db")
 TABLES = (".parquet", ".csv", ".csv.gz")
 # Beyond 16 the numerical error, multiplied by e^epsilon, could exceed one in a hundred.
