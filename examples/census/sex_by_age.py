@@ -77,7 +77,7 @@ scales = cg.calibrate(
 drawn = cg.condition(cg.Additive(scales, workload), invariant)
 tell("conditioning", workload, x, drawn.sample(x), str(drawn.guarantee("substitute")))
 
-# %% Imaging: noise first, then the closest table that obeys
+# %% Imaging: noise first, then the closest table that satisfies the invariant
 scales = cg.calibrate(
     workload, invariant, epsilon=1.0, neighbours="substitute", split=shares, method="imaging"
 )

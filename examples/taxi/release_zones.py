@@ -126,10 +126,10 @@ print(f"\nZones with fewer than 100 trips: {few[0]} to {few[1]} (90%)")
 share = draws[:, tree.find("Manhattan")] / draws[:, 0]
 print(f"Manhattan's share: {share.mean():.4%} ± {1.645 * share.std():.4%} (90%)")
 
-# %% The demo's own plan, where no released count may be negative: the closest table that obeys, and
-# beside it, from the same spending, the measurements that it was made of. What the counts may be is
-# read off these. (A second release of the same rows: the two cost epsilon 2 together, which a
-# ledger would add up.)
+# %% The demo's own plan, under which no released count is negative. It publishes the closest table
+# that satisfies the invariants and, at no further cost, the measurements from which the table was
+# made. The posterior of the true counts comes from these. (This is a second release of the same
+# rows: together they cost epsilon 2, which a ledger would add up.)
 plan = cg.read_plan(HERE / "plan.toml")
 beside = given.out.with_name(f"{given.out.name}-nonnegative")
 cg.release(plan, beside, base=HERE, simulate=given.simulate, overwrite=True)
