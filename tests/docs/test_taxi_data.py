@@ -121,5 +121,5 @@ def test_the_plan_says_what_the_readme_shows():
     assert plan.privacy.split == {"Borough": 0.4, "PULocationID": 0.6}
     assert plan.invariants.publish_exactly == ("root",)
     assert plan.invariants.nonnegative
-    assert plan.method.name == "imaging"
+    assert plan.method.name == "posterior"
     assert plan.release.measurements
