@@ -148,6 +148,22 @@ def test_measurements_a_billion_counts_above_all_likely_ones_are_weighed():
     np.testing.assert_allclose(found.standard_deviation[1:] ** 2, r * b / (1.0 - b) ** 2, rtol=1e-6)
 
 
+@pytest.mark.parametrize("noise", [cg.DiscreteGaussian, cg.DiscreteLaplace])
+@pytest.mark.parametrize("narrow", [0.05, 0.001])
+def test_leaves_measured_almost_exactly_leave_the_others_their_law(noise, narrow):
+    # one count beside a measurement costs 200 nats and more
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    mechanism = cg.Additive(noise([5.0, narrow, narrow, 2.0]), tree)
+    law = cg.posterior([12, 3, 4, 5], mechanism, cg.consistent(tree), cg.inference.Prior(4.0))
+    k = np.arange(80)
+    power = 2 if noise is cg.DiscreteGaussian else 1
+    log = k * np.log(4.0) - np.cumsum(np.log(np.maximum(k, 1)))
+    log -= (np.abs(k - 5) / 2.0) ** power / power + (np.abs(7 + k - 12) / 5.0) ** power / power
+    weight = np.exp(log - log.max())
+    mean = weight @ k / weight.sum()
+    np.testing.assert_allclose(law.mean(), [7.0 + mean, 3.0, 4.0, mean], atol=1e-7)
+
+
 def test_the_costs_of_many_windows_are_added_up(monkeypatch):
     monkeypatch.setattr(tables._Filled, "lost", lambda *_: 1.0)
     monkeypatch.setattr(tables, "_VAIN_LIMIT", 1)

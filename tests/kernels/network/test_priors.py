@@ -30,12 +30,10 @@ def log_leaf(kind, inverse, center, a, b, base, zero, tilt, u):
 
 
 def random_leaf(rng):
-    """A leaf's law, prior and tilt, the first value of its table, and the table's length.
-
-    Neighbours differ by less than e^345, the square root of what a number can hold.
-    """
+    """A leaf's law, prior and tilt, the first value of its table, and the table's length."""
     kind = int(rng.choice([laws.LAPLACE, laws.GAUSSIAN]))
-    inverse, center = float(rng.choice([0.001, 0.4, 1.0])), float(rng.integers(-40, 41))
+    inverse = float(rng.choice([0.001, 0.4, 1.0, 40.0, 200.0, 5000.0]))
+    center = float(rng.integers(-40, 41))
     a, b = float(np.exp(rng.uniform(-5, 5))), float(rng.choice([0.0, 0.05, 0.3, 0.95]))
     base, zero = float(rng.integers(0, 50)), float(rng.choice([0.0, 4.0, 60.0]))
     tilt = float(rng.normal() * rng.choice([0.01, 0.3]))

@@ -28,21 +28,25 @@ from congenial.kernels.numerics.laws import GAUSSIAN, LAPLACE
 _LARGE = 1e150
 # Exponents above this may overflow.
 _MANY_NATS = 700.0
+# Larger rises of the noise's log weight count as this, so that products with weights up to `_LARGE`
+# and the prior's ratios, below 2^53, do not overflow. No weight is filled by such a rise.
+_STEEP = 300.0
 
 
 @njit(inner=True)
 def _law_ratios(kind, inverse, center, tilt, lo, way, out):
     """Multiply `out` by the law's ratios from lo + i to lo + i + 1, or back if `way` is -1.
 
-    For laws other than a Gaussian, a ratio takes one of two values.
+    For laws other than a Gaussian, a ratio takes one of two values. None rises beyond `_STEEP`.
     """
     if kind == GAUSSIAN:
         for i in range(out.size):
             step = -inverse * (2.0 * (float(lo + i) - center) + 1.0)
-            out[i] *= math.exp(way * (step + tilt))
+            out[i] *= math.exp(min(way * (step + tilt), _STEEP))
         return
     slope = inverse if kind == LAPLACE else 0.0
-    rises, falls = math.exp(way * (tilt + slope)), math.exp(way * (tilt - slope))
+    rises = math.exp(min(way * (tilt + slope), _STEEP))
+    falls = math.exp(min(way * (tilt - slope), _STEEP))
     mode = min(max(np.int64(math.ceil(center)) - lo, 0), out.size)
     for i in range(mode):
         out[i] *= rises
