@@ -65,6 +65,8 @@ def check_proper(forest: SumForest, weights: SharedUnary) -> None:
 def check_feasible_sums(forest: SumForest, weights: SharedUnary) -> None:
     """Check that some values within the bounds satisfy every sum."""
     unary = weights.unary
+    if ((unary.lo <= 0.0) & (unary.hi >= 0.0)).all():
+        return  # zeros satisfy every sum
     shape = forest.above, forest.owner, forest.sign, forest.path
     if not reaching.feasible(*shape, weights.code, unary.lo, unary.hi):
         raise InfeasibleError("a sum cannot take its fixed value within the bounds; relax one.")
