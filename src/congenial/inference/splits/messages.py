@@ -73,6 +73,21 @@ class Evidence:
         keys = self.y, ~self.one_sided, ~self.tree.is_leaf, self.tree.parents
         return np.asarray(child[np.lexsort([key[child] for key in keys])])
 
+    def misplaced(self, center: FloatArray) -> FloatArray:
+        """Return `center` of families of leaves that are measured to add up to another sum, or -1.
+
+        Counts that are not negative add up to more than measurements of many empty leaves do.
+        """
+        tree, n = self.tree, len(self.tree)
+        child = np.flatnonzero(tree.parents >= 0)
+        above = tree.parents[child]
+        known = tree.is_leaf & (self.kind != laws.FLAT)
+        variance = np.where(self.kind == laws.GAUSSIAN, 1.0, 2.0) * self.scale**2
+        apart = np.bincount(above, np.maximum(self.y[child], 0.0), n) - center
+        error = np.bincount(above, variance[child], n)
+        inner = np.bincount(above, ~known[child], n) > 0
+        return np.where(tree.is_leaf | inner | (apart**2 <= error), -1.0, center)
+
     def slack(self, center: FloatArray) -> FloatArray:
         """Return how far each node's count may be from `center`, shape (n,)."""
         tree = self.tree
@@ -198,6 +213,7 @@ def split_law(
         prior.odds_of(tree),
         p,
         slack,
+        evidence.misplaced(center),
     )
     first, size, offset = (np.zeros(n, dtype=np.int64) for _ in range(3))
     logs = np.zeros(n)

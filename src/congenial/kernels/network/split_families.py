@@ -26,6 +26,8 @@ LEAST = 1e-280
 _LARGE = 1e200
 # Values that are bounded together before a convolution.
 _BLOCK = 32
+# Steps of the search for a family's p, and the longest one, in nats.
+_STEPS, _LONGEST = 8, 0.2
 # Nats over which leaves of one negative binomial sum are followed: no end of theirs is looked at.
 WHOLE = 150.0
 # Columns of a family's items: first value, size and place of a message, what it is, which items it
@@ -69,6 +71,9 @@ class Splits(NamedTuple):
     odds: np.ndarray
     p: np.ndarray
     slack: np.ndarray
+    # float64, shape (n,): Counts that p is moved to, of families whose leaves' measurements add up
+    # to another count; -1 of all others.
+    center: np.ndarray
 
 
 class FamilyMessages(NamedTuple):
@@ -438,6 +443,38 @@ def _pairs(bases, grouped, items):
         queue[bases + i] = n
         n += 1
     return n
+
+
+@njit(inner=True)
+def place_family(v, measured, splits, messages, nats, items, real, parts):
+    """Move p of a family of leaves until its messages add up to about `center`; return `parts`."""
+    low, high = 0.0, 1.0
+    for _ in range(_STEPS):
+        parts, _, bases = _bases(v, measured, splits, messages, nats, True, items, real, parts)
+        sums = variance = 0.0
+        for n in range(bases):
+            alike = 1 if items[n, KIND] == SHARED else items[n, STOP] - items[n, BEGIN]
+            total = mean = square = 0.0
+            for i in range(items[n, SIZE]):
+                w = parts[items[n, PLACE] + i]
+                total += w
+                mean += w * i
+                square += w * i * i
+            mean /= total
+            sums += alike * (items[n, FIRST] + mean)
+            variance += alike * (square / total - mean * mean)
+        gap = splits.center[v] - sums
+        # a quarter of the nats that a message is followed over
+        if gap * gap <= 0.5 * nats * variance:
+            break
+        # the sum rises with p, which stays below 1: leaves that are not measured have no law else
+        if gap < 0.0:
+            high = splits.p[v]
+        else:
+            low = splits.p[v]
+        to = splits.p[v] * math.exp(max(min(gap / variance, _LONGEST), -_LONGEST))
+        splits.p[v] = to if low < to < high else 0.5 * (low + high)
+    return parts
 
 
 @njit(inner=True)

@@ -47,6 +47,7 @@ from congenial.kernels.network.split_families import (
     leaf_message,
     merge_family,
     own_weights,
+    place_family,
     rate_of,
     room_of_items,
     weights_of_sum,
@@ -92,6 +93,8 @@ def upward(parents, measured, splits, nats, first, size, offset, logs):
         if splits.starts[v] == splits.starts[v + 1]:
             continue
         messages = FamilyMessages(first, size, offset, table)
+        if splits.center[v] >= 0.0:
+            parts = place_family(v, measured, splits, messages, nats, items, real, parts)
         made = merge_family(v, measured, splits, messages, nats, True, items, real, parts, work)
         parts, work, count = made
         if count == 0:
