@@ -47,3 +47,21 @@ def test_the_bound_of_a_transform_does_not_grow_with_the_width_of_tables(scale):
     # forwards twice and back once, each by 7 units for every doubling, and the largest entry is
     # what the norms are
     assert error <= 1.01 * 3 * 7 * 2.0**-53 * np.log2(4 * a.size) * known.max()
+
+
+@pytest.mark.parametrize("first", [98_000, 99_390, 99_401])
+def test_a_few_positive_entries_among_many_are_added_up_exactly(monkeypatch, first):
+    # noise far narrower than a count leaves such a table; no tilt resolves its sums
+    monkeypatch.setattr(fourier, "_Transform", None)
+    few = np.zeros(100_000)
+    few[99_400:99_403] = 1e-40, 1.0, 1e-30
+    wide = np.exp(-np.abs(np.arange(4000.0) - 900.0) / 50.0)
+    wanted = np.zeros(110_000)
+    for at in range(99_400, 99_403):
+        wanted[at : at + 4000] += few[at] * wide
+    wanted = wanted[first : first + 4900]
+    for a, b in ((few, wide), (wide, few)):
+        table, error, top = fourier.convolve_wide(a, b, first, 4900)
+        assert top == pytest.approx(wanted.max(), rel=1e-15)
+        assert (np.abs(table * top - wanted) <= error * top + 2.0**-50 * wanted).all()
+        assert (error <= 2.0**-49 * table).all()
