@@ -85,7 +85,7 @@ def test_numbers_about_methods_are_those_of_the_comparison():
     found = {
         (r["contender"]["name"], r["contender"]["noise"]): r for r in json.loads(text)["results"]
     }
-    table = rows("choosing.md", "What it comes to: bounds")
+    table = rows("choosing.md", "Results with bounds")
     assert len(table) == 10
     for name, noise, borough, zone, bias in table:
         result = found[name, f"discrete-{noise.lower()}"]
@@ -96,7 +96,7 @@ def test_numbers_about_methods_are_those_of_the_comparison():
 
 def test_numbers_about_one_sum_are_those_of_the_study():
     text = (DOCS / "studies" / "simplex.md").read_text(encoding="utf-8")
-    table = rows("choosing.md", "What it comes to: no bounds")
+    table = rows("choosing.md", "Results without bounds")
     assert [row[0] for row in table] == ["2", "10", "100"]
     for n, conditioning, imaging, ratio in table:
         shown = f"| double geometric, scale 2 | {n} | {conditioning} | {imaging} | {ratio} |"

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import congenial as cg
+from congenial.inference import best_table as module
 from congenial.inference.best_table import best_table
 from congenial.plan.plan import read_plan
 from congenial.preview.explanation import as_text, explain
 from congenial.preview.plan_audit import audit_model
+from congenial.releases import sentences
 from congenial.releases.certificate import read_certificate, write_certificate
 from congenial.releases.making import release
 from congenial.releases.model import build_model
@@ -105,3 +107,34 @@ def test_crossing_sums_are_refused():
     mechanism = cg.Additive(cg.DiscreteLaplace(1.0), 3)
     with pytest.raises(cg.errors.UnsupportedError, match="on a tree"):
         best_table(mechanism, cg.linear([1.0, 1.0, 1.0], 4))
+
+
+def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
+    tmp_path, monkeypatch
+):
+    """The noise has been paid for by then."""
+
+    def refused(*_):
+        raise cg.errors.NumericalError("no error bound; use less.")
+
+    plan = read_plan(make_city(tmp_path, method=METHOD, release=BOTH))
+    monkeypatch.setattr(module, "splits_at", refused)
+    made = cg.release(plan, tmp_path / "out", base=tmp_path, simulate=3)
+    assert made.certificate.prior is None
+    measured = cg.read_release(tmp_path / "out").measurements
+    imaged = cg.image(
+        measured.mechanism, measured.invariant & cg.nonnegative(), norm="l1", integer=True
+    )
+    table = cg.read_release(tmp_path / "out").values
+    closest = imaged.move(measured.y, cg.seeded(1))
+    assert np.abs(measured.y - table).sum() == np.abs(measured.y - closest).sum()
+    monkeypatch.undo()
+    assert [check.name for check in cg.verify(tmp_path / "out") if not check.passed] == []
+    drawn = dict(sentences.details(made.certificate))["How it was drawn"]
+    assert "could not be worked out" in drawn[0] and "imaging: " in drawn[1]
+    # a mechanism in Python does the same
+    monkeypatch.setattr(module, "splits_at", refused)
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    known = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    drawn_table = best_table(cg.Additive(cg.DiscreteLaplace(2.0), tree), known)
+    assert drawn_table.sample([4, 3, 1], rng=cg.seeded(2)).sum() == 8

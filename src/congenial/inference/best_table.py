@@ -5,17 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Literal
 
+import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.tree import Tree
-from congenial.errors import ArgumentError, UnsupportedError
+from congenial.errors import ArgumentError, InfeasibleError, NumericalError, UnsupportedError
 from congenial.imaging.noisy import Moved
+from congenial.imaging.update import Imaged
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import Problem, pose_resolved
 from congenial.inference.posteriors import Posterior
 from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
 from congenial.invariants.feasibility.feasible import check_feasible
-from congenial.invariants.resolved import inequalities_in_units
+from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
@@ -25,6 +27,9 @@ Loss = Literal["l1", "l2"]
 
 # Largest relative difference of expected losses that rounding on another machine can cause.
 GAP = 1e-6
+# Why a posterior cannot be worked out. Its measurements have been paid for by then, and counts that
+# satisfy the invariant can be found in any case.
+REFUSED = (NumericalError, InfeasibleError, UnsupportedError, MemoryError)
 _NO_TREE = (
     "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
     "up."
@@ -78,9 +83,27 @@ class BestTable(Moved):
         splits = fit_splits(known) if self.splits is None else self.splits
         return Posterior(problem, *splits_at(known, splits))
 
+    @property
+    def projection(self) -> Imaged:
+        """Imaging, whose table is released where the posterior cannot be worked out (`REFUSED`)."""
+        return Imaged(self.mechanism, self.resolved, self.loss, integer=True)
+
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Return the table of least expected error."""
         return self.law(noisy).point(self.loss, rng=rng)
+
+    def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
+        """Return the table of least expected error, or the closest one where it is not known.
+
+        With a prior that is given or fitted, what cannot be worked out is refused (`REFUSED`).
+        """
+        try:
+            table = self.move(noisy, rng)
+        except REFUSED:
+            if self.splits is not None:
+                raise
+            table = np.asarray(self.projection.move(noisy, rng), dtype=np.int64)
+        return checked_draws(self.resolved, table, np.asarray(noisy))
 
     def follows(self, noisy: npt.ArrayLike, released: IntArray, rng: Randomness) -> bool:
         """Whether the released table has the least expected error, up to a relative `GAP`.

@@ -34,7 +34,7 @@ from congenial.releases.fixed import fixed
 from congenial.releases.intervals import Intervals, intervals, state
 from congenial.releases.measurements import measurement_rows
 from congenial.releases.model import Model, build_model, choose_method, claim
-from congenial.releases.specification import LevelAlpha, Simulation, with_prior
+from congenial.releases.specification import LevelAlpha, Simulation, table_and_prior
 from congenial.types import IntArray
 from congenial.wording import show
 
@@ -267,8 +267,8 @@ def _draw(
         image = cast(Measuring, mechanism)
         measured = image.measure(counts, rng=randomness)
         shown = measured if model.plan.release.measurements else None
-        image, prior = with_prior(model, image, measured)
-        drawn = DrawnCounts(image.apply(measured, randomness), shown, prior)
+        counted, prior = table_and_prior(model, image, measured, randomness)
+        drawn = DrawnCounts(counted, shown, prior)
     checked_draws(model.resolved, drawn.counts, counts)
     return drawn
 

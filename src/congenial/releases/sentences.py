@@ -84,7 +84,7 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
                 f"{many(exact, 'count')} {'is' if exact == 1 else 'are'} exact; the others include "
                 "random noise, to hide any single record."
             )
-    out = [counts, noisy, _ASIDE[type(certificate.method)]]
+    out = [counts, noisy, _ASIDE[type(_made_by(certificate))]]
     if certificate.domain.row_filter is not None:
         out.append(
             f"Only records for which {certificate.domain.row_filter} holds were counted. The "
@@ -195,7 +195,14 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
         ),
         ("The worst pair of neighbours", (worst_neighbours(claim.worst_neighbours),)),
         ("Proofs, as files of the project congenial", claim.proofs),
-        ("How it was drawn", (method(certificate.method), published(certificate))),
+        (
+            "How it was drawn",
+            (
+                *_not_by_posterior(certificate),
+                method(_made_by(certificate)),
+                published(certificate),
+            ),
+        ),
     )
 
 
@@ -260,6 +267,23 @@ def worst_neighbours(pair: WorstNeighbours) -> str:
     if pair.loss > pair.noise_loss:
         text += f", of which {pair.noise_loss:.6g} by the noise and the rest by the bounds"
     return f"{text}."
+
+
+def _made_by(certificate: Statement) -> Method:
+    """Return how the table was made: a best table without a fitted prior is the closest one."""
+    used = certificate.method
+    if isinstance(used, ByBestTable) and certificate.prior is None:
+        return ByImaging(used.loss)
+    return used
+
+
+def _not_by_posterior(certificate: Statement) -> tuple[str, ...]:
+    if _made_by(certificate) is certificate.method:
+        return ()
+    return (
+        "The plan asks for the posterior. It could not be worked out for these measurements, so "
+        "the table is the closest one, as of imaging.",
+    )
 
 
 def method(used: Method) -> str:
@@ -506,7 +530,7 @@ def accuracy(certificate: Statement, expected: str) -> tuple[str, ...]:
     out = [about_intervals(stated.basis, stated.confidence)]
     if stated.source == "none" and not bent(certificate):
         out.append(f"The table has margins of the noise alone, which hold in {share} of releases.")
-    if isinstance(certificate.method, ByBestTable):
+    if isinstance(_made_by(certificate), ByBestTable):
         out.append(
             "The counts of the table are estimates, drawn towards what is usual around them: zeros "
             "tend to come out too large, and small counts above zero too small."

@@ -21,6 +21,7 @@ from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import ReleaseError
+from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
 from congenial.types import IntArray
@@ -284,7 +285,8 @@ class Statement(Part, frozen=True):
     versions: dict[str, str]
     # The entry in the ledger; null if the plan names no ledger, and for a simulation.
     ledger: Debited | None
-    # The prior that the table was made under; null for methods without one.
+    # The prior that the table was made under; null for methods without one, and where the posterior
+    # could not be worked out, so that the table is the closest one.
     prior: tuple[LevelAlpha, ...] | None = None
 
 
@@ -393,30 +395,40 @@ def _published(products: tuple[str, ...]) -> tuple[Product, ...]:
     return tuple(product for product in known if product in products)
 
 
-def with_prior(
-    model: Model, image: Measuring, measured: IntArray
-) -> tuple[Measuring, tuple[LevelAlpha, ...] | None]:
-    """Fit the prior of a method that has one to the measurements of a release, and state it."""
-    if model.plan.method.name != "posterior":
-        return image, None
-    from congenial.inference.best_table import BestTable
+def table_and_prior(
+    model: Model, image: Measuring, measured: IntArray, rng: Randomness
+) -> tuple[IntArray, tuple[LevelAlpha, ...] | None]:
+    """Return the table that follows from measurements, and the prior that was fitted to them.
 
-    fitted = cast(BestTable, image).fitted(measured)
-    levels = model.plan.level_names[1:]
+    There is no prior for methods without one, nor where the posterior cannot be worked out: the
+    table is then the closest one, as the certificate says.
+    """
+    if model.plan.method.name != "posterior":
+        return image.apply(measured, rng), None
+    from congenial.inference.best_table import REFUSED, BestTable
+
+    best = cast(BestTable, image)
+    try:
+        fitted = best.fitted(measured)
+        table = fitted.apply(measured, rng)
+    except REFUSED:
+        return np.asarray(best.projection.apply(measured, rng), dtype=np.int64), None
     if fitted.splits is None:
-        return image, None
+        raise AssertionError("a fitted mechanism has splits")
     numbers = fitted.splits.alpha[1:].tolist(), fitted.splits.spread[1:].tolist()
-    stated = tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
-    return cast(Measuring, fitted), stated
+    levels = model.plan.level_names[1:]
+    return table, tuple(LevelAlpha(*each) for each in zip(levels, *numbers, strict=True))
 
 
 def under_prior(mechanism: Certified, prior: tuple[LevelAlpha, ...] | None) -> Certified:
-    """Return the mechanism under a prior that a certificate states."""
-    if prior is None:
-        return mechanism
+    """Return the mechanism under a prior that a certificate states, or without one."""
     from congenial.inference.best_table import BestTable
     from congenial.inference.splits.empirical_bayes import LevelSplits
 
+    if prior is None:
+        if isinstance(mechanism, BestTable):
+            return cast(Certified, mechanism.projection)
+        return mechanism
     if not isinstance(mechanism, BestTable):
         raise ReleaseError("the certificate states a prior, and the plan's method has none.")
     alpha = np.array([1.0, *(level.alpha for level in prior)])
