@@ -188,17 +188,17 @@ def _told(world: World, made: Replicates) -> str:
             above_zero += mean[1:][np.isfinite(mean[1:])].tolist()
     deepest = world.level_names[-1]
     at = world.level_names.index(deepest)
-    gains = ", ".join(f"{-100 * excess(f)[0][at]:.0f}% at {e:g}" for e, f in made.items())
+    gains = ", ".join(f"{100 * excess(f)[0][at]:+.0f}% at {e:g}" for e, f in made.items())
     if worst is None:
         raise AssertionError("every world has levels")
     return (
-        f"**{world.title.capitalize()}.** The mean absolute error of a {deepest} is less than that "
-        f"of the best of imaging and TopDown by {gains}. Of {cases} pairs of a level and an "
-        f"epsilon it is above by more than two standard errors in {above}; the worst is "
-        f"{100 * worst[0]:+.1f}% (standard error {100 * worst[1]:.1f}%), of a {worst[2]} at "
-        f"epsilon {worst[3]:g}. Released intervals of 90% hold in at least {min(held):.1%} of the "
-        f"counts of every size class, and in at most {max(above_zero):.1%} of those above 0 where "
-        f"the noise has scale {_COARSE:g} or more."
+        f"**{world.title[0].upper()}{world.title[1:]}.** The mean absolute error of counts by "
+        f"{deepest} differs from that of the best of imaging and TopDown by {gains}. Of {cases} "
+        f"pairs of a level and an epsilon it is above by more than two standard errors in {above}; "
+        f"the worst is {100 * worst[0]:+.1f}% (standard error {100 * worst[1]:.1f}%), of counts by "
+        f"{worst[2]} at epsilon {worst[3]:g}. Released intervals of 90% hold in at least "
+        f"{min(held):.1%} of the counts of every size class, and in at most "
+        f"{max(above_zero):.1%} of those above 0 where the noise has scale {_COARSE:g} or more."
     )
 
 
