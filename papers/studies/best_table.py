@@ -274,6 +274,8 @@ def _draw(canvas: Canvas, found: list[tuple[World, Replicates]]) -> None:
             panel.plot(list(made), ratio, marker="o", label=name)
         panel.axhline(1.0, color="grey", linewidth=0.8)
         panel.set_xscale("log")
+        panel.set_xticks(list(made), [f"{epsilon:g}" for epsilon in made])
+        panel.minorticks_off()
         panel.set_xlabel("epsilon")
         panel.set_title(world.title, fontsize=9)
         panel.legend(fontsize=7)
