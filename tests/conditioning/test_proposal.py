@@ -107,7 +107,7 @@ def test_the_solution_may_need_fractions():
     assert placed_for(rows, np.ones(2), cg.Laplace, index=[0]).solve[0, 0] == -2 / 3
     whole = placed_for(np.array([[2.0, 4.0]]), np.ones(2))  # the same as 1, 2
     assert whole.index.tolist() == [1] and whole.solve.tolist() == [[-2.0]]
-    with pytest.raises(UnsupportedError, match="no integer"):
+    with pytest.raises(UnsupportedError, match="not an integer"):
         placed_for(np.array([[0.5, 1.0]]), np.ones(2))
 
 

@@ -138,3 +138,15 @@ def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
     known = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
     drawn_table = best_table(cg.Additive(cg.DiscreteLaplace(2.0), tree), known)
     assert drawn_table.sample([4, 3, 1], rng=cg.seeded(2)).sum() == 8
+
+
+def test_noise_too_wide_for_its_posterior_gives_the_closest_table_at_once():
+    tree = cg.Tree.from_parents([-1] + [0] * 500)
+    known = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
+    wide = best_table(cg.Additive(cg.DiscreteLaplace(1e6), tree), known)
+    x = tree.roll_up(np.full(500, 1_000_000))
+    y = wide.measure(x, rng=cg.seeded(1))
+    with pytest.raises(cg.errors.UnsupportedError, match="products in each pass"):
+        wide.law(y)
+    table = wide.apply(y, cg.seeded(2))
+    assert table[0] == x[0] and (table >= 0).all() and table[1:].sum() == table[0]

@@ -43,7 +43,7 @@ def place(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("given", "method", "published", "source"),
     [
-        ((), "imaging", ("table", "measurements"), "measurements"),
+        ((), "posterior", ("table", "measurements"), "measurements"),
         (("--nonnegative", "no"), "conditioning", ("table",), "law"),
         (("--method", "topdown"), "topdown", ("table", "measurements"), "measurements"),
         (("--method", "conditioning"), "conditioning", ("table",), "inversion"),

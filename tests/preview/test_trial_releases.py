@@ -46,7 +46,7 @@ def test_the_default_method_is_simulated_beside_another():
     basis = made_up(model.tree, seed=1)
     found = simulated(model, choose_method(model), basis, asked=False)
     assert found.default == "posterior" and found.beside.levels[2].l1 < found.own.levels[2].l1
-    assert found.beside.draws == FITTED_VALUES // 2021 < found.own.draws == 200
+    assert 1 < found.beside.draws <= FITTED_VALUES // 2021 < found.own.draws == 200
 
 
 def test_a_best_table_of_many_counts_is_simulated_on_request_only():

@@ -19,6 +19,7 @@ from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, 
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import checked_draws, inequalities_in_units
 from congenial.invariants.written import Invariant, resolve_invariant
+from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
 from congenial.types import IntArray
@@ -30,6 +31,10 @@ GAP = 1e-6
 # Why a posterior cannot be worked out. Its measurements have been paid for by then, and counts that
 # satisfy the invariant can be found in any case.
 REFUSED = (NumericalError, InfeasibleError, UnsupportedError, MemoryError)
+# Products of one pass over a tree up to which its posterior is worked out: a quarter of an hour.
+MOST_WORK = 2e11
+# Scales of Laplace noise, and deviations of normal noise, that a message reaches to either side.
+_FAR_LAPLACE, _FAR_NORMAL = 20.0, 6.5
 _NO_TREE = (
     "the best table is one of integers on a tree; give noise of granularity 1 on a tree that adds "
     "up."
@@ -79,6 +84,13 @@ class BestTable(Moved):
     def law(self, noisy: npt.ArrayLike) -> Posterior:
         """Return the law of the counts given measurements."""
         problem = self._problem(noisy)
+        found = work(self.mechanism)
+        if found > MOST_WORK:
+            raise UnsupportedError(
+                f"the posterior of {self.resolved.n:,} counts with this noise takes about "
+                f"{found:.2g} products in each pass, and at most {MOST_WORK:.2g} are taken; use "
+                'method.name = "imaging", or less noise.'
+            )
         known = evidence_of(problem)
         splits = fit_splits(known) if self.splits is None else self.splits
         return Posterior(problem, *splits_at(known, splits))
@@ -135,6 +147,14 @@ class BestTable(Moved):
     def _problem(self, noisy: npt.ArrayLike) -> Problem:
         resolved = inequalities_in_units(self.resolved)
         return pose_resolved(noisy, self.mechanism, resolved, nonnegative_leaves=True)
+
+
+def work(mechanism: Additive) -> float:
+    """Return about the number of products of one pass over a tree."""
+    far = _FAR_NORMAL if mechanism.noise.kind == laws.GAUSSIAN else _FAR_LAPLACE
+    scales = mechanism.scales[np.isfinite(mechanism.scales)]
+    widths = 2.0 * far * scales + 1.0
+    return float(widths @ widths)
 
 
 def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> BestTable:

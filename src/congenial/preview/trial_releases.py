@@ -9,7 +9,13 @@ import numpy as np
 from congenial.accounting.mechanism import Mechanism
 from congenial.errors import PrivacyError, UnsupportedError
 from congenial.plan.sections import Method, best_method
-from congenial.preview.comparison.expected import Forecast, NotSimulated, forecast
+from congenial.preview.comparison.expected import (
+    FITTED_WORK,
+    Forecast,
+    NotSimulated,
+    forecast,
+    work_of_fit,
+)
 from congenial.preview.comparison.methods import build
 from congenial.preview.comparison.outcome import Contender
 from congenial.preview.comparison.trial_counts import Basis
@@ -68,7 +74,7 @@ def _records(model: Model, basis: Basis) -> str:
 def _is_slow(model: Model) -> bool:
     """Whether a simulation may take minutes, which depends on the counts and is not foreseen."""
     if model.plan.method.name == "posterior":
-        return len(model.tree) > _MOST_FITTED
+        return len(model.tree) > _MOST_FITTED or work_of_fit(model) > FITTED_WORK
     if model.plan.method.name != "conditioning" or not model.resolved.has_inequalities:
         return False
     scales = model.mechanism.scales
@@ -80,12 +86,12 @@ def _beside(model: Model, best: Method, basis: Basis) -> Forecast | None:
     own = model.plan.method
     if (best.name, best.norm) == (own.name, own.norm):
         return None
-    if best.name == "posterior" and len(model.tree) > _MOST_FITTED:
-        return None
     contender = Contender(best.name, best.name, model.plan.privacy.noise, best.norm)
     try:
         other, _, mechanism = build(model.plan, model.tree, contender)
     except (PrivacyError, UnsupportedError):
+        return None
+    if _is_slow(other):
         return None
     found = forecast(other, mechanism, basis.counts, seed=_SEED)
     return None if isinstance(found, NotSimulated) else found

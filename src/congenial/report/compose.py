@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.inference.noise_intervals import noise_margin
-from congenial.preview.comparison.expected import NotSimulated, draws_for, is_fitted
+from congenial.preview.comparison.expected import NotSimulated, draws_for, work_of_fit
 from congenial.releases import sentences
 from congenial.releases.model import Level, Model
 from congenial.releases.reading import Release
@@ -81,7 +81,7 @@ def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
     """Say how expected errors were computed, or why there are none."""
     if isinstance(errors, NotSimulated):
         return f"Expected errors are not known, as no release could be simulated: {errors.why}."
-    draws = draws_for(len(release.tree), fitted=is_fitted(release.plan))
+    draws = draws_for(len(release.tree), work_of_fit(release.model))
     return (
         f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
         "the true counts are taken to be the released ones; no confidential count was used."

@@ -12,7 +12,7 @@ import msgspec
 from congenial.errors import ReleaseError
 from congenial.exhibits.files import replace_file
 from congenial.plan.plan import Plan
-from congenial.preview.comparison.expected import expected_errors, is_fitted
+from congenial.preview.comparison.expected import expected_errors, work_of_fit
 from congenial.releases import directory as files
 from congenial.releases.certificate import Certificate, read_certificate
 from congenial.releases.format_1 import FORMAT_1
@@ -71,7 +71,9 @@ def report(
     if certificate.format == FORMAT_1:
         # the page may state checked facts only, and sentences of format 1 are not checked
         release = replace(release, certificate=_in_our_words(release))
-    errors = expected_errors(release.mechanism, release.values, seed=_SEED, fitted=is_fitted(plan))
+    errors = expected_errors(
+        release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
+    )
     page = compose(release, checks, errors)
     say("writing")
     _write(target, render(page).encode())

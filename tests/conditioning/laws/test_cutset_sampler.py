@@ -55,7 +55,14 @@ def test_a_tree_with_a_crossing_sum():
 def test_the_cost_is_stated_and_does_not_depend_on_the_data():
     case = TABLES["nonnegative"]
     text = case.condition().explain()
-    for told in ("cut set", "entry", "assignments", "multiplications", "limits", "do not enter"):
+    for told in (
+        "cut set",
+        "entry",
+        "assignments",
+        "multiplications",
+        "limits",
+        "uses no confidential counts",
+    ):
         assert told in text
     other = table_case((3, 3), 0.8, np.array(SQUARE) * 1000 + 5, lo=0)
     assert other.condition().explain() == text

@@ -8,7 +8,6 @@ import numpy as np
 
 from congenial.accounting.mechanism import Mechanism
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.plan.plan import Plan
 from congenial.preview.comparison.outcome import LevelError, SizeError
 from congenial.preview.comparison.tally import Tally
 from congenial.randomness import seeded
@@ -18,8 +17,8 @@ from congenial.types import FloatArray, IntArray
 # Simulated releases, and the largest number of values drawn for them.
 DRAWS = 200
 VALUES = 2_000_000
-# The same of best tables, for each of which a prior is fitted: some seconds of work.
-FITTED_VALUES = 100_000
+# The same of best tables, for each of which a prior is fitted, and the products of all passes.
+FITTED_VALUES, FITTED_WORK = 100_000, 2e9
 
 
 @dataclass(frozen=True)
@@ -42,7 +41,7 @@ def forecast(
     model: Model, mechanism: Mechanism, counts: IntArray, *, seed: int
 ) -> Forecast | NotSimulated:
     """Sum up the errors of `draws_for` seeded releases, were these the true counts."""
-    drawn = _drawn(mechanism, counts, seed, is_fitted(model.plan))
+    drawn = _drawn(mechanism, counts, seed, work_of_fit(model))
     if isinstance(drawn, NotSimulated):
         return drawn
     tally = Tally(model, counts)
@@ -51,14 +50,14 @@ def forecast(
 
 
 def expected_errors(
-    mechanism: Mechanism, counts: IntArray, *, seed: int, fitted: bool = False
+    mechanism: Mechanism, counts: IntArray, *, seed: int, work: float = 0.0
 ) -> FloatArray | NotSimulated:
     """Mean absolute error of each released count, were these the true counts.
 
     Returns ndarray of float64, shape (n,), or NotSimulated: in counts; a mean over `draws_for`
     seeded draws.
     """
-    drawn = _drawn(mechanism, counts, seed, fitted)
+    drawn = _drawn(mechanism, counts, seed, work)
     if isinstance(drawn, NotSimulated):
         return drawn
     found: FloatArray = np.abs(drawn - counts).mean(axis=0)
@@ -66,11 +65,11 @@ def expected_errors(
 
 
 def _drawn(
-    mechanism: Mechanism, counts: IntArray, seed: int, fitted: bool
+    mechanism: Mechanism, counts: IntArray, seed: int, work: float
 ) -> IntArray | NotSimulated:
     """Draw releases, shape (`draws_for`, n), or say why they cannot be drawn."""
     try:
-        draws = draws_for(counts.size, fitted=fitted)
+        draws = draws_for(counts.size, work)
         drawn = mechanism.sample(counts, size=draws, rng=seeded(seed))
     except MemoryError:
         return NotSimulated("this takes more memory than there is")
@@ -79,11 +78,17 @@ def _drawn(
     return np.asarray(drawn, dtype=np.int64)
 
 
-def is_fitted(plan: Plan) -> bool:
-    """Whether each release of a plan has a prior fitted to its measurements."""
-    return plan.method.name == "posterior"
+def work_of_fit(model: Model) -> float:
+    """Return the products of one pass of a plan's posterior; 0 for the other methods."""
+    if model.plan.method.name != "posterior":
+        return 0.0
+    from congenial.inference.best_table import work
+
+    return work(model.mechanism)
 
 
-def draws_for(nodes: int, *, fitted: bool = False) -> int:
-    """Number of releases to simulate for a number of counts; `fitted` for best tables."""
-    return max(1, min(DRAWS, (FITTED_VALUES if fitted else VALUES) // nodes))
+def draws_for(nodes: int, work: float = 0.0) -> int:
+    """Number of releases to simulate for a number of counts, and the `work_of_fit` of each."""
+    if work == 0.0:
+        return max(1, min(DRAWS, VALUES // nodes))
+    return max(1, min(DRAWS, FITTED_VALUES // nodes, int(FITTED_WORK / work)))
