@@ -132,6 +132,7 @@ def test_where_the_posterior_cannot_be_worked_out_the_closest_table_is_released(
     assert [check.name for check in cg.verify(tmp_path / "out") if not check.passed] == []
     drawn = dict(sentences.details(made.certificate))["How it was drawn"]
     assert "could not be worked out" in drawn[0] and "imaging: " in drawn[1]
+    assert sentences.not_by_posterior(made.certificate) == drawn[:1]
     # a mechanism in Python does the same
     monkeypatch.setattr(module, "splits_at", refused)
     tree = cg.Tree.from_parents([-1, 0, 0])

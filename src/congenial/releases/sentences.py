@@ -198,7 +198,7 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
         (
             "How it was drawn",
             (
-                *_not_by_posterior(certificate),
+                *not_by_posterior(certificate),
                 method(_made_by(certificate)),
                 published(certificate),
             ),
@@ -277,7 +277,8 @@ def _made_by(certificate: Statement) -> Method:
     return used
 
 
-def _not_by_posterior(certificate: Statement) -> tuple[str, ...]:
+def not_by_posterior(certificate: Statement) -> tuple[str, ...]:
+    """Say that a table is the closest one where its posterior could not be worked out."""
     if _made_by(certificate) is certificate.method:
         return ()
     return (

@@ -91,8 +91,10 @@ def command(
 
 def _notes(made: ReleaseResult) -> Iterator[str]:
     from congenial.ledger.records import unlike
+    from congenial.releases.sentences import not_by_posterior
 
     yield from made.odd_names
+    yield from not_by_posterior(made.certificate)
     if made.debit is None:
         return
     if not made.settled:
