@@ -16,8 +16,9 @@ from congenial.errors import DataError, PlanError, StructureError
 from congenial.signals import held
 
 if TYPE_CHECKING:
-    from congenial.plan.draft import Draft, DraftLookup
+    from congenial.plan.draft import Draft
     from congenial.plan.plan import Plan
+    from congenial.plan.sections import Lookup
 
 NEIGHBOURS = ("substitute", "add-remove")
 METHODS = ("conditioning", "imaging", "topdown", "posterior")
@@ -142,10 +143,10 @@ def _ask_table(asker: Asker, data: str) -> str | None:
 
 def _ask_lookup(
     asker: Asker, data: str, rows: Mapping[str, str], out: Path
-) -> tuple[DraftLookup | None, dict[str, str]]:
+) -> tuple[Lookup | None, dict[str, str]]:
     """Ask for a lookup; return it, and its columns."""
     from congenial.data.columns import look_up_columns
-    from congenial.plan.draft import DraftLookup
+    from congenial.plan.sections import Lookup
 
     def understand(answer: str) -> tuple[str, dict[str, str]]:
         path = answer.strip()
@@ -183,11 +184,11 @@ def _ask_lookup(
         listed([folded[get_close_matches(key.casefold(), folded, n=1, cutoff=0.0)[0]]]),
         column(list(rows)),
     )
-    return DraftLookup(_from_plan(path, out), key, on), known
+    return Lookup(_from_plan(path, out), key, on), known
 
 
 def _ask_levels(
-    asker: Asker, rows: Mapping[str, str], known: Mapping[str, str], lookup: DraftLookup | None
+    asker: Asker, rows: Mapping[str, str], known: Mapping[str, str], lookup: Lookup | None
 ) -> tuple[str, ...]:
     from congenial.plan.draft import guess_levels
 
@@ -249,7 +250,7 @@ def _ask_name(asker: Asker, data: str) -> str:
     )
 
 
-def _domain(answer: str, lookup: DraftLookup | None, data: str) -> str:
+def _domain(answer: str, lookup: Lookup | None, data: str) -> str:
     """Understand where the nodes come from."""
     found = answer.strip()
     if found == "lookup" and lookup is None:
