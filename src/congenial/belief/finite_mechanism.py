@@ -83,10 +83,6 @@ class FiniteMechanism:
     def ratio(self, pairs: Iterable[Pair]) -> Probability:
         """Largest ratio of an output's probabilities between neighbours, ``exp(epsilon)``.
 
-        Parameters
-        ----------
-        pairs : iterable of pairs of datasets
-
         Returns
         -------
         Fraction or float
@@ -103,10 +99,6 @@ class FiniteMechanism:
 
     def epsilon(self, pairs: Iterable[Pair]) -> float:
         """Smallest epsilon at which the mechanism is purely differentially private.
-
-        Parameters
-        ----------
-        pairs : iterable of pairs of datasets
 
         Raises
         ------
@@ -143,11 +135,6 @@ class FiniteMechanism:
     def delta(self, epsilon: float, pairs: Iterable[Pair]) -> float:
         """Smallest delta at which the mechanism is (epsilon, delta)-differentially private.
 
-        Parameters
-        ----------
-        epsilon : float
-        pairs : iterable of pairs of datasets
-
         Raises
         ------
         ArgumentError, EmptyNeighbourhoodError
@@ -158,10 +145,6 @@ class FiniteMechanism:
     def condition(self, event: Event) -> FiniteMechanism:
         """Revise the law of every dataset by conditioning (Two Views, Definition 3.2).
 
-        Parameters
-        ----------
-        event : set of outputs, or callable
-
         Raises
         ------
         ArgumentError
@@ -171,11 +154,6 @@ class FiniteMechanism:
 
     def image(self, event: Event, closest: Closest) -> FiniteMechanism:
         """Update the law of every dataset by imaging (Two Views, equation 6).
-
-        Parameters
-        ----------
-        event : set of outputs, or callable
-        closest : mapping or callable
 
         Raises
         ------

@@ -48,10 +48,6 @@ class Vacuous:
     def lower(self, event: Event) -> int:
         """Lower probability: 1 for all worlds together, else 0.
 
-        Parameters
-        ----------
-        event : set of hashable, or callable
-
         Raises
         ------
         ArgumentError
@@ -62,10 +58,6 @@ class Vacuous:
     def upper(self, event: Event) -> int:
         """Upper probability: 0 for the empty event, else 1 (equation 5.2).
 
-        Parameters
-        ----------
-        event : set of hashable, or callable
-
         Raises
         ------
         ArgumentError
@@ -75,10 +67,6 @@ class Vacuous:
 
     def condition(self, event: Event) -> Vacuous:
         """Condition on an event: the law is unknown on the event's worlds, too.
-
-        Parameters
-        ----------
-        event : set of hashable, or callable
 
         Raises
         ------
@@ -98,10 +86,6 @@ class Vacuous:
         prior : Belief
             About the data.
         event : set of outputs, or callable
-
-        Returns
-        -------
-        Belief
 
         Raises
         ------

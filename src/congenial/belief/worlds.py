@@ -139,10 +139,6 @@ class Belief:
 
         Worlds outside the event get probability 0, the others keep their relative probabilities.
 
-        Parameters
-        ----------
-        event : set of hashable, or callable
-
         Returns
         -------
         Belief

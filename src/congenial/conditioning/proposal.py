@@ -191,12 +191,8 @@ def equality_rows(resolved: ResolvedInvariant) -> list[Row]:
 def eliminate(rows: list[Row], order: Sequence[int], *, unit: bool) -> tuple[dict[int, Row], bool]:
     """Solve rows for entries in `order`, skipping entries that follow from earlier ones.
 
-    Returns
-    -------
-    solved : dict of int to dict
-        Entry -> its row, where it has coefficient 1 and no other solved entry occurs.
-    complete : bool
-        Whether all rows were used.
+    Returns each solved entry's row, where it has coefficient 1 and no other solved entry occurs,
+    and whether all rows were used.
     """
     held = [_primitive(row) if unit else dict(row) for row in rows]
     touching: dict[int, set[int]] = {}

@@ -49,13 +49,6 @@ class Proposing(Delegate):
 
     The weight of a candidate is p / q, the density of the noise over that of the proposal, in units
     of its value at noise 0. It is 0 outside the inequalities.
-
-    Attributes
-    ----------
-    mechanism : Additive
-    resolved : ResolvedInvariant
-    exact : Conditioned, ConditionedGaussian or None
-        The same law by the exact sampler; None if that does not cover it.
     """
 
     placed: Placed
@@ -135,10 +128,7 @@ class Proposing(Delegate):
     def steps(self) -> int:
         """Proposals for one release, the same for every dataset.
 
-        Raises
-        ------
-        UnsupportedError
-            If they are too many.
+        Raises UnsupportedError if they are too many.
         """
         # minus the possible rounding error
         chance = math.exp(-self.log_ratio_free) * (1.0 - 1e-6)
@@ -285,10 +275,7 @@ class Proposing(Delegate):
     ) -> Iterator[Batch]:
         """Yield ever longer batches for a study of `rows` draws.
 
-        Raises
-        ------
-        NumericalError
-            With the message `failed`, once there are too many candidates.
+        Raises NumericalError, with the message `failed`, once there are too many candidates.
         """
         tried, length = 0, min(self._most_at_once, max(64, 4 * rows))
         while tried < _ATTEMPTS * rows:

@@ -197,10 +197,6 @@ class Table:
     def reading(self, name: str) -> tuple[tuple[str, ...], IntArray, int]:
         """Return the labels by which an axis or a group distinguishes records.
 
-        Parameters
-        ----------
-        name : str
-
         Returns
         -------
         labels : tuple of str

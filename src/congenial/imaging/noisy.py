@@ -39,16 +39,7 @@ class Moved:
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> Values:
-        """Draw releases.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries.
-        size : int, optional
-            Number of draws; one vector where not given.
-        rng : Randomness, optional
-            `secure()` by default.
+        """Draw releases; the arguments are those of `Additive.sample`.
 
         Returns
         -------
@@ -74,14 +65,6 @@ class Moved:
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
     ) -> Values:
         """Draw noisy measurements, from which `apply` makes releases.
-
-        Parameters
-        ----------
-        x : array_like, shape (n,)
-            Confidential values of all queries.
-        size : int, optional
-        rng : Randomness, optional
-            `secure()` by default.
 
         Returns
         -------

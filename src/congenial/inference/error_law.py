@@ -111,14 +111,9 @@ def error_margin_of_sum(
 
     Parameters
     ----------
-    mechanism : Conditioned, Imaged or TopDown
-        Under equalities alone.
     nodes : sequence of int or str
-    alpha : float
-    size : int
-        Number of simulated releases, at least ``1 / alpha - 1``. With more, the margin varies less.
-    rng : Randomness, optional
-        `secure()` by default.
+    mechanism, alpha, size, rng
+        As for `error_margins`. With more simulated releases, the margin varies less.
 
     Returns
     -------
@@ -173,15 +168,10 @@ def simultaneous_error_margins(
 
     Parameters
     ----------
-    mechanism : Conditioned, Imaged or TopDown
-        Under equalities alone; if conditioned, on a tree.
     nodes : sequence of int or str, optional
         Such as ``numpy.flatnonzero(tree.level == 2)``; by default all nodes.
-    alpha : float
-    size : int
-        Number of simulated releases, at least ``1 / alpha - 1``.
-    rng : Randomness, optional
-        `secure()` by default.
+    mechanism, alpha, size, rng
+        As for `error_margins`.
 
     Returns
     -------

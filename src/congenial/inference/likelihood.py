@@ -83,10 +83,8 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
 
     Parameters
     ----------
-    z : array_like of int, shape (n,)
-        The release.
-    conditioned : Conditioned
-    prior : Prior
+    z, conditioned, prior
+        As for `log_likelihood`.
 
     Returns
     -------
@@ -95,10 +93,8 @@ def log_likelihood_gradient(z: npt.ArrayLike, conditioned: Conditioned, prior: P
 
     Raises
     ------
-    ArgumentError
-        As `log_likelihood`, and if the release is impossible.
-    UnsupportedError
-        As `log_likelihood`.
+    ArgumentError, UnsupportedError
+        As `log_likelihood`; the first also if the release is impossible.
 
     Notes
     -----

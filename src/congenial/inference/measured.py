@@ -67,10 +67,7 @@ class Problem:
     def around(self, guess: FloatArray) -> IntArray:
         """Return a consistent tree of counts near the measurements of the leaves.
 
-        Parameters
-        ----------
-        guess : ndarray of float64, shape (leaves,)
-            Values for leaves that are neither measured nor pinned.
+        `guess` (leaves,) has values for leaves that are neither measured nor pinned.
         """
         leaf = self.tree.leaves
         known = self.measured[leaf] | self.pinned[leaf]

@@ -81,14 +81,6 @@ class DiscreteLaplace:
     def cdf(self, noise: npt.ArrayLike) -> FloatArray:
         """Probability that the noise is at most a value; broadcast against the scale.
 
-        Parameters
-        ----------
-        noise : array_like of float
-
-        Returns
-        -------
-        ndarray of float64
-
         Raises
         ------
         ArgumentError

@@ -110,15 +110,9 @@ def law_names() -> tuple[str, ...]:
 
 
 def find_law(name: str) -> NoiseLaws:
-    """Return the noise law of a name, loading its file alone.
+    """Return the class of the laws of a name, one of `law_names`, loading its file alone.
 
-    Returns the class of the laws of this name; `DiscreteLaplace` is one. Raises ArgumentError
-    if there is none.
-
-    Parameters
-    ----------
-    name : str
-        One of `law_names`.
+    Raises ArgumentError if there is none.
     """
     known = law_names()
     if name not in known:
@@ -128,10 +122,7 @@ def find_law(name: str) -> NoiseLaws:
 
 
 def check_kernels(noise: NoiseLaw) -> None:
-    """Refuse a law that the kernels have no weights of.
-
-    Raises UnsupportedError.
-    """
+    """Refuse a law that the kernels have no weights of; raises UnsupportedError."""
     if noise.kind == laws.OTHER:
         raise UnsupportedError(
             f"conditional laws of {noise.name} noise are not known; take congenial.image instead "

@@ -39,10 +39,7 @@ def forest_cost(
 ) -> Cost | None:
     """Estimate from the sums and the noise alone; no table is filled.
 
-    Returns
-    -------
-    Cost or None
-        None if only bounds make the law finite, because the cost then depends on the data.
+    Returns None if only bounds make the law finite, because the cost then depends on the data.
     """
     if not is_proper(forest, weights):
         return None

@@ -48,22 +48,10 @@ def sample(
 
     Words are fetched batch by batch and in order, those of all choices and then those of the
     compositions, whose number depends on the totals. So the draws depend on the words alone, not on
-    the number of threads.
+    the number of threads: by default up to numba's, as far as the work is worth them.
 
-    Parameters
-    ----------
-    tables : Tables
-    rows : int
-    rng : Randomness
-    first : int, optional
-        Number of variables to return; all by default.
-    threads : int, optional
-        By default up to numba's number, as far as the work is worth them.
-
-    Returns
-    -------
-    ndarray of int64, shape (rows, n)
-        In the coordinates of the forest.
+    Returns ndarray of int64, shape (rows, n), in the coordinates of the forest; the `first`
+    variables, if that is given.
     """
     network, source = tables.network, rng
     n = network.n if first is None else first

@@ -33,25 +33,9 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
 ) -> Compiled:
     """Check that the weights and the sums have a law, and tilt the weights towards the sums.
 
-    Parameters
-    ----------
-    forest : SumForest
-    weights : SharedUnary or PriorWeights
-        Of the noise, or of noise and a prior of the leaves.
-    whole : bool
-        Whether the law of every variable is needed. Otherwise sums that constrain nothing are left
-        out, see `freed`.
-
-    Returns
-    -------
-    Compiled
-
-    Raises
-    ------
-    InfeasibleError
-        If no value satisfies all the sums.
-    UnsupportedError
-        If the law is improper.
+    Where the law of every variable is not needed, and so `whole` is False, sums that constrain
+    nothing are left out, see `freed`. Raises InfeasibleError if no value satisfies all the sums,
+    UnsupportedError if the law is improper.
     """
     if isinstance(weights, PriorWeights):
         return Compiled(forest, weights, prior_tilts(forest, weights))
@@ -66,28 +50,13 @@ def compile(  # noqa: A001 -- reached as `sum_network.compile`
 def fill(compiled: Compiled, limit: float | None = None, *, drawn: bool = False) -> Tables:
     """Place windows, fill the tables, and bound the error of draws from them.
 
-    Parameters
-    ----------
-    compiled : Compiled
-    limit : float, optional
-        Total variation that truncation may cost a draw; `error_limit` is the largest in use. By
-        default truncation costs about as much as rounding. Weights with priors always have a limit
-        of 1e-8, which is checked on wider windows but not proved.
-    drawn : bool
-        Whether the tables are used for draws only: like siblings then share one table of their sum.
+    `limit` is the total variation that truncation may cost a draw; `error_limit` is the largest in
+    use. By default truncation costs about as much as rounding. Weights with priors always have a
+    limit of 1e-8, which is checked on wider windows but not proved. Where tables are used for draws
+    only (`drawn`), like siblings share one table of their sum.
 
-    Returns
-    -------
-    Tables
-
-    Raises
-    ------
-    InfeasibleError
-        If no value satisfies all the sums.
-    UnsupportedError
-        If the tables would not fit in memory, or would take too long.
-    NumericalError
-        If the error bound cannot be met.
+    Raises InfeasibleError if no value satisfies all the sums, UnsupportedError if the tables would
+    not fit in memory or would take too long, NumericalError if the error bound cannot be met.
     """
     if isinstance(compiled.weights, PriorWeights):
         return fill_priors(compiled.forest, compiled.weights, compiled.theta)

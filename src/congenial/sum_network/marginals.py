@@ -192,17 +192,9 @@ def summaries(
 ) -> Summaries:
     """Return summaries of the marginal laws of a tree's nodes, by one pass down.
 
-    Parameters
-    ----------
-    tables : Tables
-        Filled for all questions, not for draws alone.
-    is_leaf : ndarray of bool, shape (n,)
-    alpha : float
-        Between 0 and 1.
-    center : ndarray of int64, shape (n,), optional
-        Where the values of every node are counted from, 0 by default.
-    dispersion : ndarray of float64, shape (n,), optional
-        Of the prior of each leaf, for `rise`; 0 where there is none.
+    The tables are filled for all questions, not for draws alone. Values of each node are counted
+    from `center` (n,), 0 by default; `rise` needs the `dispersion` (n,) of each leaf's prior, 0
+    where there is none.
     """
     n = is_leaf.size
     rising = np.zeros(n) if dispersion is None else dispersion

@@ -51,13 +51,7 @@ def is_proper(forest: SumForest, weights: SharedUnary) -> bool:
 
 
 def check_proper(forest: SumForest, weights: SharedUnary) -> None:
-    """Check that the weights can be normalised.
-
-    Raises
-    ------
-    UnsupportedError
-        If they cannot.
-    """
+    """Check that the weights can be normalised; raises UnsupportedError if they cannot."""
     if not is_proper(forest, weights):
         raise UnsupportedError(IMPROPER)
 

@@ -35,12 +35,8 @@ from congenial.types import FloatArray, IntArray
 class CutConditioned(Conditioned):
     """A mechanism conditioned on sums with a few cycles, drawn exactly by a cut set.
 
-    Made by `congenial.condition`. The questions and their answers are those of `Conditioned`.
-
-    Attributes
-    ----------
-    forest : SumForest
-        The sums that remain when the cut set is fixed.
+    Made by `congenial.condition`. The questions and their answers are those of `Conditioned`; the
+    forest has the sums that remain when the cut set is fixed.
     """
 
     system: SumSystem | None = None

@@ -129,10 +129,7 @@ class Conditioned:
     def check_proper(self) -> None:
         """Check that the law exists; it exists either for all data or for none.
 
-        Raises
-        ------
-        UnsupportedError
-            If it does not.
+        Raises UnsupportedError if it does not.
         """
         at_zero = np.zeros(self.mechanism.n, dtype=np.int64)
         weights = self._shared_weights(at_zero, self.forest.orientation)

@@ -63,18 +63,12 @@ class GibbsConditioned(ChainAlone, Conditioned):
     Made by `congenial.condition` if no exact sampler is affordable, or with sampler="gibbs". It
     gives no guarantee and draws only from a seed.
 
-    Attributes
-    ----------
-    forest : SumForest
-        Without sums; each block has a forest of its own.
-    blocks : tuple of tuple of int
-        The cut sets.
-    lattice : Lattice or None
-        A basis of the solutions; None if it is not needed, or the sums are too large to find it.
+    The forest has no sums; each block has a forest of its own.
     """
 
     system: SumSystem | None = None
-    blocks: Blocks = ()
+    blocks: Blocks = ()  # The cut sets.
+    # A basis of the solutions; None if it is not needed, or the sums are too large to find it.
     lattice: Lattice | None = None
     certified: ClassVar[bool] = False
     called: ClassVar[str] = "blocked Gibbs sampler"

@@ -270,14 +270,7 @@ def draw_forest(
     words: npt.NDArray[np.uint64],
     program: BranchTables | None = None,
 ) -> tuple[IntArray, npt.NDArray[np.bool_]]:
-    """Draw all variables given held values.
-
-    Returns
-    -------
-    values : ndarray of int64, shape (r, size)
-    whole : ndarray of bool, shape (r,)
-        False if no draw is possible given the held values.
-    """
+    """Draw all variables given held values, shape (r, size), and say where that is possible."""
     values = np.zeros((held.shape[0], branches.op.size), dtype=np.int64)
     whole = np.ones(held.shape[0], dtype=np.bool_)
     state = branches.program if program is None else program

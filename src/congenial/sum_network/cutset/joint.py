@@ -29,11 +29,8 @@ def joint_law(
     cycles. Tables that do not depend on a node's value are shared. The cost is the number of these
     assignments times the tables between the nodes, plus all tables once.
 
-    Returns
-    -------
-    values : tuple of ndarray of int64
-        The values of each node, consecutive integers that carry all but 1e-12 of the mass.
-    probabilities : ndarray of float64, one axis a node
+    Returns the values of each node, consecutive integers that carry all but 1e-12 of the mass, and
+    the probabilities, with one axis a node.
     """
     if not 1 <= len(nodes) <= MOST_NODES or len(set(nodes)) < len(nodes):
         raise ArgumentError(
