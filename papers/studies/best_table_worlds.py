@@ -158,7 +158,7 @@ def released(world: World, epsilon: float, seeds: Sequence[int], workers: int) -
         source = seeded(seed)
         y = cast(IntArray, engines[PROJECTIONS[0]].measure(x, rng=source))
         law = best.law(y)
-        tables: dict[str, Values] = {TABLE: law.point("l1", rng=source)}
+        tables: dict[str, Values] = {TABLE: best.least(law, source)}
         tables |= {name: engine.apply(y, source) for name, engine in engines.items()}
         if conditioned is not None:
             tables[CONDITIONED] = np.asarray(conditioned.sample(x, rng=source))

@@ -39,18 +39,19 @@ def made(tree, scale, *, loss="l1"):
 @for_each_seed(25)
 def test_no_other_table_has_a_smaller_expected_error(seed):
     rng = np.random.default_rng(seed)
-    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1])
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1])
     engine = made(tree, 10.0 ** rng.uniform(-0.3, 0.5))
-    x = tree.roll_up(rng.integers(0, 6, 3))
+    x = tree.roll_up(rng.integers(0, 3, 5))
     y = engine.measure(x, rng=cg.seeded(seed))
     law = engine.law(y)
     table = engine.apply(y, cg.seeded(seed))
     assert table[0] == x[0]
-    others = [tree.roll_up(np.array(z)) for z in product(range(int(x[0]) + 1), repeat=3)]
-    least = min(law.expected_error(z) for z in others if z[0] == x[0])
-    assert law.expected_error(table) == pytest.approx(least, abs=1e-9)
+    leaves = (z for z in product(range(int(x[0]) + 1), repeat=5) if sum(z) == x[0])
+    weights = np.where(tree.level == 1, 2.0, 1.0)  # two counts, and four below them
+    least = min(law.expected_error(tree.roll_up(np.array(z)), weights) for z in leaves)
+    assert law.expected_error(table, weights) == pytest.approx(least, abs=1e-9)
     drawn = law.sample(4000, cg.seeded(seed))
-    error = np.abs(drawn - table).sum(axis=1)
+    error = np.abs(drawn - table) @ weights
     assert abs(error.mean() - least) < 5.0 * error.std() / np.sqrt(4000.0) + 1e-9
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import congenial as cg
-from congenial.inference.point_tables import chances_of_draws, least_absolute
+from congenial.inference.point_tables import chances_of_draws, least_absolute, level_weights
 
 
 @pytest.mark.parametrize("seed", range(12))
@@ -28,3 +28,9 @@ def test_no_tree_of_integers_is_closer_to_the_draws(seed):
 
     best = min(error(tree.roll_up(np.array(leaves))) for leaves in product(range(5), repeat=3))
     assert error(found) == best
+
+
+def test_levels_weigh_the_same_but_for_counts_published_exactly():
+    tree = cg.Tree.from_parents([-1, 0, 0, 1, 1, 1, 1, 1])
+    pinned = np.arange(8) == 7
+    assert level_weights(tree, pinned)[1:].tolist() == [2.0, 2.0, 1.0, 1.0, 1.0, 1.0, 1.0]

@@ -273,3 +273,12 @@ def test_the_same_seed_gives_the_same_draws():
     assert law.sample(rng=cg.seeded(4)).shape == (len(tree),)
     assert 0.0 < law.error_bound < 1e-6
     assert "no privacy" in law.explain()
+
+
+def test_weights_of_a_point_are_positive_and_of_absolute_errors():
+    tree = cg.Tree.from_parents([-1, 0, 0])
+    mechanism = cg.Additive(cg.DiscreteLaplace(1.0), tree)
+    law = cg.posterior([7, 5, -1], mechanism, cg.consistent(tree) & cg.nonnegative())
+    for loss, weights in (("l1", [1.0, 1.0, 0.0]), ("l1", [1.0, 1.0]), ("l2", [1.0, 1.0, 1.0])):
+        with pytest.raises(cg.errors.ArgumentError, match="weights"):
+            law.point(loss, weights=weights)

@@ -14,6 +14,7 @@ from congenial.imaging.noisy import Moved
 from congenial.imaging.update import Imaged
 from congenial.inference.laws import evidence_of
 from congenial.inference.measured import Problem, pose_resolved
+from congenial.inference.point_tables import level_weights
 from congenial.inference.posteriors import Posterior
 from congenial.inference.splits.empirical_bayes import LevelSplits, fit_splits, splits_at
 from congenial.invariants.feasibility.feasible import check_feasible
@@ -22,7 +23,7 @@ from congenial.invariants.written import Invariant, resolve_invariant
 from congenial.kernels.numerics import laws
 from congenial.noise.additive import Additive
 from congenial.randomness import Randomness
-from congenial.types import IntArray
+from congenial.types import FloatArray, IntArray
 
 Loss = Literal["l1", "l2"]
 
@@ -47,6 +48,7 @@ class BestTable(Moved):
 
     The prior is a `DirichletTree`, fitted to the measurements of each release. The table is a
     function of the measurements alone, so it costs no more privacy than the measurements do.
+    Absolute errors are averaged within each level and added up over the levels.
 
     Attributes
     ----------
@@ -102,7 +104,13 @@ class BestTable(Moved):
 
     def move(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Return the table of least expected error."""
-        return self.law(noisy).point(self.loss, rng=rng)
+        return self.least(self.law(noisy), rng)
+
+    def least(self, law: Posterior, rng: Randomness) -> IntArray:
+        """Return the table of least expected error under a law of the counts."""
+        if self.loss == "l2":
+            return law.point("l2", rng=rng)
+        return law.point("l1", rng=rng, weights=self._weights)
 
     def apply(self, noisy: npt.ArrayLike, rng: Randomness) -> IntArray:
         """Return the table of least expected error, or the closest one where it is not known.
@@ -123,26 +131,32 @@ class BestTable(Moved):
         Among equally good tables, one is chosen at random, and rounding differs between machines.
         """
         law = self.law(noisy)
-        found = law.point(self.loss, rng=rng)
+        found = self.least(law, rng)
         if self.loss == "l2":
             mean = law.mean()  # beyond the variances, which no table changes
             errors = [float(((mean - table) ** 2).sum()) for table in (released, found)]
         else:
-            errors = [law.expected_error(table) for table in (released, found)]
+            errors = [law.expected_error(table, self._weights) for table in (released, found)]
         return errors[0] <= errors[1] + GAP * (1.0 + errors[1])
 
     def explain(self) -> str:
         """Explain how a release is drawn, and why."""
         n, pinned = self.resolved.n, int(self.resolved.pinned.sum())
-        error = "absolute" if self.loss == "l1" else "squared"
+        error, alike = ("absolute", " All levels weigh the same.")
+        if self.loss == "l2":
+            error, alike = "squared", ""
         return (
             f"posterior: adds {self.mechanism.noise.name} noise to {n - pinned} of {n} queries "
             f"({pinned} published exactly), then releases the table of integers that satisfies the "
-            f"invariant and has the least expected {error} error given the noisy values. The "
-            "prior, which splits every count among the counts below it, is fitted to the same "
+            f"invariant and has the least expected {error} error given the noisy values.{alike} "
+            "The prior, which splits every count among the counts below it, is fitted to the same "
             "values. Only the noisy values and the exact counts are used, so this costs no "
             "privacy; small counts are drawn towards counts that are usual around them."
         )
+
+    @property
+    def _weights(self) -> FloatArray:
+        return level_weights(self.tree, self.resolved.pinned)
 
     def _problem(self, noisy: npt.ArrayLike) -> Problem:
         resolved = inequalities_in_units(self.resolved)
@@ -170,8 +184,8 @@ def best_table(mechanism: Additive, invariant: Invariant, loss: Loss = "l1") -> 
     invariant : Invariant
         ``consistent(tree)``, with any pins and bounds.
     loss : {"l1", "l2"}
-        Whether the expected absolute or the expected squared error, summed over all nodes, is the
-        least.
+        Whether the expected absolute error, averaged within each level and added up over the
+        levels, or the expected squared error, summed over all nodes, is the least.
 
     Returns
     -------

@@ -127,9 +127,9 @@ class SplitTreeLaw:
         """Return the chances that each count is at most each value of its window."""
         return self.found.chances(first, size)
 
-    def expected_error(self, table: IntArray) -> float:
-        """Return the expected absolute error of a table, summed over its nodes."""
-        return self.found.expected_error(table)
+    def expected_error(self, table: IntArray, weights: FloatArray) -> float:
+        """Return the expected absolute error of a table, summed over its nodes by `weights`."""
+        return self.found.expected_error(table, weights)
 
     def gradient(self, _prior: Prior | DirichletTree) -> SplitGradient:
         """Return the derivatives of the log evidence in each node's alpha (Fisher's identity)."""

@@ -10,7 +10,7 @@ from congenial.domain.tree import Tree
 from congenial.errors import UnsupportedError
 from congenial.kernels.projection import convex
 from congenial.randomness import Randomness
-from congenial.types import FloatArray, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Probabilities that a count is at most each value of its window; a window is a first value and a
 # size.
@@ -44,18 +44,29 @@ def _cumulated(values: FloatArray, offset: IntArray, size: IntArray) -> FloatArr
     return np.asarray(sums - np.repeat(before, size))
 
 
+def level_weights(tree: Tree, pinned: BoolArray) -> FloatArray:
+    """Return weights under which all levels count alike, shape (n,).
+
+    A node's weight is the number of counts of the largest level over that of its own level; counts
+    that are published exactly are not among them.
+    """
+    number = np.maximum(np.bincount(tree.level[~pinned], minlength=tree.depth), 1)
+    return np.asarray(number.max() / number[tree.level], dtype=np.float64)
+
+
 def least_absolute(
     tree: Tree,
     chances: Chances,
     start: IntArray,
     limits: tuple[FloatArray, FloatArray],
     source: Randomness,
+    weights: FloatArray | None = None,
 ) -> IntArray:
     """Return the tree of integers of least expected absolute error, summed over the nodes.
 
-    `start` is a consistent tree within the limits. Expected errors are convex in each node's value.
-    The best tree within windows around `start` is therefore the best of all, unless a value lies at
-    an end of its window.
+    `weights`, shape (n,) and positive, multiply the errors. `start` is a consistent tree within the
+    limits. Expected errors are convex in each node's value. The best tree within windows around
+    `start` is therefore the best of all, unless a value lies at an end of its window.
 
     Raises UnsupportedError if windows would not fit in memory.
     """
@@ -77,6 +88,8 @@ def least_absolute(
                 f"{_MEMORY_LIMIT * 8 / 2**30:.0f}; use loss='l2', or measurements with less noise."
             )
         slopes = 2.0 * chances(first, size) - 1.0
+        if weights is not None:
+            slopes *= np.repeat(weights, size)
         convex.minimise(*shape, np.asarray(upwards, dtype=np.int64), first, offset, slopes, found)
         below = (found <= low) & (low > limits[0])
         above = (found >= high) & (high < limits[1])

@@ -230,6 +230,7 @@ class Posterior:
         *,
         size: int = 101,
         rng: Randomness | None = None,
+        weights: npt.ArrayLike | None = None,
     ) -> IntArray:
         """Return the integer tree of least expected error among those that satisfy the invariant.
 
@@ -243,6 +244,8 @@ class Posterior:
             Number of draws that "l1" averages over.
         rng : Randomness, optional
             `secure()` by default.
+        weights : array_like of float, shape (n,), optional
+            Positive factors of the absolute errors, 1 by default; "l2" takes none.
 
         Returns
         -------
@@ -250,24 +253,30 @@ class Posterior:
         """
         if loss not in ("l1", "l2"):
             raise ArgumentError(f"loss is {loss!r}; give 'l1' or 'l2'.")
+        if loss == "l2" and weights is not None:
+            raise ArgumentError("weights are of absolute errors; give loss='l1', or no weights.")
+        scaled = None if weights is None else self._checked_weights(weights)
         source = resolve(rng)
         law, tree = self._law, self.problem.tree
         if loss == "l1" and isinstance(law, NetworkLaw):
             draws = self.sample(max(checked_size(size), 1), source)
             args = chances_of_draws(draws), draws[0]
-            return least_absolute(tree, *args, self._limits, source)
+            return least_absolute(tree, *args, self._limits, source, scaled)
         known = consistent(tree) & bounds(*self._limits)
         found = project(self.mean(), known, integer=True, rng=source).astype(np.int64)
         if loss == "l1" and isinstance(law, SplitTreeLaw):
-            found = least_absolute(tree, law.chances, found, self._limits, source)
+            args = law.chances, found
+            found = least_absolute(tree, *args, self._limits, source, scaled)
         return self.problem.checked(found, self.prior)
 
-    def expected_error(self, table: npt.ArrayLike) -> float:
+    def expected_error(self, table: npt.ArrayLike, weights: npt.ArrayLike | None = None) -> float:
         """Exact expected absolute error of a table, summed over its nodes.
 
         Parameters
         ----------
         table : array_like of int, shape (n,)
+        weights : array_like of float, shape (n,), optional
+            Positive factors of the errors, 1 by default.
 
         Raises
         ------
@@ -280,7 +289,8 @@ class Posterior:
                 "the expected error of a table is worked out under a DirichletTree alone; give "
                 "prior='dirichlet-tree'."
             )
-        return law.expected_error(np.asarray(table, dtype=np.int64))
+        scaled = self._checked_weights(1.0 if weights is None else weights)
+        return law.expected_error(np.asarray(table, dtype=np.int64), scaled)
 
     def interval(self, node: int | str, alpha: float = 0.1) -> tuple[int, int]:
         """Shortest interval that contains the count of a node with probability at least 1 - alpha.
@@ -435,6 +445,15 @@ class Posterior:
     ) -> IntArray:
         source = resolve(rng)
         return in_batches(lambda count: self.sample(count, source), size, self.n, ask)
+
+    def _checked_weights(self, weights: npt.ArrayLike) -> FloatArray:
+        array = np.asarray(weights, dtype=np.float64)
+        if array.shape not in ((), (self.n,)) or not ((array > 0.0) & np.isfinite(array)).all():
+            raise ArgumentError(
+                f"weights have shape {array.shape}, or an entry that is not positive; give "
+                f"{self.n} positive numbers."
+            )
+        return np.broadcast_to(array, (self.n,))
 
     @property
     def _limits(self) -> tuple[FloatArray, FloatArray]:

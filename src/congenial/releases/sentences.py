@@ -311,13 +311,15 @@ def method(used: Method) -> str:
                 f"largest remainder with ties at random. {post}"
             )
         case ByBestTable(loss):
-            error = "absolute" if loss == "l1" else "squared"
+            error, alike = ("absolute", " All levels weigh the same.")
+            if loss == "l2":
+                error, alike = "squared", ""
             return (
                 "posterior: of all integers that satisfy the invariants, those of the least "
                 f"expected {error} error given the noisy counts, under a prior that was fitted to "
-                "them: every count is split among those below it. This looks at nothing but the "
-                "noisy values and what is published exactly, so it costs no privacy; small counts "
-                "are drawn towards what is usual around them."
+                f"them: every count is split among those below it.{alike} This looks at nothing "
+                "but the noisy values and what is published exactly, so it costs no privacy; small "
+                "counts are drawn towards what is usual around them."
             )
 
 

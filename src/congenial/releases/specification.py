@@ -154,7 +154,9 @@ class ByTopDown(Kind, frozen=True, tag="topdown"):
 class ByBestTable(Kind, frozen=True, tag="posterior"):
     """The one table of integers of least expected error, given the noisy counts and a prior."""
 
-    loss: Literal["l1", "l2"]  # The error: absolute, l1, or squared, l2.
+    # The error: absolute, averaged within each level and added up over the levels, l1; or squared,
+    # added up over all counts, l2.
+    loss: Literal["l1", "l2"]
 
 
 Method = ByConditioning | ByImaging | ByTopDown | ByBestTable

@@ -143,10 +143,10 @@ class Laws:
         kept_laws.up_to(first, size, self.first, self.size, self.place, self.flat, out)
         return out
 
-    def expected_error(self, table: IntArray) -> float:
-        """Return the expected absolute error of a table, summed over its nodes."""
+    def expected_error(self, table: IntArray, weights: FloatArray) -> float:
+        """Return the expected absolute error of a table, summed over its nodes by `weights`."""
         of = self.first, self.size, self.place, self.flat
-        return float(kept_laws.expected_errors(table, *of))
+        return float(kept_laws.expected_errors(table, weights, *of))
 
 
 @dataclass(frozen=True, eq=False)

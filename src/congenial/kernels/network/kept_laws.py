@@ -23,12 +23,14 @@ def summaries(alpha, first, size, place, flat, out):
 
 
 @njit()
-def expected_errors(table, first, size, place, flat):
-    """Return the expected absolute error of a table, summed over its entries."""
+def expected_errors(table, weights, first, size, place, flat):
+    """Return the expected absolute error of a table, summed over its entries by `weights`."""
     total = 0.0
     for v in range(table.size):
+        error = 0.0
         for i in range(size[v]):
-            total += flat[place[v] + i] * abs(first[v] + i - table[v])
+            error += flat[place[v] + i] * abs(first[v] + i - table[v])
+        total += weights[v] * error
     return total
 
 
