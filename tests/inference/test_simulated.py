@@ -13,7 +13,7 @@ import congenial as cg
 from congenial.errors import ArgumentError
 from congenial.inference import simulated
 from congenial.inference.error_law import error_margin_of_sum, error_margins_of_sums
-from congenial.inference.simulated import cautious_alpha, largest, rank
+from congenial.inference.simulated import cautious_alpha, in_batches, largest, rank, truths
 from congenial.randomness import seeded
 from congenial.releases.accuracy import RISK, margins, simulated_releases
 from congenial.releases.model import choose_method
@@ -96,3 +96,24 @@ def test_margins_from_few_simulated_releases_hold_and_state_their_number(
         np.abs(r.upper + r.lower - 2 * counts)[1:] <= found.margin[1:] * 2 / 3 for r in releases
     ]
     assert np.mean(near) < SHARE - slack
+
+
+def test_results_are_those_of_all_draws_in_order():
+    drawn = []
+
+    def sample(size, _):
+        first = len(drawn)
+        drawn.extend(range(first, first + size))
+        return np.repeat(np.arange(first, first + size)[:, None], 50_000, axis=1)
+
+    answers = in_batches(sample, 50_000, 700, seeded(1), lambda z: z[:, 0] * 2)
+    assert answers.tolist() == [2 * i for i in range(700)]
+    assert drawn == list(range(700))
+
+
+def test_an_event_is_true_or_false_of_every_draw():
+    z = np.arange(6).reshape(3, 2)
+    assert truths(lambda z: z[:, 0] > 1)(z).tolist() == [0, 1, 1]
+    for wrong in (lambda z: z[:, 0], lambda z: z > 1, lambda z: True):
+        with pytest.raises(ArgumentError):
+            truths(wrong)(z)

@@ -42,12 +42,12 @@ def messages_of(tree: cg.Tree, rng) -> extremes._Messages:
     return extremes._Messages(laws, np.full(laws.cut.ctype.size, 1.5))
 
 
-def alone(network, ends, dispersion, base):
-    return np.arange(ends.size)
+def alone(network, dispersion, base):
+    return np.arange(network.slots)
 
 
 def twins_of(tables: Tables, dispersion, base):
-    return module._twins(tables.network, np.empty(tables.network.slots, bool), dispersion, base)
+    return module._twins(tables.network, dispersion, base)
 
 
 @pytest.mark.parametrize("seed", range(20))

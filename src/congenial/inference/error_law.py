@@ -33,7 +33,6 @@ from congenial.inference.simulated import (
 )
 from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
-from congenial.sum_network import Tables, share_noise
 from congenial.types import IntArray
 
 # Simulated errors held at once: only the largest of each node.
@@ -95,8 +94,7 @@ def error_margins(
         raise UnsupportedError(
             "the margins of all nodes need a tree; use the interval() of each entry."
         )
-    tables = _tables(conditioned)
-    return sum_network.reaches(tables, tree, alpha)
+    return sum_network.reaches(conditioned.whole_tables, tree, alpha)
 
 
 def error_margin_of_sum(
@@ -275,20 +273,6 @@ def _error_margins_of_images(
 def _whole(reach: float) -> int:
     """Round a margin up to an integer."""
     return int(np.ceil(reach - 1e-9))
-
-
-def _tables(conditioned: Conditioned) -> Tables:
-    """Messages with an entry for each sibling, also for siblings of equal weights."""
-    noise, resolved, forest = conditioned.mechanism.noise, conditioned.resolved, conditioned.forest
-    weights = share_noise(
-        noise.kind,
-        noise.spread,
-        (resolved.lo, resolved.hi),
-        conditioned.fixed,
-        forest.n,
-        orientation=forest.orientation,
-    )
-    return sum_network.fill(sum_network.compile(forest, weights))
 
 
 def _draws(

@@ -10,21 +10,10 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial import __version__
+from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
-from congenial.errors import UnsupportedError
 
 Values = npt.NDArray[Any]
-
-
-def check_installed() -> None:
-    """Check, before any draw, that ArviZ is installed."""
-    try:
-        import arviz  # noqa: F401
-        import xarray  # noqa: F401
-    except ImportError as cause:
-        raise UnsupportedError(
-            "to_arviz needs ArviZ, which is not installed; run pip install 'congenial[inference]'."
-        ) from cause
 
 
 def inference_data(
@@ -40,11 +29,7 @@ def inference_data(
     The coordinate `node` has names, or paths for names that occur more than once; each
     node has a `level`.
     """
-    check_installed()
-    import arviz
-    import xarray
-
-    library: Any = arviz  # its two major versions use different names
+    library, xarray = arviz_for("to_arviz")  # its two major versions use different names
     attributes = {
         "inference_library": "congenial",
         "inference_library_version": __version__,

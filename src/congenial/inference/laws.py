@@ -11,7 +11,7 @@ from congenial import sum_network
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.inference import evidence
 from congenial.inference.evidence import Gradient, SplitGradient
-from congenial.inference.measured import Problem
+from congenial.inference.measured import Problem, tightened
 from congenial.inference.priors import Prior
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.messages import Evidence, Laws, SplitLaw
@@ -144,12 +144,5 @@ def evidence_of(problem: Problem) -> Evidence:
     scale = np.where(problem.measured, problem.mechanism.scales, 1.0)
     known = problem.measured | problem.pinned
     y = np.where(known, problem.y, 0).astype(np.float64)
-    lo, hi = np.maximum(problem.lo, 0.0), problem.hi.copy()
-    tree = problem.tree
-    for depth in range(tree.depth - 1, 0, -1):
-        at = np.flatnonzero(tree.level == depth)
-        above = np.unique(tree.parents[at])
-        for end, tighter in ((lo, np.maximum), (hi, np.minimum)):
-            total = np.bincount(tree.parents[at], end[at], len(tree))
-            end[above] = tighter(end[above], total[above])
-    return Evidence(tree, kind, scale, y, lo, hi)
+    ends = tightened(problem.tree, np.maximum(problem.lo, 0.0), problem.hi)
+    return Evidence(problem.tree, kind, scale, y, *ends)

@@ -209,20 +209,23 @@ def _check_zeros(
         )
 
 
+def tightened(tree: Tree, lo: FloatArray, hi: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Return the bounds of all nodes, tightened to the sums of their children's."""
+    low, high = lo.copy(), hi.copy()
+    for depth in range(tree.depth - 1, 0, -1):
+        at = np.flatnonzero(tree.level == depth)
+        above = np.unique(tree.parents[at])
+        for end, tighter in ((low, np.maximum), (high, np.minimum)):
+            total = np.bincount(tree.parents[at], end[at], len(tree))
+            end[above] = tighter(end[above], total[above])
+    return low, high
+
+
 def _check_feasible(
     tree: Tree, resolved: ResolvedInvariant, lo: FloatArray, hi: FloatArray
 ) -> None:
     """Check that some tree of counts lies within bounds."""
-    low, high = lo.copy(), hi.copy()
-    for level in range(tree.depth - 1, 0, -1):
-        at = np.flatnonzero(tree.level == level)
-        above = tree.parents[at]
-        total_low, total_high = np.zeros(len(tree)), np.zeros(len(tree))
-        np.add.at(total_low, above, low[at])
-        np.add.at(total_high, above, high[at])
-        inner = np.unique(above)
-        low[inner] = np.maximum(low[inner], total_low[inner])
-        high[inner] = np.minimum(high[inner], total_high[inner])
+    low, high = tightened(tree, lo, hi)
     if (low > high).any():
         node = int(np.flatnonzero(low > high)[0])
         raise InfeasibleError(

@@ -11,16 +11,17 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial import sum_network
+from congenial.conditioning.chains import arviz_for
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.closest import project
 from congenial.inference import evidence, exports
-from congenial.inference.batches import in_batches, truths
 from congenial.inference.evidence import Gradient, SplitGradient
 from congenial.inference.fitting import fit
 from congenial.inference.laws import NetworkLaw, SplitTreeLaw, evidence_of
 from congenial.inference.measured import Problem, pose
 from congenial.inference.point_tables import chances_of_draws, least_absolute
 from congenial.inference.priors import Prior
+from congenial.inference.simulated import in_batches, truths
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.inference.splits.empirical_bayes import fit_splits, splits_at
 from congenial.inference.splits.messages import verified_law
@@ -422,7 +423,7 @@ class Posterior:
         arviz.InferenceData, or xarray.DataTree from ArviZ 1.0 on
             See `congenial.inference.exports.inference_data`. Needs the extra `inference`.
         """
-        exports.check_installed()
+        arviz_for("to_arviz")  # before any draw
         groups = {"posterior": {"count": self.sample(draws, rng)}, **self.problem.groups}
         told = {"noise": self.problem.mechanism.noise.name, "about": self.explain()}
         tree, names = self.problem.tree, self.problem.names
@@ -443,8 +444,7 @@ class Posterior:
     def _ask(
         self, size: int, rng: Randomness | None, ask: Callable[[IntArray], IntArray]
     ) -> IntArray:
-        source = resolve(rng)
-        return in_batches(lambda count: self.sample(count, source), size, self.n, ask)
+        return in_batches(self.sample, self.n, size, resolve(rng), ask)
 
     def _checked_weights(self, weights: npt.ArrayLike) -> FloatArray:
         array = np.asarray(weights, dtype=np.float64)

@@ -1,4 +1,4 @@
-"""Order statistics of simulated noise, computed batch by batch to limit memory."""
+"""Functions and order statistics of many draws, computed batch by batch to limit memory."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
+from congenial.errors import ArgumentError
+from congenial.noise.additive import checked_size
 from congenial.randomness import Randomness
-from congenial.types import FloatArray
+from congenial.types import FloatArray, IntArray
 
 Draw = Callable[[int, Randomness], npt.NDArray[Any]]
 
-# Values of simulated noise held at once.
+# Values of draws held at once.
 _VALUES = 1 << 24
 
 
@@ -23,6 +25,31 @@ def batches(draw: Draw, n: int, size: int, source: Randomness) -> Iterator[npt.N
     batch = max(1, _VALUES // n)
     for begin in range(0, size, batch):
         yield draw(min(batch, size - begin), source)
+
+
+def in_batches(
+    draw: Draw, n: int, size: int, source: Randomness, ask: Callable[[IntArray], IntArray]
+) -> IntArray:
+    """Apply a function to `size` draws of n values, and return one value for each draw."""
+    rows = checked_size(size)
+    if rows < 1:
+        raise ArgumentError("size is 0; give a positive number of draws.")
+    return np.concatenate([ask(drawn) for drawn in batches(draw, n, rows, source)])
+
+
+def truths(event: Callable[[IntArray], npt.ArrayLike]) -> Callable[[IntArray], IntArray]:
+    """Return the event as a function with checked values 0 and 1."""
+
+    def ask(z: IntArray) -> IntArray:
+        found = np.asarray(event(z))
+        if found.shape != (z.shape[0],) or found.dtype.kind != "b":
+            raise ArgumentError(
+                f"the event gave shape {found.shape} and dtype {found.dtype}; give one truth "
+                "value for each of the draws."
+            )
+        return found.astype(np.int64)
+
+    return ask
 
 
 def rank(size: int, alpha: float) -> int:

@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.mechanism import Certified
+from congenial.conditioning.chains import arviz_for
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, CongenialError, ReleaseError
 from congenial.inference import exports
@@ -165,7 +166,7 @@ class Release:
         UnsupportedError
             If ArviZ is not installed, or there is no `posterior`.
         """
-        exports.check_installed()
+        arviz_for("to_arviz")  # before any draw
         if not isinstance(draws, int | np.integer) or isinstance(draws, bool) or draws < 0:
             raise ArgumentError(f"draws is {draws!r}; give a whole number from 0 on.")
         groups: dict[str, dict[str, npt.NDArray[Any]]] = {}

@@ -21,9 +21,9 @@ from congenial.kernels.network.records import LeafWeights, Windows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
 from congenial.sum_network.network import Network, compile_network
-from congenial.sum_network.tables import SUM_UNITS, Tables, plain_units
+from congenial.sum_network.tables import SUM_UNITS, Tables, near_sums, plain_units
 from congenial.sum_network.truncation import stretches
-from congenial.sum_network.weights import SharedUnary, Unary
+from congenial.sum_network.weights import SharedUnary, Unary, alike
 from congenial.sum_network.windows import (
     Placement,
     decay_of,
@@ -79,9 +79,7 @@ class PriorWeights:
     @property
     def inverse(self) -> FloatArray:
         """1 / scale, 1 / (2 sigma^2), or 0 without a measurement."""
-        kind, scale = self.unary.kind, self.unary.scale
-        gaussian = np.where(kind == laws.GAUSSIAN, 0.5 / scale**2, 1.0 / scale)
-        return np.where(kind == laws.FLAT, 0.0, gaussian)
+        return np.where(self.unary.kind == laws.FLAT, 0.0, self.unary.inverse)
 
 
 def share_priors(
@@ -90,15 +88,7 @@ def share_priors(
     """List the weights of all nodes, each once."""
     base = np.where(a >= 0.0, base, 0.0)
     columns = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi, a, b, base, zero)
-    order = np.lexsort(columns)
-    fresh = np.zeros(order.size, dtype=np.bool_)
-    fresh[0] = True
-    for column in columns:
-        ordered = column[order]
-        fresh[1:] |= ordered[1:] != ordered[:-1]
-    code = np.empty(order.size, dtype=np.int32)
-    code[order] = np.cumsum(fresh) - 1
-    first = order[fresh]
+    code, first = alike(columns)
     return PriorWeights(unary.at(first), a[first], b[first], base[first], zero[first], code)
 
 
@@ -231,7 +221,7 @@ class _Own:
     def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
         """Return the products of a filling."""
         entries = float(np.maximum(hi - lo + 1.0, 0.0).sum())
-        products = float(self._work(lo, hi).sum())
+        products = float(self.network.products(np.maximum(hi - lo + 1.0, 0.0)).sum())
         if entries > _MEMORY_LIMIT or spent + products > limit:
             raise UnsupportedError(
                 f"the posterior would need {entries * 8 / 2**30:.1f} GiB of tables and "
@@ -240,26 +230,18 @@ class _Own:
             )
         return products
 
-    def _work(self, lo: IntArray, hi: IntArray) -> FloatArray:
-        """Return the products of every class."""
-        network, width = self.network, np.maximum(hi - lo + 1.0, 0.0)
-        merge = network.ctype == MERGE
-        left, right = width[network.left] * merge, width[network.right] * merge
-        return np.asarray(np.minimum(width, left + right) * np.minimum(left, right))
-
     def fill(self, lo: IntArray, hi: IntArray) -> _Filled:
         """Fill all tables."""
         network, unary = self.network, self.unary
         width = np.maximum(hi - lo + 1, 0)
         total = int(width.sum())
-        work = self._work(lo, hi).astype(np.int64)
         offset = np.concatenate(([0], np.cumsum(width)))[:-1].astype(np.int64)
         table, factor = np.empty(total), np.ones(width.size)
         powers, logs = np.zeros(width.size, dtype=np.int64), np.zeros(width.size)
         columns = (unary.kind, self.inverse, unary.center, self.a, self.b, self.base, self.zero)
         law, where = LeafWeights(*columns, self.tilt), Windows(lo, hi, offset)
         args = (network.classes, law, where, table, factor, powers, logs)
-        for begin, end in stretches(work, np.zeros(0, dtype=np.int64)):
+        for begin, end in stretches(network.products(width), np.zeros(0, dtype=np.int64)):
             priors.fill(begin, end, *args)
         at = network.roots
         sums = np.array([table[offset[c] : offset[c] + width[c]].sum() for c in at])
@@ -273,11 +255,7 @@ class _Own:
     def tables(self, place: Placement, filled: _Filled, cut: float) -> Tables:
         """Return the tables for draws, with their stated error."""
         network, width = self.network, np.maximum(filled.hi - filled.lo + 1, 0)
-        merge = network.ctype == MERGE
-        share = np.where(merge, place.var[network.left] / np.maximum(place.var, 1e-12), 0.0)
-        middle = np.where(merge, place.mean[network.left] - share * place.mean, 0.0)
-        reach = 8.0 * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
-        near = (middle, share, np.where(merge, reach, 0.0).astype(np.int64))
+        near = near_sums(network, place)
         where = filled.lo, filled.hi, filled.offset, filled.table, filled.factor
         return Tables(network, *where, filled.log_scale, *near, cut + self._rounding(width))
 

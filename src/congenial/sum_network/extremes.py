@@ -15,7 +15,6 @@ from congenial.kernels.network import marginals as kernels
 from congenial.kernels.network import supported
 from congenial.kernels.network.messages import MERGE, PRODUCT
 from congenial.kernels.network.records import TiltedWeights, Windows
-from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest, of_tree
 from congenial.sum_network.marginals import OneSided, one_sided
 from congenial.sum_network.network import Network, compile_network
@@ -164,9 +163,7 @@ class _Messages:
         self.lo = np.where(used, np.minimum(lo, low), lo)
         self.hi = np.where(used, np.maximum(hi, high), hi)
         width = np.maximum(self.hi - self.lo + 1, 0)
-        merge = cut.ctype == MERGE
-        left, right = width[cut.left] * merge, width[cut.right] * merge
-        self.work = float((np.minimum(width, left + right) * np.minimum(left, right)).sum())
+        self.work = float(cut.products(width).sum())
         if width.max(initial=0) > _ENDLESS:
             raise UnsupportedError(
                 "the noise of a count that is not measured may be anything without its bound; "
@@ -185,13 +182,11 @@ class _Messages:
     def _filled(self, network: Network) -> Tables:
         v = np.maximum(network.variable, 0)
         unary = network.unary.at(v)
-        gaussian = unary.kind == laws.GAUSSIAN
-        inverse = np.where(gaussian, 0.5 / unary.scale**2, 1.0 / unary.scale)
         least = np.maximum(unary.lo, -(2.0**60)).astype(np.int64)
         most = np.minimum(unary.hi, 2.0**60).astype(np.int64)
         table = np.zeros(self.size)
         # tilts place windows; without them numbers hold both messages where they meet
-        law = TiltedWeights(unary.kind, inverse, unary.center, np.zeros(v.size))
+        law = TiltedWeights(unary.kind, unary.inverse, unary.center, np.zeros(v.size))
         lost = np.zeros(v.size)
         at = Windows(self.lo, self.hi, self.offset)
         supported.fill(network.classes, law, least, most, at, table, lost)

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.kernels.network import descend
@@ -16,7 +15,7 @@ from congenial.kernels.network.twins import pair
 from congenial.sum_network.fourier import DIRECT_LIMIT
 from congenial.sum_network.network import Network
 from congenial.sum_network.tables import Tables
-from congenial.types import BoolArray, FloatArray, Indices, IntArray
+from congenial.types import BoolArray, FloatArray, IntArray
 
 # Most nodes whose laws are computed one by one: a number, or a share of all nodes. A pass over all
 # nodes takes longer per node, because it does not skip nodes that are alike.
@@ -45,30 +44,13 @@ def reaches(tables: Tables, tree: Tree, alpha: float) -> IntArray:
     Nodes with the same law share the result. A few different laws are computed one by one with
     transforms; many are computed by one pass over all nodes, which needs no transforms.
     """
-    group = _alike(tables.network.slot_class[: len(tree)], tree.parents, tree.level)
-    representatives = np.unique(group, return_index=True)[1]
-    if representatives.size > max(_FEW, _SHARE * len(tree)):
+    n = len(tree)
+    twin = _twins(tables.network, np.zeros(n), np.zeros(n, dtype=np.int64))[:n]
+    different, number = np.unique(twin, return_inverse=True)
+    if different.size > max(_FEW, _SHARE * n):
         return summaries(tables, tree.is_leaf, alpha).reach
-    laws = (marginal(tables, int(v)) for v in representatives)
-    return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[group]
-
-
-def _alike(classes: Indices, parents: IntArray, level: IntArray) -> npt.NDArray[np.intp]:
-    """Number the nodes, those with the same law alike.
-
-    A node's law follows from what is below it, which its class says, and from the law of all at
-    its parent: equal parents have equal families.
-    """
-    group = np.zeros(classes.size, dtype=np.int64)
-    used = 0
-    for depth in range(int(level.max()) + 1):
-        at = np.flatnonzero(level == depth)
-        above = group[parents[at]] if depth else np.zeros(at.size, dtype=np.int64)
-        key = above * (int(classes.max()) + 1) + classes[at]
-        _, number = np.unique(key, return_inverse=True)
-        group[at] = used + number
-        used += int(number.max()) + 1
-    return group
+    laws = (marginal(tables, int(v)) for v in different)
+    return np.array([interval_and_reach(*law, alpha)[2] for law in laws], dtype=np.int64)[number]
 
 
 class OneSided(NamedTuple):
@@ -251,14 +233,14 @@ def _laws(
     begins = np.concatenate(([0], np.cumsum(needed << np.arange(kernels.SIZES))))
     out = np.empty((n, kernels.SUMMARIES))
     below, above = (np.empty((n, tails.size), dtype=np.int64) for _ in range(2))
-    twin = _twins(network, ends, dispersion, base)
+    twin = _twins(network, dispersion, base)
     nodes = Slots(network.slot_class, twin, ends, dispersion, base)
     of = Program(*program, network.cls), network.left, tables.windows, tables.table, shown, lost
     kernels.marginals(*of, nodes, alpha, cut, begins, tails, (out, below, above))
     return out, below, above
 
 
-def _twins(network: Network, ends: BoolArray, dispersion: FloatArray, base: IntArray) -> IntArray:
+def _twins(network: Network, dispersion: FloatArray, base: IntArray) -> IntArray:
     """Return the slot whose summaries each slot has; nodes of one class may differ in these two."""
     of = network.slot_class[: base.size]
     alike = np.ones(network.ctype.size, dtype=np.bool_)
@@ -266,7 +248,7 @@ def _twins(network: Network, ends: BoolArray, dispersion: FloatArray, base: IntA
         some = np.zeros(alike.size, dtype=column.dtype)
         some[of] = column
         alike[of[column != some[of]]] = False
-    twin = np.empty(ends.size, dtype=np.int64)
+    twin = np.empty(network.slots, dtype=np.int64)
     program = network.op, network.first, network.second, network.third
     pair(*program, network.slot_class, network.left, network.right, alike, twin)
     return twin

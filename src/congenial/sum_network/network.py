@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import consing, families
-from congenial.kernels.network.messages import UNARY
+from congenial.kernels.network.messages import MERGE, UNARY
 from congenial.kernels.network.records import Classes, CompiledClasses, Families, Listed
 from congenial.kernels.numerics import laws
 from congenial.sum_network.forest import SumForest
@@ -67,6 +68,12 @@ class Network:
     def classes(self) -> Classes:
         """Classes as kernels take them."""
         return Classes(self.ctype, self.left, self.right, self.sign)
+
+    def products(self, width: npt.NDArray[Any]) -> npt.NDArray[Any]:
+        """Products that each merge adds up, given the number of entries of each class; else 0."""
+        merge = self.ctype == MERGE
+        left, right = width[self.left] * merge, width[self.right] * merge
+        return np.asarray(np.minimum(width, left + right) * np.minimum(left, right))
 
 
 def compile_network(

@@ -278,12 +278,17 @@ def _fill(
     rounding = (width + 1.0) * 2.0**-61
     rounding[list(filled.errors)] -= (SUM_UNITS - 1.0) * _UNIT  # the entries' error is in `cut`
     error = cut + float(rounding @ network.uses) + _least_rounding(network) + off_by
+    near = near_sums(network, place)
+    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+
+
+def near_sums(network: Network, place: Placement) -> tuple[FloatArray, FloatArray, IntArray]:
+    """Return `middle`, `share` and `reach` of every class, as `Tables` has them."""
     a, is_merge = network.left, network.ctype == MERGE
     share = np.where(is_merge, place.var[a] / np.maximum(place.var, 1e-12), 0.0)
     middle = np.where(is_merge, place.mean[a] - share * place.mean, 0.0)
     reach = _REACH * np.sqrt(np.minimum(share * (1.0 - share) * place.var, 1e12)) + 2.0
-    near = (middle, share, np.where(is_merge, reach, 0.0).astype(np.int64))
-    return Tables(network, lo, hi, offset, table, factor, log_scale, *near, error), cut
+    return middle, share, np.where(is_merge, reach, 0.0).astype(np.int64)
 
 
 def plain_units(terms: IntArray) -> FloatArray:
@@ -323,20 +328,14 @@ def _fill_tables(
     """Fill tables, factors and scales; return bounds on the errors of those of transforms."""
     lo, hi, offset, table = into.lo, into.hi, into.offset, into.table
     width = hi - lo + 1
-    unary = network.unary
-    v = np.maximum(network.variable, 0)
-    gaussian = unary.kind[v] == laws.GAUSSIAN
-    inverse = np.where(gaussian, 0.5 / unary.scale[v] ** 2, 1.0 / unary.scale[v])
-    errors: dict[int, FloatArray] = {}
-    is_merge = network.ctype == MERGE
-    left_width, right_width = width[network.left] * is_merge, width[network.right] * is_merge
-    shorter = np.minimum(left_width, right_width)
-    wide = np.flatnonzero(np.minimum(width, left_width + right_width) * shorter > DIRECT_LIMIT)
+    v, products = np.maximum(network.variable, 0), network.products(width)
+    unary, errors = network.unary.at(v), dict[int, FloatArray]()
+    wide = np.flatnonzero(products > DIRECT_LIMIT)
     of_transforms = set(wide.tolist())
-    law = TiltedWeights(unary.kind[v], inverse, unary.center[v], network.tilt[v])
+    law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     windows_of = Windows(lo, hi, offset)
     args = (network.classes, law, windows_of, table, into.factor, log_scale, plain)
-    for begin, c in stretches(np.minimum(width, left_width + right_width) * shorter, wide):
+    for begin, c in stretches(products, wide):
         messages.fill(begin, c, *args)
         if c not in of_transforms:
             continue

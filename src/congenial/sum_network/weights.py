@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +29,11 @@ class Unary:
     # `lo` and `hi`: shape (n,): Integer-valued or infinite support; equal where pinned.
     lo: FloatArray
     hi: FloatArray
+
+    @property
+    def inverse(self) -> FloatArray:
+        """1 / scale, or 1 / (2 sigma^2) of Gaussian weights."""
+        return np.where(self.kind == laws.GAUSSIAN, 0.5 / self.scale**2, 1.0 / self.scale)
 
     def at(self, rows: npt.NDArray[np.signedinteger]) -> Unary:
         """Return these weights."""
@@ -105,7 +111,11 @@ def composable(unary: Unary) -> npt.NDArray[np.int8]:
 
 def numbered(unary: Unary, composed: npt.NDArray[np.int8]) -> tuple[Indices, npt.NDArray[np.intp]]:
     """Number the weights, equal ones alike; return the numbers and one weight for each number."""
-    columns = (unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed)
+    return alike((unary.lo, unary.hi, unary.scale, unary.center, unary.kind, composed))
+
+
+def alike(columns: tuple[npt.NDArray[Any], ...]) -> tuple[Indices, npt.NDArray[np.intp]]:
+    """Number the rows of columns, equal ones alike; return the numbers and one row for each."""
     order = np.lexsort(columns)
     fresh = np.zeros(order.size, dtype=np.bool_)
     fresh[:1] = True

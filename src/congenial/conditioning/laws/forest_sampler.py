@@ -335,7 +335,8 @@ class Conditioned:
         return self._prepare(None)
 
     @cached_property
-    def _whole_tables(self) -> Tables:
+    def whole_tables(self) -> Tables:
+        """Tables that hold the law of every variable, under equalities alone."""
         return self._prepare(None, whole=True)
 
     @cached_property
@@ -347,7 +348,7 @@ class Conditioned:
         tables = self._free_tables if self.data_free else self._prepare(counts)
         if v is None or tables.freed is None or not tables.freed.follows[v]:
             return tables
-        return self._whole_tables if self.data_free else self._prepare(counts, whole=True)
+        return self.whole_tables if self.data_free else self._prepare(counts, whole=True)
 
     def _prepare(
         self, counts: IntArray | None, *, compose: bool = False, whole: bool = False

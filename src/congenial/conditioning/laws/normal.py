@@ -17,7 +17,7 @@ from congenial.conditioning.laws.subspace import Fitted, Subspace, project
 from congenial.errors import ArgumentError, InvariantError
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws
 from congenial.namespaces import renamed
-from congenial.noise.additive import Additive, checked_size
+from congenial.noise.additive import Additive, checked_alpha, checked_size
 from congenial.randomness import Randomness, resolve
 from congenial.types import FloatArray
 
@@ -116,8 +116,7 @@ class ConditionedGaussian:
         lo, hi : float
             The true value lies in ``[released - hi, released - lo]`` with that probability.
         """
-        if not isinstance(alpha, int | float | np.number) or not 0.0 < alpha < 1.0:
-            raise ArgumentError(f"alpha is {alpha!r}; give a number between 0 and 1.")
+        checked_alpha(alpha)
         sd = float(np.sqrt(self.fitted.variance(self._node(node))))
         reach = -NormalDist().inv_cdf(0.5 * float(alpha)) * sd
         return -reach, reach
