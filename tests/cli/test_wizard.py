@@ -124,3 +124,13 @@ def test_given_answers_are_not_guessed(unread, capsys):
     assert run("init", "rows.csv", "--yes", *given) == 0
     assert "Guessed" not in capsys.readouterr().err
     assert MARK not in (unread / "plan.toml").read_text()
+
+
+def test_a_column_with_the_name_of_a_count_may_be_the_weight(place):
+    (place / "blocks.csv").write_text("block,people_count\n1,30\n2,40\n")
+    asked = ("init", "blocks.csv", "--levels", "block", "--domain", "data", "--yes")
+    assert run(*asked, "--weight", "people_count") == 0
+    plan = read_plan(place / "plan.toml")
+    assert plan.data.weight == "people_count"
+    assert run(*asked, "--overwrite") == 0
+    assert read_plan(place / "plan.toml").data.weight is None

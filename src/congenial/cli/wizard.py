@@ -38,8 +38,10 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
     table = _ask_table(asker, data)
     rows = look_up_columns(data, table=table)
     _show(asker, f"Columns of {data if table is None else table}", rows)
+    weight = _ask_weight(asker, rows)
     lookup, known = _ask_lookup(asker, data, rows, out)
-    levels = _ask_levels(asker, rows, known, lookup)
+    others = {name: kind for name, kind in rows.items() if name != weight}
+    levels = _ask_levels(asker, others, known, lookup)
     inside = lookup is not None and all(v in known or v == lookup.on for v in levels)
     domain = asker.ask(
         "domain",
@@ -118,6 +120,7 @@ def ask_all(asker: Asker, data: str, out: Path) -> Draft:
         name=_ask_name(asker, data) if ledger else asker.given["name"],
         ledger=_from_plan(ledger, out) if ledger else None,
         lookup=lookup,
+        weight=weight,
         columns=rows,
     )
     return replace(draft, names_repeat=_ask_repeats(asker, draft, out))
@@ -139,6 +142,24 @@ def _ask_table(asker: Asker, data: str) -> str | None:
         "table", f"Table ({', '.join(tables)})", reason, "", click.Choice(tables)
     )
     return found
+
+
+def _ask_weight(asker: Asker, rows: Mapping[str, str]) -> str | None:
+    """Ask how many records a row stands for, if a column has the name of a count."""
+    from congenial.plan.draft import guess_weight
+
+    found = guess_weight(rows)
+    if found is None and asker.given["weight"] is None:
+        return None
+    answer: str = asker.ask(
+        "weight",
+        "Column with the number of records of a row (empty if a row is one record)",
+        f"If the rows are counts, such as {found!r} of people, each row stands for so many "
+        "records, and the guarantee is for one of them.",
+        "",
+        lambda given: column(list(rows))(given) if given else "",
+    )
+    return answer or None
 
 
 def _ask_lookup(

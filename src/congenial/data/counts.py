@@ -48,6 +48,7 @@ from congenial.data.sources import (
     with_types,
 )
 from congenial.data.sqlite import SqliteTable, is_sqlite
+from congenial.data.weights import MOST_RECORDS, records_of_row
 from congenial.domain.tree import Tree
 from congenial.errors import ArgumentError, DataError
 from congenial.plan.plan import Plan
@@ -57,6 +58,8 @@ from congenial.wording import show
 # Most partial counts in memory before they are added up.
 _COMPACT = 1_000_000
 _WEIGHT = "records of one row"
+# Fate of a counted row whose weight is no whole number.
+_UNCOUNTED = "uncounted"
 
 
 @dataclass(frozen=True, eq=False)
@@ -241,6 +244,7 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
     """Columns of the rows that counting reads; a name that is in no table is refused."""
     lookup = plan.data.lookup
     both = Relation("", dict.fromkeys(known, ""), shown)
+    weight = plan.data.weight
     used = {v.casefold() for v in plan.hierarchy.levels} | set(public.condition.columns)
     named = used | ({lookup.on.casefold()} if lookup is not None else set())
     if not named & {c.casefold() for c in known}:
@@ -249,6 +253,9 @@ def _needed(plan: Plan, public: Public, known: Sequence[str], shown: str) -> lis
             f"{shown} has none of the columns that the plan names; see that it begins with a "
             "header, and that the plan names its columns as the header does."
         )
+    if weight is not None:
+        both.check_column(weight, "data.weight")
+        used |= {weight.casefold()}
     if lookup is not None and public.lookup is not None:
         both.check_column(lookup.on, "data.lookup.on")
         others = {c.casefold() for c in public.lookup.columns} - {lookup.on.casefold()}
@@ -276,7 +283,7 @@ def _count(source: RowSource) -> CountedTree:
     columns = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
     names = ", ".join(columns)
     typed = ", ".join(f"{c} VARCHAR" for c in columns)
-    shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records BIGINT)"
+    shape = f"(kept BOOLEAN, fate VARCHAR, {typed}, records HUGEINT)"
     ask(connection, f"CREATE TEMP TABLE tally {shape}", BROKEN)
     for batch in source.batches:
         if is_empty(connection, batch, unreadable(batch)):
@@ -319,19 +326,24 @@ def _tally(connection: Connection, plan: Plan, public: Public, rows: Relation) -
     whole, condition = joined(plan, public, rows), public.condition
     check_condition(connection, condition, whole, condition.sql)
     names = [f"n{i}" for i in range(len(plan.hierarchy.levels))]
-    kept = ", ".join(f"CASE WHEN kept THEN {n} END AS {n}" for n in ("fate", *names))
+    fate = f"CASE WHEN records IS NULL THEN '{_UNCOUNTED}' ELSE fate END"
+    columns = {"fate": fate} | {n: n for n in names}
+    kept = ", ".join(f"CASE WHEN kept THEN {sql} END AS {n}" for n, sql in columns.items())
+    records = whole.weight
+    if plan.data.weight is not None:
+        records += f" * {records_of_row(plan.data.weight, rows)}"
     ask(
         connection,
         f"INSERT INTO tally SELECT kept, {kept}, sum(records) FROM (SELECT "
         f"coalesce(TRY({condition.sql}), false) AS kept, fate, {level_names(plan, whole)}, "
-        f"{whole.weight} AS records FROM {whole.sql}) GROUP BY ALL",
+        f"{records} AS records FROM {whole.sql}) WHERE records IS DISTINCT FROM 0 GROUP BY ALL",
         unreadable(rows),
     )
     if ask(connection, "SELECT count(*) FROM tally", BROKEN)[0][0] > _COMPACT:
         ask(
             connection,
             f"CREATE OR REPLACE TEMP TABLE tally AS SELECT kept, fate, {', '.join(names)}, "
-            "CAST(sum(records) AS BIGINT) AS records FROM tally GROUP BY ALL",
+            "CAST(sum(records) AS HUGEINT) AS records FROM tally GROUP BY ALL",
             BROKEN,
         )
 
@@ -341,6 +353,19 @@ def _check_tally(connection: Connection, plan: Plan, shown: str) -> None:
     if not ask(connection, "SELECT 1 FROM tally LIMIT 1", BROKEN):
         raise DataError(f"{shown} holds no rows; give it at least one.")
     fates = {r[0] for r in ask(connection, "SELECT DISTINCT fate FROM tally WHERE kept", BROKEN)}
+    weight = plan.data.weight
+    if _UNCOUNTED in fates:
+        raise DataError(
+            f"{shown} has a counted row whose {weight!r} (data.weight) is no whole number from 0 "
+            f"to {MOST_RECORDS}; mend it, or leave such rows out with data.where on another "
+            "column."
+        )
+    above = f"SELECT sum(records) > {MOST_RECORDS} FROM tally"
+    if weight is not None and ask(connection, above, BROKEN)[0][0]:
+        raise DataError(
+            f"the column {weight!r} of {shown} (data.weight) adds up to more than "
+            f"{MOST_RECORDS:,} records; correct it, or name another column."
+        )
     lookup = plan.data.lookup
     if lookup is not None and LACKING in fates:
         raise DataError(

@@ -77,6 +77,15 @@ def open_public(
     lookup = plan.data.lookup
     named = _public_files(plan, base)
     condition = parse_where(connection, plan.data.where)
+    weight = plan.data.weight
+    if weight is not None and weight.casefold() in condition.columns:
+        # one record would decide whether all others of its row are counted
+        refuse(
+            "data.where",
+            f"is {show(condition.text)}, which names {weight!r}, the column of data.weight; the "
+            "guarantee for one record would not hold",
+            "compare other columns",
+        )
     restrict(connection, [*others, *(f for _, files in named.values() for f in files)])
     types = plan.data.types or {}
     tables = {

@@ -115,10 +115,10 @@ def _folded(text: str) -> str:
 def unlike(label: str) -> str:
     """Warn that the sum of a dataset's releases may promise nothing."""
     return (
-        f"The releases of {label!r} publish different counts exactly, or an older version "
-        "debited some. It is not known whether any neighbouring datasets agree on all exact "
-        "counts, so the sum may promise nothing. Publish the same counts exactly in every "
-        "release of these rows."
+        f"The releases of {label!r} publish different counts exactly or differ in data.weight, or "
+        "an older version debited some. It is not known whether any neighbouring datasets are "
+        "those of every release, so the sum may promise nothing. Publish the same counts exactly "
+        "in every release of these rows, with the same data.weight."
     )
 
 

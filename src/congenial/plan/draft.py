@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 from importlib.resources import files
 from string import Template
@@ -16,6 +16,13 @@ COARSE_TO_FINE = (
     *("district", "borough", "city", "municipality", "commune", "town", "village", "ward"),
     *("precinct", "zone", "tract", "parish", "neighbourhood", "neighborhood", "block"),
     *("hospital", "clinic", "school", "facility", "site", "station", "branch", "store"),
+)
+# Last words of the names of columns that may say how many records a row stands for.
+_COUNTS = frozenset(
+    (
+        *("n", "count", "counts", "freq", "frequency", "weight", "weights", "total", "records"),
+        *("people", "persons", "residents", "inhabitants", "population", "pop", "cases"),
+    )
 )
 # Columns listed in the comment.
 _LISTED = 30
@@ -62,6 +69,7 @@ class Draft:
     name: str | None = None
     ledger: str | None = None
     lookup: Lookup | None = None
+    weight: str | None = None
     # Types of the rows' columns, listed in a comment.
     columns: Mapping[str, str] = field(default_factory=dict)
     # Options of `congenial init` whose defaults were taken without asking; they are marked.
@@ -90,10 +98,18 @@ def guess_levels(columns: Mapping[str, str]) -> tuple[str, ...]:
     return tuple((plain or usable)[:1])
 
 
+def guess_weight(columns: Iterable[str]) -> str | None:
+    """Return the first column whose name is that of a count; the values are not looked at."""
+    return next((name for name in columns if _COUNTS & set(_words(name)[-1:])), None)
+
+
+def _words(name: str) -> list[str]:
+    return [word.casefold() for word in re.findall(r"[a-z]+|[A-Z]+(?![a-z])|[A-Z][a-z]*", name)]
+
+
 def _rank(name: str) -> int | None:
     """Place of a column's name in `COARSE_TO_FINE`, by its words; None where it has none."""
-    words = re.findall(r"[a-z]+|[A-Z][a-z]*", name)
-    for word in reversed([word.casefold() for word in words]):
+    for word in reversed(_words(name)):
         for known in (word, word.removesuffix("s"), word.removesuffix("id")):
             if known in COARSE_TO_FINE:
                 return COARSE_TO_FINE.index(known)
@@ -140,6 +156,10 @@ def as_toml(draft: Draft, following: str) -> str:
         columns=_columns(draft),
         source=text(draft.source),
         table=_table(draft),
+        weight=answer(
+            "--weight",
+            '# weight = "people"' if draft.weight is None else f"weight = {text(draft.weight)}",
+        ),
         name='# name = "these rows"'
         if draft.name is None
         else answer("--name", f"name = {text(draft.name)}"),

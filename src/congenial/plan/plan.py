@@ -61,6 +61,7 @@ class Plan(Section, frozen=True):
                 "is 'lookup' and the plan has no data.lookup",
                 "add data.lookup = { source, key, on }, or name a file that lists every node",
             )
+        _check_weight(self)
         _check_exact(self)
         _check_neighbours(self)
         _check_split(self)
@@ -232,6 +233,16 @@ def _known(plan: Plan, tree: Tree) -> tuple[str, ...]:
         return ()
     paths = [tree.path(v) for v in range(len(tree))]
     return (*("/".join(path[1:]) for path in paths), *tree.names)
+
+
+def _check_weight(plan: Plan) -> None:
+    weight = plan.data.weight
+    if weight is not None and weight.casefold() in map(str.casefold, plan.hierarchy.levels):
+        refuse(
+            "data.weight",
+            f"is {show(weight)}, which is a level, too",
+            "name the column with the number of records of each row, or leave data.weight out",
+        )
 
 
 def _check_exact(plan: Plan) -> None:

@@ -130,10 +130,13 @@ class Data(Section, frozen=True):
     # Type of a column; a value that does not fit it counts as missing. By default a column of a CSV
     # or SQLite file is text.
     types: Types | None = None
+    # Column of whole numbers: how many records a row stands for. By default a row is one record.
+    weight: Column | None = None
 
     def __post_init__(self) -> None:
         """Check what the types do not say."""
         check_once("data.types", self.types or {}, "give a column one type", str.casefold)
+        self._check_weight()
         if self.source.casefold().endswith(DATABASES):
             if self.table is None:
                 refuse(
@@ -145,6 +148,21 @@ class Data(Section, frozen=True):
                 f"is {show(self.table)} and {show(self.source)} is no database",
                 f"leave it out, or give a source that ends in {', '.join(DATABASES)}",
             )
+
+    def _check_weight(self) -> None:
+        """Refuse a weight with another use: a record would then decide more than its own count."""
+        if self.weight is None:
+            return
+        used = dict.fromkeys(self.types or {}, "data.types")
+        if self.lookup is not None:
+            used[self.lookup.on] = "data.lookup.on"
+        for column, key in used.items():
+            if column.casefold() == self.weight.casefold():
+                refuse(
+                    "data.weight",
+                    f"is {show(self.weight)}, which {key} names too",
+                    f"leave it out of {key}; weights are read as whole numbers without a type",
+                )
 
 
 class Hierarchy(Section, frozen=True):

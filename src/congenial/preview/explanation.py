@@ -13,6 +13,7 @@ from congenial.accounting.amounts import Amount, amount_of
 from congenial.accounting.guarantee import Guarantee
 from congenial.data.counts import build_tree
 from congenial.data.spelling import odd_names
+from congenial.data.weights import unweighted_source
 from congenial.errors import LedgerError
 from congenial.ledger.debits import remaining
 from congenial.ledger.records import dataset_of
@@ -115,7 +116,7 @@ class Explanation:
     nested : tuple of str
         Sums that name a node and one that it is a part of.
     odd : tuple of str
-        Sentences about names that could be taken for others.
+        Sentences about names of nodes, and of a column, that may be mistaken.
     remaining : Amount or None
         Budget left in the plan's ledger for these rows; None without a ledger, or where unreadable.
     ledger_fault : str
@@ -228,7 +229,7 @@ def explain(
         reversed_levels(model),
         source_missing(plan, Path(base)),
         nested_sums(model, reach),
-        odd_names(model.tree),
+        (*unweighted_source(plan, Path(base)), *odd_names(model.tree)),
         *_remaining(plan, Path(base)),
     )
 

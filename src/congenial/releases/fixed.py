@@ -17,15 +17,17 @@ from congenial.releases.model import Model
 def fixed(model: Model) -> str:
     """Hash everything that a release holds fixed among the datasets that it compares.
 
-    Returns "" if only the number of records is fixed. Equal hashes mean the same counts.
-    Unequal hashes may also mean the same counts, if two hierarchies have the same places.
+    Returns "" if only the number of records is fixed, and a row is one record. Equal hashes mean
+    the same counts. Unequal hashes may also mean the same counts, if two hierarchies have the same
+    places.
     """
     plan, tree = model.plan, model.tree
     pinned = model.resolved.pinned.copy()
     if model.neighbours == "substitute" and plan.data.where is None:
         pinned[tree.parents < 0] = False  # no substitution changes the number of records
     by_rows = plan.hierarchy.domain == "data"
-    if not (pinned.any() or by_rows):
+    weight = plan.data.weight
+    if not (pinned.any() or by_rows or weight is not None):
         return ""
     kept = pinned.copy()
     for depth in range(tree.depth - 1, 0, -1):
@@ -36,7 +38,7 @@ def fixed(model: Model) -> str:
     above = np.where(tree.parents[nodes] < 0, -1, place[tree.parents[nodes]])
     deepest = int(tree.level[nodes].max(initial=0))
     lookup = plan.data.lookup
-    facts = {
+    facts: dict[str, object] = {
         "occurring": plan.hierarchy.levels if by_rows else None,
         "columns": plan.hierarchy.levels[:deepest],
         "table": plan.data.table,
@@ -47,5 +49,7 @@ def fixed(model: Model) -> str:
         "parents": above.tolist(),
         "exact": pinned[nodes].tolist(),
     }
+    if weight is not None:  # otherwise the hash is that of older versions
+        facts["weight"] = weight
     text = json.dumps(facts, sort_keys=True).encode("ascii")
     return hashlib.blake2b(text, digest_size=16, person=b"fixed").hexdigest()

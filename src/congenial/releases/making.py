@@ -15,6 +15,7 @@ from congenial.accounting.guarantee import Guarantee
 from congenial.accounting.mechanism import Certified, Measuring
 from congenial.data.counts import RowSource, open_source
 from congenial.data.spelling import odd_names
+from congenial.data.weights import unweighted
 from congenial.errors import LedgerError, ReleaseError
 from congenial.invariants.feasibility.feasible import check_pinned
 from congenial.invariants.resolved import checked_draws
@@ -238,6 +239,8 @@ def _counted(source: RowSource, notify: Notify) -> tuple[Model, IntArray]:
     """Model and confidential counts, shape (n,); mistakes of the plan are found before counting."""
     public = source.plan.hierarchy.domain != "data"
     notify("reading the domain" if public else "counting rows")
+    for remark in unweighted(source.plan, source.known):
+        log.warning("%s", remark)
     model = build_model(source.plan, source.tree)
     if public:
         notify("counting rows")

@@ -90,7 +90,7 @@ def lead(certificate: Statement, nodes: int, exact: int) -> tuple[str, ...]:
             f"Only records for which {certificate.domain.row_filter} holds were counted. The "
             "number of the others is confidential."
         )
-    return tuple(out)
+    return (*out, *filter(None, [records_of_rows(certificate)]))
 
 
 def protected(certificate: Statement) -> tuple[str, ...]:
@@ -172,12 +172,14 @@ def details(certificate: Statement) -> tuple[Paragraphs, ...]:
     nodes = ", ".join(f"{level.name}: {many(level.nodes, 'node')}" for level in domain.levels)
     compared = f"{_covered(claim)}."
     places = f"{nodes}. The nodes are {'public' if domain.public else 'taken from the rows'}."
-    rule = f"Counted: rows for which {domain.row_filter} holds."
+    rule = (
+        "" if domain.row_filter is None else f"Counted: rows for which {domain.row_filter} holds."
+    )
     allowed = certificate.plan["privacy"]["epsilon"]
     return (
         (
             "Which datasets are compared",
-            (compared, places) if domain.row_filter is None else (compared, places, rule),
+            (compared, places, *filter(None, [rule, records_of_rows(certificate)])),
         ),
         ("Which datasets are neighbours", (neighbours(claim.neighbours),)),
         (
@@ -340,6 +342,17 @@ def rows_left_out(certificate: Statement) -> str:
     if rule is None:
         return ""
     return f"Rows for which {rule} does not hold were left out. Their number is confidential."
+
+
+def records_of_rows(certificate: Statement) -> str:
+    """Say how many records a row stands for; empty if each row is one record."""
+    weight = certificate.domain.weight
+    if weight is None:
+        return ""
+    return (
+        f"Each row stands for as many records as its column {weight!r} says. The guarantee is for "
+        "one of these records."
+    )
 
 
 _OBSTACLES: Mapping[Obstacle, str] = MappingProxyType(

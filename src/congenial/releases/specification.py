@@ -88,6 +88,8 @@ class Domain(Part, frozen=True):
     levels: tuple[LevelNodes, ...]  # The levels, coarse to fine.
     # The SQL condition that a row meets to be counted; null if every row is counted.
     row_filter: str | None
+    # The column that says how many records a row stands for; null if each row is one record.
+    weight: str | None = None
 
 
 class WholeNumbers(Kind, frozen=True, tag="integers"):
@@ -314,6 +316,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
                 LevelNodes(level.name, level.nodes, level.exact) for level in model.levels
             ),
             row_filter=plan.data.where,
+            weight=plan.data.weight,
         ),
         invariants=_invariants(model),
         noise=_noise(model),

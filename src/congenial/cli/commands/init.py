@@ -48,6 +48,7 @@ class Result:
     help="The plan to write.",
 )
 @click.option("--table", help="The table of a database.")
+@click.option("--weight", metavar="COLUMN", help="The number of records of a row; '' for one.")
 @click.option(
     "--lookup",
     type=click.Path(),

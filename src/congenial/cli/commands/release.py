@@ -107,7 +107,12 @@ def _notes(made: ReleaseResult) -> Iterator[str]:
 
 
 def _summary(made: ReleaseResult) -> list[str]:
-    from congenial.releases.sentences import cost_of_bounds, missing_intervals, rows_left_out
+    from congenial.releases.sentences import (
+        cost_of_bounds,
+        missing_intervals,
+        records_of_rows,
+        rows_left_out,
+    )
 
     certificate = made.certificate
     lines = [] if certificate.stamp is None else [certificate.stamp]
@@ -118,8 +123,8 @@ def _summary(made: ReleaseResult) -> list[str]:
         f"{',' * both}{measured} and certificate.json.",
         certificate.sentence,
     ]
-    remarks = (text(certificate) for text in (rows_left_out, missing_intervals, cost_of_bounds))
-    lines += [*filter(None, remarks), *_debited(made)]
+    told = (records_of_rows, rows_left_out, missing_intervals, cost_of_bounds)
+    lines += [*filter(None, (text(certificate) for text in told)), *_debited(made)]
     return [*lines, f"Next: congenial verify {shlex.quote(str(made.directory))}"]
 
 
