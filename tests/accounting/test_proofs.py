@@ -12,7 +12,7 @@ import congenial as cg
 from congenial.accounting.proofs import PROOFS, proofs_of
 
 ROOT = Path(__file__).parents[2]
-HOLDERS = {"source", "NONE", "PROVED", "TRIVIAL", "WHOLE", "IMAGED", "TWO_BINS"}
+HOLDERS = {"source", "NONE", "PROVED", "TRIVIAL", "WHOLE", "POST_PROCESSED", "TWO_BINS"}
 FILES = sorted((ROOT / "proofs").glob("*.md"))
 
 

@@ -73,7 +73,9 @@ def test_a_table_follows_from_its_measurements_and_another_does_not(loss):
 def test_a_plan_is_explained_released_and_verified(tmp_path, published):
     sections = {} if published is None else {"release": published}
     plan = read_plan(make_city(tmp_path, method=METHOD, **sections))
-    assert "Method: posterior. Adds discrete-" in as_text(explain(plan, tmp_path))
+    text = as_text(explain(plan, tmp_path))
+    assert "Method: posterior. Adds discrete-" in text
+    assert "bounds add nothing (post-processing: none)" in text
     done = release(plan, tmp_path / "out", base=tmp_path)
     certificate = done.certificate
     assert certificate.method == ByBestTable("l1")

@@ -53,7 +53,7 @@ __all__ = [
 ]
 
 # Sources of gamma besides those of conditioning.
-IMAGED = "imaging: post-processing, none"
+POST_PROCESSED = "post-processing: none"
 TWO_BINS = "imaging of two bins: post-processing (Gong and Meng, Theorem A.1)"
 # The delta at which a zCDP guarantee is stated by default.
 ZCDP_DELTA = 1e-6
@@ -275,7 +275,7 @@ def imaged_guarantee(
     Neighbouring datasets agree on the invariant's values, so the projection is post-processing
     (Two Views, Lemma 3.7). The arguments are those of `conditioned_guarantee`.
     """
-    source = IMAGED
+    source = POST_PROCESSED
     return _guarantee(mechanism, resolved, neighbours, source, sampler_error, one_sided, delta)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from types import MappingProxyType
 
-from congenial.accounting.guarantee import IMAGED, TWO_BINS, Guarantee
+from congenial.accounting.guarantee import POST_PROCESSED, TWO_BINS, Guarantee
 from congenial.accounting.loss.inequalities import (
     NONE,
     PROVED,
@@ -21,7 +21,7 @@ PROOFS: Mapping[str, tuple[str, ...]] = MappingProxyType(
         PROVED: ("proofs/equalities.md", "proofs/inequalities.md"),
         WHOLE: ("proofs/equalities.md", "proofs/gaussian-bounds.md"),
         TRIVIAL: ("proofs/inequalities.md", "proofs/disjoint-unions.md"),
-        IMAGED: ("proofs/imaging.md",),
+        POST_PROCESSED: ("proofs/imaging.md",),
         TWO_BINS: ("proofs/imaging.md", "proofs/l1-two-bins.md"),
     }
 )

@@ -13,7 +13,7 @@ from typing import Annotated, Any, Literal, cast
 import msgspec
 import numpy as np
 
-from congenial.accounting.guarantee import IMAGED, Guarantee
+from congenial.accounting.guarantee import POST_PROCESSED, Guarantee
 from congenial.accounting.loss.inequalities import NONE, PROVED, TRIVIAL, WHOLE
 from congenial.accounting.loss.zero_concentrated import zcdp_epsilon
 from congenial.accounting.mechanism import Certified, Measuring
@@ -62,7 +62,7 @@ SOURCES: MappingProxyType[str, GammaSource] = MappingProxyType(
         PROVED: "proved-bound",
         WHOLE: "whole-orders",
         TRIVIAL: "trivial",
-        IMAGED: "post-processing",
+        POST_PROCESSED: "post-processing",
     }
 )
 
