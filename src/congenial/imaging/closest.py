@@ -45,8 +45,6 @@ from congenial.types import FloatArray, IntArray
 
 Norm = Literal["l2", "l1"]
 NORMS: tuple[Norm, ...] = ("l2", "l1")
-# Integers up to this, and sums of two of them, are exact in floating point.
-_WHOLE = 2.0**52
 
 
 def project(
@@ -130,28 +128,7 @@ def project(
     check_feasible(resolved, invariant, whole=integer is True)
     made = Projector(resolved, checked_weights(weights, resolved.n), norm, integer, beta)
     _check_zeros(resolved, 1.0 if weights is None else weights, array)
-    if beta is None and _is_projected(resolved, made.weight, array):
-        # y itself is the closest point
-        return array.astype(np.int64) if integer else array.astype(np.float64)
     return made.apply(array, rng)
-
-
-def _is_projected(resolved: ResolvedInvariant, weight: FloatArray, y: npt.NDArray[Any]) -> bool:
-    """Whether counts on a tree satisfy the invariant already; all are weighted or pinned."""
-    if (
-        resolved.tree is None
-        or resolved.equalities[1].size
-        or resolved.inequalities[1].size
-        or resolved.relative.size
-    ):
-        return False
-    held = resolved.pinned | (resolved.lo == resolved.hi)
-    if y.dtype.kind not in "iuf" or not ((weight > 0) | held).all():
-        return False
-    real = y.astype(np.float64)
-    if not ((real == np.rint(real)) & (np.abs(real) <= _WHOLE)).all():
-        return False
-    return bool(resolved.satisfied_by(real.astype(np.int64), real))
 
 
 def _check_zeros(resolved: ResolvedInvariant, weights: npt.ArrayLike, y: npt.NDArray[Any]) -> None:

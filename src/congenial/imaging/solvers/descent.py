@@ -16,6 +16,7 @@ from congenial.imaging.solvers.problem import (
     LARGEST,
     NO_WORDS,
     TOLERANCE,
+    Links,
     as_floats,
     checked_values,
     link,
@@ -23,12 +24,8 @@ from congenial.imaging.solvers.problem import (
 )
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.kernels.numerics.trees import read_only
-from congenial.kernels.projection.top_down import (
-    DONE,
-    INFEASIBLE,
-    descend,
-    tighten,
-)
+from congenial.kernels.projection.check import reach
+from congenial.kernels.projection.top_down import DONE, INFEASIBLE, descend
 from congenial.randomness import Randomness
 from congenial.types import FloatArray, IntArray
 
@@ -42,30 +39,33 @@ class Descent:
     integer: bool
 
     @cached_property
+    def _links(self) -> Links:
+        return link(self.tree, self.resolved.n)
+
+    @cached_property
     def levels(self) -> Levels:
         """The tree as the kernel reads it."""
-        return levels(link(self.tree, self.resolved.n))
+        return levels(self._links)
 
     @cached_property
     def _ranges(self) -> tuple[FloatArray, FloatArray, bool]:
-        """Bounds by place, tightened to the ranges of subtrees; and whether they are feasible."""
-        resolved, laid = self.resolved, self.levels
-        lo, hi = laid.placed(resolved.lo), laid.placed(resolved.hi)
+        """Bounds of the nodes, tightened to the ranges of subtrees; and whether they can hold."""
+        lo, hi = self.resolved.lo.copy(), self.resolved.hi.copy()
         if self.integer:
             lo, hi = np.ceil(lo), np.floor(hi)
-        lo, hi = np.array(lo), np.array(hi)
-        return lo, hi, bool(tighten(laid.rows, lo, hi, 0.0))
+        return lo, hi, reach(self._links.forest, 0.0, lo, hi) < 0
 
     @cached_property
-    def _capped(self) -> bool:
-        return bool((self._ranges[1] < np.inf).any())
+    def _placed(self) -> tuple[FloatArray, FloatArray, bool]:
+        """The tightened bounds by place, and whether there are upper ones."""
+        lo, hi, _ = self._ranges
+        return self.levels.placed(lo), self.levels.placed(hi), bool((hi < np.inf).any())
 
     @cached_property
     def _pins(self) -> tuple[npt.NDArray[np.bool_], IntArray]:
-        """Whether each root is pinned, by place, and the places of the other pins."""
-        pinned = self.levels.placed(self.resolved.pinned)
-        roots = int(self.tree.roots.size)
-        return np.array(pinned[:roots]), roots + np.flatnonzero(pinned[roots:])
+        """Whether each root is pinned, by place, and the pins that are no roots."""
+        pinned, root = self.resolved.pinned, self.tree.parents < 0
+        return np.array(self.levels.placed(pinned)[: root.sum()]), np.flatnonzero(pinned & ~root)
 
     def apply(self, y: npt.ArrayLike, source: Randomness) -> FloatArray | IntArray:
         """Return a vector that keeps the invariant, shape (n,): int64 where `integer`.
@@ -78,17 +78,17 @@ class Descent:
         values = as_floats(y, resolved.n)
         if resolved.relative.size:
             return replace(self, resolved=resolved.with_pins(values)).apply(values, source)
-        lo, hi, sound = self._ranges
-        capped = self._capped
+        lo, hi, capped = self._placed
+        sound = self._ranges[2]
         fixed, pins = self._pins
         if pins.size:
-            lo, hi = lo.copy(), hi.copy()
-            kept = laid.placed(values)[pins]
+            lo, hi = self._ranges[0].copy(), self._ranges[1].copy()
+            kept = values[pins]
             sound = sound and bool(((kept >= lo[pins]) & (kept <= hi[pins])).all())
             lo[pins] = hi[pins] = kept
-            capped = True
             slack = 0.0 if self.integer else TOLERANCE * max(1.0, float(np.abs(values).max()))
-            sound = sound and bool(tighten(laid.rows, lo, hi, slack))
+            sound = sound and reach(self._links.forest, slack, lo, hi) < 0
+            lo, hi, capped = laid.placed(lo), laid.placed(hi), True
         words = source.bits(resolved.n) if self.integer else NO_WORDS
         z = np.empty(resolved.n)
         state = INFEASIBLE
@@ -104,9 +104,10 @@ class Descent:
         resolved = self.resolved
         domain = resolved.workload or self.tree
         values = checked_values(values, resolved.n, np.ones(resolved.n, dtype=np.bool_), domain)
-        links = link(self.tree, resolved.n)
         # raises if the invariants are infeasible
-        prepare(links, resolved, np.zeros(0), values, np.ones(resolved.n), integer=self.integer)
+        prepare(
+            self._links, resolved, np.zeros(0), values, np.ones(resolved.n), integer=self.integer
+        )
         raise NumericalError(
             "topdown cannot keep the sums exact in double precision; give values of similar size."
         )

@@ -20,25 +20,6 @@ _MOST_STEPS = 400
 _LANES = 8
 
 
-@njit()
-def tighten(rows: np.ndarray, lo: np.ndarray, hi: np.ndarray, slack: float) -> bool:
-    """Tighten ranges (n,) by place to what the places below allow; False if infeasible."""
-    first, at = rows[0], rows[3]
-    for k in range(at.size - 2, -1, -1):
-        v = at[k]
-        below, above = 0.0, 0.0
-        for c in range(first[k], first[k + 1]):
-            below += lo[c]
-            above += hi[c]
-        if below > hi[v] + slack or above < lo[v] - slack:
-            return False
-        low, high = max(lo[v], below), min(hi[v], above)
-        if low > high:  # by rounding: the node's own bound, which is public, wins
-            low = high = hi[v] if below > hi[v] else lo[v]
-        lo[v], hi[v] = low, high
-    return True
-
-
 @njit(inner=True, reordered=True)
 def _sums(y: np.ndarray, a: np.uint64, m: np.uint64, k: np.uint64) -> tuple[float, float]:
     """Sums of the integers near the first k of m values from a on, and of the remainders."""
