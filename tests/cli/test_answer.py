@@ -15,11 +15,12 @@ import pytest
 from congenial.cli import command_line as cli
 from congenial.cli.answer import (
     FORMAT,
-    Failure,
     Output,
     encoded,
+    show_failure,
     wants_json,
 )
+from congenial.errors import CongenialError
 from support.city import TRIPS, make_city
 
 ENVELOPE = ["format", "command", "exit_code", "error", "result"]
@@ -204,12 +205,17 @@ def test_a_file_named_json_is_no_request():
 
 def test_nan_and_infinity_become_null():
     odd = b"caf\xe9".decode("utf-8", "surrogateescape")
-    line = encoded(Output(FORMAT, "x", 0, Failure("E", odd), {"a": Path(odd), "b": float("nan")}))
-    found = json.loads(line)
-    assert found["error"]["message"] == found["result"]["a"] == "caf\\udce9"
+    found = json.loads(encoded(Output(FORMAT, "x", 0, None, {"a": Path(odd), "b": float("nan")})))
+    assert found["result"]["a"] == "caf\\udce9"
     assert found["result"]["b"] is None
     with pytest.raises(NotImplementedError):
         encoded(Output(FORMAT, "x", 0, None, {"a": object}))
+
+
+def test_a_failure_with_bytes_that_are_no_text_is_printed(capfd):
+    odd = b"caf\xe9".decode("utf-8", "surrogateescape")
+    show_failure(CongenialError(odd), "x", as_json=True)
+    assert json.loads(capfd.readouterr().out)["error"]["message"] == "caf\\udce9"
 
 
 def commands(group=cli.cli, above=()):

@@ -143,6 +143,7 @@ def test_the_wheel_has_the_code_the_types_and_no_compiled_kernel(tmp_path):
         for path in (ROOT / "src" / "congenial").rglob("*.py")
     }
     code |= {f"congenial/report/page.{kind}" for kind in ("css", "html", "js")}
+    code |= {"congenial/plan/draft.toml"}
     shipped = {name for name in names if name.startswith("congenial/")}
     assert shipped == code | {"congenial/py.typed"}
     assert any(name.endswith("licenses/LICENSE") for name in names)

@@ -8,6 +8,7 @@ mechanism's own projection; mass outside the box counts in the claim's favour.
 from __future__ import annotations
 
 import math
+from bisect import bisect_right
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -334,8 +335,4 @@ def _size(spans: list[FloatArray]) -> int:
 
 def _reach(most: int, size: Callable[[int], int], limit: int) -> int:
     """Largest reach up to `most` that keeps to the limit; 1 at least."""
-    low, high = 1, max(1, most)
-    while low < high:
-        middle = (low + high + 1) // 2
-        low, high = (middle, high) if size(middle) <= limit else (low, middle - 1)
-    return low
+    return max(1, bisect_right(range(1, most + 1), limit, key=size))

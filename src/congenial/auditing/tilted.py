@@ -18,6 +18,7 @@ Wang (2018), for delta as a mean over the loss.
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -148,12 +149,11 @@ def _tilt(mechanism: Mechanism, space: Space, guarantee: Guarantee, pair: Pair) 
 def _reach(space: Space, pair: Pair, most: int) -> int:
     """Return the steps beyond a pair that the (convex) invariant allows, up to a limit."""
     x, other = pair
-    low, high = 0, most
-    while low < high:
-        middle = (low + high + 1) // 2
-        inside = space.allows(np.asarray(x + middle * (x - other), dtype=x.dtype))
-        low, high = (middle, high) if inside else (low, middle - 1)
-    return low
+
+    def outside(steps: int) -> bool:
+        return not space.allows(np.asarray(x + steps * (x - other), dtype=x.dtype))
+
+    return bisect_left(range(1, most + 1), True, key=outside)
 
 
 def _terms(tilt: _Tilt, z: Values, epsilon: float) -> FloatArray:

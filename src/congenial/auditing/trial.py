@@ -220,15 +220,13 @@ def hold(
 
 def _affordable(
     mechanism: Mechanism,
-    space: Space | None,
+    space: Space,
     total: int,
     pairs: list[Pair] | None,
     *,
     exact: bool,
 ) -> int | None:
     """Most records up to `total` that can be enumerated, None if none can."""
-    if space is None:
-        return None
     if pairs is not None:
         both = np.array([x for pair in pairs for x in pair])
         return total if can_enumerate(mechanism, space, both) else None

@@ -100,7 +100,8 @@ def show_failure(
         click.echo(INTERRUPTION, err=True)
         code, failure = INTERRUPTED, Failure("Interrupted", INTERRUPTION)
     if as_json:
-        _print(Output(FORMAT, name, code, failure, None))
+        printable = Failure(failure.kind, escaped(failure.message))
+        _print(Output(FORMAT, name, code, printable, None))
     return code
 
 
@@ -151,7 +152,7 @@ def encoded(output: Output) -> bytes:
     """Encode as one line of JSON in UTF-8; NaN and infinity become null."""
     import msgspec
 
-    return msgspec.json.encode(_plain(output), enc_hook=_written) + b"\n"
+    return msgspec.json.encode(output, enc_hook=_written) + b"\n"
 
 
 def _print(output: Output) -> None:
@@ -164,14 +165,6 @@ def _print(output: Output) -> None:
     # as bytes, so that the terminal's encoding does not change the JSON
     raw.write(line)
     raw.flush()
-
-
-def _plain(output: Output) -> Output:
-    failure = output.error
-    if failure is None:
-        return output
-    printable = Failure(failure.kind, escaped(failure.message))
-    return Output(output.format, output.command, output.exit_code, printable, output.result)
 
 
 def _written(value: Any) -> str:

@@ -115,7 +115,7 @@ def connect() -> Iterator[Connection]:
 def restrict(connection: Connection, files: Sequence[Path]) -> None:
     """Restrict a connection permanently to these files."""
     # DuckDB opens a name with pattern characters in its escaped form, and checks both forms
-    spelt = {name for f in files for name in (str(f), _literal_glob(str(f)))}
+    spelt = {name for f in files for name in (str(f), literal_glob(str(f)))}
     listed = ", ".join(map(literal, sorted(spelt)))
     with held():
         connection.execute(f"SET allowed_paths = [{listed}]")
@@ -194,7 +194,7 @@ def open_files(
     connection: Connection, files: Sequence[Path], source: str, key: str, *, public: bool = False
 ) -> Relation:
     """Open Parquet or CSV files as one table; every column of a CSV file is text."""
-    listed = f"[{', '.join(literal(_literal_glob(str(f))) for f in files)}]"
+    listed = f"[{', '.join(literal(literal_glob(str(f))) for f in files)}]"
     parquet = source.casefold().endswith(".parquet")
     one = "it" if len(files) == 1 else f"one of its {len(files)} files"
     otherwise = (
@@ -261,7 +261,7 @@ def _same_columns(
     """Refuse Parquet files with different columns: one would decide how the others are read."""
     first = None
     for file in files:
-        name = literal(_literal_glob(str(file)))
+        name = literal(literal_glob(str(file)))
         _refuse_twice(_parquet_names(connection, name, otherwise), f"{given}, and {file.name!r}")
         found = describe(connection, f"read_parquet({name})", "", otherwise).columns
         if first is not None and found != first:
@@ -316,7 +316,7 @@ def describe(connection: Connection, sql: str, shown: str, otherwise: str) -> Re
     return Relation(sql, {str(r[0]): str(r[1]) for r in rows}, shown)
 
 
-def _literal_glob(path: str) -> str:
+def literal_glob(path: str) -> str:
     """Escape a file's name, so that DuckDB does not read it as a pattern."""
     return "".join(f"[{c}]" if c in "*?[" else c for c in path)
 

@@ -16,6 +16,7 @@ import duckdb
 import numpy as np
 
 from congenial.data.memory import allowance
+from congenial.data.sources import identifier, literal, literal_glob
 from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError, StructureError
 from congenial.signals import held
@@ -161,11 +162,11 @@ def _write_both(
         file.write(",".join(_cell(name) for name, _ in columns) + "\n")
         for line in lines:
             file.write(line)
-    types = ", ".join(f"{_literal(name)}: {_literal(kind)}" for name, kind in columns)
-    texts = [_identifier(name) for name, kind in columns if kind == "VARCHAR"]
+    types = ", ".join(f"{literal(name)}: {literal(kind)}" for name, kind in columns)
+    texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
     bare = ", ".join(
-        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {_literal(_FORMULA)}) AND NOT "
-        f"regexp_full_match({c}, {_literal(_NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
+        f"CASE WHEN starts_with({c}, '''') AND regexp_matches({c}, {literal(_FORMULA)}) AND NOT "
+        f"regexp_full_match({c}, {literal(_NUMBER)}) THEN substr({c}, 2) ELSE {c} END AS {c}"
         for c in texts
     )
     written = _path(directory / names[0])
@@ -174,7 +175,7 @@ def _write_both(
             f"COPY (SELECT * REPLACE ({bare}) FROM read_csv({written}, auto_detect = false, "
             f"header = true, delim = ',', quote = '\"', escape = '\"', new_line = '\\n', "
             f"nullstr = '', allow_quoted_nulls = false, columns = {{{types}}})) "
-            f"TO {_literal(_whole(directory / names[1]))} (FORMAT parquet)"
+            f"TO {literal(_whole(directory / names[1]))} (FORMAT parquet)"
         )
 
 
@@ -329,7 +330,7 @@ def _read_parquet(path: Path, *, rows: int, text: int) -> FileRows:
                     f"{path.name} has the column {strange[0]}, which no release has; get the "
                     "release anew."
                 )
-            texts = [_identifier(name) for name, kind in columns if kind == "VARCHAR"]
+            texts = [identifier(name) for name, kind in columns if kind == "VARCHAR"]
             lengths = " + ".join(f"coalesce(sum(strlen({name})), 0)" for name in texts) or "0"
             for size, what, most in (("count(*)", "rows", rows), (lengths, "bytes of text", text)):
                 [[found_size]] = connection.execute(f"SELECT {size} {source}").fetchall()
@@ -353,17 +354,9 @@ def _connect() -> duckdb.DuckDBPyConnection:
         return duckdb.connect(":memory:", config={"threads": 1})
 
 
-def _identifier(name: str) -> str:
-    return '"' + name.replace('"', '""') + '"'
-
-
-def _literal(text: str) -> str:
-    return "'" + text.replace("'", "''") + "'"
-
-
 def _path(path: Path) -> str:
     """SQL text that names one file, wildcards in its name taken literally."""
-    return _literal("".join(f"[{c}]" if c in "*?[" else c for c in _whole(path)))
+    return literal(literal_glob(_whole(path)))
 
 
 def _whole(path: Path) -> str:

@@ -6,7 +6,7 @@ import dataclasses
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, cast
+from typing import cast
 
 import numpy as np
 
@@ -31,7 +31,7 @@ from congenial.accounting.neighbours.scope import (
     exposed_text,
     on_levels,
 )
-from congenial.accounting.neighbours.single_moves import RELATIONS, Neighbours
+from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.tree import Tree
 from congenial.errors import PlanError, PrivacyError
 from congenial.invariants.feasibility.feasible import check_feasible
@@ -52,10 +52,6 @@ from congenial.plan.outputs import OWN_COLUMNS
 from congenial.plan.plan import Plan, exact_nodes
 from congenial.plan.sections import MOST_EPSILON
 from congenial.types import BoolArray, FloatArray
-
-if TYPE_CHECKING:
-    from congenial.imaging.closest import Norm
-
 
 # Share of a plan's delta that is kept for the numerical error of a draw, or more where it is owed.
 KEPT = 0.01
@@ -92,7 +88,7 @@ class Model:
     @property
     def neighbours(self) -> Neighbours:
         """The neighbouring relation of the plan."""
-        return _neighbours(self.plan)
+        return self.plan.privacy.neighbours
 
     @property
     def one_sided(self) -> bool:
@@ -133,8 +129,7 @@ def choose_method(model: Model) -> Certified:
     if method.name == "imaging":
         from congenial.imaging.update import Imaged
 
-        norm: Norm = "l1" if method.norm == "l1" else "l2"
-        return cast(Certified, Imaged(model.mechanism, model.resolved, norm, integer=True))
+        return cast(Certified, Imaged(model.mechanism, model.resolved, method.norm, integer=True))
     if method.name == "topdown":
         from congenial.imaging.top_down import descending
 
@@ -212,7 +207,7 @@ def _calibrated(
     plan: Plan, tree: Tree, resolved: ResolvedInvariant, delta: float | None
 ) -> tuple[dict[int, float], FloatArray]:
     """Shares by depth, and the scale of the noise at each node."""
-    neighbours = _neighbours(plan)
+    neighbours = plan.privacy.neighbours
     split = _split(plan, tree, resolved, neighbours, delta)
     scales = level_scales(
         tree,
@@ -319,11 +314,6 @@ def _by_depth(
     """Shares or weights of levels by depth instead of by name."""
     found = {}
     for name, number in given.items():
-        if name not in plan.level_names:
-            raise PlanError(
-                f"privacy.{key} names {name!r}, which is not a level; give levels among "
-                f"{', '.join(plan.level_names)}."
-            )
         depth = plan.level_names.index(name)
         if number > 0 and resolved.pinned[tree.level == depth].all():
             raise PlanError(
@@ -346,15 +336,6 @@ def _check_names(plan: Plan, tree: Tree) -> None:
             f"hierarchy.levels makes {len(plan.level_names)} levels with the root and the tree has "
             f"{tree.depth}; name one column for each level below the root."
         )
-
-
-def _neighbours(plan: Plan) -> Neighbours:
-    found = [relation for relation in RELATIONS if relation == plan.privacy.neighbours]
-    if not found:
-        raise PlanError(
-            f"privacy.neighbours is {plan.privacy.neighbours!r}; give 'substitute' or 'add-remove'."
-        )
-    return found[0]
 
 
 def _method(plan: Plan) -> Method:

@@ -21,6 +21,7 @@ from congenial.accounting.neighbours.scope import Exposed, Kind, shared
 from congenial.accounting.proofs import proofs_of
 from congenial.accounting.worst_pair import worst_pair
 from congenial.errors import ReleaseError
+from congenial.plan.outputs import PRODUCTS, Product
 from congenial.randomness import Randomness
 from congenial.releases.intervals import StatedAccuracy
 from congenial.releases.model import Model, exposed
@@ -30,7 +31,6 @@ Count = Annotated[int, msgspec.Meta(ge=0)]
 Nonnegative = Annotated[float, msgspec.Meta(ge=0.0)]
 Share = Annotated[float, msgspec.Meta(ge=0.0, le=1.0)]
 NodePath = tuple[str, ...]
-Product = Literal["table", "measurements"]
 GammaSource = Literal["equalities", "proved-bound", "whole-orders", "trivial", "post-processing"]
 
 # Name of the check of each part, and the subject that it compares.
@@ -321,7 +321,7 @@ def specify(model: Model, guarantee: Guarantee) -> Specification:
         invariants=_invariants(model),
         noise=_noise(model),
         method=_method(model),
-        published=_published(plan.release.publish),
+        published=tuple(p for p in PRODUCTS if p in plan.release.publish),
         guarantee=claim_of(model, guarantee),
     )
 
@@ -389,15 +389,10 @@ def _noise(model: Model) -> LevelNoises:
 def _method(model: Model) -> Method:
     method = model.plan.method
     if method.name == "imaging":
-        return ByImaging("l1" if method.norm == "l1" else "l2")
+        return ByImaging(method.norm)
     if method.name == "posterior":
         return ByBestTable(method.loss)
     return ByTopDown() if method.name == "topdown" else ByConditioning("exact")
-
-
-def _published(products: tuple[str, ...]) -> tuple[Product, ...]:
-    known: tuple[Product, ...] = ("table", "measurements")
-    return tuple(product for product in known if product in products)
 
 
 def table_and_prior(

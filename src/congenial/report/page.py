@@ -1,72 +1,209 @@
-"""The content of the page about a release, without its layout."""
+"""The page about a release, from its certificate and counts: one HTML file that loads no other."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import base64
+import hashlib
+import html
+import json
+from collections.abc import Iterable, Sequence
+from importlib.resources import files
+from string import Template
+
+import numpy as np
+
+from congenial.inference.noise_intervals import noise_margin
+from congenial.preview.comparison.expected import NotSimulated, draws_for, work_of_fit
+from congenial.releases import sentences
+from congenial.releases.model import Level
+from congenial.releases.reading import Release
+from congenial.types import FloatArray
+from congenial.verification.checks import Check
+
+# Characters that could end a script element, open a comment in it, or end a line.
+_IN_SCRIPT = {ord(c): f"\\u{ord(c):04x}" for c in "<>&\u2028\u2029"}
+
+_MEASURED = (
+    "A count satisfies the rules; “measured” is the noisy count before the rules, to be used in "
+    "analyses."
+)
 
 
-@dataclass(frozen=True)
-class Fact:
-    """One fact about the guarantee or the release: its name and its lines of text."""
+def render(release: Release, checks: Sequence[Check], errors: FloatArray | NotSimulated) -> str:
+    """Write the page about a release as HTML; `errors` has the expected error of each node.
 
-    name: str
-    lines: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class LevelRow:
-    """The accuracy of one level."""
-
-    name: str
-    nodes: int
-    exact: int  # Number of its counts that are published exactly or follow from exact counts.
-    noise: str
-    # Expected absolute error, averaged over the level, in counts; None if it is unknown.
-    expected: float | None
-    margin: str  # The error margin of its other counts, as text.
-    # The largest error margin that the plan accepts; None if the plan names none.
-    required: float | None = None
-    # Whether the level's error margin is at most `required`; None if that is unknown.
-    met: bool | None = None
-
-
-@dataclass(frozen=True)
-class Counts:
-    """The counts, one entry each, parents before children; `parent` is the parent's position.
-
-    `lower` and `upper` are the ends of an interval, None if there is none. `exact` distinguishes a
-    count without noise from a count whose noise is most often zero.
+    The same release gives the same text.
     """
+    certificate, tree = release.certificate, release.tree
+    kind = "private" if certificate.simulation is None else "simulated"
+    title = f"{certificate.plan['hierarchy']['root']}: {kind} counts"
+    unmeasured = release.measurements is None
+    asked = any(level.required is not None for level in certificate.accuracy.levels)
+    levels = [_level(level, release, errors, asked=asked) for level in release.model.levels]
+    stamp = "" if certificate.stamp is None else f'<p class="stamp">{_safe(certificate.stamp)}</p>'
+    css, js = _resource("page.css"), _resource("page.js")
+    return Template(_resource("page.html")).substitute(
+        css=css,
+        css_hash=_digest(css),
+        js=js,
+        js_hash=_digest(js),
+        title=_safe(title),
+        stamp=stamp,
+        lead=_paragraphs(
+            sentences.lead(certificate, len(tree), int(release.model.determined.sum()))
+        ),
+        protected=_items(sentences.protected(certificate)),
+        unprotected=_items(sentences.unprotected(certificate)),
+        sentence=_safe(certificate.sentence),
+        details=_facts(sentences.details(certificate)),
+        accuracy=_paragraphs(sentences.accuracy(certificate, _expected(errors, release))),
+        margin_label=_safe(sentences.margin_label(certificate)),
+        measured_caption="" if unmeasured else _MEASURED,
+        measured_head="" if unmeasured else '<th scope="col" class="number">Measured</th>',
+        required='<th scope="col" class="number">Required by the plan</th>' if asked else "",
+        levels="\n".join(levels),
+        options=_options(release.model.levels),
+        cite=_items(sentences.cite(certificate, title)),
+        reuse=_items(sentences.reuse(certificate)),
+        passed=f"All {len(checks)} checks passed when this page was made.",
+        checks=_facts((check.name, (check.text,)) for check in checks),
+        footer=stamp + "<p>Made by congenial report from the release beside it.</p>",
+        data=embedded(release),
+    )
 
-    level: tuple[int, ...]
-    parent: tuple[int, ...]
-    name: tuple[str, ...]
-    value: tuple[int, ...]
-    lower: tuple[int | None, ...]
-    upper: tuple[int | None, ...]
-    exact: tuple[bool, ...]
-    # Noisy measurements, None at counts without one; None if the release publishes none.
-    measured: tuple[int | None, ...] | None = None
+
+def embedded(release: Release) -> str:
+    """Return the counts as JSON that is safe inside a script element: one entry each.
+
+    Parents come before children; `parent` is the parent's place. `lower` and `upper` are the ends
+    of an interval, null if there is none, and `measured` is null if the release publishes no
+    measurements. `exact` distinguishes a count without noise from one whose noise is most often
+    zero. If `bent`, bounds make errors depend on the counts, which have intervals but no margin.
+    """
+    tree = release.tree
+    order = np.argsort(tree.level, kind="stable")
+    rank = np.empty(len(tree), dtype=np.int64)
+    rank[order] = np.arange(len(tree))
+    above = tree.parents[order]
+    lower, upper = (
+        [end if isinstance(end, int) else None for end in (ends[v] for v in order)]
+        for ends in map(release.parquet.column, ("lower", "upper"))
+    )
+    measured = None
+    if release.measurements is not None:
+        measured = [None if np.isnan(y) else int(y) for y in release.measurements.y[order]]
+    columns = {
+        "levels": [level.name for level in release.model.levels],
+        "level": tree.level[order].tolist(),
+        "parent": np.where(above < 0, -1, rank[above]).tolist(),
+        "name": [tree.names[v] for v in order],
+        "value": release.values[order].tolist(),
+        "lower": lower,
+        "upper": upper,
+        "exact": release.model.determined[order].astype(int).tolist(),
+        "measured": measured,
+        "bent": int(sentences.bent(release.certificate)),
+    }
+    return json.dumps(columns, ensure_ascii=False, separators=(",", ":")).translate(_IN_SCRIPT)
 
 
-@dataclass(frozen=True)
-class Page:
-    """The content of a page, as plain text."""
+def _level(
+    level: Level, release: Release, errors: FloatArray | NotSimulated, *, asked: bool
+) -> str:
+    """Write the row of a level in the table of accuracy."""
+    certificate, exact = release.certificate, release.model.determined
+    here = release.tree.level == level.depth
+    stated = certificate.accuracy.levels[level.depth]
+    margin = sentences.level_margin(certificate, stated.margin, _reach(release)[here & ~exact])
+    expected = "not known" if isinstance(errors, NotSimulated) else _number(errors[here].mean())
+    cells = [
+        ("number", f"{level.nodes:,}"),
+        ("number", f"{int(exact[here].sum()):,}"),
+        ("", "none, exact" if exact[here].all() else _noise(level, release)),
+        ("number", expected),
+        ("number", margin),
+    ]
+    if asked:
+        required = "none stated"
+        if stated.required is not None:
+            met = {None: "not known", True: "met", False: "not met"}[stated.met]
+            required = f"±{stated.required:,g}: {met}"
+        cells.append(("number", required))
+    made = "".join(f"<td{f' class={k}' * bool(k)}>{_safe(text)}</td>" for k, text in cells)
+    return f'<tr><th scope="row">{_safe(level.name)}</th>{made}<td class="number fits"></td></tr>'
 
-    title: str
-    stamp: str | None  # Text at the top and bottom of the page if the release is a simulation.
-    lead: tuple[str, ...]  # The release in a few sentences.
-    protected: tuple[str, ...]
-    unprotected: tuple[str, ...]
-    sentence: str  # The guarantee as the certificate states it.
-    details: tuple[Fact, ...]
-    accuracy: tuple[str, ...]  # Meaning and limits of error margins and expected errors.
-    levels: tuple[LevelRow, ...]  # One row for each level, coarse to fine.
-    margin_label: str  # Heading of the column of error margins.
-    # Whether bounds make errors depend on the counts, so that counts have intervals but no error
-    # margin.
-    bent: bool
-    counts: Counts
-    cite: tuple[str, ...]
-    reuse: tuple[str, ...]
-    checks: tuple[Fact, ...]
+
+def _noise(level: Level, release: Release) -> str:
+    """Say which noise the counts of a level have that are not exact."""
+    certificate, noise = release.certificate, release.model.mechanism.noise
+    if level.scale is None:
+        return "none of its own"
+    text = f"{noise.text}, scale {level.scale:.4g}"
+    if sentences.bent(certificate):
+        return text
+    within = noise_margin(noise, level.scale, release.plan.accuracy.alpha)
+    share = sentences.confidence(certificate.accuracy.confidence)
+    return f"{text}, within ±{within:,} in {share}"
+
+
+def _expected(errors: FloatArray | NotSimulated, release: Release) -> str:
+    """Say how expected errors were computed, or why there are none."""
+    if isinstance(errors, NotSimulated):
+        return f"Expected errors are not known, as no release could be simulated: {errors.why}."
+    draws = draws_for(len(release.tree), work_of_fit(release.model))
+    return (
+        f"Expected errors are means over {draws:,} simulated release{'s' * (draws != 1)} in which "
+        "the true counts are taken to be the released ones; no confidential count was used."
+    )
+
+
+def _reach(release: Release) -> FloatArray:
+    """Distance from each released count to the farther end of its interval; inf without one."""
+    ends = [
+        np.array([np.inf if v is None else v for v in release.parquet.column(name)], dtype=float)
+        for name in ("lower", "upper")
+    ]
+    return np.asarray(
+        np.maximum(np.abs(release.values - ends[0]), np.abs(ends[1] - release.values))
+    )
+
+
+def _resource(name: str) -> str:
+    return files("congenial.report").joinpath(name).read_text(encoding="utf-8")
+
+
+def _digest(text: str) -> str:
+    return base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+
+
+def _safe(text: str) -> str:
+    return html.escape(text, quote=True)
+
+
+def _paragraphs(texts: Sequence[str]) -> str:
+    return "\n".join(f"<p>{_safe(text)}</p>" for text in texts)
+
+
+def _items(texts: Sequence[str]) -> str:
+    return "\n".join(f"<li>{_safe(text)}</li>" for text in texts)
+
+
+def _facts(facts: Iterable[sentences.Paragraphs]) -> str:
+    return "\n".join(
+        f"<dt>{_safe(name)}</dt>" + "".join(f"<dd>{_safe(line)}</dd>" for line in lines)
+        for name, lines in facts
+    )
+
+
+def _options(levels: Sequence[Level]) -> str:
+    # most readers look for the finest level
+    made = [
+        f'<option value="{at}"{" selected" * (level is levels[-1])}>{_safe(level.name)} '
+        f"({level.nodes:,})</option>"
+        for at, level in enumerate(levels)
+    ]
+    return "\n".join([*made, '<option value="all">all levels</option>'])
+
+
+def _number(value: float) -> str:
+    return f"{value:,.0f}" if value >= 100.0 else f"{value:.3g}"

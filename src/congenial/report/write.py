@@ -18,8 +18,7 @@ from congenial.releases.certificate import Certificate, read_certificate
 from congenial.releases.format_1 import FORMAT_1
 from congenial.releases.model import claim, exposed
 from congenial.releases.reading import Release, read_files
-from congenial.report.compose import compose
-from congenial.report.render import render
+from congenial.report.page import render
 from congenial.verification.verdict import verify
 
 _SEED = 20_230_301  # of the simulated draws
@@ -74,9 +73,9 @@ def report(
     errors = expected_errors(
         release.mechanism, release.values, seed=_SEED, work=work_of_fit(release.model)
     )
-    page = compose(release, checks, errors)
+    page = render(release, checks, errors)
     say("writing")
-    _write(target, render(page).encode())
+    _write(target, page.encode())
     return target
 
 

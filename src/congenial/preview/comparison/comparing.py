@@ -118,8 +118,8 @@ def compare(
     refused: list[Refused] = []
     failures: list[CongenialError] = []
     for at, contender in enumerate(ways):
-        bar = _Bar(say, contender, at * replicates, len(ways) * replicates)
-        bar.drawn(0)
+        drawn = _progress(say, contender, at * replicates, len(ways) * replicates)
+        drawn(0)
         try:
             found = simulate(
                 plan,
@@ -129,7 +129,7 @@ def compare(
                 replicates=replicates,
                 source=seeded(seed + _NOISE),
                 delta=delta,
-                drawn=bar.drawn,
+                drawn=drawn,
             )
         except (PrivacyError, InvariantError, UnsupportedError, NumericalError) as error:
             refused.append(Refused(contender, str(error)))
@@ -154,14 +154,11 @@ def compare(
     )
 
 
-class _Bar:
-    """Reports progress, which never decreases."""
+def _progress(say: Notify, contender: Contender, before: int, whole: int) -> Callable[[int], None]:
+    """Return a function that takes the number of the contender's releases, and says the share."""
 
-    def __init__(self, say: Notify, contender: Contender, done: int, whole: int) -> None:
-        self.say, self.contender, self.done, self.whole = say, contender, done, whole
+    def drawn(done: int) -> None:
+        share = 100 * (before + done) // whole
+        say(f"{share}% of all releases drawn; {contender.name}, {contender.noise}")
 
-    def drawn(self, more: int) -> None:
-        """Count releases in."""
-        self.done += more
-        name = f"{self.contender.name}, {self.contender.noise}"
-        self.say(f"{100 * self.done // self.whole}% of all releases drawn; {name}")
+    return drawn

@@ -64,7 +64,7 @@ def simulate(
         spent += time.perf_counter() - began
         tally.add(np.asarray(released))
         left -= size
-        drawn(size)
+        drawn(replicates - left)
     return Result(
         contender,
         found.epsilon,

@@ -7,25 +7,26 @@ import hashlib
 import itertools
 import json
 import re
+from dataclasses import replace
 from html.parser import HTMLParser
 
+import numpy as np
 import pytest
+from msgspec import structs, to_builtins
 
 from congenial.cli.command_line import run
+from congenial.domain.tree import Tree
 from congenial.errors import ReleaseError
 from congenial.plan.plan import read_plan
+from congenial.preview.comparison.expected import NotSimulated
 from congenial.releases import directory as files
 from congenial.releases.certificate import read_certificate
-from congenial.releases.directory import STAMP
+from congenial.releases.directory import STAMP, FileRows
 from congenial.releases.making import release
-from congenial.report.page import (
-    Counts,
-    Fact,
-    LevelRow,
-    Page,
-)
-from congenial.report.render import embedded, render
+from congenial.releases.reading import read_release
+from congenial.report.page import embedded, render
 from congenial.report.write import report
+from congenial.verification.checks import Check
 from congenial.verification.verdict import verify
 from support.city import make_city
 
@@ -71,34 +72,34 @@ class Reader(HTMLParser):
         return json.loads(self.texts["script"][0])
 
 
-def tiny(name="a", *, value=3, ends=(1, 5), exact=False):
-    """Return a page of two counts, each of its texts the name."""
-    one, some = (name,), (Fact(name, (name,)),)
-    lower, upper = ((value, end) for end in ends)
-    counts = Counts(
-        (0, 1), (-1, 0), ("all", name), (value, value), lower, upper, exact=(True, exact)
+def named(release, name):
+    """Return a release each of whose names is a given one, with its checks and its errors."""
+    first, *_ = levels = (f"{name}1", f"{name}2")
+    whole = release.certificate
+    plan = structs.replace(
+        release.plan,
+        hierarchy=structs.replace(release.plan.hierarchy, root=name, levels=levels),
+        privacy=structs.replace(release.plan.privacy, split=None),
     )
-    levels = (
-        LevelRow(name, 1, 1, name, 0.0, name),
-        LevelRow(name, 1, int(exact), name, 1.5, name),
+    stated = structs.replace(
+        whole,
+        domain=structs.replace(
+            whole.domain,
+            levels=tuple(structs.replace(level, name=name) for level in whole.domain.levels),
+            row_filter=name,
+        ),
+        accuracy=structs.replace(
+            whole.accuracy,
+            levels=tuple(
+                structs.replace(level, level=first, required=1.0, met=False)
+                for level in whole.accuracy.levels
+            ),
+        ),
+        plan=to_builtins(plan),
     )
-    return Page(
-        title=name,
-        stamp=name,
-        lead=one,
-        protected=one,
-        unprotected=one,
-        sentence=name,
-        details=some,
-        accuracy=one,
-        levels=levels,
-        margin_label=name,
-        bent=False,
-        counts=counts,
-        cite=one,
-        reuse=one,
-        checks=some,
-    )
+    tree = Tree.from_parents(release.tree.parents, [name] * len(release.tree))
+    odd = replace(release, certificate=stated, plan=plan, tree=tree)
+    return odd, [Check(name, True, name)], NotSimulated(name)
 
 
 @pytest.fixture(scope="module")
@@ -278,13 +279,15 @@ def test_a_simulation_is_stamped_first_and_last_and_its_truth_is_not_shown(place
 
 
 @pytest.mark.parametrize("name", [EVIL, "<img src=x>", "'\"", "<!--", "]]>", "$js", "{0}"])
-def test_names_are_text_wherever_they_stand(name):
-    plain, reader = Reader(render(tiny())), Reader(render(tiny(name)))
+def test_names_are_text_wherever_they_stand(place, name):
+    found = read_release(place / "sham")
+    plain, reader = (Reader(render(*named(found, text))) for text in ("a", name))
     assert reader.faults == []
     assert [tag for tag, _ in reader.elements] == [tag for tag, _ in plain.elements]
-    assert reader.data["name"] == ["all", name]
-    assert reader.texts["h1"] == [name]
-    assert not set("<>&\u2028\u2029") & set(embedded(tiny(name)))
+    assert reader.data["name"] == [name] * len(found.tree)
+    assert reader.texts["h1"] == [f"{name}: simulated counts"]
+    odd, *_ = named(found, name)
+    assert not set("<>&\u2028\u2029") & set(embedded(odd))
 
 
 def test_a_hostile_name_stays_text_from_the_rows_to_the_page(tmp_path):
@@ -296,9 +299,23 @@ def test_a_hostile_name_stays_text_from_the_rows_to_the_page(tmp_path):
     assert len(found.all("script")) == 2 and found.all("b") == []
 
 
-def test_a_count_that_is_not_exact_is_not_called_exact():
-    assert Reader(render(tiny(ends=(3, 3)))).data["exact"] == [1, 0]
-    assert Reader(render(tiny(ends=(None, None)))).data["lower"] == [3, None]
+def test_a_count_that_is_not_exact_is_not_called_exact(place):
+    found = read_release(place / "bounded")
+    columns = found.parquet.columns
+    for ends in (found.values.tolist(), [None] * len(found.values)):
+        at = [name for name, _ in columns].index("lower")
+        rows = [
+            (*row[:at], end, end, *row[at + 2 :])
+            for row, end in zip(found.parquet.rows, ends, strict=True)
+        ]
+        shown = json.loads(embedded(replace(found, parquet=FileRows(columns, rows))))
+        assert shown["exact"] == [1, *[0] * (len(rows) - 1)]
+        assert shown["lower"] == by_level(found, ends)
+
+
+def by_level(found, column):
+    """Return a column in the order of the page."""
+    return [column[v] for v in np.argsort(found.tree.level, kind="stable")]
 
 
 def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
@@ -311,7 +328,6 @@ def test_a_release_of_gaussian_noise_with_nothing_exact_has_a_page(tmp_path):
     plan = make_city(tmp_path, privacy=privacy, invariants="nonnegative = false")
     release(read_plan(plan), tmp_path / "out", base=tmp_path)
     found = read(tmp_path / "out", None)
-    assert "zero-concentrated" not in Reader(render(tiny())).said
     assert "discrete Gaussian, scale" in found.said and "A margin is exact" in found.said
     assert "Nothing is published outside the guarantee." in found.said
     assert "How many records there are" not in found.said
