@@ -11,9 +11,9 @@ from congenial.errors import NumericalError
 from congenial.invariants.written import resolve_invariant
 from congenial.kernels.network import certify
 from congenial.kernels.numerics import laws
+from congenial.sum_network import fourier, windows
 from congenial.sum_network import tables as exact
 from congenial.sum_network import truncation as losses
-from congenial.sum_network import windows
 from congenial.sum_network.cutset import sum_system
 from congenial.sum_network.forest import of_tree
 from congenial.sum_network.fourier import convolve_wide, cross_wide
@@ -308,8 +308,10 @@ def test_transforms_stay_within_their_bound(kinds, seed):
     assert (error <= 1e-11 * table * (1 + 1e-6) + 1e-300).all()
 
 
+@pytest.mark.parametrize("short", [0, 1024])
 @pytest.mark.parametrize("seed", range(4))
-def test_losses_carried_by_transforms_are_bounded_from_above(seed):
+def test_losses_of_wide_tables_are_bounded_from_above(monkeypatch, seed, short):
+    monkeypatch.setattr(fourier, "_SHORT", short)
     words = cg.seeded(100 + seed).bits(8)
     a, b = log_concave(words[:2], 900, "laplace"), log_concave(words[2:4], 700, "gaussian")
     lost_a = 1e-13 * log_concave(words[4:6], 900, "laplace") + 1e-290
@@ -319,6 +321,28 @@ def test_losses_carried_by_transforms_are_bounded_from_above(seed):
     true = np.convolve(exactly[2], exactly[1] + exactly[3]) + np.convolve(exactly[0], exactly[3])
     assert (bound >= true[100:1300]).all()
     assert bound.sum() < 2 * float(true.sum()) + 1e-9  # not by an empty margin
+
+
+def test_losses_of_a_narrow_table_among_zeros_take_no_transform(monkeypatch):
+    monkeypatch.setattr(fourier, "_Transform", None)
+    a = np.exp(-np.abs(np.arange(4000.0) - 1900.0) / 500.0)
+    few = np.zeros(3000)
+    few[1400:1403] = 1e-20, 1.0, 1e-30
+    lost_a, lost_few = 1e-14 * a, 1e-16 * few + 1e-290
+    for x, y in (((a, lost_a), (few, lost_few)), ((few, lost_few), (a, lost_a))):
+        bound = cross_wide(x[0], y[0], x[1], y[1], 1000, 4000)
+        true = np.convolve(x[1], y[0] + y[1]) + np.convolve(x[0], y[1])
+        assert (bound >= true[1000:5000]).all()
+        assert (bound <= true[1000:5000] * (1 + 1e-12) + 1e-32).all()
+
+
+def test_a_narrow_part_is_added_to_a_wide_one_term_by_term(monkeypatch):
+    monkeypatch.setattr("congenial.sum_network.tables.DIRECT_LIMIT", 1000)
+    monkeypatch.setattr("congenial.sum_network.tables.convolve_wide", None)
+    tree = cg.Tree.from_parents([-1, 0, 0, 0])
+    noise = cg.DiscreteLaplace([30.0, 0.1, 0.1, 30.0])
+    mechanism = cg.condition(cg.Additive(noise, tree), cg.consistent(tree))
+    assert mechanism.error_bound < 1e-11
 
 
 def test_sums_of_a_plain_vector_have_a_bound_too():

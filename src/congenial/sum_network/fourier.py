@@ -48,15 +48,13 @@ def convolve_wide(
     times the smaller of ``norm(a * b)`` and the mean size of its spectrum from the inverse one.
     Entries that no tilt resolves, at sharp ends of a support, are added up term by term.
     """
-    (begin_a, own_a), (begin_b, own_b) = _held(a), _held(b)
-    if min(own_a.size, own_b.size) <= _SHORT < min(a.size, b.size):
-        begin, end = first - begin_a - begin_b, own_a.size + own_b.size - 1
-        low, high = max(begin, 0), min(begin + width, end)
-        table = np.zeros(width)
-        piece = max(1, (1 << 31) // min(own_a.size, own_b.size))
-        for start in range(low, high, piece):
-            size = min(piece, high - start)
-            table[start - begin :][:size] = convolve_directly(own_a, own_b, start, size)
+    begin, own_a, own_b, low, high = _held(a, b, first, width)
+    if low < high and (own_a.size < a.size or own_b.size < b.size):
+        table, off_by, top = convolve_wide(own_a, own_b, low, high - low, tolerance=tolerance)
+        edges = (low - begin, begin + width - high)
+        return np.pad(table, edges), np.pad(off_by, edges), top
+    if min(a.size, b.size) <= _SHORT:
+        table = _term_by_term(a, b, first, width)
         top = float(table.max())
         table /= top
         return table, _DIRECT * table, top
@@ -90,13 +88,9 @@ def convolve_wide(
     # the bound of a transform grows with the root of its size: with 1e5 counts it is near the limit
     if int((~done).sum()) * min(a.size, b.size) > _LONG and tolerance == TOLERANCE:
         return convolve_wide(a, b, first, width, tolerance=10.0 * TOLERANCE)
-    # piece by piece, so that an interrupt is seen between two of them
-    piece = max(1, (1 << 31) // min(a.size, b.size))
     for begin, end in _runs(~done):
-        for start in range(begin, end, piece):
-            rest = convolve_directly(a, b, first + start, min(piece, end - start))
-            with np.errstate(divide="ignore"):
-                log_out[start : start + rest.size] = np.log(rest)
+        with np.errstate(divide="ignore"):
+            log_out[begin:end] = np.log(_term_by_term(a, b, first + begin, end - begin))
         relative[begin:end] = tolerance - _SCALING
     log_top = float(log_out.max())
     top = float(np.exp(log_top))
@@ -129,9 +123,10 @@ def convolve_directly(
 _LONG = 1 << 38
 # Two more roundings: of the scaling, and of the factor that undoes it.
 _SCALING = 2.0**-51
-# Tables of which no more entries than these are positive are added up term by term: noise far
-# narrower than a count leaves a few of millions.
+# Tables that have no more entries than these between positive ones are added up term by term.
 _SHORT = 1024
+# Losses below this part of the largest one count as this part, less than rounding in transforms.
+_FAINT = 2.0**-80
 # Relative error of such a sum (`tables.SUM_UNITS`) and of its scaling, with room.
 _DIRECT = 2.0**-49
 # Most tilts on each side, and the least share of the window that another tilt must add.
@@ -139,10 +134,30 @@ _MOST_TILTS = 48
 _LEAST_GAIN = 1 / 1024
 
 
-def _held(table: FloatArray) -> tuple[int, FloatArray]:
-    """Return where the positive entries begin, and these."""
-    at = np.flatnonzero(table)
-    return (int(at[0]), table[at[0] : at[-1] + 1]) if at.size else (0, table)
+def _held(
+    a: FloatArray, b: FloatArray, first: int, width: int, least: float = 0.0
+) -> tuple[int, FloatArray, FloatArray, int, int]:
+    """Return the parts of `a` and `b` between entries above `least` times their largest ones.
+
+    The wanted stretch begins at `begin` in the convolution of these parts, whose entries from `low`
+    to `high` lie within it. Returns (begin, part of a, part of b, low, high).
+    """
+    begin, parts = first, []
+    for x in (a, b) if b is not a else (a,):
+        kept = x > least * x.max()
+        start, stop = int(kept.argmax()), x.size - int(kept[::-1].argmax())
+        begin -= start if b is not a else 2 * start
+        parts.append(x[start:stop])
+    low, high = max(begin, 0), min(begin + width, parts[0].size + parts[-1].size - 1)
+    return begin, parts[0], parts[-1], low, high
+
+
+def _term_by_term(a: FloatArray, b: FloatArray, first: int, width: int) -> FloatArray:
+    """Return ``(a * b)[first:first + width]``, piece by piece, so that an interrupt is seen."""
+    piece = max(1, (1 << 31) // min(a.size, b.size))
+    starts = range(first, first + width, piece)
+    ends = (min(piece, first + width - start) for start in starts)
+    return np.concatenate([convolve_directly(a, b, *of) for of in zip(starts, ends, strict=True)])
 
 
 class _Transform:
@@ -200,12 +215,19 @@ def cross_wide(
     """Bound ``(lost_a * (b + lost_b) + a * lost_b)[first:first + width]`` from above."""
     if not (np.isfinite(lost_a).all() and np.isfinite(lost_b).all()):
         return np.full(width, np.inf)
-    transform = _Transform(a, b, first, width)
     out = np.zeros(width)
     # of a table and itself, both products are one
     alike = b is a and lost_b is lost_a
     pairs = [(lost_a, 2.0 * a + lost_a)] if alike else [(lost_a, b + lost_b), (a, lost_b)]
     for x, y in pairs:
-        product, error = transform.product(x, y)
-        out += np.maximum(product, 0.0) + error
+        begin, own_x, own_y, low, high = _held(x, y, first, width, _FAINT)
+        out += _FAINT * (x.max() * y.sum() + y.max() * x.sum())
+        if low >= high:
+            continue
+        if min(own_x.size, own_y.size) <= _SHORT:
+            product = (1.0 + _DIRECT) * _term_by_term(own_x, own_y, low, high - low)
+        else:
+            product, error = _Transform(own_x, own_y, low, high - low).product(own_x, own_y)
+            product = np.maximum(product, 0.0) + error
+        out[low - begin : high - begin] += product
     return out

@@ -48,6 +48,8 @@ _WEIGHT_UNITS = 1.0 + 2.0**-7
 SUM_UNITS = 5.0 + 2.0**-8
 # Share of the remaining error that uncompensated sums may spend, beside truncation.
 _PLAIN = 0.35
+# Parts of no more entries than these are added up term by term, however wide the other part is.
+_NARROW = 64
 # Standard deviations of a choice within which draws search first; nearly all lie within.
 _REACH = 8.0
 # Multiple of the length of a leaf's tail beyond which a bound is ignored at first.
@@ -330,7 +332,7 @@ def _fill_tables(
     width = hi - lo + 1
     v, products = np.maximum(network.variable, 0), network.products(width)
     unary, errors = network.unary.at(v), dict[int, FloatArray]()
-    wide = np.flatnonzero(products > DIRECT_LIMIT)
+    wide = np.flatnonzero(products > np.maximum(DIRECT_LIMIT, _NARROW * width))
     of_transforms = set(wide.tolist())
     law = TiltedWeights(unary.kind, unary.inverse, unary.center, network.tilt[v])
     windows_of = Windows(lo, hi, offset)
