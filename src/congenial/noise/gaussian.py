@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, checked_scale
+from congenial.noise.law import Measure, RealNoise, checked_scale
 from congenial.types import FloatArray, Words
 
 
 @dataclass(frozen=True, eq=False)
-class Gaussian:
+class Gaussian(RealNoise):
     """Normal noise of standard deviation `sigma`.
 
     Parameters
@@ -32,18 +32,12 @@ class Gaussian:
     name = "gaussian"
     text = "Gaussian"
     kind = laws.GAUSSIAN
-    discrete = False
-    granularity = 0.0
     measure: ClassVar[Measure] = "zcdp"
     words_per_entry = 2
 
     def __post_init__(self) -> None:
         """Check sigma."""
         object.__setattr__(self, "spread", checked_scale("sigma", self.sigma))
-
-    def in_units(self) -> Gaussian:
-        """Return the law itself: it has no grid."""
-        return self
 
     def variances(self, scales: FloatArray) -> FloatArray:
         """Variance of each entry; inf where nothing is measured."""
@@ -65,10 +59,6 @@ class Gaussian:
         return np.where(np.isfinite(scales), normal, 0.0) * np.where(
             np.isfinite(scales), scales, 1.0
         )
-
-    def sampling_error(self, scales: FloatArray) -> float:
-        """Trivial bound: a floating-point draw has no useful one."""
-        return 1.0 if scales.size else 0.0
 
 
 LAW = Gaussian

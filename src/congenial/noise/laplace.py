@@ -9,12 +9,12 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.numerics import laws
-from congenial.noise.law import Measure, checked_scale
+from congenial.noise.law import Measure, RealNoise, checked_scale
 from congenial.types import FloatArray, Words
 
 
 @dataclass(frozen=True, eq=False)
-class Laplace:
+class Laplace(RealNoise):
     """Noise with density ``exp(-abs(u) / scale) / (2 * scale)``.
 
     Parameters
@@ -33,18 +33,12 @@ class Laplace:
     name = "laplace"
     text = "Laplace"
     kind = laws.LAPLACE
-    discrete = False
-    granularity = 0.0
     measure: ClassVar[Measure] = "pure"
     words_per_entry = 1
 
     def __post_init__(self) -> None:
         """Check the scale."""
         object.__setattr__(self, "spread", checked_scale("scale", self.scale))
-
-    def in_units(self) -> Laplace:
-        """Return the law itself: it has no grid."""
-        return self
 
     def variances(self, scales: FloatArray) -> FloatArray:
         """Variance of each entry; inf where nothing is measured."""
@@ -64,10 +58,6 @@ class Laplace:
         return np.where(np.isfinite(scales), -np.log(uniform) * sign, 0.0) * np.where(
             np.isfinite(scales), scales, 1.0
         )
-
-    def sampling_error(self, scales: FloatArray) -> float:
-        """Trivial bound: a floating-point draw has no useful one."""
-        return 1.0 if scales.size else 0.0
 
 
 LAW = Laplace

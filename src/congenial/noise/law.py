@@ -90,6 +90,21 @@ class NoiseLaw(Protocol):
         """Bound on the total variation between `draw` and the law, summed over entries."""
 
 
+class RealNoise:
+    """Noise laws on real numbers: they have no grid, and draws without a useful error bound."""
+
+    discrete = False
+    granularity = 0.0
+
+    def in_units(self) -> Self:
+        """Return the law itself: it has no grid."""
+        return self
+
+    def sampling_error(self, scales: FloatArray) -> float:
+        """Trivial bound: a floating-point draw has no useful one."""
+        return 1.0 if scales.size else 0.0
+
+
 class NoiseLaws(Protocol):
     """All laws of one name: called with a scale, or one an entry, it returns a law."""
 

@@ -14,8 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.errors import NumericalError, UnsupportedError
-from congenial.kernels.network import leaves, messages, priors
-from congenial.kernels.network import moments as unary_laws
+from congenial.kernels.network import leaves, priors
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.network.records import LeafWeights, Windows
 from congenial.kernels.numerics import laws
@@ -26,8 +25,8 @@ from congenial.sum_network.truncation import stretches
 from congenial.sum_network.weights import SharedUnary, Unary, alike
 from congenial.sum_network.windows import (
     Placement,
-    decay_of,
-    stand_in,
+    place_above,
+    place_weights,
     tilts,
     windows,
 )
@@ -60,8 +59,6 @@ _VAIN_TIMES = 40.0
 _SPIKE = 20.0
 # Nats below the mode at which a leaf's tails are cut for its moments.
 _FORGOTTEN = 45.0
-# Depth at which the decay of a product is measured, in nats below its mode.
-_TAIL = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -193,30 +190,15 @@ class _Own:
 
     def place(self) -> Placement:
         """Fill the support, decay and moments of every class, as `windows.place_classes`."""
-        network, unary, tilt = self.network, self.unary, self.tilt
-        kind, scale = stand_in(unary, network.slots)
-        columns = (kind, scale, unary.center, unary.lo, unary.hi, tilt)
-        mean: FloatArray = np.empty(tilt.size)
-        var = np.empty_like(mean)
-        # leaves have moments of their own
-        plain = np.flatnonzero(~self.is_leaf)
-        m, s = np.empty(plain.size), np.empty(plain.size)
-        unary_laws.moments(*(np.ascontiguousarray(c[plain]) for c in columns), m, s)
-        mean[plain], var[plain] = m, s
-        leaf = np.flatnonzero(self.is_leaf)
-        found = np.empty((leaf.size, 4))
-        lists = (unary.kind, unary.scale, unary.center, unary.lo, unary.hi)
-        own = (*lists, self.a, self.b, self.base, self.zero, tilt)
-        leaves.leaf_moments(*(np.ascontiguousarray(c[leaf]) for c in own), _FORGOTTEN, found)
-        mean[leaf], var[leaf] = found[:, 0], found[:, 1]
-        args = unary.kind.astype(np.int64), scale.astype(np.float64), var
-        rate_lo = decay_of(*args, tilt, mean - unary.lo, unary.hi - unary.center)
-        rate_hi = decay_of(*args, -tilt, unary.hi - mean, unary.center - unary.lo)
-        rate_lo[leaf], rate_hi[leaf] = found[:, 2], found[:, 3]
-        support_lo, support_hi = unary.lo.copy(), unary.hi.copy()
-        shape = network.ctype, network.left, network.right, network.sign
-        messages.propagate(*shape, mean, var, support_lo, support_hi, rate_lo, rate_hi, _TAIL)
-        return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
+        at, leaf = np.flatnonzero(self.is_unary), np.flatnonzero(self.is_leaf)
+        placed = place_weights(self.network, self.unary.at(at), self.tilt[at])
+        # leaves have moments and decays of their own
+        unary, found = self.unary.at(leaf), np.empty((leaf.size, 4))
+        law = unary.kind, unary.scale, unary.center, unary.lo, unary.hi
+        prior = (c[leaf] for c in (self.a, self.b, self.base, self.zero, self.tilt))
+        leaves.leaf_moments(*law, *prior, _FORGOTTEN, found)
+        placed[np.ix_((0, 1, 4, 5), self.is_leaf[at])] = found.T
+        return place_above(self.network, at, placed)
 
     def cost(self, lo: IntArray, hi: IntArray, spent: float, *, limit: float) -> float:
         """Return the products of a filling."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import numpy.typing as npt
 
 from congenial.errors import InfeasibleError, UnsupportedError
 from congenial.kernels.network import messages, reaching, tilting
@@ -111,39 +112,30 @@ class Placement:
 
 def place_classes(network: Network) -> Placement:
     """Fill the support, decay and moments of every class."""
-    unary, tilt = network.unary, network.tilt
-    kind, scale = stand_in(unary, network.slots)
     at = np.flatnonzero(network.variable >= 0)
     v = network.variable[at]
-    own = [
-        np.ascontiguousarray(c[v]) for c in (kind, scale, unary.center, unary.lo, unary.hi, tilt)
-    ]
-    middle: FloatArray = np.empty(v.size)
-    spread = np.empty_like(middle)
-    unary_laws.moments(*own, middle, spread)
-    center, low, high, tilted = (np.asarray(c, dtype=np.float64) for c in own[2:])
-    law = unary.kind[v].astype(np.int64)
-    wide: FloatArray = own[1].astype(np.float64)
+    return place_above(network, at, place_weights(network, network.unary.at(v), network.tilt[v]))
+
+
+def place_weights(network: Network, unary: Unary, tilt: FloatArray) -> FloatArray:
+    """Return the columns of `Placement` of tilted weights, shape (6, weights)."""
+    kind, scale = stand_in(unary, network.slots)
+    mean, var = np.empty(tilt.size), np.empty(tilt.size)
+    unary_laws.moments(kind, scale, unary.center, unary.lo, unary.hi, tilt, mean, var)
     # seen from above: the mirror image of the lower side
-    falls = decay_of(law, wide, spread, tilted, middle - low, high - center)
-    rises = decay_of(law, wide, spread, -tilted, high - middle, center - low)
+    law = unary.kind, scale, var
+    falls = decay_of(*law, tilt, mean - unary.lo, unary.hi - unary.center)
+    rises = decay_of(*law, -tilt, unary.hi - mean, unary.center - unary.lo)
+    return np.stack((mean, var, unary.lo, unary.hi, falls, rises))
+
+
+def place_above(network: Network, at: npt.NDArray[np.intp], own: FloatArray) -> Placement:
+    """Fill the columns of `Placement` of merges and products, given those of the classes `at`."""
     columns = np.empty((6, network.ctype.size))
-    columns[:, at] = middle, spread, low, high, falls, rises
-    mean, var, support_lo, support_hi, rate_lo, rate_hi = columns
-    messages.propagate(
-        network.ctype,
-        network.left,
-        network.right,
-        network.sign,
-        mean,
-        var,
-        support_lo,
-        support_hi,
-        rate_lo,
-        rate_hi,
-        _TAIL,
-    )
-    return Placement(mean, var, support_lo, support_hi, rate_lo, rate_hi)
+    columns[:, at] = own
+    shape = network.ctype, network.left, network.right, network.sign
+    messages.propagate(*shape, *columns, _TAIL)
+    return Placement(*columns)
 
 
 def windows(

@@ -69,7 +69,7 @@ class Sparse:
         return _log_det(self.factorised(np.ones(self.free.size)))
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that a law exists; see `Subspace.check`.
+        """Check that a law exists; see `OnForest.check`.
 
         Raises UnsupportedError also if a row nearly follows from others.
         """
@@ -90,7 +90,7 @@ class Sparse:
             raise UnsupportedError(_SINGULAR) from cause
 
     def fit(self, weight: FloatArray) -> FittedSparse:
-        """Attach weights; see `Subspace.fit`."""
+        """Attach weights; see `OnForest.fit`."""
         return FittedSparse(self, weight)
 
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Protocol
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -22,50 +22,16 @@ from congenial.sum_network import IMPROPER, SumForest
 from congenial.sum_network.cutset import sum_system
 from congenial.types import FloatArray
 
+if TYPE_CHECKING:
+    from congenial.conditioning.laws.sparse_subspace import FittedSparse, Sparse
+
 # Most entries for a dense solve; beyond, scipy's sparse factorisation is used.
 LONGEST_DENSE = 1000
 
 
-class Fitted(Protocol):
-    """The solutions of linear equalities, with a weight for each entry."""
-
-    @property
-    def weight(self) -> FloatArray:
-        """The weights."""
-
-    @property
-    def log_volume(self) -> float:
-        """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
-
-    @property
-    def dimension(self) -> int:
-        """Dimension of the solutions."""
-
-    def respond(self, pull: FloatArray) -> FloatArray:
-        """Covariance of the normal law times each row of `pull`, shape (rows, n)."""
-
-    def variance(self, node: int) -> float:
-        """Variance of one entry given the equalities."""
-
-
-class Subspace(Protocol):
-    """The solutions of linear equalities."""
-
-    @property
-    def described(self) -> str:
-        """The method of solution, as text for `explain`."""
-
-    def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that the measured entries determine every solution.
-
-        Raises UnsupportedError if they do not, because then there is no conditional law.
-        """
-
-    def fit(self, weight: FloatArray) -> Fitted:
-        """Attach weights, shape (n,), positive where measured.
-
-        Raises NumericalError if the weights are too far apart.
-        """
+# The solutions of linear equalities, and the same with a weight for each entry.
+Subspace: TypeAlias = "OnForest | Dense | Sparse"
+Fitted: TypeAlias = "FittedForest | FittedDense | FittedSparse"
 
 
 def solutions(mechanism: Additive, resolved: ResolvedInvariant) -> Subspace:
@@ -111,17 +77,20 @@ class OnForest:
 
     @property
     def described(self) -> str:
-        """How the equalities are solved."""
+        """The method of solution, as text for `explain`."""
         m = self.forest.m
         return f"two passes over {m} sum{'' if m == 1 else 's'} without a cycle"
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that a law exists; see `Subspace.check`."""
+        """Check that the measured entries determine every solution.
+
+        Raises UnsupportedError if they do not, because then there is no conditional law.
+        """
         if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[3]):
             raise UnsupportedError(IMPROPER)
 
     def fit(self, weight: FloatArray) -> FittedForest:
-        """Attach weights; see `Subspace.fit`."""
+        """Attach weights, shape (n,), positive where measured."""
         return FittedForest(self, self._extended(weight))
 
     @cached_property
@@ -170,13 +139,13 @@ class FittedForest:
 
     @property
     def log_volume(self) -> float:
-        """Log integral of the weights, Euclidean volume."""
+        """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
         # the two volumes differ by a constant factor, computed with weights of 1
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
         return self.climbed[3] - self.space.log_unit + known
 
     def respond(self, pull: FloatArray) -> FloatArray:
-        """Covariance of the normal law times each row of `pull`."""
+        """Covariance of the normal law times each row of `pull`, shape (rows, n)."""
         forest, n = self.space.forest, self.space.n
         out = np.zeros((pull.shape[0], forest.n))
         turned = np.zeros(forest.n)
@@ -233,13 +202,16 @@ class Dense:
         return out
 
     def check(self, measured: npt.NDArray[np.bool_]) -> None:
-        """Check that a law exists; see `Subspace.check`."""
+        """Check that a law exists; see `OnForest.check`."""
         dimension = self.basis.shape[1]
         if dimension and np.linalg.matrix_rank(self.basis[measured], tol=1e-9) < dimension:
             raise UnsupportedError(IMPROPER)
 
     def fit(self, weight: FloatArray) -> FittedDense:
-        """Attach weights; see `Subspace.fit`."""
+        """Attach weights, as `OnForest.fit`.
+
+        Raises NumericalError if they are too far apart.
+        """
         try:
             factor = np.linalg.cholesky(self.basis.T @ (weight[:, None] * self.basis))
         except np.linalg.LinAlgError as cause:
