@@ -9,15 +9,7 @@ from fractions import Fraction
 from functools import cached_property
 from typing import Any
 
-from congenial.belief.worlds import (
-    Belief,
-    Closest,
-    Event,
-    Probability,
-    World,
-    mixture,
-    total,
-)
+from congenial.belief.worlds import Belief, Closest, Event, Probability, World, mixture, total
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError
 
 Dataset = Hashable

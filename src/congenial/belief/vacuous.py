@@ -6,13 +6,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import product
 
-from congenial.belief.worlds import (
-    Belief,
-    Event,
-    Probability,
-    World,
-    members_of,
-)
+from congenial.belief.worlds import Belief, Event, Probability, World, members_of
 from congenial.errors import ArgumentError
 
 # Pairs of a dataset and an output.

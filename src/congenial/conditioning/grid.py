@@ -11,11 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.accounting.guarantee import Guarantee, Neighbours
-from congenial.conditioning.chains import (
-    CHAINS,
-    Draw,
-    Info,
-)
+from congenial.conditioning.chains import CHAINS, Draw, Info
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.questions import checked_rows
 from congenial.conditioning.mixtures import Mixture

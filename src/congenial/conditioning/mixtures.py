@@ -8,12 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import (
-    Guarantee,
-    Neighbours,
-    imaged_guarantee,
-    mixed_guarantee,
-)
+from congenial.accounting.guarantee import Guarantee, Neighbours, imaged_guarantee, mixed_guarantee
 from congenial.accounting.mechanism import Mechanism
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
@@ -139,11 +134,7 @@ def mixture(parts: Sequence[Part], weights: Sequence[float]) -> Mixture:
 
 
 def draw_mixed(
-    parts: Sequence[Part],
-    weights: FloatArray,
-    x: npt.ArrayLike,
-    size: int | None,
-    rng: Randomness,
+    parts: Sequence[Part], weights: FloatArray, x: npt.ArrayLike, size: int | None, rng: Randomness
 ) -> Values:
     """Draw from parts chosen with the given weights; shapes as `Mixture.sample`."""
     rows = checked_size(size)

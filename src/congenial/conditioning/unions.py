@@ -164,9 +164,7 @@ class ConditionedMixture:
         # delta of each part without its sampler's error, at the largest epsilon
         ideal = max(0.0 if part.rho is None else ZCDP_DELTA for part in parts)
         return replace(
-            stated,
-            delta=with_sampler_error(stated.epsilon, ideal, error),
-            sampler_error=error,
+            stated, delta=with_sampler_error(stated.epsilon, ideal, error), sampler_error=error
         )
 
     @property

@@ -223,10 +223,7 @@ class Workload:
         )
 
     def block(
-        self,
-        margin: MarginLike,
-        level: str | int | None = None,
-        table: str | Table | None = None,
+        self, margin: MarginLike, level: str | int | None = None, table: str | Table | None = None
     ) -> Block:
         """Return the block of a margin.
 

@@ -27,12 +27,7 @@ from congenial.imaging.solvers.problem import (
 )
 from congenial.imaging.solvers.rounding import round_whole
 from congenial.imaging.solvers.rounding_general import round_general
-from congenial.imaging.solvers.shares import (
-    Families,
-    checked_shares,
-    families,
-    share_out,
-)
+from congenial.imaging.solvers.shares import Families, checked_shares, families, share_out
 from congenial.imaging.solvers.sparse import solve_sparse
 from congenial.imaging.solvers.tree_l1 import solve_l1
 from congenial.imaging.solvers.tree_l2 import solve_l2

@@ -8,12 +8,7 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
-from congenial.accounting.guarantee import (
-    TWO_BINS,
-    Guarantee,
-    Neighbours,
-    with_sampler_error,
-)
+from congenial.accounting.guarantee import TWO_BINS, Guarantee, Neighbours, with_sampler_error
 from congenial.errors import ArgumentError
 from congenial.imaging.closest import Norm, Projector
 from congenial.imaging.noisy import Moved

@@ -25,12 +25,7 @@ from congenial.conditioning.laws.questions import find_nodes
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.top_down import TopDown
 from congenial.imaging.update import Imaged
-from congenial.inference.simulated import (
-    batches,
-    largest,
-    order_statistic,
-    rank,
-)
+from congenial.inference.simulated import batches, largest, order_statistic, rank
 from congenial.noise.additive import checked_alpha
 from congenial.randomness import Randomness, resolve
 from congenial.types import IntArray
@@ -42,11 +37,7 @@ Mechanism = Conditioned | Imaged | TopDown
 
 
 def error_margins(
-    mechanism: Mechanism,
-    alpha: float = 0.1,
-    *,
-    size: int = 9_999,
-    rng: Randomness | None = None,
+    mechanism: Mechanism, alpha: float = 0.1, *, size: int = 9_999, rng: Randomness | None = None
 ) -> IntArray:
     """Error margin of every node, each for its node alone.
 

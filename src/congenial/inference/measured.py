@@ -9,12 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.domain.tree import Tree
-from congenial.errors import (
-    ArgumentError,
-    InfeasibleError,
-    InvariantError,
-    UnsupportedError,
-)
+from congenial.errors import ArgumentError, InfeasibleError, InvariantError, UnsupportedError
 from congenial.inference.priors import Prior
 from congenial.inference.splits.dirichlet_tree import DirichletTree
 from congenial.invariants.resolved import ResolvedInvariant, checked_draws, inequalities_in_units

@@ -39,10 +39,7 @@ class Prior:
     zeros: FloatArray
 
     def __init__(
-        self,
-        mean: npt.ArrayLike,
-        dispersion: npt.ArrayLike = np.inf,
-        zeros: npt.ArrayLike = 0.0,
+        self, mean: npt.ArrayLike, dispersion: npt.ArrayLike = np.inf, zeros: npt.ArrayLike = 0.0
     ) -> None:
         """Check the numbers."""
         given = {"mean": mean, "dispersion": dispersion, "zeros": zeros}

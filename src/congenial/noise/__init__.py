@@ -14,8 +14,6 @@ if TYPE_CHECKING:
     from congenial.noise.law import find_law as find_law
     from congenial.noise.law import law_names as law_names
 
-_HOME = {
-    "noise.law": "NoiseLaw find_law law_names",
-}
+_HOME = {"noise.law": "NoiseLaw find_law law_names"}
 
 __all__, __getattr__, __dir__ = offer(__name__, _HOME)

@@ -23,13 +23,7 @@ from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.tables import SUM_UNITS, Tables, near_sums, plain_units
 from congenial.sum_network.truncation import stretches
 from congenial.sum_network.weights import SharedUnary, Unary, alike
-from congenial.sum_network.windows import (
-    Placement,
-    place_above,
-    place_weights,
-    tilts,
-    windows,
-)
+from congenial.sum_network.windows import Placement, place_above, place_weights, tilts, windows
 from congenial.types import FloatArray, IntArray
 
 # Largest total variation by truncation, as a target of the first windows and as a stated bound.

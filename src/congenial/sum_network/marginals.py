@@ -195,11 +195,7 @@ def summaries(
 
 
 def one_sided(
-    around: Tables,
-    shown: FloatArray,
-    lost: FloatArray,
-    is_leaf: BoolArray,
-    tails: FloatArray,
+    around: Tables, shown: FloatArray, lost: FloatArray, is_leaf: BoolArray, tails: FloatArray
 ) -> OneSided:
     """Return the ends of laws of networks that differ from `around` below the node alone."""
     none = np.zeros(is_leaf.size), np.zeros(is_leaf.size, dtype=np.int64)

@@ -19,11 +19,7 @@ from congenial.sum_network.freed import Freed
 from congenial.sum_network.network import Network, compile_network
 from congenial.sum_network.truncation import Messages, cut_off, stretches
 from congenial.sum_network.weights import SharedUnary, Unary, composable
-from congenial.sum_network.windows import (
-    Placement,
-    place_classes,
-    windows,
-)
+from congenial.sum_network.windows import Placement, place_classes, windows
 from congenial.types import FloatArray, IntArray
 
 # Limit on the total variation between an exact draw and its law, for each `_MANY` values; a draw
@@ -110,12 +106,7 @@ def error_limit(n: int) -> float:
 
 
 def fill_noise(
-    forest: SumForest,
-    weights: SharedUnary,
-    theta: FloatArray,
-    limit: float | None,
-    *,
-    drawn: bool,
+    forest: SumForest, weights: SharedUnary, theta: FloatArray, limit: float | None, *, drawn: bool
 ) -> Tables:
     """Compile the classes, place windows, fill and certify the tables: see `filling.fill`."""
     unary, loose = weights.unary, limit is not None

@@ -11,12 +11,7 @@ import numpy.typing as npt
 from congenial.kernels.network import consing, sharing
 from congenial.kernels.numerics import laws
 from congenial.kernels.numerics.trees import compact, read_only
-from congenial.types import (
-    BoolArray,
-    FloatArray,
-    Indices,
-    IntArray,
-)
+from congenial.types import BoolArray, FloatArray, Indices, IntArray
 
 
 @dataclass(frozen=True, eq=False)

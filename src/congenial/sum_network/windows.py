@@ -181,10 +181,7 @@ def windows(
     messages.cover(*shape, place.support_lo, place.support_hi, needed, lo, hi)
     # unbounded windows are refused by their size, which must be finite
     lo, hi = np.maximum(lo, -_ENDLESS), np.minimum(hi, _ENDLESS)
-    return (
-        np.where(used, lo, 1.0).astype(np.int64),
-        np.where(used, hi, 0.0).astype(np.int64),
-    )
+    return (np.where(used, lo, 1.0).astype(np.int64), np.where(used, hi, 0.0).astype(np.int64))
 
 
 def decay_of(

@@ -16,13 +16,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import (
-    CHAINS,
-    ChainAlone,
-    Draw,
-    Info,
-    check_lengths,
-)
+from congenial.conditioning.chains import CHAINS, ChainAlone, Draw, Info, check_lengths
 from congenial.conditioning.laws.conditional import ConditionalMechanism
 from congenial.conditioning.laws.forest_sampler import Conditioned, data_free_weights
 from congenial.errors import UnsupportedError

@@ -14,14 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import (
-    CHAINS,
-    Draw,
-    Info,
-    check_lengths,
-    in_turn,
-    study_source,
-)
+from congenial.conditioning.chains import CHAINS, Draw, Info, check_lengths, in_turn, study_source
 from congenial.conditioning.proposal import checked_start, feasible_start
 from congenial.conditioning.proposing import ProposalSampler, Proposing, pick
 from congenial.errors import NumericalError, PrivacyError, UnsupportedError

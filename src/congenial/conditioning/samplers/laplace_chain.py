@@ -8,13 +8,7 @@ from typing import ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import (
-    CHAINS,
-    ChainAlone,
-    Draw,
-    Info,
-    check_lengths,
-)
+from congenial.conditioning.chains import CHAINS, ChainAlone, Draw, Info, check_lengths
 from congenial.conditioning.laws.normal import checked_values
 from congenial.conditioning.laws.subspace import Subspace, project, solutions
 from congenial.errors import UnsupportedError

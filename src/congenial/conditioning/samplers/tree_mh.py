@@ -15,13 +15,7 @@ from typing import ClassVar, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from congenial.conditioning.chains import (
-    CHAINS,
-    Chain,
-    Draw,
-    Info,
-    check_lengths,
-)
+from congenial.conditioning.chains import CHAINS, Chain, Draw, Info, check_lengths
 from congenial.conditioning.laws.delegate import Delegate, same_law
 from congenial.conditioning.proposal import (
     ByProposals,

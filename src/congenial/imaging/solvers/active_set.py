@@ -129,14 +129,7 @@ class ActiveSet:
             values = values.copy()  # so that the kernel is compiled once
         out, laid = np.empty((rows, values.size)), self.levels
         off = solve(
-            laid.rows,
-            laid.order,
-            self.leaf,
-            self.inner,
-            values,
-            LARGEST,
-            _MOST_ITERATIONS,
-            out,
+            laid.rows, laid.order, self.leaf, self.inner, values, LARGEST, _MOST_ITERATIONS, out
         )
         return out if off <= TOLERANCE else None
 

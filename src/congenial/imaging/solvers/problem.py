@@ -12,12 +12,7 @@ from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, InfeasibleError, NumericalError
 from congenial.invariants.resolved import ResolvedInvariant, named
-from congenial.kernels.projection.check import (
-    add_determined,
-    certify,
-    reach,
-    settle,
-)
+from congenial.kernels.projection.check import add_determined, certify, reach, settle
 from congenial.kernels.projection.forest import Costs, Forest
 from congenial.types import FloatArray, Words
 
@@ -191,15 +186,7 @@ def residual(task: Task, z: FloatArray, costs: Costs, *, quadratic: bool) -> flo
     links, size = task.links, max(task.size, float(np.abs(z).max()))
     slack = TOLERANCE * size
     outside = float(np.maximum(task.lo - z, z - task.hi).max())
-    total, price = certify(
-        links.forest,
-        quadratic,
-        costs,
-        task.lo,
-        task.hi,
-        slack * 1e-2,
-        z,
-    )
+    total, price = certify(links.forest, quadratic, costs, task.lo, task.hi, slack * 1e-2, z)
     return float(max(outside, total, price if quadratic else price * size) / size)
 
 

@@ -7,13 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from congenial.errors import UnsupportedError
-from congenial.imaging.solvers.problem import (
-    NO_WORDS,
-    TOLERANCE,
-    Task,
-    check_optimal,
-    residual,
-)
+from congenial.imaging.solvers.problem import NO_WORDS, TOLERANCE, Task, check_optimal, residual
 from congenial.kernels.projection import two_pass as project_tree
 from congenial.kernels.projection.check import refine
 from congenial.kernels.projection.forest import Costs
@@ -47,14 +41,7 @@ def solve_l2(task: Task) -> FloatArray:
     z = task.y
     for candidate in (near, task):
         z = run(candidate, costs, task.prefer, NO_WORDS, quadratic=True)
-        refine(
-            links.forest,
-            task.y,
-            task.weight,
-            task.lo,
-            task.hi,
-            z,
-        )
+        refine(links.forest, task.y, task.weight, task.lo, task.hi, z)
         if residual(task, z, costs, quadratic=True) <= TOLERANCE:
             return z
     check_optimal(task, z, costs, quadratic=True)
@@ -62,26 +49,13 @@ def solve_l2(task: Task) -> FloatArray:
 
 
 def run(
-    task: Task,
-    costs: Costs,
-    prefer: FloatArray,
-    words: Words,
-    *,
-    quadratic: bool,
+    task: Task, costs: Costs, prefer: FloatArray, words: Words, *, quadratic: bool
 ) -> FloatArray:
     """Run the tree kernel."""
     links = task.links
     z = np.zeros_like(task.y)
     status = project_tree.solve(
-        links.forest,
-        quadratic,
-        costs,
-        task.lo,
-        task.hi,
-        prefer,
-        words,
-        MOST_POINTS,
-        z,
+        links.forest, quadratic, costs, task.lo, task.hi, prefer, words, MOST_POINTS, z
     )
     if status == project_tree.TOO_LARGE:
         raise UnsupportedError(

@@ -10,19 +10,7 @@ from congenial.kernels.numerics.trees import add_up
 
 
 @njit()
-def walk(
-    words,
-    shape,
-    law,
-    spread,
-    limits,
-    matrix,
-    whole,
-    thin,
-    done,
-    state,
-    out,
-):
+def walk(words, shape, law, spread, limits, matrix, whole, thin, done, state, out):
     """Take one step for each row of `words`, and return how many steps were accepted.
 
     `words` is uint64 (steps, 2 * ceil(leaves / 2) + 1). `shape` is (parents, bottom_up, leaves) of

@@ -10,12 +10,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from congenial.kernels.network.descend import (
-    COMPOSE,
-    LINK,
-    ROOT,
-    SPLIT,
-)
+from congenial.kernels.network.descend import COMPOSE, LINK, ROOT, SPLIT
 from congenial.kernels.network.families import common, sort
 from congenial.kernels.network.messages import MERGE, PRODUCT, UNARY
 from congenial.kernels.numerics.compiling import njit

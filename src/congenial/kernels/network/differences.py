@@ -18,13 +18,7 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import (
-    doubled_exp,
-    doubled_log,
-    over,
-    plus,
-    times,
-)
+from congenial.kernels.numerics.doubled import doubled_exp, doubled_log, over, plus, times
 from congenial.kernels.numerics.tape import below_word, word_at
 
 _HALF_LOG_TWO_PI = 0.9189385332046728

@@ -2,12 +2,7 @@
 
 from __future__ import annotations
 
-from congenial.kernels.network.lacking import (
-    CLEAR,
-    FAINT,
-    extent,
-    lacking,
-)
+from congenial.kernels.network.lacking import CLEAR, FAINT, extent, lacking
 from congenial.kernels.network.messages import (
     PRODUCT,
     UNARY,

@@ -11,12 +11,7 @@ import math
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import (
-    doubled_exp,
-    times,
-    two_product,
-    two_sum,
-)
+from congenial.kernels.numerics.doubled import doubled_exp, times, two_product, two_sum
 from congenial.kernels.numerics.laws import GAUSSIAN, GEOMETRIC_SUM, LAPLACE
 
 

@@ -8,12 +8,7 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.numerics.doubled import (
-    over,
-    plus,
-    times,
-    two_sum,
-)
+from congenial.kernels.numerics.doubled import over, plus, times, two_sum
 
 BYTES = 256
 # Entry of the table for which one more random word is needed.

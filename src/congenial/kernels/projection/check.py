@@ -10,12 +10,7 @@ from congenial.kernels.projection.forest import Costs, Forest
 
 
 @njit()
-def reach(
-    forest: Forest,
-    slack: float,
-    lo: np.ndarray,
-    hi: np.ndarray,
-) -> int:
+def reach(forest: Forest, slack: float, lo: np.ndarray, hi: np.ndarray) -> int:
     """Tighten `lo` and `hi` in place to the range that the subtree below each node allows.
 
     Returns the first node, leaves first, whose own bounds miss the range of its children by more
@@ -39,12 +34,7 @@ def reach(
 
 
 @njit()
-def settle(
-    forest: Forest,
-    known: np.ndarray,
-    y: np.ndarray,
-    center: np.ndarray,
-) -> None:
+def settle(forest: Forest, known: np.ndarray, y: np.ndarray, center: np.ndarray) -> None:
     """Fill `center` with integers near `y` that add up.
 
     The excess of a parent over its children goes to children with a leaf that is not `known`.
@@ -85,11 +75,7 @@ def settle(
 
 
 @njit()
-def add_determined(
-    forest: Forest,
-    known: np.ndarray,
-    values: np.ndarray,
-) -> None:
+def add_determined(forest: Forest, known: np.ndarray, values: np.ndarray) -> None:
     """Set `values` of nodes that are not `known` to the sum of their children, if determined.
 
     A node is determined if it is `known` or all its children are determined.
@@ -111,12 +97,7 @@ def add_determined(
 
 @njit()
 def refine(
-    forest: Forest,
-    y: np.ndarray,
-    weight: np.ndarray,
-    lo: np.ndarray,
-    hi: np.ndarray,
-    z: np.ndarray,
+    forest: Forest, y: np.ndarray, weight: np.ndarray, lo: np.ndarray, hi: np.ndarray, z: np.ndarray
 ) -> None:
     """Solve again in two passes, with the nodes at a bound fixed there (Hay et al. 2010).
 

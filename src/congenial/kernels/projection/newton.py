@@ -107,12 +107,7 @@ def _start(
 
 
 @njit(inner=True)
-def _prices(
-    rows: np.ndarray,
-    inner: np.ndarray,
-    held: np.ndarray,
-    state: np.ndarray,
-) -> float:
+def _prices(rows: np.ndarray, inner: np.ndarray, held: np.ndarray, state: np.ndarray) -> float:
     """Set the price and the value of each parent, given what is at a bound (Hay et al. 2010).
 
     The leaves of family k add up to ``offset + slope * price``; below parent k the cost of a value

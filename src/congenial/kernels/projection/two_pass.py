@@ -53,13 +53,7 @@ def _own_quadratic(
 
 @njit(inner=True)
 def _own_linear(
-    out: np.ndarray,
-    b0: float,
-    b1: float,
-    mid: float,
-    weight: float,
-    lo: float,
-    hi: float,
+    out: np.ndarray, b0: float, b1: float, mid: float, weight: float, lo: float, hi: float
 ) -> tuple[int, float, float]:
     """Curve of a cost with slope -weight below b0, `mid` up to b1, weight above, on [lo, hi]."""
     k = 0

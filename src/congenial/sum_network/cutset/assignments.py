@@ -20,11 +20,7 @@ from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
 from congenial.sum_network.cost import bytes_text, work_text
 from congenial.sum_network.cutset.boxes import Box, place_box
-from congenial.sum_network.cutset.branches import (
-    Branches,
-    compile_branches,
-    log_weight,
-)
+from congenial.sum_network.cutset.branches import Branches, compile_branches, log_weight
 from congenial.sum_network.cutset.systems import SumSystem, as_arrays, cycle_closers, on_cycles
 from congenial.sum_network.forest import SumForest, of_rows
 from congenial.sum_network.tables import ERROR_LIMIT

@@ -8,12 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from congenial.kernels.network import cutset
-from congenial.kernels.network.records import (
-    BranchLinks,
-    BranchState,
-    BranchTables,
-    TalliedWindows,
-)
+from congenial.kernels.network.records import BranchLinks, BranchState, BranchTables, TalliedWindows
 from congenial.kernels.numerics import laws
 from congenial.sum_network.cutset.boxes import Box
 from congenial.sum_network.cutset.systems import Row

@@ -17,11 +17,7 @@ MOST_NODES = 3
 
 
 def joint_law(
-    system: SumSystem,
-    unary: Unary,
-    counts: IntArray,
-    nodes: list[int],
-    tally: int | None = None,
+    system: SumSystem, unary: Unary, counts: IntArray, nodes: list[int], tally: int | None = None
 ) -> tuple[tuple[IntArray, ...], FloatArray]:
     """Return the joint law of one to three released values.
 
