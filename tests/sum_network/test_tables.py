@@ -96,15 +96,20 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
     leaves = np.array([0, 3, 40, 70, 95, 110, 150, 151, 300, 700, 1, 2, 90, 130, 130, 130])
     tree = cg.Tree.from_parents([-1, 0, 0, *[1] * 10, *[2] * 6])
     x, scale = tree.roll_up(leaves), 2.0
-    held = []
-    out_of_reach = exact._out_of_reach
+    held, filled = [], []
+    out_of_reach, fill = exact._out_of_reach, exact._fill
 
     def watched(*args):
         held.append(out_of_reach(*args))
         return held[-1]
 
+    def counted(*args):
+        filled.append(1)
+        return fill(*args)
+
     monkeypatch.setattr(exact, "_NEAR", near)
     monkeypatch.setattr(exact, "_out_of_reach", watched)
+    monkeypatch.setattr(exact, "_fill", counted)
     invariant = cg.consistent(tree) & cg.exactly([0]) & cg.nonnegative()
     mechanism = cg.Additive(cg.DiscreteLaplace(scale), tree)
     conditioned = cg.condition(mechanism, invariant)
@@ -113,6 +118,7 @@ def test_bounds_that_windows_do_not_reach_are_left_out_and_others_hold(near, mon
     truth = np.log((one * other[::-1]).sum()) + at_mode
     assert abs(conditioned.log_normalizer(x) - truth) < 1e-10
     assert held == ([True] if near > 1.0 else [False, True])
+    assert filled == [1]  # not where windows reach bounds that were left out
     draws = conditioned.sample(x, 300, cg.seeded(5))
     assert (draws >= 0).all()
     if near > 1.0:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 
 import numpy as np
 import numpy.typing as npt
@@ -116,8 +118,9 @@ def fill_noise(
     for attempt in range(24):
         far = _far(forest, weights, theta, attempt, cut)
         network = _compile(forest, _without_bounds(weights, far), theta, composed, drawn=drawn)
-        tables = _widen_until_certified(network, place_classes(network), limit, loose=loose)
-        if _out_of_reach(tables, weights, far):
+        fits = partial(_out_of_reach, network.slot_class, weights, far)
+        tables = _widen_until_certified(network, place_classes(network), limit, fits, loose=loose)
+        if tables is not None:
             return tables
     raise NumericalError("the bounds lie too far out; leave out those that cannot bind.")
 
@@ -192,18 +195,30 @@ def _without_bounds(weights: SharedUnary, far: tuple[IntArray, IntArray]) -> Sha
     return SharedUnary(Unary(whole.kind, whole.scale, whole.center, lo, hi), code)
 
 
-def _out_of_reach(tables: Tables, weights: SharedUnary, far: tuple[IntArray, IntArray]) -> bool:
-    """Whether bounds that were left out lie outside the windows of their variables."""
-    bounds, code, of = weights.unary, weights.code, tables.network.slot_class
+def _out_of_reach(
+    of: npt.NDArray[np.int32],
+    weights: SharedUnary,
+    far: tuple[IntArray, IntArray],
+    lo: IntArray,
+    hi: IntArray,
+) -> bool:
+    """Whether bounds that were left out lie outside the windows of their variables' classes."""
+    bounds, code = weights.unary, weights.code
     below, above = far  # none of them is composed, as all have a bound
-    lower = (of[below] >= 0) & (tables.lo[of[below]] >= bounds.lo[code[below]])
-    upper = (of[above] >= 0) & (tables.hi[of[above]] <= bounds.hi[code[above]])
+    lower = (of[below] >= 0) & (lo[of[below]] >= bounds.lo[code[below]])
+    upper = (of[above] >= 0) & (hi[of[above]] <= bounds.hi[code[above]])
     return bool(lower.all() and upper.all())
 
 
 def _widen_until_certified(
-    network: Network, place: Placement, limit: float, *, loose: bool
-) -> Tables:
+    network: Network,
+    place: Placement,
+    limit: float,
+    fits: Callable[[IntArray, IntArray], bool],
+    *,
+    loose: bool,
+) -> Tables | None:
+    """Fill tables in windows that are wide enough; None once windows do not fit."""
     # tails cut off need not be much less than what rounding costs anyhow
     rounding = _least_rounding(network)
     wanted = max(_CUT, 0.1 * rounding, _SPENT * (limit - rounding) if loose else 0.0)
@@ -212,6 +227,8 @@ def _widen_until_certified(
     for _ in range(12):
         asked = min(_placed(network.links) * wanted, 0.5)
         lo, hi = windows(network, place, cut=asked, generous=generous)
+        if not fits(lo, hi):
+            return None
         tables, cut = _fill(network, place, (lo, hi), wanted, spare)
         allowed = limit - (tables.error - cut) if loose else 0.5 * tables.error
         enough = max(20.0 * _CUT, allowed)
