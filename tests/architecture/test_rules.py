@@ -61,7 +61,7 @@ FAST = {
     "kernels.projection.dependent",
     "kernels.projection.levels",
     "kernels.projection.newton",
-    "kernels.projection.select",
+    "kernels.projection.keys",
     "kernels.projection.top_down",
     "kernels.projection.two_pass",
     "kernels.projection.whole",

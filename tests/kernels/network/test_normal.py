@@ -7,7 +7,7 @@ import pytest
 from scipy.linalg import null_space
 
 from congenial.domain.tree import Tree
-from congenial.kernels.network.normal import climb, respond, variances
+from congenial.kernels.network.normal import Climbed, SumArrays, climb, respond, variances
 from congenial.sum_network.forest import of_rows, of_tree
 from support.seeds import for_each_seed
 
@@ -36,16 +36,15 @@ def case(seed):
 
 
 def climbed(forest, weight, fixed):
-    precision, widest, rest = np.empty(forest.n), np.empty(forest.m), np.empty(forest.m)
-    shape = forest.above, forest.owner
-    log, dimension = climb(*shape, forest.order, weight, fixed, precision, widest, rest)
-    return log, dimension, (precision, widest, rest)
+    sums = SumArrays(forest.above, forest.owner, forest.sign, forest.order)
+    below = Climbed(np.empty(forest.n), np.empty(forest.m), np.empty(forest.m))
+    return *climb(sums, weight, fixed, below), sums, below
 
 
 @for_each_seed(200)
 def test_covariance_and_integral_are_those_on_the_solutions(seed):
     rng, forest, rows, weight, fixed = case(seed)
-    log, dimension, below = climbed(forest, weight, fixed)
+    log, dimension, sums, below = climbed(forest, weight, fixed)
     basis = null_space(np.vstack([rows, np.eye(forest.n)[fixed]]))
     inside = basis.T @ (weight[:, None] * basis)
     proper = np.linalg.eigvalsh(inside).min(initial=1.0) > 1e-9
@@ -58,8 +57,8 @@ def test_covariance_and_integral_are_those_on_the_solutions(seed):
     )
     pull, u, out = rng.normal(size=forest.n), np.empty(forest.n), np.empty(forest.n)
     pull[weight == 0.0] = 0.0
-    respond(forest.above, forest.owner, forest.sign, forest.order, *below, pull, u)
-    variances(forest.above, forest.owner, forest.order, *below, out)
+    respond(sums, below, pull, u)
+    variances(sums, below, out)
     np.testing.assert_allclose(u, covariance @ pull, atol=1e-9)
     np.testing.assert_allclose(out, np.diag(covariance), atol=1e-9)
     # one solution of integers has the volume of the lattice's cell in the solutions' space

@@ -7,7 +7,7 @@ the assignment (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 import numpy as np
@@ -39,8 +39,8 @@ class CutConditioned(Conditioned):
     forest has the sums that remain when the cut set is fixed.
     """
 
-    system: SumSystem | None = None
-    cost: CutCost | None = None
+    system: SumSystem = field(kw_only=True)
+    cost: CutCost = field(kw_only=True)
 
     def sample(
         self, x: npt.ArrayLike, size: int | None = None, rng: Randomness | None = None
@@ -71,19 +71,15 @@ class CutConditioned(Conditioned):
     @property
     def sums(self) -> SumSystem:
         """The sums as rows."""
-        if self.system is None:
-            raise AssertionError("made without a system")
         return self.system
 
     @property
     def _tally(self) -> int | None:
-        return None if self.cost is None else self.cost.tally
+        return self.cost.tally
 
     def explain(self) -> str:
         """Say which sampler draws, why, and at what cost."""
         system, cost = self.sums, self.cost
-        if cost is None:
-            raise AssertionError("made without a cost")
         domain = self.mechanism.domain or self.resolved.counted
         first = [system.name(v) if v >= system.n else named(domain, v) for v in cost.cut[:4]]
         more = f" and {len(cost.cut) - 4} more" if len(cost.cut) > 4 else ""

@@ -86,7 +86,7 @@ class OnForest:
 
         Raises UnsupportedError if they do not, because then there is no conditional law.
         """
-        if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[3]):
+        if not np.isfinite(self.fit(measured.astype(np.float64)).climbed[1]):
             raise UnsupportedError(IMPROPER)
 
     def fit(self, weight: FloatArray) -> FittedForest:
@@ -98,10 +98,16 @@ class OnForest:
         """`fixed`, extended to the further variables."""
         return np.concatenate((self.fixed, np.zeros(self.forest.n - self.n, dtype=np.bool_)))
 
+    @property
+    def sums(self) -> normal.SumArrays:
+        """The forest as kernels take it."""
+        forest = self.forest
+        return normal.SumArrays(forest.above, forest.owner, forest.sign, forest.order)
+
     @cached_property
     def log_unit(self) -> float:
         """Log integral in lattice coordinates with all weights 1."""
-        return self.fit(np.ones(self.n)).climbed[3]
+        return self.fit(np.ones(self.n)).climbed[1]
 
     def _extended(self, weight: FloatArray) -> FloatArray:
         return np.concatenate((weight, np.zeros(self.forest.n - self.n)))
@@ -115,34 +121,24 @@ class FittedForest:
     weight: FloatArray  # shape (forest.n,)
 
     @cached_property
-    def climbed(self) -> tuple[FloatArray, FloatArray, FloatArray, float, int]:
-        """Precision, widest and rest as in `kernels.normal`; log volume and dimension."""
-        forest = self.space.forest
-        precision = np.empty(forest.n)
-        widest, rest = np.empty(forest.m), np.empty(forest.m)
-        log_volume, dimension = normal.climb(
-            forest.above,
-            forest.owner,
-            forest.order,
-            self.weight,
-            self.space.all_fixed,
-            precision,
-            widest,
-            rest,
-        )
-        return precision, widest, rest, log_volume, dimension
+    def climbed(self) -> tuple[normal.Climbed, float, int]:
+        """Weights below every variable and sum, log volume and dimension."""
+        n, m = self.space.forest.n, self.space.forest.m
+        climbed = normal.Climbed(np.empty(n), np.empty(m), np.empty(m))
+        held = self.weight, self.space.all_fixed
+        return climbed, *normal.climb(self.space.sums, *held, climbed)
 
     @property
     def dimension(self) -> int:
         """Dimension of the solutions."""
-        return self.climbed[4]
+        return self.climbed[2]
 
     @property
     def log_volume(self) -> float:
         """Log integral of exp(-sum(weight * u**2) / 2) over the solutions, Euclidean volume."""
         # the two volumes differ by a constant factor, computed with weights of 1
         known = 0.5 * self.dimension * float(np.log(2.0 * np.pi))
-        return self.climbed[3] - self.space.log_unit + known
+        return self.climbed[1] - self.space.log_unit + known
 
     def respond(self, pull: FloatArray) -> FloatArray:
         """Covariance of the normal law times each row of `pull`, shape (rows, n)."""
@@ -151,15 +147,7 @@ class FittedForest:
         turned = np.zeros(forest.n)
         for row, pulled in zip(out, pull, strict=True):
             turned[:n] = pulled * forest.orientation[:n]
-            normal.respond(
-                forest.above,
-                forest.owner,
-                forest.sign,
-                forest.order,
-                *self.climbed[:3],
-                turned,
-                row,
-            )
+            normal.respond(self.space.sums, self.climbed[0], turned, row)
         return np.asarray((out * forest.orientation)[:, :n])
 
     def variance(self, node: int) -> float:
@@ -169,9 +157,8 @@ class FittedForest:
     @cached_property
     def variances(self) -> FloatArray:
         """Variance of every entry given the equalities."""
-        forest = self.space.forest
-        out = np.zeros(forest.n)
-        normal.variances(forest.above, forest.owner, forest.order, *self.climbed[:3], out)
+        out = np.zeros(self.space.forest.n)
+        normal.variances(self.space.sums, self.climbed[0], out)
         return out[: self.space.n]
 
 

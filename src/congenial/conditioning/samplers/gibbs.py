@@ -9,7 +9,7 @@ the conditional law.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import ClassVar
 
@@ -60,7 +60,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
     The forest has no sums; each block has a forest of its own.
     """
 
-    system: SumSystem | None = None
+    system: SumSystem = field(kw_only=True)
     blocks: Blocks = ()  # The cut sets.
     # A basis of the solutions; None if it is not needed, or the sums are too large to find it.
     lattice: Lattice | None = None
@@ -75,8 +75,6 @@ class GibbsConditioned(ChainAlone, Conditioned):
     @property
     def sums(self) -> SumSystem:
         """The sums as rows."""
-        if self.system is None:
-            raise AssertionError("made without a system")
         return self.system
 
     def run(

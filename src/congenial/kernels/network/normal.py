@@ -1,37 +1,52 @@
 """Normal vectors on a sum forest, by one pass up and one pass down (Hay et al. 2010).
 
 Variables have independent normal weights exp(-weight * u**2 / 2), weight 0 where there is none, and
-each sum of the forest adds up to `sign` times its owner, or to zero. The arrays `above`, `owner`,
-`sign` and `order` are those of a sum forest; `fixed` variables are zero. Below variable v the
-weights multiply to exp(-precision[v] * u[v]**2 / 2) times a constant, below sum k likewise with
-1 / (widest[k] + rest[k]), where widest and rest are the largest variance of a summand and the sum
-of all others.
+each sum of the forest adds up to `sign` times its owner, or to zero; `fixed` variables are zero.
 """
 
 from __future__ import annotations
+
+from typing import NamedTuple
 
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
 
 
+class SumArrays(NamedTuple):
+    """A sum forest: arrays of that name of `SumForest`."""
+
+    above: np.ndarray
+    owner: np.ndarray
+    sign: np.ndarray
+    order: np.ndarray
+
+
+class Climbed(NamedTuple):
+    """Weights of everything below a variable or a sum.
+
+    Below variable v they multiply to exp(-precision[v] * u[v]**2 / 2) times a constant, below sum k
+    likewise with 1 / (widest[k] + rest[k]): the largest variance of a summand, and the sum of all
+    others. Shapes (n,), (m,) and (m,).
+    """
+
+    precision: np.ndarray
+    widest: np.ndarray
+    rest: np.ndarray
+
+
 @njit()
 def climb(
-    above: np.ndarray,
-    owner: np.ndarray,
-    order: np.ndarray,
-    weight: np.ndarray,
-    fixed: np.ndarray,
-    precision: np.ndarray,
-    widest: np.ndarray,
-    rest: np.ndarray,
+    sums: SumArrays, weight: np.ndarray, fixed: np.ndarray, climbed: Climbed
 ) -> tuple[float, int]:
-    """Fill `precision` (n,), `widest` and `rest` (m,).
+    """Fill the arrays of `climbed`.
 
     Returns the log of the integral of all weights over the solutions, and the number of dimensions.
     The coordinates have one integer solution per unit of volume. The log is inf if the integral
     diverges.
     """
+    above, owner, _, order = sums
+    precision, widest, rest = climbed
     n = above.size
     log_volume = 0.0
     dimension = 0
@@ -88,22 +103,14 @@ def climb(
 
 
 @njit()
-def respond(
-    above: np.ndarray,
-    owner: np.ndarray,
-    sign: np.ndarray,
-    order: np.ndarray,
-    precision: np.ndarray,
-    widest: np.ndarray,
-    rest: np.ndarray,
-    pull: np.ndarray,
-    u: np.ndarray,
-) -> None:
+def respond(sums: SumArrays, climbed: Climbed, pull: np.ndarray, u: np.ndarray) -> None:
     """Fill `u` (n,) with the solution that minimises ``sum(weight * u**2 / 2 - pull * u)``.
 
     It is the covariance of the normal law times `pull`; with ``pull = weight * y`` it is the
-    closest solution to y. The arrays after `order` are those of `climb`.
+    closest solution to y.
     """
+    above, owner, sign, order = sums
+    precision, widest, rest = climbed
     n, m = above.size, owner.size
     total = np.zeros(m)
     lost = np.zeros(m)  # rounding errors of `total` (Neumaier 1974)
@@ -154,16 +161,10 @@ def respond(
 
 
 @njit()
-def variances(
-    above: np.ndarray,
-    owner: np.ndarray,
-    order: np.ndarray,
-    precision: np.ndarray,
-    widest: np.ndarray,
-    rest: np.ndarray,
-    out: np.ndarray,
-) -> None:
+def variances(sums: SumArrays, climbed: Climbed, out: np.ndarray) -> None:
     """Fill `out` (n,) with the variance of each variable given the sums."""
+    above, owner, _, order = sums
+    precision, widest, rest = climbed
     n = above.size
     for j in range(order.size - 1, -1, -1):
         i = order[j]

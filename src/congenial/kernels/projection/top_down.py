@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
-from congenial.kernels.projection.select import key_of, position_bits, select
+from congenial.kernels.projection.keys import key_of, position_bits, sort_keys
 
 DONE, INFEASIBLE, INEXACT, TOO_LARGE = 0, 1, 2, 3
 _MOST_STEPS = 400
@@ -131,7 +131,7 @@ def _round(
     if not 0.0 <= rest <= count:
         return False
     units = int(rest)
-    select(keys, count, units)
+    sort_keys(keys, 0, count)
     for i in range(units):
         out[a + (keys[i] & ((1 << bits) - 1))] += 1.0
     return True

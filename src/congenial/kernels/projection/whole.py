@@ -14,8 +14,8 @@ from __future__ import annotations
 import numpy as np
 
 from congenial.kernels.numerics.compiling import njit
+from congenial.kernels.projection.keys import RANK_BITS, key_of, position_bits, rank_of, sort_keys
 from congenial.kernels.projection.newton import FIXED
-from congenial.kernels.projection.select import RANK_BITS, key_of, position_bits, rank_of, sort_keys
 
 ROUNDED, UNDECIDED = 0, 1
 # Most prices kept, and the offset that turns a price into a rank.

@@ -1,4 +1,4 @@
-"""The smallest of many keys, without sorting the rest.
+"""Keys that order remainders, those that are equal at random.
 
 Benchmark rows: `rounding`, `topdown`.
 """
@@ -12,7 +12,8 @@ from congenial.kernels.numerics.compiling import njit
 # A key has a rank, random bits that order equal ranks, and the position of its entry.
 RANK_BITS = 24
 _BELOW_RANK = 63 - RANK_BITS
-_SMALL = 24
+# Most keys that are sorted by insertion.
+_FEW = 48
 
 
 @njit()
@@ -48,37 +49,10 @@ def _insert(keys: np.ndarray, a: int, b: int) -> None:
         keys[j] = key
 
 
-@njit()
-def select(keys: np.ndarray, count: int, least: int) -> None:
-    """Bring the `least` smallest of the first `count` keys, all different, to the front."""
-    a, b = 0, count
-    while b - a > _SMALL and a < least < b:
-        x, y, z = keys[a], keys[(a + b) // 2], keys[b - 1]
-        pivot = max(min(x, y), min(max(x, y), z))
-        i, j = a, b - 1
-        while i <= j:
-            while keys[i] < pivot:
-                i += 1
-            while keys[j] > pivot:
-                j -= 1
-            if i <= j:
-                keys[i], keys[j] = keys[j], keys[i]
-                i += 1
-                j -= 1
-        if least <= j:
-            b = j + 1
-        elif least >= i:
-            a = i
-        else:
-            return
-    if a < least < b:
-        _insert(keys, a, b)
-
-
 @njit(inner=True)
 def sort_keys(keys: np.ndarray, a: int, b: int) -> None:
     """Sort keys a to b."""
-    if b - a <= 2 * _SMALL:
+    if b - a <= _FEW:
         _insert(keys, a, b)
     else:
         keys[a:b].sort()
