@@ -4,18 +4,24 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
-from congenial.accounting.guarantee import conditioned_pairs
+from congenial.accounting.guarantee import (
+    conditioned_guarantee,
+    conditioned_pairs,
+    imaged_guarantee,
+)
 from congenial.accounting.loss.inequalities import Pairs
+from congenial.accounting.loss.zero_concentrated import zcdp_rho
 from congenial.accounting.neighbours.single_moves import Neighbours
 from congenial.domain.blocks import Block
 from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, EmptyNeighbourhoodError, PrivacyError
 from congenial.invariants.resolved import ResolvedInvariant
 from congenial.noise.additive import Additive
+from congenial.noise.discrete_gaussian import DiscreteGaussian
 from congenial.noise.discrete_laplace import DiscreteLaplace
 from congenial.types import FloatArray
 
@@ -31,8 +37,14 @@ def margin_scales(
     neighbours: Neighbours,
     split: Mapping[Any, Any] | None,
     bounds_charged: bool,
+    delta: float | None = None,
 ) -> FloatArray:
-    """Scale of discrete Laplace noise at each entry of a workload, up to rounding."""
+    """Scale of the noise at each entry of a workload, up to rounding; sigmas if `delta` is given.
+
+    Notes
+    -----
+    Gaussian noise with variances 1 / (2 r share) costs r times what it costs with r = 1, in zCDP.
+    """
     shares = _equal(workload, resolved, neighbours) if split is None else workload.select(split)
     rate = np.zeros(len(workload))
     for block, share in shares:
@@ -47,6 +59,13 @@ def margin_scales(
             "no neighbouring datasets differ in a margin that is measured, so noise there protects "
             "nothing; give other margins a share, or publish fewer exactly."
         )
+    if delta is not None:
+        bounded = bounds_charged and resolved.has_inequalities
+        sigmas = np.sqrt(unit / 2.0)
+        noise = Additive(DiscreteGaussian(sigmas), workload)
+        state = conditioned_guarantee if bounds_charged else imaged_guarantee
+        spent = cast(float, state(noise, resolved, neighbours, sampler_error=0.0).rho)
+        return sigmas * math.sqrt(spent / zcdp_rho(epsilon, delta, whole_orders=bounded))
     factor = epsilon / pairs.worst
     if bounds_charged and resolved.has_inequalities:
         factor = _factor(pairs, epsilon)

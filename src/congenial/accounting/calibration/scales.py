@@ -46,7 +46,8 @@ def calibrate(
     split: Mapping[Any, Any] | None = None,
     goal: Mapping[int, float] | None = None,
     method: Method = "conditioning",
-) -> DiscreteLaplace:
+    delta: float | None = None,
+) -> DiscreteLaplace | DiscreteGaussian:
     """Noise at the nodes of a tree, or on margins, with a given final epsilon.
 
     The final epsilon includes the loss through inequalities.
@@ -69,10 +70,12 @@ def calibrate(
         the one with the least weighted sum of scales. A level without a weight is not measured.
         For trees only.
     method : {"conditioning", "imaging"}
+    delta : float, optional
+        For Gaussian noise: between 0 and 1. The numerical error of a draw is not included.
 
     Returns
     -------
-    DiscreteLaplace
+    DiscreteLaplace, or DiscreteGaussian where `delta` is given
         One scale a node or entry; inf for those published exactly and levels without a share.
 
     Raises
@@ -96,8 +99,12 @@ def calibrate(
 
     The scale is the mean absolute error of Laplace noise; discrete Laplace noise has a slightly
     smaller one. `goal_split` gives the split of a goal.
+
+    Gaussian noise is zCDP, and shares are of the parameter rho that gives epsilon at `delta`, as
+    `cg.accounting.zcdp_epsilon` converts it.
     """
     resolved = resolve_invariant(invariant, len(tree), tree)
+    law = DiscreteLaplace if delta is None else DiscreteGaussian
     if isinstance(tree, Workload):
         if goal is not None:
             raise ArgumentError("goal is for trees and a workload was given; give a split.")
@@ -109,21 +116,34 @@ def calibrate(
             neighbours=neighbours,
             split=split,
             bounds_charged=method == "conditioning",
+            delta=delta,
         )
-        return DiscreteLaplace(_settled(tree, resolved, scales, epsilon, neighbours, method, None))
+        return law(_settled(tree, resolved, scales, epsilon, neighbours, method, delta))
     if goal is not None:
         if split is not None:
             raise ArgumentError("both split and goal are given; give one of them.")
         split = goal_split(
-            tree, resolved, goal, epsilon=epsilon, neighbours=neighbours, method=method
+            tree,
+            resolved,
+            goal,
+            epsilon=epsilon,
+            neighbours=neighbours,
+            method=method,
+            delta=delta,
         )
     elif split is None:
         levels = changing_levels(tree, resolved, neighbours)
         split = {level: 1.0 / len(levels) for level in levels}
     scales = level_scales(
-        tree, resolved, epsilon=epsilon, neighbours=neighbours, split=split, method=method
+        tree,
+        resolved,
+        epsilon=epsilon,
+        neighbours=neighbours,
+        split=split,
+        method=method,
+        delta=delta,
     )
-    return DiscreteLaplace(scales)
+    return law(scales)
 
 
 def goal_split(
