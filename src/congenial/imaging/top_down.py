@@ -13,6 +13,7 @@ from congenial.domain.workload import Workload
 from congenial.errors import ArgumentError, UnsupportedError
 from congenial.imaging.noisy import Moved
 from congenial.imaging.solvers.descent import Descent
+from congenial.imaging.solvers.problem import nested_tree
 from congenial.invariants.feasibility.feasible import check_feasible
 from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.invariants.written import Invariant, resolve_invariant
@@ -72,14 +73,7 @@ def topdown(
     ----------
     Abowd et al. (2022), The 2020 Census Disclosure Avoidance System TopDown Algorithm.
     """
-    if not isinstance(tree, Tree | Workload):
-        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree, or a nested Workload.")
-    found = tree.tree if isinstance(tree, Workload) else tree
-    if found is None:
-        raise UnsupportedError(
-            "topdown goes down a tree and the margins of the workload cross; use project(), or "
-            "margins that are nested."
-        )
+    found = nested_tree(tree, "topdown")
     if not isinstance(integer, bool):
         raise ArgumentError(f"integer is {integer!r}; give True or False.")
     resolved = _covered(invariant, tree, found, whole=integer)

@@ -7,9 +7,9 @@ import numpy.typing as npt
 
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import ArgumentError, NumericalError, UnsupportedError
+from congenial.errors import ArgumentError, NumericalError
 from congenial.imaging.solvers.active_set import levels
-from congenial.imaging.solvers.problem import LARGEST, checked_values, link
+from congenial.imaging.solvers.problem import LARGEST, checked_values, link, nested_tree
 from congenial.invariants.resolved import named
 from congenial.kernels.projection.dependent import DONE, round_down, to_grid
 from congenial.randomness import Randomness, resolve
@@ -80,14 +80,7 @@ def round_unbiased(
     >>> cg.imaging.round_unbiased([2.0, 0.5, 0.5, 1.0], tree, cg.seeded(1)).tolist()
     [2, 0, 1, 1]
     """
-    found = tree.tree if isinstance(tree, Workload) else tree
-    if not isinstance(tree, Tree | Workload):
-        raise ArgumentError(f"tree is a {type(tree).__name__}; give a Tree, or a nested Workload.")
-    if found is None:
-        raise UnsupportedError(
-            "round_unbiased goes down a tree and the margins of the workload cross; give margins "
-            "that are nested."
-        )
+    found = nested_tree(tree, "round_unbiased")
     n = len(found)
     values = checked_values(z, n, np.ones(n, dtype=np.bool_), tree, "z")
     source = resolve(rng)

@@ -1,9 +1,4 @@
-"""Exact draws for sums with a few cycles: draw the values of a cut set, then the forest.
-
-Given an assignment of the cut variables, the rest is a forest, whose total weight is computed by
-messages. An assignment is drawn with probability proportional to its weight, then the forest given
-the assignment (Pearl 1988, section 4.4.2). `boxes` bounds the truncated mass.
-"""
+"""Exact draws for sums with a few cycles, by a cut set (`sum_network.cutset.assignments`)."""
 
 from __future__ import annotations
 

@@ -35,7 +35,6 @@ from congenial.sum_network.cutset import (
     check_proper_rows,
     choose_blocks,
     compile_sweeps,
-    free_variables,
     lattice_of,
     place_windows,
     sums_of,
@@ -111,7 +110,7 @@ class GibbsConditioned(ChainAlone, Conditioned):
 
     def explain(self) -> str:
         """Explain which sampler draws, why, and that it is not certified."""
-        free = len(free_variables(self.sums))
+        free = len(self.sums.free)
         return (
             f"blocked Gibbs sampler, for studies, where the cycles of {len(self.sums.rows)} sums "
             f"over {free} entries make an exact draw too costly, or where asked for. "

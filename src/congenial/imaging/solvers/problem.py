@@ -10,7 +10,7 @@ import numpy.typing as npt
 from congenial.domain.given import as_array
 from congenial.domain.tree import Tree
 from congenial.domain.workload import Workload
-from congenial.errors import ArgumentError, InfeasibleError, NumericalError
+from congenial.errors import ArgumentError, InfeasibleError, NumericalError, UnsupportedError
 from congenial.invariants.resolved import ResolvedInvariant, named
 from congenial.kernels.projection.check import add_determined, certify, reach, settle
 from congenial.kernels.projection.forest import Costs, Forest
@@ -58,6 +58,21 @@ class Task:
     def released(self, z: FloatArray) -> FloatArray:
         """Return a solution on the scale of the counts, shape (n,)."""
         return np.asarray(z + self.center)[: self.links.n]
+
+
+def nested_tree(domain: Tree | Workload, caller: str) -> Tree:
+    """Return the tree of counts, or that of a workload whose margins are nested."""
+    if not isinstance(domain, Tree | Workload):
+        raise ArgumentError(
+            f"tree is a {type(domain).__name__}; give a Tree, or a nested Workload."
+        )
+    found = domain.tree if isinstance(domain, Workload) else domain
+    if found is None:
+        raise UnsupportedError(
+            f"{caller} goes down a tree and the margins of the workload cross; give margins that "
+            "are nested, or use project()."
+        )
+    return found
 
 
 def link(tree: Tree, n: int) -> Links:

@@ -15,7 +15,6 @@ if TYPE_CHECKING:
     from congenial.sum_network.cutset.assignments import CutCost as CutCost
     from congenial.sum_network.cutset.assignments import cut_cost as cut_cost
     from congenial.sum_network.cutset.assignments import forest_left as forest_left
-    from congenial.sum_network.cutset.assignments import free_variables as free_variables
     from congenial.sum_network.cutset.assignments import sample as sample
     from congenial.sum_network.cutset.assignments import too_costly as too_costly
     from congenial.sum_network.cutset.assignments import weigh as weigh
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
 
 _HOME = {
     "sum_network.cutset.assignments": (
-        "Assignments CutCost cut_cost forest_left free_variables sample too_costly weigh"
+        "Assignments CutCost cut_cost forest_left sample too_costly weigh"
     ),
     "sum_network.cutset.boxes": "check_proper_rows summable",
     "sum_network.cutset.joint": "joint_law",

@@ -67,7 +67,7 @@ def choose_cut(
     system: SumSystem, box: Box, first: Sequence[int] = (), tally: int | None = None
 ) -> tuple[int, ...]:
     """Return a cut set, if possible of variables with narrow windows."""
-    free = free_variables(system)
+    free = system.free
     rows = [row for k, row in enumerate(system.rows) if k != tally]
     touched = np.zeros(system.size)
     for row in rows:
@@ -76,12 +76,6 @@ def choose_cut(
     price = np.log2(np.maximum(box.hi - box.lo + 1, 1)) / np.maximum(touched - 1.0, 1.0)
     order = sorted((v for v in free if v not in first), key=lambda v: (-price[v], v))
     return (*first, *cycle_closers(rows, order))
-
-
-def free_variables(system: SumSystem) -> list[int]:
-    """Return the variables that are not fixed, block sums included."""
-    fixed = system.every_fixed
-    return [int(v) for v in np.flatnonzero(~fixed)]
 
 
 def enumerate_cut(
@@ -139,7 +133,7 @@ def weigh(
 ) -> Assignments:
     """Choose a cut set, list its assignments and weigh them; windows grow until they are proved."""
     fixed = system.every_fixed
-    free = free_variables(system)
+    free = system.free
     budget = 40.0 + np.log(4.0 * system.size + 4.0)
     for _ in range(8):
         box = place_box(system.rows, unary, fixed, budget)
@@ -347,7 +341,7 @@ def _priced(system: SumSystem, box: Box, tally: int | None) -> CutCost | None:
     listed = enumerate_cut(system, box, cut, MOST_ASSIGNMENTS)
     if listed is None:
         return None
-    count, free = listed[0].shape[0], free_variables(system)
+    count, free = listed[0].shape[0], system.free
     branches = compile_branches(system.rows, box, free, cut, tally=tally, fill=False)
     entries = int(branches.width.sum())
     work = count * branches.work + branches.once

@@ -19,45 +19,26 @@ from congenial.types import FloatArray, IntArray
 
 @dataclass(frozen=True, eq=False)
 class Branches:
-    """A program of tables, see `kernels.network.cutset`; constant tables are filled in.
+    """A program of tables, see `kernels.network.cutset`; constant tables are filled in."""
 
-    Attributes
-    ----------
-    cut : tuple of int
-        Variables that are held.
-    coefficients, checks : ndarray of int64, shapes (rows, cut) and (rest, cut)
-        Contributions of fixed variables to sums with other variables, and to sums without.
-    links : BranchLinks
-    windows : TalliedWindows
-        Those of the tally are 0 and 0 where there is none.
-    state : BranchState
-        Filled tables, that the kernels go on from.
-    variable, orientation : ndarray of int64, shape (tables,)
-        The variable whose weight a UNARY table holds (-1 for none) at ``orientation * value``.
-    moving : ndarray of bool, shape (tables,)
-        Whether a held value can change the table.
-    roots : ndarray of int64
-        Tables of the variables at the top; the one asked for comes last.
-    depth : ndarray of float64, shape (tables,)
-        How far below the largest the smallest weight of a UNARY table may lie, in logarithms.
-    events : int
-        Sums that a window cuts off.
-    choices : int
-        Random words that one draw takes.
-    """
-
-    cut: tuple[int, ...]
+    cut: tuple[int, ...]  # Variables that are held.
+    # shapes (rows, cut) and (rest, cut): Contributions of held variables to sums with other
+    # variables, and to sums without.
     coefficients: IntArray
     checks: IntArray
     links: BranchLinks
-    windows: TalliedWindows
-    state: BranchState
+    windows: TalliedWindows  # Those of the tally are 0 and 0 where there is none.
+    state: BranchState  # Filled tables, that the kernels go on from.
+    # shape (tables,): The variable whose weight a UNARY table holds (-1 for none) at
+    # ``orientation * value``.
     variable: IntArray
     orientation: IntArray
-    moving: npt.NDArray[np.bool_]
-    roots: IntArray
+    moving: npt.NDArray[np.bool_]  # shape (tables,): Whether a held value can change the table.
+    roots: IntArray  # Tables of the variables at the top; the one asked for comes last.
+    # shape (tables,): How far below the largest the smallest weight of a UNARY table may lie, in
+    # logarithms.
     depth: FloatArray
-    events: int
+    events: int  # Sums that a window cuts off.
 
     @property
     def op(self) -> IntArray:

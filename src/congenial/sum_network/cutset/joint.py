@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from congenial.errors import ArgumentError
-from congenial.sum_network.cutset.assignments import evaluate, free_variables, weigh
+from congenial.sum_network.cutset.assignments import evaluate, weigh
 from congenial.sum_network.cutset.branches import compile_branches
 from congenial.sum_network.cutset.systems import SumSystem
 from congenial.sum_network.weights import Unary
@@ -73,7 +73,7 @@ def _joint_table(
         at = found.values[:, cut.index(last)] - windows[-1][0]
         np.add.at(belief, (group, at), np.exp(found.log_weight - reference))
     else:
-        free = free_variables(system)
+        free = system.free
         branches = compile_branches(system.rows, box, free, cut, last, tally=tally)
         scratch = np.empty(found.values.shape[0])
         evaluate(branches, found.values, found.log_own, scratch, reference, group, belief)

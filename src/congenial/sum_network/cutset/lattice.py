@@ -17,7 +17,6 @@ import numpy.typing as npt
 from congenial.kernels.chains import lattice
 from congenial.kernels.numerics import laws
 from congenial.randomness import Randomness
-from congenial.sum_network.cutset.assignments import free_variables
 from congenial.sum_network.cutset.systems import Row, SumSystem
 from congenial.sum_network.weights import Unary
 from congenial.types import BoolArray, IntArray
@@ -78,7 +77,7 @@ class Walk:
 
 def lattice_of(system: SumSystem, unary: Unary, counted: BoolArray) -> Lattice | None:
     """Return short vectors of the solutions; None if the sums are too large to find them."""
-    free = np.array(free_variables(system), dtype=np.int64)
+    free = np.array(system.free, dtype=np.int64)
     entries = sum(map(len, system.rows))
     if len(system.rows) > _MOST_ROWS or max(entries, free.size) > _MOST_GIVEN:
         return None

@@ -13,7 +13,7 @@ import numpy as np
 from congenial.errors import UnsupportedError
 from congenial.kernels.network.records import BranchTables
 from congenial.randomness import Randomness
-from congenial.sum_network.cutset.assignments import draw_forest, free_variables
+from congenial.sum_network.cutset.assignments import draw_forest
 from congenial.sum_network.cutset.boxes import Box, place_box, summable
 from congenial.sum_network.cutset.branches import Branches, compile_branches
 from congenial.sum_network.cutset.lattice import Lattice, Walk
@@ -37,7 +37,7 @@ def choose_blocks(system: SumSystem) -> Blocks:
     Each set spares the variables that were cut most often so far; the order among equals comes
     from a fixed scramble, so that blocks differ without any randomness.
     """
-    free = free_variables(system)
+    free = system.free
     times = dict.fromkeys(free, 0)
     blocks: list[tuple[int, ...]] = []
     moved: set[int] = set()
@@ -61,7 +61,7 @@ def place_windows(system: SumSystem, unary: Unary) -> Box:
 
 def sweep_cost(system: SumSystem, blocks: Blocks, unary: Unary) -> tuple[int, int]:
     """Return the table entries of all blocks, and the multiplications of a sweep."""
-    box, free = place_windows(system, unary), free_variables(system)
+    box, free = place_windows(system, unary), system.free
     made = [compile_branches(system.rows, box, free, cut, fill=False) for cut in blocks]
     return sum(int(b.width.sum()) for b in made), sum(b.work for b in made)
 
@@ -110,7 +110,7 @@ def compile_sweeps(
     """
     made: list[tuple[Branches, BranchTables]] = []
     entries = 0
-    free = free_variables(system)
+    free = system.free
     for cut in blocks:
         if box is None:
             raise AssertionError("blocks have windows")

@@ -50,6 +50,11 @@ class SumSystem:
         """Which variables keep the value of the data, shape (size,)."""
         return np.append(self.fixed, np.zeros(self.size - self.fixed.size, dtype=np.bool_))
 
+    @property
+    def free(self) -> list[int]:
+        """Variables that do not, block sums included."""
+        return np.flatnonzero(~self.every_fixed).tolist()
+
     def name(self, v: int) -> str:
         """Name a variable that is no entry."""
         past = v - self.n - self.slacks
